@@ -1,0 +1,18 @@
+//! What every other room stands on: units, buffers, checksums, PRNG streams.
+//!
+//! Nothing here knows of drives, protocols, threads or clocks.
+
+pub mod buffer;
+pub mod checksum;
+pub mod random;
+pub mod time;
+pub mod units;
+
+pub use buffer::{Buf, BufPool, Payload, Slice};
+pub use checksum::crc32c;
+pub use random::Prng;
+pub use time::Time;
+pub use units::{
+    BLOCK_BYTES, DriveOffset, GroupOffset, Lba, PageIndex, PhysPage, SECTOR_BYTES, VolumeOffset,
+};
+pub use uuid::Uuid;

@@ -1,0 +1,34 @@
+//! The seam between the engine and where it runs.
+//!
+//! The real world gives it io_uring, a monotonic clock and entropy from the
+//! kernel; the simulated world gives it modelled drives, virtual time and seeded
+//! faults. Same code, same bytes on the drive.
+
+use crate::drive::Drive;
+use base::{BufPool, Prng, Time};
+use std::future::Future;
+use std::time::Duration;
+
+/// Everything that the engine may ask of its surroundings. A cheap handle: one
+/// world per shard, cloned freely, all on one thread.
+pub trait World: Clone + 'static {
+    /// The kind of drive that this world has.
+    type Drive: Drive;
+
+    /// Time since the world began.
+    fn now(&self) -> Time;
+
+    /// Runs `task` on this shard until it ends. Tasks still running when the
+    /// world ends are dropped at an await point.
+    fn spawn(&self, task: impl Future<Output = ()> + 'static);
+
+    /// Ends `duration` from now, never earlier.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
+
+    /// The PRNG stream of the component called `name`. The same name gives the
+    /// same stream from its start: a component asks once and keeps it.
+    fn prng(&self, name: &str) -> Prng;
+
+    /// This shard's buffers.
+    fn buffers(&self) -> &BufPool;
+}

@@ -1,0 +1,127 @@
+//! Login: from the first byte to full-feature phase (RFC 7143 clauses 6 and 13).
+
+use std::net::SocketAddr;
+
+/// What the front knows of targets and who may see them.
+pub trait TargetDirectory {
+    /// The target called `target` as `initiator` sees it.
+    ///
+    /// # Errors
+    /// Why the initiator gets no session there.
+    fn admit(&self, initiator: &str, target: &str) -> Result<(), Refusal>;
+
+    /// Targets that `initiator` may see, each with its portals and their portal
+    /// group tags.
+    fn visible(&self, initiator: &str) -> Vec<VisibleTarget>;
+}
+
+/// One row of a SendTargets answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleTarget {
+    /// iSCSI qualified name.
+    pub name: String,
+    /// Where it is served, with target portal group tags.
+    pub portals: Vec<(SocketAddr, u16)>,
+}
+
+/// Why a login is refused (RFC 7143 clause 11.13.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// 02/03: no such target.
+    NotFound,
+    /// 02/02: the initiator has no mapping.
+    Forbidden,
+    /// 03/01: the target is shutting down or not up yet.
+    Unavailable,
+}
+
+/// Bounds on what a peer may make us do.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Largest data segment accepted (declared as MaxRecvDataSegmentLength).
+    pub max_recv_data_segment_bytes: u32,
+    /// Largest text-key area accepted over one exchange.
+    pub max_text_bytes: u32,
+    /// Commands in flight per session (the CmdSN window).
+    pub queue_depth: u32,
+    /// First burst offered.
+    pub first_burst_bytes: u32,
+    /// Largest burst offered.
+    pub max_burst_bytes: u32,
+    /// Largest data-out of one command.
+    pub max_transfer_bytes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_recv_data_segment_bytes: 256 << 10,
+            max_text_bytes: 64 << 10,
+            queue_depth: 128,
+            first_burst_bytes: 256 << 10,
+            max_burst_bytes: 1 << 20,
+            max_transfer_bytes: 16 << 20,
+        }
+    }
+}
+
+/// Operational parameters as agreed (RFC 7143 clause 13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// CRC-32C behind every header.
+    pub header_digest: bool,
+    /// CRC-32C behind every data segment.
+    pub data_digest: bool,
+    /// Whether unsolicited data-out needs an R2T first.
+    pub initial_r2t: bool,
+    /// Whether data may ride on the command.
+    pub immediate_data: bool,
+    /// What the peer takes in one data segment.
+    pub peer_max_recv_data_segment_bytes: u32,
+    /// Largest burst.
+    pub max_burst_bytes: u32,
+    /// Largest unsolicited burst.
+    pub first_burst_bytes: u32,
+    /// R2Ts outstanding per task.
+    pub max_outstanding_r2t: u16,
+}
+
+/// What a login agreed on: all that the full-feature phase needs.
+#[derive(Clone, Debug)]
+pub struct Negotiated {
+    /// The initiator's name.
+    pub initiator: String,
+    /// The initiator's alias, if it gave one.
+    pub initiator_alias: Option<String>,
+    /// The target; `None` for a discovery session.
+    pub target: Option<String>,
+    /// Initiator part of the session identifier.
+    pub isid: [u8; 6],
+    /// Target part of the session identifier, ours.
+    pub tsih: u16,
+    /// Connection identifier.
+    pub cid: u16,
+    /// Portal group logged in through.
+    pub portal_group: u16,
+    /// Operational parameters.
+    pub parameters: Parameters,
+    /// CmdSN that the next command carries.
+    pub cmd_sn: u32,
+    /// StatSN that our next response carries.
+    pub stat_sn: u32,
+}
+
+/// What came of feeding bytes to a login.
+#[derive(Debug)]
+pub enum LoginProgress {
+    /// Send what is in `out`; more bytes are needed.
+    More,
+    /// Send what is in `out`; the connection is in full-feature phase. Bytes left
+    /// in `input` belong to it.
+    Done(Box<Negotiated>),
+    /// Send what is in `out`, then close.
+    Close {
+        /// For the log.
+        reason: String,
+    },
+}
