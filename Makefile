@@ -1,0 +1,61 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine: `make demo` and
+# `make test`. Each target first installs what it needs and the machine lacks
+# (scripts/setup), which costs nothing when nothing is missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+SEEDS ?= 500
+FROM ?= 1
+KEEP ?=
+PORTAL ?=
+
+# rustup installs here; a shell that was open before does not know it yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: setup build demo test bench sim fuzz lint fmt clean help
+
+setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
+	@scripts/setup build demo test lint
+
+build: ## build the release binaries
+	@scripts/setup build
+	$(CARGO) build --release -p ashlar
+
+demo: ## serve the demo site, run the ten-VM mix against it, print its KPIs [KEEP=1 PORTAL=addr:port]
+	@scripts/setup demo
+	$(CARGO) build --release -p ashlar
+	@KEEP='$(KEEP)' PORTAL='$(PORTAL)' scripts/demo
+
+test: ## run every test, also against iscsi-*, qemu-img, qemu-io and a QEMU guest
+	@scripts/setup test
+	$(CARGO) test --workspace --no-fail-fast
+
+bench: ## measure against tgt and fio in the same run
+	@scripts/setup bench
+	scripts/bench
+
+sim: ## run the simulator over many seeds [SEEDS=n FROM=s]
+	@scripts/setup build
+	@$(CARGO) run --release -p ashlar-sim -- run --seeds $(SEEDS) --from $(FROM)
+
+fuzz: ## fuzz the wire formats [SECONDS=n for each target]
+	@scripts/setup fuzz
+	scripts/fuzz $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+lint: ## check formatting, lints and the house rules
+	@scripts/setup lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) test -p ashlar-tidy
+
+fmt: ## format the sources
+	$(CARGO) fmt --all
+
+clean: ## remove everything that was built
+	$(CARGO) clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' Makefile
