@@ -1,1 +1,32 @@
+//! Hardware models: pure functions of (state, request, randomness).
+//!
+//! A model knows no clock and no executor. It is told when a request arrives and
+//! says when it ends; who calls it makes the time pass.
 
+pub mod constant;
+
+use base::DriveOffset;
+
+/// What a modelled drive is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is done.
+    pub kind: RequestKind,
+    /// Where on the drive.
+    pub at: DriveOffset,
+    /// How much.
+    pub len_bytes: u64,
+}
+
+/// The operations of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Bytes from the medium.
+    Read,
+    /// Bytes to the medium.
+    Write,
+    /// What was written becomes durable.
+    Flush,
+    /// Bytes are given back.
+    Discard,
+}
