@@ -3,7 +3,6 @@
 //! - [`login`]: one connection until full-feature phase. `Send`, because a
 //!   connection logs in at the front and is then moved to its target's shard.
 //! - [`connection`]: one connection in full-feature phase, on its shard.
-//! - [`pdu`], [`text`]: the codec under both.
 
 pub mod connection;
 pub mod login;

@@ -125,3 +125,38 @@ pub enum LoginProgress {
         reason: String,
     },
 }
+
+/// Where a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginPortal {
+    /// Target portal group tag.
+    pub portal_group: u16,
+    /// Local address of the connection.
+    pub address: SocketAddr,
+}
+
+/// One connection until full-feature phase.
+pub struct Login {
+    portal: LoginPortal,
+    tsih: u16,
+    limits: Limits,
+}
+
+impl Login {
+    /// A connection from which nothing has been read. `tsih` (not zero) will name
+    /// its session.
+    pub fn new(portal: LoginPortal, tsih: u16, limits: Limits) -> Login {
+        Login { portal, tsih, limits }
+    }
+
+    /// Consumes whole PDUs from the front of `input`, appends answers to `out`.
+    pub fn receive(
+        &mut self,
+        input: &mut Vec<u8>,
+        directory: &dyn TargetDirectory,
+        out: &mut Vec<u8>,
+    ) -> LoginProgress {
+        let _ = (input, directory, out, &self.portal, self.tsih, &self.limits);
+        todo!()
+    }
+}
