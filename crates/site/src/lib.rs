@@ -1,1 +1,61 @@
+//! The site file: a described installation, as TOML.
+//!
+//! [`load`] reads one and gives a [`Site`] that keeps every rule of
+//! `docs`-level validity, or a [`SiteError`] with *all* that is wrong, each with
+//! file, line, key, what was found and what is allowed. Nothing here touches a
+//! drive; a site that has been loaded is consistent in itself, and whether it
+//! fits what exists is [`diff`]'s question.
 
+mod diagnostic;
+pub mod diff;
+mod names;
+mod read;
+mod references;
+mod size;
+mod table;
+mod types;
+
+pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
+pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
+pub use size::{SIZE_RULE, human, parse as parse_size};
+pub use types::{
+    Api, Drive, DriveSource, Export, Initiators, LUNS_MAX, Level, Pool, Portal, Provisioning, Site,
+    Vm, Volume,
+};
+
+use std::path::Path;
+
+/// Reads and checks the site file at `path`.
+///
+/// # Errors
+/// [`SiteErrorKind::Unreadable`] when the file can't be read,
+/// [`SiteErrorKind::Invalid`] with every diagnostic when it is wrong.
+pub fn load(path: &Path) -> Result<Site, SiteError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| SiteError::unreadable(path, &error))?;
+    parse(&path.display().to_string(), &text)
+}
+
+/// Checks the text of a site file; `file` is its name in messages.
+///
+/// # Errors
+/// [`SiteErrorKind::Invalid`] with every diagnostic.
+pub fn parse(file: &str, text: &str) -> Result<Site, SiteError> {
+    let lines = diagnostic::Lines::of(text);
+    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
+        let found = syntax_errors
+            .iter()
+            .map(|error| lines.syntax(error))
+            .collect();
+        return Err(SiteError::invalid(file, found));
+    }
+    let mut found = Vec::new();
+    let rows = read::site(document.get_ref(), &lines, &mut found);
+    references::check(&rows, &mut found);
+    if found.is_empty() {
+        Ok(rows.into_site())
+    } else {
+        Err(SiteError::invalid(file, found))
+    }
+}

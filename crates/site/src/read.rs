@@ -1,0 +1,421 @@
+//! From TOML tables to rows: every key with its own rule. Rules that need more
+//! than one value are in [`crate::references`].
+
+use crate::diagnostic::{Diagnostic, Lines};
+use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
+use crate::size::{self, SIZE_RULE};
+use crate::table::{Row, TableReader};
+use crate::types::{
+    Api, Drive, DriveSource, Export, Initiators, Level, Pool, Portal, Provisioning, Site, Vm,
+    Volume,
+};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Grain of drives, the engine's block.
+const DRIVE_GRAIN_BYTES: u64 = 4096;
+/// Below this a drive holds labels and journal and little else.
+const DRIVE_BYTES_MIN: u64 = 64 << 20;
+/// Grain of volumes, the logical block of LUNs.
+const VOLUME_GRAIN_BYTES: u64 = 512;
+/// Largest drive or volume: far above what exists, far below any overflow.
+const SIZE_BYTES_MAX: u64 = 1 << 50;
+const SHARDS_MAX: u16 = 64;
+/// Where the API listens when the file says nothing.
+const API_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
+/// Files that Ashlar itself keeps in the data directory start with this.
+const RESERVED_FILE_PREFIX: &str = "ashlar";
+
+/// A site whose values are each right, not yet checked against each other.
+pub(crate) struct Rows {
+    pub(crate) name: String,
+    pub(crate) shards: u16,
+    pub(crate) api: Api,
+    pub(crate) portals: Vec<Row<Portal>>,
+    pub(crate) drives: Vec<Row<Drive>>,
+    pub(crate) pools: Vec<Row<Pool>>,
+    pub(crate) volumes: Vec<Row<Volume>>,
+    pub(crate) exports: Vec<Row<Export>>,
+    pub(crate) vms: Vec<Row<Vm>>,
+}
+
+impl Rows {
+    pub(crate) fn into_site(self) -> Site {
+        fn items<T>(rows: Vec<Row<T>>) -> Vec<T> {
+            rows.into_iter().map(|row| row.item).collect()
+        }
+        Site {
+            name: self.name,
+            shards: self.shards,
+            api: self.api,
+            portals: items(self.portals),
+            drives: items(self.drives),
+            pools: items(self.pools),
+            volumes: items(self.volumes),
+            exports: items(self.exports),
+            vms: items(self.vms),
+        }
+    }
+}
+
+/// Reads the whole document; what is wrong goes to `found`, and wrong values are
+/// replaced by defaults that never leave this crate.
+pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagnostic>) -> Rows {
+    let mut file = TableReader::new("", 1, document, lines, found);
+    let (name, shards) = site_table(&mut file, lines);
+    let api = api_table(&mut file, lines);
+    let portals = tables(&mut file, lines, "portal", portal);
+    let drives = tables(&mut file, lines, "drive", drive);
+    let pools = tables(&mut file, lines, "pool", pool);
+    let volumes = tables(&mut file, lines, "volume", volume);
+    let exports = tables(&mut file, lines, "export", export);
+    let vms = tables(&mut file, lines, "vm", vm);
+    for (key, count) in [
+        ("portal", portals.len()),
+        ("drive", drives.len()),
+        ("pool", pools.len()),
+    ] {
+        if count == 0 && file.line_of(key).is_none() {
+            file.report(
+                1,
+                key,
+                "nothing".to_owned(),
+                &format!("one or more tables [[{key}]]"),
+            );
+        }
+    }
+    file.finish(());
+    Rows {
+        name,
+        shards,
+        api,
+        portals,
+        drives,
+        pools,
+        volumes,
+        exports,
+        vms,
+    }
+}
+
+fn tables<T>(
+    file: &mut TableReader<'_, '_>,
+    lines: &Lines,
+    key: &'static str,
+    read: fn(TableReader<'_, '_>) -> Row<T>,
+) -> Vec<Row<T>> {
+    let tables = file.tables(key);
+    tables
+        .into_iter()
+        .map(|(line, table)| read(TableReader::new(key, line, table, lines, file.found())))
+        .collect()
+}
+
+fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, u16) {
+    let Some((line, table)) = file.table("site") else {
+        if file.line_of("site").is_none() {
+            file.report(
+                1,
+                "site",
+                "nothing".to_owned(),
+                "a table [site] with a name",
+            );
+        }
+        return (String::new(), 1);
+    };
+    let mut reader = TableReader::new("site", line, table, lines, file.found());
+    let name = name(&mut reader, "name");
+    let shards = reader.optional(
+        "shards",
+        &format!("a whole number from 1 to {SHARDS_MAX}"),
+        |value| whole(value).filter(|n| (1..=SHARDS_MAX).contains(n)),
+    );
+    reader.finish((name, shards.unwrap_or(1))).item
+}
+
+fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {
+    let Some((line, table)) = file.table("api") else {
+        return Api {
+            listen: API_DEFAULT,
+        };
+    };
+    let mut reader = TableReader::new("api", line, table, lines, file.found());
+    let rule = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no \
+                authentication yet, so it is not offered to the network)";
+    let listen = reader.optional("listen", rule, |value| {
+        address(value).filter(|listen| listen.ip().is_loopback())
+    });
+    reader
+        .finish(Api {
+            listen: listen.unwrap_or(API_DEFAULT),
+        })
+        .item
+}
+
+fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
+    let rule = "an address of this machine and a port, such as \"127.0.0.1:3260\" or \
+                \"[::1]:3260\" (not 0.0.0.0: discovery has to name an address)";
+    let address = reader.required("address", rule, |value| {
+        address(value).filter(|at| !at.ip().is_unspecified())
+    });
+    let tag = reader.optional("tag", "a whole number from 0 to 65535", whole);
+    let address = address.unwrap_or(API_DEFAULT);
+    reader.finish(Portal {
+        address,
+        tag: tag.unwrap_or(1),
+    })
+}
+
+fn drive(mut reader: TableReader<'_, '_>) -> Row<Drive> {
+    let name = name(&mut reader, "name");
+    let file = reader.optional(
+        "file",
+        "a file's path, relative to the data directory or absolute, without \"..\"; names that \
+         start with \"ashlar\" are kept for Ashlar's own files",
+        |value| value.as_str().and_then(file_path),
+    );
+    let device = reader.optional(
+        "device",
+        "an absolute path, such as \"/dev/sdb\"",
+        |value| value.as_str().and_then(device_path),
+    );
+    let size_rule = format!(
+        "{SIZE_RULE}; from {} to {}, a multiple of {DRIVE_GRAIN_BYTES} bytes",
+        size::human(DRIVE_BYTES_MIN),
+        size::human(SIZE_BYTES_MAX)
+    );
+    let size_bytes = reader.optional("size", &size_rule, |value| {
+        size_of(value)
+            .filter(|size| (DRIVE_BYTES_MIN..=SIZE_BYTES_MAX).contains(size))
+            .filter(|size| size.is_multiple_of(DRIVE_GRAIN_BYTES))
+    });
+    drive_shape(&mut reader, &size_rule);
+    let source = match (file, device) {
+        (_, Some(path)) => DriveSource::Device { path },
+        (path, None) => DriveSource::File {
+            path: path.unwrap_or_default(),
+            size_bytes: size_bytes.unwrap_or(DRIVE_BYTES_MIN),
+        },
+    };
+    reader.finish(Drive { name, source })
+}
+
+/// A drive is either a file with a size or a device without.
+fn drive_shape(reader: &mut TableReader<'_, '_>, size_rule: &str) {
+    match (
+        reader.line_of("file"),
+        reader.line_of("device"),
+        reader.line_of("size"),
+    ) {
+        (None, None, _) => {
+            let line = reader.header_line();
+            reader.report(
+                line,
+                "",
+                "neither file nor device".to_owned(),
+                "one of the two",
+            );
+        }
+        (Some(_), Some(line), _) => {
+            reader.report(
+                line,
+                "device",
+                "a device beside a file".to_owned(),
+                "one of the two",
+            );
+        }
+        (None, Some(_), Some(line)) => {
+            let found = "a size beside a device".to_owned();
+            reader.report(line, "size", found, "no size: a device has its own");
+        }
+        (Some(_), None, None) => {
+            let line = reader.header_line();
+            reader.report(line, "size", "nothing".to_owned(), size_rule);
+        }
+        _ => {}
+    }
+}
+
+fn pool(mut reader: TableReader<'_, '_>) -> Row<Pool> {
+    let name = name(&mut reader, "name");
+    let level_rule = "\"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \
+                      \"5\", \"50\" and \"6\" are not available yet";
+    let level = reader.required("level", level_rule, |value| match value.as_str()? {
+        "10" => Some(Level::Raid10),
+        "simple" => Some(Level::Simple),
+        _ => None,
+    });
+    let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
+    let stripe_unit_bytes = power_of_two(&mut reader, "stripe_unit", 4 << 10, 1 << 20);
+    let page_bytes = power_of_two(&mut reader, "page", 4 << 10, 16 << 20);
+    reader.finish(Pool {
+        name,
+        level: level.unwrap_or(Level::Simple),
+        drives: drives.unwrap_or_default(),
+        stripe_unit_bytes: stripe_unit_bytes.unwrap_or(64 << 10),
+        page_bytes: page_bytes.unwrap_or(256 << 10),
+    })
+}
+
+fn power_of_two(
+    reader: &mut TableReader<'_, '_>,
+    key: &'static str,
+    min: u32,
+    max: u32,
+) -> Option<u32> {
+    let (low, high) = (size::human(u64::from(min)), size::human(u64::from(max)));
+    let rule = format!("a power of two from \"{low}\" to \"{high}\"");
+    reader.optional(key, &rule, |value| {
+        let bytes = u32::try_from(size_of(value)?).ok()?;
+        (bytes.is_power_of_two() && (min..=max).contains(&bytes)).then_some(bytes)
+    })
+}
+
+fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
+    let name = name(&mut reader, "name");
+    let pool = reader.required("pool", &format!("a pool's name, {NAME_RULE}"), |value| {
+        value
+            .as_str()
+            .filter(|name| is_name(name))
+            .map(str::to_owned)
+    });
+    let size_rule = format!(
+        "{SIZE_RULE}; up to {}, a multiple of {VOLUME_GRAIN_BYTES} bytes",
+        size::human(SIZE_BYTES_MAX)
+    );
+    let size_bytes = reader.required("size", &size_rule, |value| {
+        size_of(value)
+            .filter(|size| *size <= SIZE_BYTES_MAX && size.is_multiple_of(VOLUME_GRAIN_BYTES))
+    });
+    let provisioning = reader.optional(
+        "provisioning",
+        "\"thin\" or \"thick\"",
+        |value| match value.as_str()? {
+            "thin" => Some(Provisioning::Thin),
+            "thick" => Some(Provisioning::Thick),
+            _ => None,
+        },
+    );
+    reader.finish(Volume {
+        name,
+        pool: pool.unwrap_or_default(),
+        size_bytes: size_bytes.unwrap_or(VOLUME_GRAIN_BYTES),
+        provisioning: provisioning.unwrap_or(Provisioning::Thin),
+    })
+}
+
+fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
+    let target = reader.required("target", TARGET_RULE, |value| {
+        value
+            .as_str()
+            .filter(|name| is_target_name(name))
+            .map(str::to_owned)
+    });
+    let volumes = reader.list("volumes", &format!("a volume's name, {NAME_RULE}"), is_name);
+    let any = reader.line_of("initiators").is_none()
+        || reader.text("initiators").is_some_and(|text| text == "any");
+    let initiators = if any {
+        reader.optional("initiators", "", |_| Some(()));
+        Initiators::Any
+    } else {
+        let rule = "\"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)";
+        Initiators::Named(
+            reader
+                .list("initiators", rule, is_initiator_name)
+                .unwrap_or_default(),
+        )
+    };
+    let (target, volumes) = (target.unwrap_or_default(), volumes.unwrap_or_default());
+    reader.finish(Export {
+        target,
+        volumes,
+        initiators,
+    })
+}
+
+fn vm(mut reader: TableReader<'_, '_>) -> Row<Vm> {
+    let name = name(&mut reader, "name");
+    let target = reader.required("target", TARGET_RULE, |value| {
+        value
+            .as_str()
+            .filter(|name| is_target_name(name))
+            .map(str::to_owned)
+    });
+    let mut word = |key: &'static str| {
+        reader.required(key, &format!("a name, {NAME_RULE}"), |value| {
+            value
+                .as_str()
+                .filter(|name| is_name(name))
+                .map(str::to_owned)
+        })
+    };
+    let profile = word("profile");
+    let role = word("role");
+    let rate_scale = reader.optional("rate_scale", "a number above zero, at most 1000", |value| {
+        let number = match value {
+            DeValue::Integer(number) => number.to_string().parse::<f64>().ok()?,
+            DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok()?,
+            _ => return None,
+        };
+        (number > 0.0 && number <= 1000.0).then_some(number)
+    });
+    reader.finish(Vm {
+        name,
+        target: target.unwrap_or_default(),
+        profile: profile.unwrap_or_default(),
+        role: role.unwrap_or_default(),
+        rate_scale: rate_scale.unwrap_or(1.0),
+    })
+}
+
+fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> String {
+    let name = reader.required(key, NAME_RULE, |value| {
+        value
+            .as_str()
+            .filter(|name| is_name(name))
+            .map(str::to_owned)
+    });
+    name.unwrap_or_default()
+}
+
+fn whole(value: &DeValue<'_>) -> Option<u16> {
+    let number = value.as_integer()?;
+    u16::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn size_of(value: &DeValue<'_>) -> Option<u64> {
+    size::parse(value.as_str()?)
+}
+
+fn address(value: &DeValue<'_>) -> Option<SocketAddr> {
+    value.as_str()?.parse().ok()
+}
+
+fn file_path(text: &str) -> Option<PathBuf> {
+    let path = Path::new(text);
+    let name = path.file_name()?.to_str()?;
+    let climbs = path
+        .components()
+        .any(|part| matches!(part, Component::ParentDir));
+    let good = !climbs
+        && !text.ends_with('/')
+        && !text.contains('\0')
+        && !name.to_ascii_lowercase().starts_with(RESERVED_FILE_PREFIX);
+    // Rebuilt from its components, so that "./a" and "a" are one file.
+    let plain = || {
+        path.components()
+            .filter(|part| !matches!(part, Component::CurDir))
+            .collect()
+    };
+    good.then(plain)
+}
+
+fn device_path(text: &str) -> Option<PathBuf> {
+    let path = Path::new(text);
+    let climbs = path
+        .components()
+        .any(|part| matches!(part, Component::ParentDir));
+    (path.is_absolute() && !climbs && !text.contains('\0') && path.file_name().is_some())
+        .then(|| path.components().collect())
+}

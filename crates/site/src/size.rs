@@ -1,0 +1,125 @@
+//! Sizes as people write them: "4 GiB", "1.5 TB".
+//!
+//! KiB, MiB, GiB and TiB are powers of 1024; kB, MB, GB and TB powers of 1000.
+//! A size is a whole number of bytes, above zero; arithmetic is exact.
+
+/// What [`parse`] takes, for messages.
+pub const SIZE_RULE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
+
+const UNITS: [(&str, u64); 11] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("PiB", 1 << 50),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+];
+
+/// The bytes of a size such as "4 GiB"; `None` when it is none, is zero, isn't a
+/// whole number of bytes or doesn't fit 64 bits.
+pub fn parse(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(split);
+    let unit = unit.trim_start();
+    let &(_, unit_bytes) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.len() > 15 || fraction.contains('.') {
+        return None;
+    }
+    let scale = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let scaled = u128::from(whole.parse::<u64>().ok()?)
+        .checked_mul(scale)?
+        .checked_add(u128::from(fraction.parse::<u64>().ok()?))?
+        .checked_mul(u128::from(unit_bytes))?;
+    if scaled == 0 || !scaled.is_multiple_of(scale) {
+        return None;
+    }
+    u64::try_from(scaled / scale).ok()
+}
+
+/// `bytes` for people: the largest binary unit, with as many decimals as tell
+/// sizes apart at a glance ("4 GiB", "1.5 TiB", "700 MiB").
+pub fn human(bytes: u64) -> String {
+    const BINARY: [(&str, u64); 5] = [
+        ("PiB", 1 << 50),
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+    let Some((name, unit)) = BINARY.iter().find(|(_, unit)| bytes >= *unit) else {
+        return format!("{bytes} B");
+    };
+    if bytes.is_multiple_of(*unit) {
+        return format!("{} {name}", bytes / unit);
+    }
+    let hundredths = u128::from(bytes) * 100 / u128::from(*unit);
+    format!("{}.{:02} {name}", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_binary_and_decimal_units() {
+        assert_eq!(parse("4 GiB"), Some(4 << 30));
+        assert_eq!(parse("4GiB"), Some(4 << 30));
+        assert_eq!(parse(" 50 MiB "), Some(50 << 20));
+        assert_eq!(parse("1.5 TB"), Some(1_500_000_000_000));
+        assert_eq!(parse("0.5 KiB"), Some(512));
+        assert_eq!(parse("512 B"), Some(512));
+    }
+
+    #[test]
+    fn refuses_what_is_no_size() {
+        for wrong in [
+            "",
+            "GiB",
+            "4",
+            "4.5",
+            "-4 GiB",
+            "NaN GiB",
+            "inf GiB",
+            "0 GiB",
+            "0.0 TiB",
+            "4 gib",
+            "4 GiB GiB",
+            "1..5 GiB",
+            ".5 GiB",
+            "5. GiB",
+            "0.3 B",
+            "1e3 MiB",
+            "16777216 TiB",
+            "99999999999999999999 B",
+            "4 Gi",
+            "٤ GiB",
+            "0x10 B",
+            "+4 GiB",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn writes_sizes_that_people_read() {
+        assert_eq!(human(0), "0 B");
+        assert_eq!(human(4 << 30), "4 GiB");
+        assert_eq!(human((1 << 30) + (1 << 29)), "1.50 GiB");
+        assert_eq!(human(1023), "1023 B");
+        assert_eq!(human(u64::MAX), "16383.99 PiB");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics_on_any_text(text in ".{0,40}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Reading one table of the file: each key with its line, its type and its rule.
+//!
+//! A value that breaks its rule is reported and then treated as absent, so that
+//! one mistake gives one diagnostic. A [`Row`] remembers the line of every value
+//! that was read well; a check across tables asks [`Row::line`] first and stays
+//! silent about values that were already reported.
+
+use crate::diagnostic::{Diagnostic, Lines};
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// An item of the site and where in the file its values are.
+pub(crate) struct Row<T> {
+    pub(crate) item: T,
+    header_line: usize,
+    lines: BTreeMap<(&'static str, usize), usize>,
+}
+
+impl<T> Row<T> {
+    /// The line of `key`, when it was given and was read well.
+    pub(crate) fn line(&self, key: &'static str) -> Option<usize> {
+        self.lines.get(&(key, 0)).copied()
+    }
+
+    /// The line of the `index`th element of the list `key`.
+    pub(crate) fn element_line(&self, key: &'static str, index: usize) -> usize {
+        self.lines
+            .get(&(key, index + 1))
+            .copied()
+            .unwrap_or(self.header_line)
+    }
+
+    /// The line that the table starts on.
+    pub(crate) fn header_line(&self) -> usize {
+        self.header_line
+    }
+}
+
+/// Takes the values out of one table.
+pub(crate) struct TableReader<'a, 'd> {
+    name: &'static str,
+    header_line: usize,
+    table: &'a DeTable<'d>,
+    lines: &'a Lines,
+    known: Vec<&'static str>,
+    read: BTreeMap<(&'static str, usize), usize>,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a, 'd> TableReader<'a, 'd> {
+    /// A reader of `table`, which messages call `name`; an empty name stands for
+    /// the file itself.
+    pub(crate) fn new(
+        name: &'static str,
+        header_line: usize,
+        table: &'a DeTable<'d>,
+        lines: &'a Lines,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        let (known, read) = (Vec::new(), BTreeMap::new());
+        TableReader {
+            name,
+            header_line,
+            table,
+            lines,
+            known,
+            read,
+            found,
+        }
+    }
+
+    /// The value of `key`, which has to be there.
+    pub(crate) fn required<T>(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        parse: impl FnOnce(&DeValue<'d>) -> Option<T>,
+    ) -> Option<T> {
+        if self.value(key).is_none() {
+            self.report(self.header_line, key, "nothing".to_owned(), rule);
+        }
+        self.optional(key, rule, parse)
+    }
+
+    /// The value of `key`, which may be absent.
+    pub(crate) fn optional<T>(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        parse: impl FnOnce(&DeValue<'d>) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(key);
+        let (line, value) = self.value(key)?;
+        match parse(value) {
+            Some(good) => {
+                self.read.insert((key, 0), line);
+                Some(good)
+            }
+            None => {
+                self.report(line, key, describe(value), rule);
+                None
+            }
+        }
+    }
+
+    /// The list under `key`: one or more strings that pass `is_good`, none twice.
+    pub(crate) fn list(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        is_good: impl Fn(&str) -> bool,
+    ) -> Option<Vec<String>> {
+        let Some((line, value)) = self.value(key) else {
+            self.known.push(key);
+            self.report(
+                self.header_line,
+                key,
+                "nothing".to_owned(),
+                &format!("a list of: {rule}"),
+            );
+            return None;
+        };
+        self.known.push(key);
+        let Some(elements) = value.as_array().filter(|elements| !elements.is_empty()) else {
+            self.report(
+                line,
+                key,
+                describe(value),
+                &format!("a list, not empty, of: {rule}"),
+            );
+            return None;
+        };
+        let mut strings = Vec::new();
+        let mut wrong = false;
+        for (index, element) in elements.iter().enumerate() {
+            let line = self.lines.at(element.span().start);
+            let text = element.get_ref().as_str().filter(|text| is_good(text));
+            match text {
+                Some(text) if strings.iter().any(|there| there == text) => {
+                    let found = format!("{text:?} for the second time");
+                    self.report(line, key, found, "each once");
+                    wrong = true;
+                }
+                Some(text) => {
+                    self.read.insert((key, index + 1), line);
+                    strings.push(text.to_owned());
+                }
+                None => {
+                    self.report(line, key, describe(element.get_ref()), rule);
+                    wrong = true;
+                }
+            }
+        }
+        self.read.insert((key, 0), line);
+        (!wrong).then_some(strings)
+    }
+
+    /// The tables under `key` (`[[key]]`), each with its line.
+    pub(crate) fn tables(&mut self, key: &'static str) -> Vec<(usize, &'a DeTable<'d>)> {
+        self.known.push(key);
+        let Some((line, value)) = self.value(key) else {
+            return Vec::new();
+        };
+        let Some(elements) = value.as_array() else {
+            self.report(line, key, describe(value), &format!("tables [[{key}]]"));
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for element in elements.iter() {
+            let line = self.lines.at(element.span().start);
+            match element.get_ref().as_table() {
+                Some(table) => tables.push((line, table)),
+                None => {
+                    let rule = format!("tables [[{key}]]");
+                    self.report(line, key, describe(element.get_ref()), &rule);
+                }
+            }
+        }
+        tables
+    }
+
+    /// The table under `key` (`[key]`), with its line.
+    pub(crate) fn table(&mut self, key: &'static str) -> Option<(usize, &'a DeTable<'d>)> {
+        self.known.push(key);
+        let (line, value) = self.value(key)?;
+        match value.as_table() {
+            Some(table) => Some((line, table)),
+            None => {
+                self.report(line, key, describe(value), &format!("a table [{key}]"));
+                None
+            }
+        }
+    }
+
+    /// Reports a value of this table.
+    pub(crate) fn report(&mut self, line: usize, key: &str, found: String, allowed: &str) {
+        let dot = if self.name.is_empty() || key.is_empty() {
+            ""
+        } else {
+            "."
+        };
+        let key = format!("{}{dot}{key}", self.name);
+        self.found.push(Diagnostic {
+            line,
+            key,
+            found,
+            allowed: allowed.to_owned(),
+        });
+    }
+
+    /// The line of `key` if it is there at all.
+    pub(crate) fn line_of(&self, key: &str) -> Option<usize> {
+        self.value(key).map(|(line, _)| line)
+    }
+
+    /// The text of `key`, if it is there and is text.
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+        self.value(key).and_then(|(_, value)| value.as_str())
+    }
+
+    /// The line that the table starts on.
+    pub(crate) fn header_line(&self) -> usize {
+        self.header_line
+    }
+
+    /// Where the reports go, for reading a table inside this one.
+    pub(crate) fn found(&mut self) -> &mut Vec<Diagnostic> {
+        self.found
+    }
+
+    /// Ends the reading: keys that nobody asked for are unknown.
+    pub(crate) fn finish<T>(mut self, item: T) -> Row<T> {
+        let allowed = self.known.join(", ");
+        let unknown: Vec<(usize, String)> = self
+            .table
+            .iter()
+            .filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref()))
+            .map(|(key, _)| (self.lines.at(key.span().start), key.get_ref().to_string()))
+            .collect();
+        for (line, key) in unknown {
+            self.report(line, &key, "a key that isn't known".to_owned(), &allowed);
+        }
+        Row {
+            item,
+            header_line: self.header_line,
+            lines: self.read,
+        }
+    }
+
+    fn value(&self, key: &str) -> Option<(usize, &'a DeValue<'d>)> {
+        let (name, value): (&Spanned<_>, &Spanned<_>) = self.table.get_key_value(key)?;
+        Some((self.lines.at(name.span().start), value.get_ref()))
+    }
+}
+
+fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => format!("the number {number}"),
+        DeValue::Float(number) => format!("the number {number}"),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(date) => format!("the date {date}"),
+        DeValue::Array(elements) if elements.is_empty() => "an empty list".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -1,0 +1,197 @@
+//! What a site file says, in checked types.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Most volumes behind one target (LUN 0 to 255).
+pub const LUNS_MAX: usize = 256;
+
+/// A described installation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// What people call it.
+    pub name: String,
+    /// Data-path threads.
+    pub shards: u16,
+    /// Where the REST API listens.
+    pub api: Api,
+    /// Where targets are served; at least one.
+    pub portals: Vec<Portal>,
+    /// Drives, by name.
+    pub drives: Vec<Drive>,
+    /// Pools of them.
+    pub pools: Vec<Pool>,
+    /// Volumes in the pools; names are unique over the site.
+    pub volumes: Vec<Volume>,
+    /// Targets and what is behind them.
+    pub exports: Vec<Export>,
+    /// VMs whose disks are here, with their workloads.
+    pub vms: Vec<Vm>,
+}
+
+/// The REST API's place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Api {
+    /// A loopback address; port 0 lets the system choose.
+    pub listen: SocketAddr,
+}
+
+/// An iSCSI portal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Portal {
+    /// An address of this machine; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// Portal group tag (RFC 7143 clause 4.1).
+    pub tag: u16,
+}
+
+/// A drive under the name that people know it by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drive {
+    /// For messages; a pool finds its drives by their labels.
+    pub name: String,
+    /// Where it is.
+    pub source: DriveSource,
+}
+
+/// Where a drive's bytes are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DriveSource {
+    /// A file, made when it is new.
+    File {
+        /// Relative to the data directory, or absolute.
+        path: PathBuf,
+        /// Size it is made with, a multiple of 4096.
+        size_bytes: u64,
+    },
+    /// A block device, used whole.
+    Device {
+        /// Absolute.
+        path: PathBuf,
+    },
+}
+
+/// How a pool protects data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// One drive, no protection.
+    Simple,
+    /// Mirrored pairs, striped.
+    Raid10,
+}
+
+/// A pool of one RAID group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Unique over the site.
+    pub name: String,
+    /// Protection.
+    pub level: Level,
+    /// Names of its drives.
+    pub drives: Vec<String>,
+    /// A power of two.
+    pub stripe_unit_bytes: u32,
+    /// A power of two.
+    pub page_bytes: u32,
+}
+
+/// How a volume takes space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provisioning {
+    /// Pages are allocated on first write.
+    Thin,
+    /// All pages are allocated at creation.
+    Thick,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Volume {
+    /// Unique over the site.
+    pub name: String,
+    /// The pool that holds it.
+    pub pool: String,
+    /// Size that initiators see, a multiple of 512.
+    pub size_bytes: u64,
+    /// Thin or thick.
+    pub provisioning: Provisioning,
+}
+
+/// Who may log in to a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initiators {
+    /// Everybody.
+    Any,
+    /// These iSCSI names.
+    Named(Vec<String>),
+}
+
+/// A target and the volumes behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Export {
+    /// iSCSI qualified name.
+    pub target: String,
+    /// Names of volumes: LUN 0, 1, and so on.
+    pub volumes: Vec<String>,
+    /// Who may log in.
+    pub initiators: Initiators,
+}
+
+/// A VM and the load that stands for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vm {
+    /// Unique over the site.
+    pub name: String,
+    /// The export its disks are behind, disk n at LUN n.
+    pub target: String,
+    /// Name of the workload profile.
+    pub profile: String,
+    /// Its role in that profile.
+    pub role: String,
+    /// Factor on the role's rate, above zero.
+    pub rate_scale: f64,
+}
+
+impl Site {
+    /// The export of `target`.
+    pub fn export(&self, target: &str) -> Option<&Export> {
+        self.exports.iter().find(|export| export.target == target)
+    }
+
+    /// The pool called `name`.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The drive called `name`.
+    pub fn drive(&self, name: &str) -> Option<&Drive> {
+        self.drives.iter().find(|drive| drive.name == name)
+    }
+
+    /// The shard that the `index`th pool of a site with `shards` shards lives on.
+    pub fn shard_of_pool(index: usize, shards: u16) -> u16 {
+        let shards = usize::from(shards.max(1));
+        // A remainder by a u16 fits a u16.
+        u16::try_from(index % shards).unwrap_or(0)
+    }
+}
+
+impl Level {
+    /// As the site file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Simple => "simple",
+            Level::Raid10 => "10",
+        }
+    }
+}
+
+impl Provisioning {
+    /// As the site file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Provisioning::Thin => "thin",
+            Provisioning::Thick => "thick",
+        }
+    }
+}
