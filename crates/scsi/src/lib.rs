@@ -1,1 +1,17 @@
+//! The SCSI command set over volumes (SPC-4, SBC-3), sans-IO: a CDB and its data
+//! in; status, sense and data out.
+//!
+//! - [`target`], [`unit`], [`nexus`]: who sees what, and runs commands on it.
+//! - [`cdb`]: what a CDB asks for, and whether it may.
+//! - [`sense`], [`vpd`]: what is answered.
+//! - [`commands`]: one room per family of commands.
 
+pub mod nexus;
+pub mod sense;
+pub mod target;
+pub mod unit;
+
+pub use nexus::{Nexus, Response};
+pub use sense::{Attention, Sense};
+pub use target::{LUN_MAX, Target};
+pub use unit::{Identity, LogicalUnit};

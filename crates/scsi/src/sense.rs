@@ -1,0 +1,221 @@
+//! Sense data (SPC-4 clause 4.5) and unit attentions.
+
+use base::Lba;
+
+/// Status codes (SAM-5 clause 5.3.1).
+pub mod status {
+    /// The command ended well.
+    pub const GOOD: u8 = 0x00;
+    /// It did not; the sense data says why.
+    pub const CHECK_CONDITION: u8 = 0x02;
+    /// No room in the task set: try again later.
+    pub const TASK_SET_FULL: u8 = 0x28;
+}
+
+/// Sense keys (SPC-4 table 47).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Key {
+    /// Nothing to report.
+    NoSense = 0x0,
+    /// The medium can't give or take the data.
+    MediumError = 0x3,
+    /// The device has failed.
+    HardwareError = 0x4,
+    /// The command is wrong.
+    IllegalRequest = 0x5,
+    /// Something changed behind the initiator's back.
+    UnitAttention = 0x6,
+    /// The data may not be written.
+    DataProtect = 0x7,
+    /// Given data differs from the medium's.
+    Miscompare = 0xe,
+}
+
+/// Where in a CDB or in parameter data the wrong field is (SPC-4 clause 4.5.2.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPointer {
+    /// In the CDB, or else in the parameter data.
+    pub in_cdb: bool,
+    /// The byte, from zero.
+    pub byte: u16,
+    /// The most significant bit of the field, where it is known.
+    pub bit: Option<u8>,
+}
+
+/// What is wrong, for one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sense {
+    /// Sense key.
+    pub key: Key,
+    /// Additional sense code and its qualifier.
+    pub code: (u8, u8),
+    /// The INFORMATION field: the first logical block that failed, or the offset
+    /// of a difference.
+    pub information: Option<u64>,
+    /// The wrong field.
+    pub field: Option<FieldPointer>,
+}
+
+impl Sense {
+    const fn new(key: Key, asc: u8, ascq: u8) -> Self {
+        Sense { key, code: (asc, ascq), information: None, field: None }
+    }
+
+    /// 00/00 NO ADDITIONAL SENSE INFORMATION.
+    pub const NONE: Sense = Sense::new(Key::NoSense, 0, 0);
+    /// 20/00 INVALID COMMAND OPERATION CODE.
+    pub const INVALID_OPCODE: Sense = Sense::new(Key::IllegalRequest, 0x20, 0);
+    /// 21/00 LOGICAL BLOCK ADDRESS OUT OF RANGE.
+    pub const LBA_OUT_OF_RANGE: Sense = Sense::new(Key::IllegalRequest, 0x21, 0);
+    /// 25/00 LOGICAL UNIT NOT SUPPORTED.
+    pub const LUN_NOT_SUPPORTED: Sense = Sense::new(Key::IllegalRequest, 0x25, 0);
+    /// 39/00 SAVING PARAMETERS NOT SUPPORTED.
+    pub const NO_SAVED_PARAMETERS: Sense = Sense::new(Key::IllegalRequest, 0x39, 0);
+    /// 27/07 SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.4).
+    pub const POOL_FULL: Sense = Sense::new(Key::DataProtect, 0x27, 0x07);
+    /// 44/00 INTERNAL TARGET FAILURE.
+    pub const TARGET_FAILURE: Sense = Sense::new(Key::HardwareError, 0x44, 0);
+
+    /// 24/00 INVALID FIELD IN CDB at `byte`, with the field's most significant
+    /// bit where it does not fill the byte.
+    pub const fn invalid_field(byte: u16, bit: Option<u8>) -> Sense {
+        let mut sense = Sense::new(Key::IllegalRequest, 0x24, 0);
+        sense.field = Some(FieldPointer { in_cdb: true, byte, bit });
+        sense
+    }
+
+    /// 11/00 UNRECOVERED READ ERROR at `lba`.
+    pub const fn read_error(lba: Lba) -> Sense {
+        let mut sense = Sense::new(Key::MediumError, 0x11, 0);
+        sense.information = Some(lba.0);
+        sense
+    }
+
+    /// 0C/00 WRITE ERROR at `lba`.
+    pub const fn write_error(lba: Lba) -> Sense {
+        let mut sense = Sense::new(Key::MediumError, 0x0c, 0);
+        sense.information = Some(lba.0);
+        sense
+    }
+
+    /// 1D/00 MISCOMPARE DURING VERIFY OPERATION; the first byte that differs.
+    pub const fn miscompare(offset_bytes: u64) -> Sense {
+        let mut sense = Sense::new(Key::Miscompare, 0x1d, 0);
+        sense.information = Some(offset_bytes);
+        sense
+    }
+
+    /// Fixed format (SPC-4 clause 4.5.3), 18 bytes. An INFORMATION that needs
+    /// more than four bytes is left out, as the clause demands.
+    pub fn fixed(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 18];
+        bytes[0] = 0x70;
+        bytes[2] = self.key as u8;
+        bytes[7] = 10;
+        (bytes[12], bytes[13]) = self.code;
+        if let Some(information) = self.information.and_then(|value| u32::try_from(value).ok()) {
+            bytes[0] |= 0x80;
+            bytes[3..7].copy_from_slice(&information.to_be_bytes());
+        }
+        if let Some(field) = self.field {
+            bytes[15..18].copy_from_slice(&field.encoded());
+        }
+        bytes
+    }
+
+    /// Descriptor format (SPC-4 clause 4.5.2).
+    pub fn descriptor(&self) -> Vec<u8> {
+        let mut bytes = vec![0x72, self.key as u8, self.code.0, self.code.1, 0, 0, 0, 0];
+        if let Some(information) = self.information {
+            bytes.extend([0x00, 0x0a, 0x80, 0x00]);
+            bytes.extend(information.to_be_bytes());
+        }
+        if let Some(field) = self.field {
+            bytes.extend([0x02, 0x06, 0x00, 0x00]);
+            bytes.extend(field.encoded());
+            bytes.push(0);
+        }
+        bytes[7] = (bytes.len() - 8) as u8;
+        bytes
+    }
+}
+
+impl FieldPointer {
+    fn encoded(&self) -> [u8; 3] {
+        let [high, low] = self.byte.to_be_bytes();
+        let place = if self.in_cdb { 0xc0 } else { 0x80 };
+        [place | self.bit.map_or(0, |bit| 0x08 | bit), high, low]
+    }
+}
+
+/// A unit attention that waits on a nexus (SAM-5 clause 5.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// 29/00 POWER ON, RESET, OR BUS DEVICE RESET OCCURRED: the first command of
+    /// a nexus.
+    PowerOn,
+    /// 29/03 BUS DEVICE RESET FUNCTION OCCURRED: a reset by another nexus.
+    BusDeviceReset,
+    /// 2F/00 COMMANDS CLEARED BY ANOTHER INITIATOR.
+    CommandsCleared,
+    /// 2A/09 CAPACITY DATA HAS CHANGED.
+    CapacityChanged,
+    /// 3F/0E REPORTED LUNS DATA HAS CHANGED.
+    LunsChanged,
+}
+
+impl Attention {
+    /// Its sense data.
+    pub const fn sense(self) -> Sense {
+        let (asc, ascq) = match self {
+            Attention::PowerOn => (0x29, 0x00),
+            Attention::BusDeviceReset => (0x29, 0x03),
+            Attention::CommandsCleared => (0x2f, 0x00),
+            Attention::CapacityChanged => (0x2a, 0x09),
+            Attention::LunsChanged => (0x3f, 0x0e),
+        };
+        Sense::new(Key::UnitAttention, asc, ascq)
+    }
+
+    /// Whether it is a reset, which says all that waited before it.
+    pub(crate) const fn is_reset(self) -> bool {
+        matches!(self, Attention::PowerOn | Attention::BusDeviceReset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_format_carries_the_field_pointer() {
+        let sense = Sense::invalid_field(2, Some(7));
+        let expected =
+            [0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0, 0, 0xcf, 0, 2];
+        assert_eq!(sense.fixed(), expected);
+    }
+
+    #[test]
+    fn fixed_format_carries_the_exact_lba() {
+        let bytes = Sense::read_error(Lba(0x0102_0304)).fixed();
+        assert_eq!(bytes[..8], [0xf0, 0, 3, 1, 2, 3, 4, 10]);
+        assert_eq!(bytes[12..14], [0x11, 0]);
+    }
+
+    #[test]
+    fn an_lba_beyond_four_bytes_is_left_out_of_fixed_and_kept_in_descriptor_format() {
+        let sense = Sense::write_error(Lba(1 << 32));
+        assert_eq!(sense.fixed()[..7], [0x70, 0, 3, 0, 0, 0, 0]);
+        let expected =
+            [0x72, 3, 0x0c, 0, 0, 0, 0, 12, 0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        assert_eq!(sense.descriptor(), expected);
+    }
+
+    #[test]
+    fn descriptor_format_carries_the_field_pointer() {
+        let sense = Sense::invalid_field(0x0102, None);
+        let expected = [0x72, 5, 0x24, 0, 0, 0, 0, 8, 2, 6, 0, 0, 0xc0, 1, 2, 0];
+        assert_eq!(sense.descriptor(), expected);
+    }
+}

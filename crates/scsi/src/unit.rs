@@ -1,0 +1,87 @@
+//! A logical unit: a volume, and the names that initiators know it by.
+
+use base::Uuid;
+use engine::{Volume, World};
+
+/// Company part of the NAA designator. The locally administered bit is set: it
+/// is nobody's registered identifier, and the hundred bits behind it come from
+/// the volume's UUID.
+const LOCAL_COMPANY_ID: [u8; 3] = [0x02, 0xa5, 0x41];
+
+/// What a volume is called in SCSI. Follows from its UUID alone, so it stays
+/// over restarts, renames, moves between targets and pools of any name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Unit serial number (VPD page 80h): the UUID as 32 hexadecimal digits.
+    pub serial: String,
+    /// NAA IEEE Registered Extended designator (SPC-4 clause 7.8.6.6.5).
+    pub naa: [u8; 16],
+}
+
+impl Identity {
+    /// The identity of the volume with this UUID.
+    pub fn of(uuid: Uuid) -> Self {
+        let bytes = uuid.as_bytes();
+        // The version and variant digits of a UUID are the same in every one;
+        // the designator has room for 25 of the other thirty digits.
+        let digits = (0..32)
+            .filter(|digit| *digit != 12 && *digit != 16)
+            .map(|digit| (bytes[digit / 2] >> (4 * (1 - digit % 2))) & 0xf);
+        let [a, b, c] = LOCAL_COMPANY_ID;
+        let head = [6, a >> 4, a & 0xf, b >> 4, b & 0xf, c >> 4, c & 0xf];
+        let mut naa = [0; 16];
+        for (place, digit) in head.into_iter().chain(digits).take(32).enumerate() {
+            naa[place / 2] |= digit << (4 * (1 - place % 2));
+        }
+        Identity { serial: format!("{:032x}", uuid.as_u128()), naa }
+    }
+}
+
+/// A volume as a direct-access block device.
+pub struct LogicalUnit<W: World> {
+    volume: Volume<W>,
+    uuid: Uuid,
+    identity: Identity,
+}
+
+impl<W: World> LogicalUnit<W> {
+    /// The logical unit that shows `volume`.
+    pub fn new(volume: Volume<W>) -> Self {
+        let uuid = volume.info().uuid;
+        LogicalUnit { volume, uuid, identity: Identity::of(uuid) }
+    }
+
+    /// The volume behind it.
+    pub fn volume(&self) -> &Volume<W> {
+        &self.volume
+    }
+
+    /// Identity of the volume.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// Names in SCSI.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Capacity in logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.volume.size_bytes() / base::SECTOR_BYTES as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_designator_is_naa_6_with_a_local_company_and_digits_of_the_uuid() {
+        let uuid = Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd);
+        let identity = Identity::of(uuid);
+        assert_eq!(identity.serial, "0123456789ab4cde8f0123456789abcd");
+        let hex: String = identity.naa.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "602a541".to_owned() + "0123456789ab" + "cde" + "f012345678");
+    }
+}

@@ -1,0 +1,135 @@
+//! A shard: one thread with its own executor, ring, buffers, pools and the
+//! connections of the targets homed on it.
+//!
+//! Invariants:
+//! - All that a [`ShardState`] holds lives and dies on its thread; others reach
+//!   it only by sending a closure through a [`ShardHandle`].
+//! - Such a closure runs to its end even when the caller goes away.
+
+pub mod session;
+pub mod state;
+
+pub use session::SessionInfo;
+pub use state::{ExportError, ExportErrorKind, ShardState};
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task;
+
+type Visit = Box<dyn FnOnce(Rc<ShardState>) + Send>;
+
+/// Reaches a shard from any thread.
+#[derive(Clone, Debug)]
+pub struct ShardHandle {
+    index: usize,
+    visits: mpsc::UnboundedSender<Visit>,
+}
+
+/// The shard's thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("shard {0} has stopped")]
+pub struct ShardGone(pub usize);
+
+impl ShardHandle {
+    /// Its index, from zero.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Runs `visit` on the shard and brings its outcome back.
+    ///
+    /// # Errors
+    /// The shard has stopped.
+    pub async fn call<R, F, Fut>(&self, visit: F) -> Result<R, ShardGone>
+    where
+        F: FnOnce(Rc<ShardState>) -> Fut + Send + 'static,
+        Fut: Future<Output = R> + 'static,
+        R: Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let visit: Visit = Box::new(move |state| {
+            task::spawn_local(async move {
+                // A caller that went away does not want the answer.
+                let _ = answer.send(visit(state).await);
+            });
+        });
+        self.visits.send(visit).map_err(|_| ShardGone(self.index))?;
+        answered.await.map_err(|_| ShardGone(self.index))
+    }
+}
+
+/// A running shard. Its thread ends after [`Shard::stop`].
+#[derive(Debug)]
+pub struct Shard {
+    handle: ShardHandle,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Shard {
+    /// Starts the thread of shard `index`.
+    ///
+    /// # Errors
+    /// The thread can't be started, or has no io_uring; the message says which.
+    pub async fn start(index: usize) -> io::Result<Shard> {
+        let (visits, inbox) = mpsc::unbounded_channel();
+        let (ready, started) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("shard {index}"))
+            .spawn(move || run(index, inbox, ready))?;
+        match started.await {
+            Ok(Ok(())) => Ok(Shard { handle: ShardHandle { index, visits }, thread }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(io::Error::other(format!("shard {index} ended while it started"))),
+        }
+    }
+
+    /// How others reach it.
+    pub fn handle(&self) -> &ShardHandle {
+        &self.handle
+    }
+
+    /// Closes its connections once their commands have ended, closes its pools
+    /// and ends the thread. Returns what its pools said, by name of the pool.
+    pub async fn stop(self) -> Vec<(String, engine::PoolError)> {
+        let failures = self.handle.call(|state| async move { state.close().await }).await;
+        drop(self.handle);
+        // Joins off the async threads: the shard may still be ending tasks.
+        let joined = task::spawn_blocking(move || self.thread.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            tracing::error!("a shard's thread ended by a panic");
+        }
+        failures.unwrap_or_default()
+    }
+}
+
+fn run(
+    index: usize,
+    mut inbox: mpsc::UnboundedReceiver<Visit>,
+    ready: oneshot::Sender<io::Result<()>>,
+) {
+    let ready = Cell::new(Some(ready));
+    let started = |outcome| ready.take().is_some_and(|ready| ready.send(outcome).is_ok());
+    let ran = world::real::run(|world| {
+        let state = ShardState::new(index, world);
+        started(Ok(()));
+        async move {
+            // Ends when the last handle is gone, or the state has been closed.
+            loop {
+                tokio::select! {
+                    biased;
+                    () = state.closed() => break,
+                    visit = inbox.recv() => match visit {
+                        Some(visit) => visit(Rc::clone(&state)),
+                        None => break,
+                    },
+                }
+            }
+        }
+    });
+    if let Err(error) = ran {
+        started(Err(io::Error::other(error)));
+    }
+}

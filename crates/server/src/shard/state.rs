@@ -1,0 +1,225 @@
+//! What a shard holds: its world, pools, exported targets and sessions.
+
+use super::session::{Session, SessionInfo};
+use crate::directory::canonical;
+use engine::{Pool, PoolError, Volume};
+use scsi::{LogicalUnit, Target};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use world::real::RealWorld;
+
+/// What went wrong with an export, as far as callers act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportErrorKind {
+    /// The LUN is taken.
+    Exists,
+    /// The LUN is above [`scsi::LUN_MAX`].
+    Invalid,
+    /// No such target or LUN.
+    NotFound,
+}
+
+/// A failed export, naming target and LUN.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{context}")]
+pub struct ExportError {
+    /// What callers match on.
+    pub kind: ExportErrorKind,
+    /// For people.
+    pub context: String,
+}
+
+/// Everything on a shard. Lives on the shard's thread.
+pub struct ShardState {
+    index: usize,
+    world: RealWorld,
+    pools: RefCell<BTreeMap<String, Pool<RealWorld>>>,
+    targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
+    sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    closed: Notify,
+}
+
+impl ShardState {
+    pub(crate) fn new(index: usize, world: RealWorld) -> Rc<Self> {
+        Rc::new(ShardState {
+            index,
+            world,
+            pools: RefCell::default(),
+            targets: RefCell::default(),
+            sessions: RefCell::default(),
+            closed: Notify::new(),
+        })
+    }
+
+    /// Index of the shard.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The shard's world: clock, ring, buffers. Drives and pools are opened with
+    /// it.
+    pub fn world(&self) -> &RealWorld {
+        &self.world
+    }
+
+    /// Homes an open pool here.
+    pub fn add_pool(&self, pool: Pool<RealWorld>) {
+        let name = pool.info().name;
+        self.pools.borrow_mut().insert(name, pool);
+    }
+
+    /// The pool called `name`.
+    pub fn pool(&self, name: &str) -> Option<Pool<RealWorld>> {
+        self.pools.borrow().get(name).cloned()
+    }
+
+    /// All pools, by name.
+    pub fn pools(&self) -> Vec<Pool<RealWorld>> {
+        self.pools.borrow().values().cloned().collect()
+    }
+
+    /// Makes sure that there is a target called `target`, without LUNs if new.
+    pub fn add_target(&self, target: &str) {
+        self.target_or_new(target);
+    }
+
+    /// Shows `volume` at `lun` of `target`, which is made if it is not there.
+    /// Connected initiators are told by unit attention.
+    ///
+    /// # Errors
+    /// The LUN is taken or too large.
+    pub fn export(
+        &self,
+        target: &str,
+        lun: u16,
+        volume: Volume<RealWorld>,
+    ) -> Result<(), ExportError> {
+        let failed = |kind, why: String| {
+            Err(ExportError { kind, context: format!("target {target}, LUN {lun}: {why}") })
+        };
+        if lun > scsi::LUN_MAX {
+            let why = format!("a LUN is a number from 0 to {}", scsi::LUN_MAX);
+            return failed(ExportErrorKind::Invalid, why);
+        }
+        if !self.target_or_new(target).map(lun, LogicalUnit::new(volume)) {
+            let why = "there is a volume at this LUN already; remove it or choose another LUN";
+            return failed(ExportErrorKind::Exists, why.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Takes the volume at `lun` of `target` away.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn unexport(&self, target: &str, lun: u16) -> Result<(), ExportError> {
+        match self.target(target).and_then(|found| found.unmap(lun)) {
+            Some(_) => Ok(()),
+            None => Err(ExportError {
+                kind: ExportErrorKind::NotFound,
+                context: format!("target {target} has no LUN {lun}"),
+            }),
+        }
+    }
+
+    /// Closes all sessions of `target` and forgets it. The caller has taken it
+    /// out of the directory before, so that nobody logs in again.
+    ///
+    /// # Errors
+    /// There is no such target.
+    pub async fn remove_target(&self, target: &str) -> Result<(), ExportError> {
+        let removed = self.targets.borrow_mut().remove(&canonical(target));
+        let Some(removed) = removed else {
+            let context = format!("there is no target {target}");
+            return Err(ExportError { kind: ExportErrorKind::NotFound, context });
+        };
+        self.close_sessions(|session| session.target == removed.name()).await;
+        Ok(())
+    }
+
+    /// The LUNs of `target` with the volumes behind them.
+    pub fn luns(&self, target: &str) -> Vec<(u16, Volume<RealWorld>)> {
+        let Some(target) = self.target(target) else { return Vec::new() };
+        let unit = |lun| target.unit(lun).map(|unit| (lun, unit.volume().clone()));
+        target.luns().into_iter().filter_map(unit).collect()
+    }
+
+    /// Tells connected initiators that the volume with this identity has a new
+    /// size. To be called after [`Pool::resize_volume`].
+    pub fn volume_resized(&self, volume: base::Uuid) {
+        for target in self.targets.borrow().values() {
+            target.resized(volume);
+        }
+    }
+
+    /// The sessions on this shard, by TSIH.
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.sessions.borrow().values().map(|session| session.info()).collect()
+    }
+
+    /// Closes the session with this TSIH once its commands have ended; `false`
+    /// when there is none. The initiator may log in again.
+    pub async fn drop_session(&self, tsih: u16) -> bool {
+        let found = self.sessions.borrow().get(&tsih).cloned();
+        match found {
+            Some(session) => {
+                session.close().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends when [`ShardState::close`] has ended.
+    pub(crate) async fn closed(&self) {
+        self.closed.notified().await;
+    }
+
+    /// Closes all sessions, then all pools.
+    pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
+        self.close_sessions(|_| true).await;
+        let pools = std::mem::take(&mut *self.pools.borrow_mut());
+        let mut failures = Vec::new();
+        for (name, pool) in pools {
+            if let Err(error) = pool.close().await {
+                failures.push((name, error));
+            }
+        }
+        self.closed.notify_one();
+        failures
+    }
+
+    pub(crate) fn target(&self, name: &str) -> Option<Rc<Target<RealWorld>>> {
+        self.targets.borrow().get(&canonical(name)).cloned()
+    }
+
+    fn target_or_new(&self, name: &str) -> Rc<Target<RealWorld>> {
+        let name = canonical(name);
+        let mut targets = self.targets.borrow_mut();
+        let target = targets.entry(name).or_insert_with_key(|name| {
+            Target::new(name, engine::World::buffers(&self.world).clone())
+        });
+        Rc::clone(target)
+    }
+
+    pub(crate) fn add_session(&self, session: Rc<Session>) {
+        self.sessions.borrow_mut().insert(session.tsih, session);
+    }
+
+    pub(crate) fn remove_session(&self, session: &Session) {
+        self.sessions.borrow_mut().remove(&session.tsih);
+    }
+
+    pub(crate) fn sessions_of(&self, target: &str) -> Vec<Rc<Session>> {
+        let sessions = self.sessions.borrow();
+        sessions.values().filter(|session| session.target == target).cloned().collect()
+    }
+
+    pub(crate) async fn close_sessions(&self, which: impl Fn(&Session) -> bool) {
+        let sessions: Vec<_> =
+            self.sessions.borrow().values().filter(|session| which(session)).cloned().collect();
+        futures_util::future::join_all(sessions.iter().map(|session| session.close())).await;
+    }
+}
