@@ -1,0 +1,1 @@
+//! The `ashlar serve` under test.

@@ -1,0 +1,32 @@
+//! A virtual machine with its disk on the array.
+//!
+//! The guest is the distribution's own kernel under QEMU's TCG (so that it runs
+//! where there is no KVM), with an initramfs made here out of the host's static
+//! busybox and e2fsprogs. It talks to the test over its serial console, in lines
+//! that begin with `guest:`.
+
+mod boot;
+mod cpio;
+mod initramfs;
+
+pub use boot::Guest;
+pub use initramfs::Image;
+
+/// What a guest is booted to do; see `init.sh`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Make a file system, write files, print their checksums, sync, then go on
+    /// writing until killed.
+    Write,
+    /// Replay the journal, check the file system and every checksum.
+    Check,
+}
+
+impl Phase {
+    fn name(self) -> &'static str {
+        match self {
+            Phase::Write => "write",
+            Phase::Check => "check",
+        }
+    }
+}
