@@ -86,7 +86,7 @@ fn unique<T>(
                 line,
                 &format!("{table}.{key}"),
                 format!("{value:?}, as on line {earlier}"),
-                format!("a {key} that no other {table} has"),
+                format!("one that no other {table} has"),
             ),
         }
     }
@@ -117,7 +117,8 @@ fn drive_places(rows: &Rows, found: &mut Vec<Diagnostic>) {
 
 /// What may stand where a name is looked up.
 fn one_of<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.filter(|name| !name.is_empty()).take(20).collect();
+    let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = names.into_iter().take(20).collect();
     if names.is_empty() {
         return format!("the name of a {what}, and the file describes none");
     }
@@ -180,11 +181,7 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
             && pool.line("level").is_some()
         {
             let count = pool.item.drives.len();
-            let right = match pool.item.level {
-                Level::Simple => count == 1,
-                Level::Raid10 => count >= 2 && count.is_multiple_of(2),
-            };
-            if !right {
+            if !is_right_count(pool.item.level, count) {
                 let allowed = match pool.item.level {
                     Level::Simple => "exactly 1 drive for level \"simple\"",
                     Level::Raid10 => "an even number of drives, 2 or more, for level \"10\"",
@@ -210,6 +207,13 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 "a page of one or more stripe units".to_owned(),
             );
         }
+    }
+}
+
+fn is_right_count(level: Level, drives: usize) -> bool {
+    match level {
+        Level::Simple => drives == 1,
+        Level::Raid10 => drives >= 2 && drives.is_multiple_of(2),
     }
 }
 
@@ -283,6 +287,9 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
 /// from the file.
 fn raw_room_bytes(rows: &Rows, pool: &Row<crate::types::Pool>) -> Option<u64> {
     pool.line("level").and(pool.line("drives"))?;
+    if !is_right_count(pool.item.level, pool.item.drives.len()) {
+        return None;
+    }
     let mut smallest = u64::MAX;
     for name in &pool.item.drives {
         let drive = rows.drives.iter().find(|drive| drive.item.name == *name)?;

@@ -152,8 +152,11 @@ impl<'a, 'd> TableReader<'a, 'd> {
                 }
             }
         }
+        if wrong {
+            return None;
+        }
         self.read.insert((key, 0), line);
-        (!wrong).then_some(strings)
+        Some(strings)
     }
 
     /// The tables under `key` (`[[key]]`), each with its line.

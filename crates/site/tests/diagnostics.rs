@@ -1,0 +1,323 @@
+//! Every way a site file can be wrong, each with the exact message.
+//!
+//! Each case changes one place of a right file; what comes out is compared whole,
+//! so a case also shows that one mistake gives one message.
+
+use site::{SiteErrorKind, parse};
+
+/// A right file. Line numbers in the cases below count from its first line.
+const GOOD: &str = r#"[site]
+name = "test"
+shards = 2
+[api]
+listen = "127.0.0.1:0"
+[[portal]]
+address = "127.0.0.1:3260"
+[[drive]]
+name = "d0"
+file = "d0.img"
+size = "64 MiB"
+[[drive]]
+name = "d1"
+file = "d1.img"
+size = "64 MiB"
+[[drive]]
+name = "d2"
+device = "/dev/sdx"
+[[pool]]
+name = "pool0"
+level = "10"
+drives = ["d0", "d1"]
+stripe_unit = "64 KiB"
+page = "256 KiB"
+[[pool]]
+name = "pool1"
+level = "simple"
+drives = ["d2"]
+[[volume]]
+name = "v0"
+pool = "pool0"
+size = "16 MiB"
+provisioning = "thick"
+[[volume]]
+name = "v1"
+pool = "pool0"
+size = "1 TiB"
+[[volume]]
+name = "v2"
+pool = "pool1"
+size = "1 MiB"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:a"
+volumes = ["v0", "v1"]
+[[export]]
+target = "iqn.2026-11.dev.ashlar:b"
+volumes = ["v2"]
+initiators = ["iqn.1993-08.org.debian:01:abc"]
+[[vm]]
+name = "A"
+target = "iqn.2026-11.dev.ashlar:a"
+profile = "hetero10"
+role = "NET01"
+rate_scale = 0.5
+"#;
+
+const NAME: &str = "1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit";
+const SIZE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
+const IQN: &str = "an iSCSI qualified name in lower case, iqn.YYYY-MM.reversed.domain[:name], such as \"iqn.2026-11.dev.ashlar:vm1\", at most 223 bytes";
+const LOOPBACK: &str = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no authentication yet, so it is not offered to the network)";
+const PORTAL: &str = "an address of this machine and a port, such as \"127.0.0.1:3260\" or \"[::1]:3260\" (not 0.0.0.0: discovery has to name an address)";
+const FILE: &str = "a file's path, relative to the data directory or absolute, without \"..\"; names that start with \"ashlar\" are kept for Ashlar's own files";
+
+/// What parsing `text` says, one line each.
+fn messages(text: &str) -> Vec<String> {
+    match parse("t.toml", text) {
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            assert_eq!(error.kind, SiteErrorKind::Invalid);
+            error.to_string().lines().map(str::to_owned).collect()
+        }
+    }
+}
+
+/// Replaces `from`, which is there exactly once, by `to` and compares.
+fn case(from: &str, to: &str, expected: &[String]) {
+    assert_eq!(GOOD.matches(from).count(), 1, "{from:?} is there once");
+    let text = GOOD.replace(from, to);
+    assert_eq!(messages(&text), expected, "{from:?} -> {to:?}");
+}
+
+macro_rules! cases {
+    ($($name:ident: $from:expr => $to:expr, [$($expected:expr),* $(,)?];)*) => {
+        $(#[test]
+        fn $name() {
+            case($from, $to, &[$($expected.to_string()),*]);
+        })*
+    };
+}
+
+#[test]
+fn a_right_file_is_taken_whole() {
+    let site = parse("t.toml", GOOD).unwrap();
+    assert_eq!(site.shards, 2);
+    assert_eq!(site.portals[0].tag, 1);
+    assert_eq!(site.volumes[1].size_bytes, 1 << 40);
+    assert_eq!(site.volumes[1].provisioning, site::Provisioning::Thin);
+    assert_eq!(site.pools[1].page_bytes, 256 << 10);
+    assert_eq!(site.vms[0].rate_scale, 0.5);
+    assert_eq!(
+        site.exports[1].initiators,
+        site::Initiators::Named(vec!["iqn.1993-08.org.debian:01:abc".to_owned()])
+    );
+}
+
+cases! {
+    syntax: "shards = 2\n" => "shards = = 2\n",
+        ["t.toml:3: syntax: found extra `=`, expected nothing; allowed: TOML 1.1 (toml.io)",
+         "t.toml:3: syntax: found unexpected key or value, expected newline, `#`; allowed: TOML 1.1 (toml.io)"];
+    key_given_twice: "shards = 2\n" => "shards = 2\nshards = 3\n",
+        ["t.toml:4: syntax: found duplicate key; allowed: TOML 1.1 (toml.io)"];
+    unknown_key: "shards = 2\n" => "shard = 2\n",
+        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards"];
+    unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, portal, drive, pool, volume, export, vm"];
+    missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
+        [format!("t.toml:1: site.name: found nothing; allowed: {NAME}")];
+    wrong_type: "name = \"test\"" => "name = 7",
+        [format!("t.toml:2: site.name: found the number 7; allowed: {NAME}")];
+    name_alphabet: "name = \"test\"" => "name = \"my site\"",
+        [format!("t.toml:2: site.name: found \"my site\"; allowed: {NAME}")];
+    shards_zero: "shards = 2" => "shards = 0",
+        ["t.toml:3: site.shards: found the number 0; allowed: a whole number from 1 to 64"];
+    shards_negative: "shards = 2" => "shards = -1",
+        ["t.toml:3: site.shards: found the number -1; allowed: a whole number from 1 to 64"];
+    api_not_loopback: "listen = \"127.0.0.1:0\"" => "listen = \"0.0.0.0:7480\"",
+        [format!("t.toml:5: api.listen: found \"0.0.0.0:7480\"; allowed: {LOOPBACK}")];
+    api_no_port: "listen = \"127.0.0.1:0\"" => "listen = \"127.0.0.1\"",
+        [format!("t.toml:5: api.listen: found \"127.0.0.1\"; allowed: {LOOPBACK}")];
+    api_where_a_portal_is: "listen = \"127.0.0.1:0\"" => "listen = \"127.0.0.1:3260\"",
+        ["t.toml:7: portal.address: found \"127.0.0.1:3260\", where the API listens; allowed: an address other than api.listen"];
+    portal_unspecified: "address = \"127.0.0.1:3260\"" => "address = \"0.0.0.0:3260\"",
+        [format!("t.toml:7: portal.address: found \"0.0.0.0:3260\"; allowed: {PORTAL}")];
+    portal_twice: "[[drive]]\nname = \"d0\"" => "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[drive]]\nname = \"d0\"",
+        ["t.toml:9: portal.address: found \"127.0.0.1:3260\", as on line 7; allowed: one that no other portal has"];
+    portal_tag: "address = \"127.0.0.1:3260\"" => "address = \"127.0.0.1:3260\"\ntag = 65536",
+        ["t.toml:8: portal.tag: found the number 65536; allowed: a whole number from 0 to 65535"];
+    no_portal: "[[portal]]\naddress = \"127.0.0.1:3260\"\n" => "",
+        ["t.toml:1: portal: found nothing; allowed: one or more tables [[portal]]"];
+    portal_as_table: "[[portal]]\naddress" => "[portal]\naddress",
+        ["t.toml:6: portal: found a table; allowed: tables [[portal]]"];
+    drive_name_twice: "name = \"d1\"" => "name = \"d0\"",
+        ["t.toml:13: drive.name: found \"d0\", as on line 9; allowed: one that no other drive has",
+         "t.toml:22: pool.drives: found \"d1\", which no drive has; allowed: the name of a drive (such as d0, d2)"];
+    drive_file_twice: "file = \"d1.img\"" => "file = \"./d0.img\"",
+        ["t.toml:14: drive.file: found \"d0.img\", as on line 10; allowed: a place that no other drive has"];
+    drive_file_climbs: "file = \"d1.img\"" => "file = \"../d1.img\"",
+        [format!("t.toml:14: drive.file: found \"../d1.img\"; allowed: {FILE}")];
+    drive_file_reserved: "file = \"d1.img\"" => "file = \"ashlar-data.json\"",
+        [format!("t.toml:14: drive.file: found \"ashlar-data.json\"; allowed: {FILE}")];
+    drive_file_empty: "file = \"d1.img\"" => "file = \"\"",
+        [format!("t.toml:14: drive.file: found \"\"; allowed: {FILE}")];
+    drive_neither: "file = \"d1.img\"\nsize = \"64 MiB\"\n" => "",
+        ["t.toml:12: drive: found neither file nor device; allowed: one of the two"];
+    drive_both: "device = \"/dev/sdx\"" => "device = \"/dev/sdx\"\nfile = \"d2.img\"",
+        ["t.toml:18: drive.device: found a device beside a file; allowed: one of the two"];
+    device_relative: "device = \"/dev/sdx\"" => "device = \"sdx\"",
+        ["t.toml:18: drive.device: found \"sdx\"; allowed: an absolute path, such as \"/dev/sdb\""];
+    device_with_size: "device = \"/dev/sdx\"" => "device = \"/dev/sdx\"\nsize = \"1 GiB\"",
+        ["t.toml:19: drive.size: found a size beside a device; allowed: no size: a device has its own"];
+    drive_without_size: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"",
+        [format!("t.toml:12: drive.size: found nothing; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+    drive_too_small: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"63 MiB\"",
+        [format!("t.toml:15: drive.size: found \"63 MiB\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+    drive_off_grain: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"100000001 B\"",
+        [format!("t.toml:15: drive.size: found \"100000001 B\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+    drive_unused: "drives = [\"d2\"]" => "drives = [\"d3\"]",
+        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives",
+         "t.toml:28: pool.drives: found \"d3\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)"];
+    drive_in_two_pools: "drives = [\"d2\"]" => "drives = [\"d1\"]",
+        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives",
+         "t.toml:28: pool.drives: found \"d1\", which pool \"pool0\" uses already; allowed: a drive of no other pool"];
+    drive_twice_in_a_pool: "drives = [\"d0\", \"d1\"]" => "drives = [\"d0\",\n\"d1\",\n\"d1\"]",
+        ["t.toml:24: pool.drives: found \"d1\" for the second time; allowed: each once"];
+    pool_level_not_yet: "level = \"10\"" => "level = \"5\"",
+        ["t.toml:21: pool.level: found \"5\"; allowed: \"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \"5\", \"50\" and \"6\" are not available yet"];
+    pool_level_as_number: "level = \"10\"" => "level = 10",
+        ["t.toml:21: pool.level: found the number 10; allowed: \"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \"5\", \"50\" and \"6\" are not available yet"];
+    pool_odd: "drives = [\"d0\", \"d1\"]" => "drives = [\"d0\"]",
+        ["t.toml:13: drive.name: found \"d1\", which no pool lists; allowed: a drive that a pool lists in drives",
+         "t.toml:22: pool.drives: found 1 drive; allowed: an even number of drives, 2 or more, for level \"10\""];
+    pool_simple_of_two: "level = \"10\"" => "level = \"simple\"",
+        ["t.toml:22: pool.drives: found 2 drives; allowed: exactly 1 drive for level \"simple\""];
+    pool_no_drives: "drives = [\"d2\"]" => "drives = []",
+        [format!("t.toml:28: pool.drives: found an empty list; allowed: a list, not empty, of: a drive's name, {NAME}")];
+    pool_name_twice: "name = \"pool1\"\nlevel" => "name = \"pool0\"\nlevel",
+        ["t.toml:26: pool.name: found \"pool0\", as on line 20; allowed: one that no other pool has",
+         "t.toml:40: volume.pool: found \"pool1\", which no pool has; allowed: the name of a pool (such as pool0)"];
+    stripe_unit_no_power: "stripe_unit = \"64 KiB\"" => "stripe_unit = \"48 KiB\"",
+        ["t.toml:23: pool.stripe_unit: found \"48 KiB\"; allowed: a power of two from \"4 KiB\" to \"1 MiB\""];
+    page_too_large: "page = \"256 KiB\"" => "page = \"32 MiB\"",
+        ["t.toml:24: pool.page: found \"32 MiB\"; allowed: a power of two from \"4 KiB\" to \"16 MiB\""];
+    page_below_stripe_unit: "page = \"256 KiB\"" => "page = \"32 KiB\"",
+        ["t.toml:24: pool.page: found a page of 32 KiB, smaller than a stripe unit of 64 KiB; allowed: a page of one or more stripe units"];
+    volume_name_twice: "name = \"v1\"" => "name = \"v0\"",
+        ["t.toml:35: volume.name: found \"v0\", as on line 30; allowed: one that no other volume has",
+         "t.toml:44: export.volumes: found \"v1\", which no volume has; allowed: the name of a volume (such as v0, v2)"];
+    volume_of_no_pool: "pool = \"pool1\"" => "pool = \"pool9\"",
+        ["t.toml:40: volume.pool: found \"pool9\", which no pool has; allowed: the name of a pool (such as pool0, pool1)"];
+    volume_size_zero: "size = \"1 TiB\"" => "size = \"0 GiB\"",
+        [format!("t.toml:37: volume.size: found \"0 GiB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+    volume_size_negative: "size = \"1 TiB\"" => "size = \"-1 GiB\"",
+        [format!("t.toml:37: volume.size: found \"-1 GiB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+    volume_size_nan: "size = \"1 TiB\"" => "size = nan",
+        [format!("t.toml:37: volume.size: found the number nan; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+    volume_size_off_grain: "size = \"1 TiB\"" => "size = \"1 kB\"",
+        [format!("t.toml:37: volume.size: found \"1 kB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+    volume_size_without_unit: "size = \"1 TiB\"" => "size = 1048576",
+        [format!("t.toml:37: volume.size: found the number 1048576; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+    volume_provisioning: "provisioning = \"thick\"" => "provisioning = \"lazy\"",
+        ["t.toml:33: volume.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
+    thick_beyond_the_drives: "size = \"16 MiB\"" => "size = \"65 MiB\"",
+        ["t.toml:32: volume.size: found thick volumes of 65 MiB in pool \"pool0\"; allowed: at most the 64 MiB that its drives hold"];
+    export_target_name: "volumes = [\"v2\"]\n" => "volumes = [\"v2\"]\n[[export]]\ntarget = \"Iqn.x\"\nvolumes = [\"v2\"]\n",
+        [format!("t.toml:49: export.target: found \"Iqn.x\"; allowed: {IQN}"),
+         "t.toml:50: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:b\" exports already; allowed: a volume of no other export"];
+    export_of_no_volume: "volumes = [\"v2\"]" => "volumes = [\"v9\"]",
+        ["t.toml:47: export.volumes: found \"v9\", which no volume has; allowed: the name of a volume (such as v0, v1, v2)"];
+    export_target_twice: "target = \"iqn.2026-11.dev.ashlar:b\"" => "target = \"iqn.2026-11.dev.ashlar:a\"",
+        ["t.toml:46: export.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 43; allowed: one that no other export has"];
+    export_initiator_name: "[\"iqn.1993-08.org.debian:01:abc\"]" => "[\"debian\"]",
+        ["t.toml:48: export.initiators: found \"debian\"; allowed: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+    export_initiators_word: "[\"iqn.1993-08.org.debian:01:abc\"]" => "\"all\"",
+        ["t.toml:48: export.initiators: found \"all\"; allowed: a list, not empty, of: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+    export_across_shards: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\", \"v2\"]",
+        ["t.toml:44: export.volumes: found a volume of pool \"pool1\" (shard 1) beside one of pool \"pool0\" (shard 0); allowed: volumes of pools on one shard; export them as two targets, or set site.shards = 1",
+         "t.toml:47: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:a\" exports already; allowed: a volume of no other export"];
+    vm_of_no_export: "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"" => "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:c\"",
+        ["t.toml:51: vm.target: found \"iqn.2026-11.dev.ashlar:c\", which no export has; allowed: the name of a target (such as iqn.2026-11.dev.ashlar:a, iqn.2026-11.dev.ashlar:b)"];
+    vm_twice: "rate_scale = 0.5\n" => "[[vm]]\nname = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"\nprofile = \"p\"\nrole = \"r\"\n",
+        ["t.toml:55: vm.name: found \"A\", as on line 50; allowed: one that no other vm has",
+         "t.toml:56: vm.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 51; allowed: one that no other vm has"];
+    vm_rate_nan: "rate_scale = 0.5" => "rate_scale = nan",
+        ["t.toml:54: vm.rate_scale: found the number nan; allowed: a number above zero, at most 1000"];
+    vm_rate_negative: "rate_scale = 0.5" => "rate_scale = -1",
+        ["t.toml:54: vm.rate_scale: found the number -1; allowed: a number above zero, at most 1000"];
+    vm_without_profile: "profile = \"hetero10\"\n" => "",
+        [format!("t.toml:49: vm.profile: found nothing; allowed: a name, {NAME}")];
+}
+
+#[test]
+fn all_mistakes_come_at_once_in_the_order_of_lines() {
+    let text = GOOD
+        .replace("shards = 2", "shards = 0")
+        .replace("\"1 TiB\"", "\"much\"");
+    let text = text.replace("role = \"NET01\"", "rule = \"NET01\"");
+    let lines: Vec<String> = messages(&text)
+        .iter()
+        .map(|m| m.split(": found").next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "t.toml:3: site.shards",
+            "t.toml:37: volume.size",
+            "t.toml:49: vm.role",
+            "t.toml:53: vm.rule"
+        ]
+    );
+}
+
+#[test]
+fn too_many_luns_are_refused() {
+    let mut text = GOOD.to_owned();
+    for index in 0..257 {
+        text += &format!("[[volume]]\nname = \"w{index}\"\npool = \"pool0\"\nsize = \"1 MiB\"\n");
+    }
+    let names: Vec<String> = (0..257).map(|index| format!("\"w{index}\"")).collect();
+    text += &format!(
+        "[[export]]\ntarget = \"iqn.2026-11.dev.ashlar:w\"\nvolumes = [{}]\n",
+        names.join(", ")
+    );
+    let messages = messages(&text);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(
+        messages[0].ends_with(
+            "export.volumes: found 257 volumes; allowed: 1 to 256 volumes (LUN 0 to 255)"
+        ),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn an_empty_file_says_what_a_site_needs() {
+    assert_eq!(
+        messages(""),
+        [
+            "t.toml:1: site: found nothing; allowed: a table [site] with a name",
+            "t.toml:1: portal: found nothing; allowed: one or more tables [[portal]]",
+            "t.toml:1: drive: found nothing; allowed: one or more tables [[drive]]",
+            "t.toml:1: pool: found nothing; allowed: one or more tables [[pool]]",
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = site::load(std::path::Path::new("no/such/site.toml")).unwrap_err();
+    assert_eq!(error.kind, SiteErrorKind::Unreadable);
+    let message = error.to_string();
+    assert!(
+        message.starts_with("no/such/site.toml: can't read the site file: No such file"),
+        "{message}"
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn never_panics_on_a_damaged_file(at in 0..GOOD.len(), len in 0usize..40, junk in ".{0,12}") {
+        let mut text = GOOD.to_owned();
+        let end = (at + len).min(text.len());
+        text.replace_range(at..end, &junk);
+        let _ = parse("t.toml", &text);
+    }
+}
