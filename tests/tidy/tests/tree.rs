@@ -1,0 +1,59 @@
+//! The rules, over the repository itself.
+
+use std::path::Path;
+use tidy::{Complaint, Tree};
+
+#[track_caller]
+fn no_complaints(rule: fn(&Tree) -> Vec<Complaint>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tree = Tree::read(&root).unwrap();
+    // A check over nothing would always be content.
+    assert!(
+        tree.rust().count() > 20,
+        "the repository was not found at {}",
+        root.display()
+    );
+    let complaints = rule(&tree);
+    let shown: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    assert!(complaints.is_empty(), "\n{}\n", shown.join("\n"));
+}
+
+#[test]
+fn arrows_point_downwards() {
+    no_complaints(tidy::arrows::check);
+}
+
+#[test]
+fn files_are_short() {
+    no_complaints(tidy::length::check);
+}
+
+#[test]
+fn deterministic_rooms_have_nothing_ambient() {
+    no_complaints(tidy::determinism::check);
+}
+
+#[test]
+fn unsafe_is_confined_and_explained() {
+    no_complaints(tidy::unsafety::check);
+}
+
+#[test]
+fn modules_say_what_they_are_for() {
+    no_complaints(tidy::headers::check);
+}
+
+#[test]
+fn nothing_names_a_private_machine() {
+    no_complaints(tidy::names::check);
+}
+
+#[test]
+fn make_help_knows_every_target() {
+    no_complaints(tidy::make::check);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    no_complaints(tidy::links::check);
+}
