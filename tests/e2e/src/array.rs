@@ -1,1 +1,221 @@
-//! The `ashlar serve` under test.
+//! The `ashlar serve` under test: built, started over a data directory of its
+//! own, killed or stopped, and started again over the same data.
+
+use crate::guest::target_directory;
+use crate::lines::Lines;
+use crate::program;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// Longest that a start or a stop may take; only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The target that every volume of [`SITE`] is exported by.
+pub const TARGET: &str = "iqn.2026-11.dev.ashlar:e2e";
+
+/// Sizes of the LUNs of [`SITE`], in order.
+pub const LUN_BYTES: [u64; 3] = [64 << 20, 64 << 20, 128 << 20];
+
+/// RAID 10 over four file drives; LUNs 0 and 2 are thin, LUN 1 is thick.
+const SITE: &str = r#"
+[site]
+name = "e2e"
+[api]
+listen = "127.0.0.1:0"
+[[portal]]
+address = "127.0.0.1:0"
+[[drive]]
+name = "d0"
+file = "d0.img"
+size = "256 MiB"
+[[drive]]
+name = "d1"
+file = "d1.img"
+size = "256 MiB"
+[[drive]]
+name = "d2"
+file = "d2.img"
+size = "256 MiB"
+[[drive]]
+name = "d3"
+file = "d3.img"
+size = "256 MiB"
+[[pool]]
+name = "pool0"
+level = "10"
+drives = ["d0", "d1", "d2", "d3"]
+[[volume]]
+name = "thin"
+pool = "pool0"
+size = "64 MiB"
+provisioning = "thin"
+[[volume]]
+name = "thick"
+pool = "pool0"
+size = "64 MiB"
+provisioning = "thick"
+[[volume]]
+name = "guest"
+pool = "pool0"
+size = "128 MiB"
+provisioning = "thin"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:e2e"
+volumes = ["thin", "thick", "guest"]
+initiators = "any"
+"#;
+
+/// A running array. Killed hard when dropped; its data goes with it.
+#[derive(Debug)]
+pub struct Array {
+    home: tempfile::TempDir,
+    running: Running,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    portal: SocketAddr,
+    log: Lines,
+}
+
+impl Array {
+    /// Brings up [`SITE`] in a new directory.
+    pub fn start() -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(home.path().join("site.toml"), SITE).expect("write the site file");
+        let running = Running::start(home.path());
+        Array { home, running }
+    }
+
+    /// Kills it with SIGKILL, as a crash would.
+    pub fn kill(&mut self) {
+        self.running.kill();
+    }
+
+    /// Stops it with SIGTERM and gives how it ended.
+    pub fn stop(&mut self) -> ExitStatus {
+        program::run("kill", &["-TERM", &self.running.child.id().to_string()]).ok();
+        // Its output ends when it does.
+        let ended = self.running.log.find(PATIENCE, |_| false);
+        assert_eq!(
+            ended,
+            Err(RecvTimeoutError::Disconnected),
+            "the server goes on after SIGTERM"
+        );
+        self.running.child.wait().expect("the server ends")
+    }
+
+    /// Starts it again over the same data, after [`Array::kill`] or
+    /// [`Array::stop`]. It listens on another port than before.
+    pub fn start_again(&mut self) {
+        self.running = Running::start(self.home.path());
+    }
+
+    /// The portal's `iscsi://` URL.
+    pub fn portal_url(&self) -> String {
+        format!("iscsi://{}", self.running.portal)
+    }
+
+    /// A LUN's URL, in the form of libiscsi and QEMU.
+    pub fn lun_url(&self, lun: usize) -> String {
+        format!("{}/{TARGET}/{lun}", self.portal_url())
+    }
+}
+
+impl Running {
+    fn start(home: &Path) -> Self {
+        let mut child = Command::new(binary())
+            .arg("serve")
+            .arg("--site")
+            .arg(home.join("site.toml"))
+            .arg("--data")
+            .arg(home.join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("ashlar starts");
+        let stdout = child.stdout.take().expect("a pipe was asked for");
+        let mut log = Lines::follow("ashlar serve", stdout);
+        let ready = log.wait_for("serving", "error:", PATIENCE);
+        let portal =
+            portal_in(&ready).unwrap_or_else(|| panic!("the line names no portal: {ready}"));
+        Running { child, portal, log }
+    }
+
+    fn kill(&mut self) {
+        // It may be gone already; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The first word that is a plain address: the API's has `http://` before it.
+fn portal_in(line: &str) -> Option<SocketAddr> {
+    line.split(|c: char| c.is_whitespace() || ",;()".contains(c))
+        .map(|word| word.strip_prefix("iscsi://").unwrap_or(word))
+        .find_map(|word| word.parse().ok())
+}
+
+/// The `ashlar` of the profile that this test was built in, built if it isn't
+/// fresh: a test of another package gets no path from Cargo.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let target = target_directory();
+        let profile = if cfg!(debug_assertions) {
+            "dev"
+        } else {
+            "release"
+        };
+        let built = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "ashlar",
+                "--profile",
+                profile,
+            ])
+            .arg("--manifest-path")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target)
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "ashlar does not build");
+        let directory = if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        };
+        target.join(directory).join("ashlar")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_portal_is_found_in_the_ready_line() {
+        let portal = portal_in("serving demo: API http://127.0.0.1:80/, portals 127.0.0.1:3260");
+        assert_eq!(portal, Some("127.0.0.1:3260".parse().unwrap()));
+        assert_eq!(
+            portal_in("serving iscsi://[::1]:9").map(|a| a.port()),
+            Some(9)
+        );
+        assert_eq!(portal_in("serving nothing"), None);
+    }
+}

@@ -16,3 +16,4 @@ pub mod guest;
 pub mod lines;
 pub mod pattern;
 pub mod program;
+pub mod qemu_io;

@@ -37,34 +37,42 @@ impl Lines {
     }
 
     /// The next line that contains `wanted`, at the latest after `patience`.
-    /// Lines before it go to [`Lines::seen`].
     ///
     /// # Panics
     /// When the program ends, the time is over, or a line contains `refused`
     /// first; the message has all lines seen.
     #[track_caller]
     pub fn wait_for(&mut self, wanted: &str, refused: &str, patience: Duration) -> String {
+        let found = self.find(patience, |line| {
+            line.contains(refused) || line.contains(wanted)
+        });
+        let why = match found {
+            Ok(line) if !line.contains(refused) => return line,
+            Ok(_) => "said no",
+            Err(RecvTimeoutError::Timeout) => "did not say so in time",
+            Err(RecvTimeoutError::Disconnected) => "ended",
+        };
+        let (source, seen) = (self.source, self.seen.join("\n"));
+        panic!("waiting for `{wanted}`: {source} {why}; it printed:\n{seen}")
+    }
+
+    /// The next line that `is_wanted`, at the latest after `patience`. All lines up
+    /// to it go to [`Lines::seen`].
+    ///
+    /// # Errors
+    /// `Timeout` when the time is over, `Disconnected` when the program has ended.
+    pub fn find(
+        &mut self,
+        patience: Duration,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<String, RecvTimeoutError> {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.receiver.recv_timeout(left) {
-                Ok(line) => {
-                    self.seen.push(line.clone());
-                    assert!(
-                        !line.contains(refused),
-                        "{}",
-                        self.complaint(wanted, "said no")
-                    );
-                    if line.contains(wanted) {
-                        return line;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    panic!("{}", self.complaint(wanted, "did not say so in time"))
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    panic!("{}", self.complaint(wanted, "ended"))
-                }
+            let line = self.receiver.recv_timeout(left)?;
+            self.seen.push(line.clone());
+            if is_wanted(&line) {
+                return Ok(line);
             }
         }
     }
@@ -72,14 +80,6 @@ impl Lines {
     /// All lines up to now.
     pub fn seen(&self) -> &[String] {
         &self.seen
-    }
-
-    fn complaint(&self, wanted: &str, what: &str) -> String {
-        format!(
-            "waiting for `{wanted}`: {} {what}; it printed:\n{}",
-            self.source,
-            self.seen.join("\n")
-        )
     }
 }
 

@@ -1,7 +1,9 @@
 //! A virtual machine survives the loss of its host and of the array.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+// These run in the real world; and a panic with its reason is how a test fails.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+use e2e::array::Array;
 use e2e::guest::{Guest, Image, Phase};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,6 +26,24 @@ fn write_and_kill(image: &Image, disk: &str) -> Vec<String> {
         "20 files were written and 2 removed: {checksums:?}"
     );
     checksums
+}
+
+/// The guest's file system outlives QEMU and the array, both killed hard.
+#[test]
+fn a_guest_finds_its_files_after_qemu_and_the_array_were_killed() {
+    let image = Image::build();
+    let mut array = Array::start();
+    let synced = write_and_kill(&image, &array.lun_url(2));
+    array.kill();
+    array.start_again();
+
+    let mut guest = Guest::boot(&image, &array.lun_url(2), Phase::Check);
+    guest.wait_for("CHECKED");
+    assert_eq!(
+        guest.checksums(),
+        synced,
+        "the guest read other checksums than it printed"
+    );
 }
 
 /// The proof itself can fail: damage to a plain disk file is noticed.

@@ -16,10 +16,9 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
     for (at, line) in text.lines().enumerate() {
         let Some(name) = target(line) else { continue };
         found.push(name);
-        if !line.contains(":")
-            || !line
-                .split_once("## ")
-                .is_some_and(|(_, help)| !help.is_empty())
+        if line
+            .split_once("## ")
+            .is_none_or(|(_, help)| help.is_empty())
         {
             let what = format!("target {name} has no `## line` for make help");
             complaints.push(Complaint::at("Makefile", at + 1, what));

@@ -1,5 +1,8 @@
 //! The rules, over the repository itself.
 
+// A panic with its reason is how a test fails.
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use tidy::{Complaint, Tree};
 

@@ -11,6 +11,7 @@ mod initramfs;
 
 pub use boot::Guest;
 pub use initramfs::Image;
+pub(crate) use initramfs::target_directory;
 
 /// What a guest is booted to do; see `init.sh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
