@@ -63,7 +63,9 @@ impl State {
     /// When the drive has no slot: nothing would ever end.
     pub fn new(drive: &Constant) -> Self {
         assert!(drive.slots > 0, "a drive without a slot serves nothing");
-        State { free_at: vec![Time::default(); usize::from(drive.slots)] }
+        State {
+            free_at: vec![Time::default(); usize::from(drive.slots)],
+        }
     }
 
     /// When `request`, arriving at `arrival`, ends. Arrivals come in the order of
@@ -109,7 +111,11 @@ mod tests {
         let mut state = State::new(&DRIVE);
         let mut prng = Prng::from_seed(0);
         let mut serve = |&(arrival, kind): &(u64, RequestKind)| {
-            let request = Request { kind, at: DriveOffset(0), len_bytes: 4096 };
+            let request = Request {
+                kind,
+                at: DriveOffset(0),
+                len_bytes: 4096,
+            };
             state.serve(&DRIVE, Time(arrival), request, &mut prng).0
         };
         arrivals_and_kinds.iter().map(&mut serve).collect()
@@ -127,7 +133,10 @@ mod tests {
     #[test]
     fn the_third_of_two_slots_waits_for_the_one_that_is_free_first() {
         use RequestKind::{Read, Write};
-        assert_eq!(ends(&[(0, Read), (1, Write), (2, Read), (3, Read)]), [100, 11, 111, 200]);
+        assert_eq!(
+            ends(&[(0, Read), (1, Write), (2, Read), (3, Read)]),
+            [100, 11, 111, 200]
+        );
     }
 
     #[test]

@@ -1,1 +1,155 @@
-//! The simulated world.
+//! The simulated world: virtual time, seeded order, drives that are nasty or
+//! modelled.
+//!
+//! Invariants:
+//! - Nothing here depends on the host: not on its clock, its load, its addresses
+//!   or its hash order. One seed gives one run, poll by poll, and the
+//!   [`SimWorld::trace_hash`] of two runs of a seed is the same.
+//! - Virtual time passes only when nothing is ready to run.
+//! - A run may be stopped before any poll. That is how a power cut comes at any
+//!   await point: see [`SimWorld::run`], [`SimWorld::power_cut`].
+
+mod adversarial;
+mod drive;
+mod executor;
+mod faults;
+mod media;
+mod modelled;
+mod timer;
+mod trace;
+
+pub use drive::SimDrive;
+pub use executor::{Deadlock, Outcome};
+pub use faults::Faults;
+pub use media::{Media, MediaSpec};
+pub use modelled::ModelledMedia;
+pub use timer::Sleep;
+
+use base::{BufPool, Prng, Time};
+use engine::World;
+use executor::Executor;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// In which order tasks that are ready at the same time are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The order in which they became ready. Fast.
+    Fifo,
+    /// Any order, drawn from the seed. Finds what relies on an order by chance.
+    Shuffled,
+}
+
+/// The simulated world. Clones are handles on the same one.
+///
+/// It ends with [`SimWorld::power_off`]; its tasks hold handles on it, so one
+/// that is only dropped leaks.
+#[derive(Clone)]
+pub struct SimWorld {
+    executor: Rc<Executor>,
+    seed: Rc<Prng>,
+    buffers: BufPool,
+}
+
+impl SimWorld {
+    /// A world that starts at `start`, with `seed` as the root of all its
+    /// randomness.
+    pub fn new(seed: Prng, order: Order, buffers: BufPool, start: Time) -> Self {
+        let shuffle = (order == Order::Shuffled).then(|| seed.stream("order of ready tasks"));
+        SimWorld {
+            executor: Rc::new(Executor::new(shuffle, start)),
+            seed: Rc::new(seed),
+            buffers,
+        }
+    }
+
+    /// Runs `root`, and everything spawned, until `root` ends or `polls_max`
+    /// polls were made. In the second case `root` is dropped where it waits.
+    ///
+    /// # Errors
+    /// [`Deadlock`] when `root` still waits, nothing is ready and no timer is set:
+    /// it could never end.
+    pub fn run<T>(
+        &self,
+        polls_max: u64,
+        root: impl Future<Output = T>,
+    ) -> Result<Outcome<T>, Deadlock> {
+        self.executor.run(polls_max, root)
+    }
+
+    /// Drops every task at the await point where it waits. Nothing runs in this
+    /// world any more. The drives keep their power: see [`SimWorld::power_cut`].
+    pub fn power_off(&self) {
+        self.executor.power_off();
+    }
+
+    /// Cuts the power of `media` and of this world. A new world over the same
+    /// media finds what a power cut may leave there.
+    pub fn power_cut<'a>(&self, media: impl IntoIterator<Item = &'a Rc<Media>>) {
+        // The drives first: the tasks that go away with the world must not end
+        // their writes in going.
+        for media in media {
+            media.power_cut();
+        }
+        self.power_off();
+    }
+
+    /// A hash over all that has happened so far: every poll, every drive
+    /// operation and its end, each with its time.
+    pub fn trace_hash(&self) -> u64 {
+        self.executor.trace.hash()
+    }
+
+    /// Polls made so far.
+    pub fn polls(&self) -> u64 {
+        self.executor.polls()
+    }
+
+    /// Sends a line for people to the trace, when anyone listens. The line is
+    /// made only then.
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        self.executor.trace.note(self.executor.now(), line);
+    }
+
+    /// Feeds `value` to the trace hash.
+    pub fn mark(&self, value: u64) {
+        self.executor.trace.mark(value);
+    }
+
+    /// Calls `listener` with every line of the trace from now on.
+    pub fn listen(&self, listener: impl Fn(Time, &str) + 'static) {
+        self.executor.trace.listen(listener);
+    }
+}
+
+impl World for SimWorld {
+    type Drive = SimDrive;
+
+    fn now(&self) -> Time {
+        self.executor.now()
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.executor.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn prng(&self, name: &str) -> Prng {
+        self.seed.stream(name)
+    }
+
+    fn buffers(&self) -> &BufPool {
+        &self.buffers
+    }
+}
+
+impl SimWorld {
+    /// Ends at `deadline`, or at once when that is past.
+    pub fn sleep_until(&self, deadline: Time) -> Sleep {
+        Sleep::new(Rc::clone(&self.executor), deadline)
+    }
+}

@@ -1,0 +1,252 @@
+//! A drive that is as nasty as the media assumptions allow.
+//!
+//! Latencies are random, so operations end in any order. A read gives what was
+//! there when it began or when it ended. A write whose future is dropped may be
+//! done or not.
+
+use super::SimWorld;
+use super::faults::Faults;
+use super::media::{Media, Reach};
+use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
+use engine::{DriveError, DriveErrorKind, Geometry, World};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The door of one world to [`Media`].
+pub(super) struct Adversarial {
+    world: SimWorld,
+    media: Rc<Media>,
+}
+
+/// What an operation is about, for errors and the trace.
+#[derive(Clone, Copy)]
+struct Operation {
+    name: &'static str,
+    at: DriveOffset,
+    len_bytes: u64,
+}
+
+/// A write that the drive has and has not answered. Dropped, it is done or not.
+struct InFlight<'a> {
+    media: &'a Media,
+    sequence: u64,
+    open: bool,
+}
+
+impl<'a> InFlight<'a> {
+    fn begin(media: &'a Media, at: DriveOffset, data: Slice) -> Self {
+        let sequence = media.begin_write(at, data);
+        InFlight {
+            media,
+            sequence,
+            open: true,
+        }
+    }
+
+    fn end(mut self) {
+        self.open = false;
+        self.media.end_write(self.sequence, Reach::All);
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            let reaches = [Reach::All, Reach::Nothing, Reach::Some, Reach::Some];
+            let reach = self.media.draw(|prng| *prng.pick(&reaches));
+            self.media.end_write(self.sequence, reach);
+        }
+    }
+}
+
+impl Adversarial {
+    pub(super) fn new(world: SimWorld, media: Rc<Media>) -> Self {
+        Adversarial { world, media }
+    }
+
+    pub(super) fn geometry(&self) -> Geometry {
+        let spec = self.media.spec();
+        Geometry {
+            capacity_bytes: spec.capacity_bytes,
+            rotational: spec.rotational,
+            discards: spec.discards,
+        }
+    }
+
+    pub(super) async fn read(
+        &self,
+        at: DriveOffset,
+        mut buf: Buf,
+    ) -> (Buf, Result<(), DriveError>) {
+        let operation = Operation {
+            name: "read",
+            at,
+            len_bytes: buf.len() as u64,
+        };
+        if let Err(error) = self.begin(operation) {
+            return (buf, Err(error));
+        }
+        let early = self.media.draw(|prng| prng.chance(1, 2));
+        if early && let Some(bytes) = buf.bytes_mut() {
+            self.media.fill(at, bytes);
+        }
+        self.take_time().await;
+        if !early && let Some(bytes) = buf.bytes_mut() {
+            self.media.fill(at, bytes);
+        }
+        let unreadable = self
+            .media
+            .with_faults(|faults| Faults::hits(&faults.unreadable, at, operation.len_bytes));
+        let kind = unreadable.then_some(DriveErrorKind::Media);
+        (buf, self.end(operation, kind))
+    }
+
+    pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        let operation = Operation {
+            name: "write",
+            at,
+            len_bytes: data.len() as u64,
+        };
+        assert!(!data.is_length_only(), "an adversarial drive keeps bytes");
+        self.begin(operation)?;
+        if self.media.with_faults(|faults| faults.no_space)
+            && self.media.grows(at, operation.len_bytes)
+        {
+            self.take_time().await;
+            return self.end(operation, Some(DriveErrorKind::NoSpace));
+        }
+        if let Some(first) = data.bytes().and_then(|bytes| bytes.first_chunk()) {
+            self.world.mark(u64::from_le_bytes(*first));
+        }
+        let in_flight = InFlight::begin(&self.media, at, data);
+        self.take_time().await;
+        let (unwritable, gone) = self.media.with_faults(|faults| {
+            (
+                Faults::hits(&faults.unwritable, at, operation.len_bytes),
+                faults.gone,
+            )
+        });
+        if unwritable || gone {
+            // A failed write may have reached any of its sectors.
+            drop(in_flight);
+        } else {
+            in_flight.end();
+            self.media
+                .with_faults(|faults| faults.heal(at, operation.len_bytes));
+        }
+        self.end(operation, unwritable.then_some(DriveErrorKind::Media))
+    }
+
+    /// What it covers is settled here, at the call, not at the first poll.
+    pub(super) fn flush(&self) -> impl Future<Output = Result<(), DriveError>> {
+        let covered = self.media.ended();
+        async move {
+            let operation = Operation {
+                name: "flush",
+                at: DriveOffset(0),
+                len_bytes: 0,
+            };
+            self.begin(operation)?;
+            self.take_time().await;
+            let flushed = self.end(operation, None);
+            if flushed.is_ok() {
+                self.media.settle(covered);
+            }
+            flushed
+        }
+    }
+
+    pub(super) async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
+        let operation = Operation {
+            name: "discard",
+            at,
+            len_bytes,
+        };
+        self.begin(operation)?;
+        if !self.media.spec().discards {
+            self.take_time().await;
+            return self.end(operation, Some(DriveErrorKind::Other));
+        }
+        let content = self.media.discarded(at, len_bytes);
+        let in_flight = InFlight::begin(&self.media, at, content);
+        self.take_time().await;
+        in_flight.end();
+        self.end(operation, None)
+    }
+
+    /// Refuses what is off the drive or the grain, and everything once gone.
+    fn begin(&self, operation: Operation) -> Result<(), DriveError> {
+        let Operation {
+            name,
+            at,
+            len_bytes,
+        } = operation;
+        self.world
+            .mark(at.0 ^ len_bytes << 40 ^ (name.len() as u64) << 60);
+        self.note(|| format!("{name} {at}+{len_bytes} begins"));
+        let block = BLOCK_BYTES as u64;
+        let end = at.0.checked_add(len_bytes);
+        let inside = end.is_some_and(|end| end <= self.media.spec().capacity_bytes);
+        if !inside || !at.0.is_multiple_of(block) || !len_bytes.is_multiple_of(block) {
+            return Err(self.error(operation, DriveErrorKind::OutOfRange));
+        }
+        if self.media.with_faults(|faults| faults.gone) {
+            return Err(self.error(operation, DriveErrorKind::Gone));
+        }
+        Ok(())
+    }
+
+    fn end(&self, operation: Operation, failed: Option<DriveErrorKind>) -> Result<(), DriveError> {
+        let Operation {
+            name,
+            at,
+            len_bytes,
+        } = operation;
+        let gone = self.media.with_faults(|faults| faults.gone);
+        let failed = if gone {
+            Some(DriveErrorKind::Gone)
+        } else {
+            failed
+        };
+        self.world
+            .mark(at.0 ^ self.world.now().as_nanos() << 20 ^ u64::from(failed.is_some()));
+        self.note(|| match failed {
+            None => format!("{name} {at}+{len_bytes} ends"),
+            Some(kind) => format!("{name} {at}+{len_bytes} fails: {kind}"),
+        });
+        match failed {
+            None => Ok(()),
+            Some(kind) => Err(self.error(operation, kind)),
+        }
+    }
+
+    fn error(&self, operation: Operation, kind: DriveErrorKind) -> DriveError {
+        DriveError {
+            kind,
+            operation: operation.name,
+            at: operation.at,
+            len_bytes: operation.len_bytes,
+            context: format!("simulated drive {}", self.media.spec().name),
+        }
+    }
+
+    fn note(&self, line: impl FnOnce() -> String) {
+        self.world
+            .note(|| format!("{}: {}", self.media.spec().name, line()));
+    }
+
+    /// Mostly some microseconds, at times milliseconds: order must not matter.
+    async fn take_time(&self) {
+        let slowdown = self
+            .media
+            .with_faults(|faults| u64::from(faults.slowdown.max(1)));
+        let nanos = self.media.draw(|prng| match prng.below(16) {
+            0 => prng.between(100_000, 5_000_000),
+            1..8 => prng.between(1, 2_000),
+            _ => prng.between(1, 100_000),
+        });
+        self.world
+            .sleep(Duration::from_nanos(nanos * slowdown))
+            .await;
+    }
+}

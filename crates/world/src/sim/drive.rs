@@ -1,0 +1,82 @@
+//! The drives of the simulated world, of either profile.
+
+use super::SimWorld;
+use super::adversarial::Adversarial;
+use super::media::Media;
+use super::modelled::{Modelled, ModelledMedia};
+use base::{Buf, DriveOffset, Slice};
+use engine::{Drive, DriveError, Geometry};
+use futures_util::future::Either;
+use std::future::Future;
+use std::rc::Rc;
+
+/// An open drive of one world.
+pub struct SimDrive(Profile);
+
+enum Profile {
+    Adversarial(Adversarial),
+    Modelled(Modelled),
+}
+
+impl SimDrive {
+    /// Opens media that lose, tear and reorder what is not flushed.
+    pub fn adversarial(world: &SimWorld, media: &Rc<Media>) -> Self {
+        SimDrive(Profile::Adversarial(Adversarial::new(
+            world.clone(),
+            Rc::clone(media),
+        )))
+    }
+
+    /// Opens a drive that takes the time its model says.
+    pub fn modelled(world: &SimWorld, media: &Rc<ModelledMedia>) -> Self {
+        SimDrive(Profile::Modelled(Modelled::new(
+            world.clone(),
+            Rc::clone(media),
+        )))
+    }
+}
+
+impl Drive for SimDrive {
+    fn geometry(&self) -> Geometry {
+        match &self.0 {
+            Profile::Adversarial(drive) => drive.geometry(),
+            Profile::Modelled(drive) => drive.geometry(),
+        }
+    }
+
+    fn read(
+        &self,
+        at: DriveOffset,
+        buf: Buf,
+    ) -> impl Future<Output = (Buf, Result<(), DriveError>)> {
+        match &self.0 {
+            Profile::Adversarial(drive) => Either::Left(drive.read(at, buf)),
+            Profile::Modelled(drive) => Either::Right(drive.read(at, buf)),
+        }
+    }
+
+    fn write(&self, at: DriveOffset, data: Slice) -> impl Future<Output = Result<(), DriveError>> {
+        match &self.0 {
+            Profile::Adversarial(drive) => Either::Left(drive.write(at, data)),
+            Profile::Modelled(drive) => Either::Right(drive.write(at, data)),
+        }
+    }
+
+    fn flush(&self) -> impl Future<Output = Result<(), DriveError>> {
+        match &self.0 {
+            Profile::Adversarial(drive) => Either::Left(drive.flush()),
+            Profile::Modelled(drive) => Either::Right(drive.flush()),
+        }
+    }
+
+    fn discard(
+        &self,
+        at: DriveOffset,
+        len_bytes: u64,
+    ) -> impl Future<Output = Result<(), DriveError>> {
+        match &self.0 {
+            Profile::Adversarial(drive) => Either::Left(drive.discard(at, len_bytes)),
+            Profile::Modelled(drive) => Either::Right(drive.discard(at, len_bytes)),
+        }
+    }
+}

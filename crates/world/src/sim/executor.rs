@@ -1,0 +1,392 @@
+//! The virtual-time executor: one thread, no host clock.
+//!
+//! Invariants:
+//! - A task is in the ready queue at most once.
+//! - While anything is ready, time stands still. When nothing is, time jumps to
+//!   the first timer; timers of one instant fire in the order of their setting.
+//! - No cell is borrowed while a task is polled or dropped: both may spawn, wake
+//!   and set timers.
+
+use super::timer::Timers;
+use super::trace::Trace;
+use base::{Prng, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The slot that stands for the root future in the ready queue.
+const ROOT: u32 = u32::MAX;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// The root future ended with this.
+    Done(T),
+    /// The polls ran out; the root future was dropped where it waited.
+    Cut,
+}
+
+/// The root future waits, nothing is ready and no timer is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// When everything stood still.
+    pub at: Time,
+    /// Tasks that wait, without the root.
+    pub tasks: usize,
+}
+
+impl std::fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "deadlock at {}: nothing is ready, no timer is set, {} tasks wait",
+            self.at, self.tasks
+        )
+    }
+}
+
+impl std::error::Error for Deadlock {}
+
+/// Which task a waker wakes. The generation tells a finished task from the next
+/// one in its slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TaskId {
+    slot: u32,
+    generation: u32,
+}
+
+/// Tasks to poll. Behind a lock because wakers must be `Send`; one thread uses
+/// it, so the lock is always free.
+#[derive(Default)]
+struct Ready(Mutex<VecDeque<TaskId>>);
+
+impl Ready {
+    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<TaskId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct TaskWaker {
+    id: TaskId,
+    queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.queue().push_back(self.id);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    /// `None` while it is polled and when the slot is free.
+    task: Option<Task>,
+    waker: Option<(Arc<TaskWaker>, Waker)>,
+}
+
+pub(super) struct Executor {
+    now: Cell<Time>,
+    polls: Cell<u64>,
+    off: Cell<bool>,
+    slots: RefCell<Vec<Slot>>,
+    free: RefCell<Vec<u32>>,
+    ready: Arc<Ready>,
+    shuffle: Option<RefCell<Prng>>,
+    pub(super) timers: Timers,
+    pub(super) trace: Trace,
+}
+
+impl Executor {
+    pub(super) fn new(shuffle: Option<Prng>, start: Time) -> Self {
+        Executor {
+            now: Cell::new(start),
+            polls: Cell::new(0),
+            off: Cell::new(false),
+            slots: RefCell::default(),
+            free: RefCell::default(),
+            ready: Arc::default(),
+            shuffle: shuffle.map(RefCell::new),
+            timers: Timers::default(),
+            trace: Trace::new(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    pub(super) fn polls(&self) -> u64 {
+        self.polls.get()
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        if self.off.get() {
+            return;
+        }
+        let slot = self.free.borrow_mut().pop();
+        let mut slots = self.slots.borrow_mut();
+        let slot = slot.unwrap_or_else(|| {
+            slots.push(Slot::default());
+            slots.len() as u32 - 1
+        });
+        let place = &mut slots[slot as usize];
+        let waker = self.waker(TaskId {
+            slot,
+            generation: place.generation,
+        });
+        waker.0.wake_by_ref();
+        place.waker = Some(waker);
+        place.task = Some(Box::pin(task));
+    }
+
+    fn waker(&self, id: TaskId) -> (Arc<TaskWaker>, Waker) {
+        let ready = Arc::clone(&self.ready);
+        let waker = Arc::new(TaskWaker {
+            id,
+            queued: AtomicBool::new(false),
+            ready,
+        });
+        (Arc::clone(&waker), Waker::from(waker))
+    }
+
+    pub(super) fn run<T>(
+        &self,
+        polls_max: u64,
+        root: impl Future<Output = T>,
+    ) -> Result<Outcome<T>, Deadlock> {
+        assert!(!self.off.get(), "a world that is off runs nothing");
+        let mut root = pin!(root);
+        // Each run has a root of its own; wakers of an earlier one are deaf.
+        let generation = self.polls.get() as u32;
+        let (root_task, root_waker) = self.waker(TaskId {
+            slot: ROOT,
+            generation,
+        });
+        root_task.wake_by_ref();
+        let polls_end = self.polls.get().saturating_add(polls_max);
+        while self.polls.get() < polls_end {
+            let Some(id) = self.next_ready() else {
+                self.advance()?;
+                continue;
+            };
+            if id.slot != ROOT {
+                self.poll_task(id);
+            } else if id.generation == generation {
+                self.count_poll(id);
+                root_task.queued.store(false, Ordering::Relaxed);
+                let mut context = Context::from_waker(&root_waker);
+                if let Poll::Ready(value) = root.as_mut().poll(&mut context) {
+                    return Ok(Outcome::Done(value));
+                }
+            }
+        }
+        Ok(Outcome::Cut)
+    }
+
+    fn count_poll(&self, id: TaskId) {
+        self.polls.set(self.polls.get() + 1);
+        self.trace
+            .mark(u64::from(id.slot) << 32 ^ self.now.get().as_nanos());
+    }
+
+    fn next_ready(&self) -> Option<TaskId> {
+        let mut queue = self.ready.queue();
+        match &self.shuffle {
+            Some(prng) if queue.len() > 1 => {
+                let chosen = prng.borrow_mut().below(queue.len() as u64) as usize;
+                queue.swap_remove_back(chosen)
+            }
+            _ => queue.pop_front(),
+        }
+    }
+
+    /// Lets time pass to the first timer, and fires all timers of that instant.
+    fn advance(&self) -> Result<(), Deadlock> {
+        match self.timers.fire_next() {
+            Some(at) => {
+                assert!(
+                    at >= self.now.get(),
+                    "time runs backwards from {} to {at}",
+                    self.now()
+                );
+                self.now.set(at);
+                Ok(())
+            }
+            None => Err(Deadlock {
+                at: self.now.get(),
+                tasks: self.waiting(),
+            }),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.slots
+            .borrow()
+            .iter()
+            .filter(|slot| slot.task.is_some())
+            .count()
+    }
+
+    fn poll_task(&self, id: TaskId) {
+        let (mut task, waker) = {
+            let mut slots = self.slots.borrow_mut();
+            let slot = &mut slots[id.slot as usize];
+            if slot.generation != id.generation {
+                return;
+            }
+            let Some(task) = slot.task.take() else { return };
+            let Some((queued, waker)) = slot.waker.take() else {
+                return;
+            };
+            queued.queued.store(false, Ordering::Relaxed);
+            (task, (queued, waker))
+        };
+        self.count_poll(id);
+        let polled = task.as_mut().poll(&mut Context::from_waker(&waker.1));
+        if polled.is_pending() {
+            let mut slots = self.slots.borrow_mut();
+            let slot = &mut slots[id.slot as usize];
+            slot.task = Some(task);
+            slot.waker = Some(waker);
+            return;
+        }
+        drop(task);
+        self.slots.borrow_mut()[id.slot as usize].generation += 1;
+        self.free.borrow_mut().push(id.slot);
+    }
+
+    pub(super) fn power_off(&self) {
+        self.off.set(true);
+        let slots = std::mem::take(&mut *self.slots.borrow_mut());
+        drop(slots);
+        self.timers.clear();
+        self.ready.queue().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sim::{Order, Outcome, SimWorld};
+    use base::{BufPool, Prng, Time};
+    use engine::World;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    fn world(seed: u64, order: Order) -> SimWorld {
+        SimWorld::new(Prng::from_seed(seed), order, BufPool::new(), Time(0))
+    }
+
+    /// The order in which ten tasks ran that were ready at once.
+    fn order_of_ten(seed: u64, order: Order) -> (Vec<u32>, u64) {
+        let world = world(seed, order);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        for task in 0..10 {
+            let seen = Rc::clone(&seen);
+            world.spawn(async move { seen.borrow_mut().push(task) });
+        }
+        let sleep = world.sleep(Duration::from_nanos(1));
+        assert_eq!(world.run(u64::MAX, sleep).unwrap(), Outcome::Done(()));
+        let order = seen.borrow().clone();
+        (order, world.trace_hash())
+    }
+
+    #[test]
+    fn sleepers_wake_in_the_order_of_time_and_then_of_setting() {
+        let world = world(1, Order::Fifo);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        for (name, nanos) in [("c", 30), ("a", 10), ("b", 10)] {
+            let (here, seen) = (world.clone(), Rc::clone(&seen));
+            world.spawn(async move {
+                here.sleep(Duration::from_nanos(nanos)).await;
+                seen.borrow_mut().push((name, here.now().as_nanos()));
+            });
+        }
+        let sleep = world.sleep(Duration::from_secs(3600));
+        assert_eq!(world.run(u64::MAX, sleep).unwrap(), Outcome::Done(()));
+        assert_eq!(*seen.borrow(), [("a", 10), ("b", 10), ("c", 30)]);
+        assert_eq!(world.now(), Time(3_600_000_000_000));
+    }
+
+    #[test]
+    fn fifo_keeps_the_order_and_shuffled_draws_it_from_the_seed() {
+        let in_order: Vec<u32> = (0..10).collect();
+        assert_eq!(order_of_ten(1, Order::Fifo).0, in_order);
+        let (first, first_hash) = order_of_ten(1, Order::Shuffled);
+        assert_ne!(first, in_order);
+        assert_eq!(
+            order_of_ten(1, Order::Shuffled),
+            (first.clone(), first_hash)
+        );
+        let (other, other_hash) = order_of_ten(2, Order::Shuffled);
+        assert_ne!((other, other_hash), (first, first_hash));
+    }
+
+    #[test]
+    fn a_run_is_cut_before_any_poll() {
+        let polls_of_all = |polls_max| {
+            let world = world(3, Order::Fifo);
+            let steps = Rc::new(RefCell::new(0));
+            let (here, count) = (world.clone(), Rc::clone(&steps));
+            let root = async move {
+                for _ in 0..5 {
+                    *count.borrow_mut() += 1;
+                    here.sleep(Duration::from_micros(1)).await;
+                }
+            };
+            let outcome = world.run(polls_max, root).unwrap();
+            world.power_off();
+            let steps = *steps.borrow();
+            (outcome, steps)
+        };
+        assert_eq!(polls_of_all(0), (Outcome::Cut, 0));
+        assert_eq!(polls_of_all(3), (Outcome::Cut, 3));
+        assert_eq!(polls_of_all(6), (Outcome::Done(()), 5));
+    }
+
+    #[test]
+    fn waiting_for_nothing_is_a_deadlock_with_a_count() {
+        let world = world(4, Order::Shuffled);
+        world.spawn(std::future::pending());
+        let deadlock = world
+            .run(u64::MAX, std::future::pending::<()>())
+            .unwrap_err();
+        assert_eq!(deadlock.tasks, 1);
+    }
+
+    #[test]
+    fn power_off_drops_tasks_where_they_wait_and_breaks_the_circle() {
+        struct Flag(Rc<RefCell<bool>>);
+        impl Drop for Flag {
+            fn drop(&mut self) {
+                *self.0.borrow_mut() = true;
+            }
+        }
+        let world = world(5, Order::Fifo);
+        let dropped = Rc::new(RefCell::new(false));
+        let (flag, here) = (Flag(Rc::clone(&dropped)), world.clone());
+        world.spawn(async move {
+            here.sleep(Duration::from_secs(9)).await;
+            drop(flag);
+        });
+        let sleep = world.sleep(Duration::from_secs(1));
+        assert_eq!(world.run(u64::MAX, sleep).unwrap(), Outcome::Done(()));
+        assert!(!*dropped.borrow());
+        world.power_off();
+        assert!(*dropped.borrow());
+    }
+}

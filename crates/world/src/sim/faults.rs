@@ -1,0 +1,45 @@
+//! What can be made to fail on a simulated drive.
+
+use base::{BLOCK_BYTES, DriveOffset};
+use std::collections::BTreeSet;
+
+/// The faults of one drive. They stay through power cuts until they are taken
+/// back (a written block of [`Faults::unreadable`] is readable again: drives
+/// remap on write).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Blocks whose reads fail with a media error, by index.
+    pub unreadable: BTreeSet<u64>,
+    /// Blocks whose writes fail with a media error, by index. A failed write may
+    /// have reached any of its sectors.
+    pub unwritable: BTreeSet<u64>,
+    /// Nothing answers any more.
+    pub gone: bool,
+    /// Writes fail that would need a block never written before, as on a sparse
+    /// file in a full file system.
+    pub no_space: bool,
+    /// Every operation takes this many times longer; 0 counts as 1.
+    pub slowdown: u32,
+}
+
+impl Faults {
+    pub(super) fn hits(blocks: &BTreeSet<u64>, at: DriveOffset, len_bytes: u64) -> bool {
+        let (first, end) = block_range(at, len_bytes);
+        !blocks.is_empty() && blocks.range(first..end).next().is_some()
+    }
+
+    pub(super) fn heal(&mut self, at: DriveOffset, len_bytes: u64) {
+        if self.unreadable.is_empty() {
+            return;
+        }
+        let (first, end) = block_range(at, len_bytes);
+        self.unreadable
+            .retain(|block| !(first..end).contains(block));
+    }
+}
+
+/// First block and the one past the last.
+pub(super) fn block_range(at: DriveOffset, len_bytes: u64) -> (u64, u64) {
+    let block_bytes = BLOCK_BYTES as u64;
+    (at.0 / block_bytes, (at.0 + len_bytes).div_ceil(block_bytes))
+}

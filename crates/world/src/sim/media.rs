@@ -1,0 +1,323 @@
+//! The media of an adversarial drive: what lasts, what is only in its cache.
+//!
+//! Invariants:
+//! - The media outlive the world. A drive of a world is a door to them.
+//! - `current` is what reads see; `stable` is what no power cut can take away.
+//! - Every write that ended and is not yet covered by a flush is in `unsynced`,
+//!   in the order of ending; every one begun and not ended is in `in_flight`.
+//! - At a power cut every sector of these is lost or kept, in any order against
+//!   other writes: tearing is at sector grain, reordering is free.
+
+use super::faults::{Faults, block_range};
+use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice};
+use std::cell::RefCell;
+
+type Block = Box<[u8; BLOCK_BYTES]>;
+
+/// What the drive over these media is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaSpec {
+    /// For the trace.
+    pub name: String,
+    /// A multiple of [`BLOCK_BYTES`]. Kept small: an index over all blocks is held.
+    pub capacity_bytes: u64,
+    /// What the drive says of itself.
+    pub rotational: bool,
+    /// Whether it takes discards.
+    pub discards: bool,
+    /// It acknowledges flushes and does nothing. A drive that lies; here to prove
+    /// that a checker notices.
+    pub ignores_flush: bool,
+}
+
+/// In-memory media that survive worlds and power cuts.
+pub struct Media {
+    spec: MediaSpec,
+    state: RefCell<State>,
+    faults: RefCell<Faults>,
+    prng: RefCell<Prng>,
+}
+
+struct State {
+    current: Vec<Option<Block>>,
+    stable: Vec<Option<Block>>,
+    unsynced: Vec<Unsynced>,
+    in_flight: Vec<Unsynced>,
+    /// Writes begun so far.
+    begun: u64,
+    /// Writes ended so far.
+    ended: u64,
+}
+
+struct Unsynced {
+    /// Which write while it is in flight; its place in the order of ending after.
+    sequence: u64,
+    at: DriveOffset,
+    data: Slice,
+}
+
+/// Which sectors of a write that ends have reached the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    All,
+    Nothing,
+    Some,
+}
+
+/// How a power cut treats what is not flushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    All,
+    Nothing,
+    Writes,
+    Sectors,
+}
+
+impl Media {
+    /// Blank media. `prng` decides latencies, mixed reads and power cuts.
+    ///
+    /// # Panics
+    /// When the capacity is not a whole number of blocks.
+    pub fn new(spec: MediaSpec, prng: Prng) -> Self {
+        assert!(
+            spec.capacity_bytes.is_multiple_of(BLOCK_BYTES as u64),
+            "a capacity in blocks"
+        );
+        let blocks = (spec.capacity_bytes / BLOCK_BYTES as u64) as usize;
+        let empty = || (0..blocks).map(|_| None).collect();
+        let state = State {
+            current: empty(),
+            stable: empty(),
+            unsynced: Vec::new(),
+            in_flight: Vec::new(),
+            begun: 0,
+            ended: 0,
+        };
+        Media {
+            spec,
+            state: RefCell::new(state),
+            faults: RefCell::default(),
+            prng: RefCell::new(prng),
+        }
+    }
+
+    /// What the drive is like.
+    pub fn spec(&self) -> &MediaSpec {
+        &self.spec
+    }
+
+    /// Changes the faults of the drive.
+    pub fn with_faults<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
+        change(&mut self.faults.borrow_mut())
+    }
+
+    /// Writes, begun or ended, that no flush has covered.
+    pub fn unsynced_writes(&self) -> usize {
+        let state = self.state.borrow();
+        state.unsynced.len() + state.in_flight.len()
+    }
+
+    pub(super) fn draw<T>(&self, draw: impl FnOnce(&mut Prng) -> T) -> T {
+        draw(&mut self.prng.borrow_mut())
+    }
+
+    /// Loses or keeps every sector that is not flushed.
+    pub fn power_cut(&self) {
+        let prng = &mut *self.prng.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
+        let mut writes = std::mem::take(&mut state.unsynced);
+        writes.append(&mut state.in_flight);
+        if prng.chance(2, 3) {
+            shuffle(&mut writes, prng);
+        }
+        let loss = *prng.pick(&[Loss::All, Loss::Nothing, Loss::Writes, Loss::Sectors]);
+        let kept_of_8 = prng.between(1, 7);
+        for write in &writes {
+            match loss {
+                Loss::All => {}
+                Loss::Nothing => put(&mut state.stable, write.at, &write.data),
+                Loss::Writes if prng.chance(kept_of_8, 8) => {
+                    put(&mut state.stable, write.at, &write.data);
+                }
+                Loss::Writes => {}
+                Loss::Sectors => {
+                    let keeps = || prng.chance(kept_of_8, 8);
+                    put_some(&mut state.stable, write.at, &write.data, keeps);
+                }
+            }
+        }
+        for write in &writes {
+            let (first, end) = block_range(write.at, write.data.len() as u64);
+            for block in first as usize..end as usize {
+                state.current[block].clone_from(&state.stable[block]);
+            }
+        }
+    }
+
+    pub(super) fn begin_write(&self, at: DriveOffset, data: Slice) -> u64 {
+        let mut state = self.state.borrow_mut();
+        state.begun += 1;
+        let sequence = state.begun;
+        state.in_flight.push(Unsynced { sequence, at, data });
+        sequence
+    }
+
+    /// The write `sequence` ends. Nothing happens when a power cut came before.
+    pub(super) fn end_write(&self, sequence: u64, reach: Reach) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(place) = state
+            .in_flight
+            .iter()
+            .position(|write| write.sequence == sequence)
+        else {
+            return;
+        };
+        let mut write = state.in_flight.swap_remove(place);
+        match reach {
+            Reach::All => put(&mut state.current, write.at, &write.data),
+            Reach::Nothing => return,
+            Reach::Some => {
+                let prng = &mut *self.prng.borrow_mut();
+                put_some(&mut state.current, write.at, &write.data, || {
+                    prng.chance(1, 2)
+                });
+                // What lies in the cache now is what may be kept or lost.
+                write.data = copy_of(&state.current, write.at, write.data.len());
+            }
+        }
+        state.ended += 1;
+        write.sequence = state.ended;
+        state.unsynced.push(write);
+    }
+
+    /// Writes ended so far: what a flush that begins now must cover.
+    pub(super) fn ended(&self) -> u64 {
+        self.state.borrow().ended
+    }
+
+    /// Makes the first `ended` writes durable.
+    pub(super) fn settle(&self, ended: u64) {
+        if self.spec.ignores_flush {
+            return;
+        }
+        let state = &mut *self.state.borrow_mut();
+        let covered = state
+            .unsynced
+            .partition_point(|write| write.sequence <= ended);
+        for write in state.unsynced.drain(..covered) {
+            put(&mut state.stable, write.at, &write.data);
+        }
+    }
+
+    /// Fills `bytes` with what lies at `at`; a sector with writes in flight gives
+    /// what was there or what is coming.
+    pub(super) fn fill(&self, at: DriveOffset, bytes: &mut [u8]) {
+        let state = self.state.borrow();
+        for (place, block) in bytes
+            .chunks_mut(BLOCK_BYTES)
+            .zip(at.0 as usize / BLOCK_BYTES..)
+        {
+            match &state.current[block] {
+                Some(content) => place.copy_from_slice(&content[..]),
+                None => place.fill(0),
+            }
+        }
+        let prng = &mut *self.prng.borrow_mut();
+        for write in &state.in_flight {
+            let from = write.at.0.max(at.0);
+            let to = (write.at.0 + write.data.len() as u64).min(at.0 + bytes.len() as u64);
+            let Some(data) = write.data.bytes() else {
+                continue;
+            };
+            for sector in (from..to).step_by(SECTOR_BYTES) {
+                if prng.chance(1, 2) {
+                    let (read, written) =
+                        ((sector - at.0) as usize, (sector - write.at.0) as usize);
+                    bytes[read..read + SECTOR_BYTES]
+                        .copy_from_slice(&data[written..written + SECTOR_BYTES]);
+                }
+            }
+        }
+    }
+
+    /// What a discarded run may give from now on: per block the old content,
+    /// zeroes or garbage.
+    pub(super) fn discarded(&self, at: DriveOffset, len_bytes: u64) -> Slice {
+        let mut garbage = BufPool::new().bytes(len_bytes as usize);
+        if let Some(bytes) = garbage.bytes_mut() {
+            self.fill(at, bytes);
+            let prng = &mut *self.prng.borrow_mut();
+            for block in bytes.chunks_mut(BLOCK_BYTES) {
+                match prng.below(3) {
+                    0 => {}
+                    1 => block.fill(0),
+                    _ => prng.fill(block),
+                }
+            }
+        }
+        garbage.freeze()
+    }
+
+    /// Whether a write there needs a block that was never written.
+    pub(super) fn grows(&self, at: DriveOffset, len_bytes: u64) -> bool {
+        let (first, end) = block_range(at, len_bytes);
+        self.state.borrow().current[first as usize..end as usize]
+            .iter()
+            .any(Option::is_none)
+    }
+}
+
+fn shuffle<T>(items: &mut [T], prng: &mut Prng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, prng.below(last as u64 + 1) as usize);
+    }
+}
+
+fn copy_of(blocks: &[Option<Block>], at: DriveOffset, len: usize) -> Slice {
+    let mut copy = BufPool::new().zeroed(len);
+    if let Some(bytes) = copy.bytes_mut() {
+        for (place, block) in bytes
+            .chunks_mut(BLOCK_BYTES)
+            .zip(at.0 as usize / BLOCK_BYTES..)
+        {
+            if let Some(content) = &blocks[block] {
+                place.copy_from_slice(&content[..]);
+            }
+        }
+    }
+    copy.freeze()
+}
+
+/// Puts `data` at `at` into `blocks`.
+fn put(blocks: &mut [Option<Block>], at: DriveOffset, data: &Slice) {
+    let Some(data) = data.bytes() else { return };
+    for (written, block) in data
+        .chunks_exact(BLOCK_BYTES)
+        .zip(at.0 as usize / BLOCK_BYTES..)
+    {
+        let content = blocks[block].get_or_insert_with(|| Box::new([0; BLOCK_BYTES]));
+        content.copy_from_slice(written);
+    }
+}
+
+/// Puts those sectors of `data` at `at` into `blocks` for which `reaches` says so.
+fn put_some(
+    blocks: &mut [Option<Block>],
+    at: DriveOffset,
+    data: &Slice,
+    mut reaches: impl FnMut() -> bool,
+) {
+    let Some(data) = data.bytes() else { return };
+    for (written, block) in data
+        .chunks_exact(BLOCK_BYTES)
+        .zip(at.0 as usize / BLOCK_BYTES..)
+    {
+        let content = blocks[block].get_or_insert_with(|| Box::new([0; BLOCK_BYTES]));
+        let sectors = content.chunks_exact_mut(SECTOR_BYTES);
+        for (to, from) in sectors.zip(written.chunks_exact(SECTOR_BYTES)) {
+            if reaches() {
+                to.copy_from_slice(from);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A drive that takes the time a model says.
+//!
+//! It keeps only writes that have bytes (labels, journal) and drops length-only
+//! ones, so a modelled drive of any size costs what its metadata costs.
+
+use super::SimWorld;
+use base::{BLOCK_BYTES, Buf, DriveOffset, Prng, Slice, Time};
+use engine::{DriveError, DriveErrorKind, Geometry, World};
+use model::constant::{Constant, State};
+use model::{Request, RequestKind};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Block = Box<[u8; BLOCK_BYTES]>;
+
+/// What lies on a modelled drive, and the state of its model.
+pub struct ModelledMedia {
+    capacity_bytes: u64,
+    model: Constant,
+    state: RefCell<State>,
+    prng: RefCell<Prng>,
+    blocks: RefCell<BTreeMap<u64, Block>>,
+}
+
+impl ModelledMedia {
+    /// A blank drive of `capacity_bytes` that takes the time that `model` says.
+    pub fn new(capacity_bytes: u64, model: Constant, prng: Prng) -> Self {
+        ModelledMedia {
+            capacity_bytes,
+            model,
+            state: RefCell::new(State::new(&model)),
+            prng: RefCell::new(prng),
+            blocks: RefCell::default(),
+        }
+    }
+
+    fn serve(&self, now: Time, request: Request) -> Time {
+        self.state
+            .borrow_mut()
+            .serve(&self.model, now, request, &mut self.prng.borrow_mut())
+    }
+
+    fn fill(&self, at: DriveOffset, bytes: &mut [u8]) {
+        let blocks = self.blocks.borrow();
+        for (place, block) in bytes
+            .chunks_mut(BLOCK_BYTES)
+            .zip(at.0 / BLOCK_BYTES as u64..)
+        {
+            match blocks.get(&block) {
+                Some(content) => place.copy_from_slice(&content[..]),
+                None => place.fill(0),
+            }
+        }
+    }
+
+    fn keep(&self, at: DriveOffset, bytes: &[u8]) {
+        let mut blocks = self.blocks.borrow_mut();
+        for (written, block) in bytes
+            .chunks_exact(BLOCK_BYTES)
+            .zip(at.0 / BLOCK_BYTES as u64..)
+        {
+            let content = blocks
+                .entry(block)
+                .or_insert_with(|| Box::new([0; BLOCK_BYTES]));
+            content.copy_from_slice(written);
+        }
+    }
+}
+
+/// The door of one world to [`ModelledMedia`].
+pub(super) struct Modelled {
+    world: SimWorld,
+    media: Rc<ModelledMedia>,
+}
+
+impl Modelled {
+    pub(super) fn new(world: SimWorld, media: Rc<ModelledMedia>) -> Self {
+        Modelled { world, media }
+    }
+
+    pub(super) fn geometry(&self) -> Geometry {
+        Geometry {
+            capacity_bytes: self.media.capacity_bytes,
+            rotational: false,
+            discards: true,
+        }
+    }
+
+    pub(super) async fn read(
+        &self,
+        at: DriveOffset,
+        mut buf: Buf,
+    ) -> (Buf, Result<(), DriveError>) {
+        let served = self.serve(RequestKind::Read, at, buf.len() as u64).await;
+        if served.is_ok()
+            && let Some(bytes) = buf.bytes_mut()
+        {
+            self.media.fill(at, bytes);
+        }
+        (buf, served)
+    }
+
+    pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.serve(RequestKind::Write, at, data.len() as u64)
+            .await?;
+        if let Some(bytes) = data.bytes() {
+            self.media.keep(at, bytes);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn flush(&self) -> Result<(), DriveError> {
+        self.serve(RequestKind::Flush, DriveOffset(0), 0).await
+    }
+
+    pub(super) async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
+        self.serve(RequestKind::Discard, at, len_bytes).await
+    }
+
+    async fn serve(
+        &self,
+        kind: RequestKind,
+        at: DriveOffset,
+        len_bytes: u64,
+    ) -> Result<(), DriveError> {
+        let block = BLOCK_BYTES as u64;
+        let end = at.0.checked_add(len_bytes);
+        let inside = end.is_some_and(|end| end <= self.media.capacity_bytes);
+        if !inside || !at.0.is_multiple_of(block) || !len_bytes.is_multiple_of(block) {
+            let operation = match kind {
+                RequestKind::Read => "read",
+                RequestKind::Write => "write",
+                RequestKind::Flush => "flush",
+                RequestKind::Discard => "discard",
+            };
+            let kind = DriveErrorKind::OutOfRange;
+            let context = "modelled drive".to_owned();
+            return Err(DriveError {
+                kind,
+                operation,
+                at,
+                len_bytes,
+                context,
+            });
+        }
+        let ends = self.media.serve(
+            self.world.now(),
+            Request {
+                kind,
+                at,
+                len_bytes,
+            },
+        );
+        self.world
+            .mark(at.0 ^ len_bytes << 40 ^ ends.as_nanos() << 8);
+        self.world.sleep_until(ends).await;
+        Ok(())
+    }
+}
