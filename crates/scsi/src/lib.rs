@@ -3,14 +3,19 @@
 //!
 //! - [`target`], [`unit`], [`nexus`]: who sees what, and runs commands on it.
 //! - [`cdb`]: what a CDB asks for, and whether it may.
-//! - [`sense`], [`vpd`]: what is answered.
-//! - [`commands`]: one room per family of commands.
+//! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
+//!   commands.
 
+pub mod cdb;
+mod commands;
+pub mod lun;
 pub mod nexus;
 pub mod sense;
 pub mod target;
 pub mod unit;
+mod vpd;
 
+pub use cdb::{Command, data_out_bytes, decode};
 pub use nexus::{Nexus, Response};
 pub use sense::{Attention, Sense};
 pub use target::{LUN_MAX, Target};

@@ -59,7 +59,12 @@ pub struct Sense {
 
 impl Sense {
     const fn new(key: Key, asc: u8, ascq: u8) -> Self {
-        Sense { key, code: (asc, ascq), information: None, field: None }
+        Sense {
+            key,
+            code: (asc, ascq),
+            information: None,
+            field: None,
+        }
     }
 
     /// 00/00 NO ADDITIONAL SENSE INFORMATION.
@@ -81,7 +86,11 @@ impl Sense {
     /// bit where it does not fill the byte.
     pub const fn invalid_field(byte: u16, bit: Option<u8>) -> Sense {
         let mut sense = Sense::new(Key::IllegalRequest, 0x24, 0);
-        sense.field = Some(FieldPointer { in_cdb: true, byte, bit });
+        sense.field = Some(FieldPointer {
+            in_cdb: true,
+            byte,
+            bit,
+        });
         sense
     }
 
@@ -191,8 +200,9 @@ mod tests {
     #[test]
     fn fixed_format_carries_the_field_pointer() {
         let sense = Sense::invalid_field(2, Some(7));
-        let expected =
-            [0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0, 0, 0xcf, 0, 2];
+        let expected = [
+            0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0, 0, 0xcf, 0, 2,
+        ];
         assert_eq!(sense.fixed(), expected);
     }
 
@@ -207,8 +217,9 @@ mod tests {
     fn an_lba_beyond_four_bytes_is_left_out_of_fixed_and_kept_in_descriptor_format() {
         let sense = Sense::write_error(Lba(1 << 32));
         assert_eq!(sense.fixed()[..7], [0x70, 0, 3, 0, 0, 0, 0]);
-        let expected =
-            [0x72, 3, 0x0c, 0, 0, 0, 0, 12, 0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        let expected = [
+            0x72, 3, 0x0c, 0, 0, 0, 0, 12, 0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+        ];
         assert_eq!(sense.descriptor(), expected);
     }
 

@@ -138,6 +138,10 @@ impl<W: World> Target<W> {
     }
 
     fn connected(&self) -> Vec<Rc<Nexus<W>>> {
-        self.nexuses.borrow().iter().filter_map(Weak::upgrade).collect()
+        self.nexuses
+            .borrow()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
     }
 }

@@ -33,7 +33,10 @@ impl Identity {
         for (place, digit) in head.into_iter().chain(digits).take(32).enumerate() {
             naa[place / 2] |= digit << (4 * (1 - place % 2));
         }
-        Identity { serial: format!("{:032x}", uuid.as_u128()), naa }
+        Identity {
+            serial: format!("{:032x}", uuid.as_u128()),
+            naa,
+        }
     }
 }
 
@@ -48,7 +51,11 @@ impl<W: World> LogicalUnit<W> {
     /// The logical unit that shows `volume`.
     pub fn new(volume: Volume<W>) -> Self {
         let uuid = volume.info().uuid;
-        LogicalUnit { volume, uuid, identity: Identity::of(uuid) }
+        LogicalUnit {
+            volume,
+            uuid,
+            identity: Identity::of(uuid),
+        }
     }
 
     /// The volume behind it.
@@ -81,7 +88,14 @@ mod tests {
         let uuid = Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd);
         let identity = Identity::of(uuid);
         assert_eq!(identity.serial, "0123456789ab4cde8f0123456789abcd");
-        let hex: String = identity.naa.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "602a541".to_owned() + "0123456789ab" + "cde" + "f012345678");
+        let hex: String = identity
+            .naa
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            hex,
+            "602a541".to_owned() + "0123456789ab" + "cde" + "f012345678"
+        );
     }
 }

@@ -1,0 +1,179 @@
+//! Vital product data pages (SPC-4 clause 7.8, SBC-3 clause 6.6).
+
+use crate::cdb::MAX_TRANSFER_BLOCKS;
+use crate::commands::inquiry::{PRODUCT, VENDOR};
+use crate::unit::Identity;
+use base::{BLOCK_BYTES, SECTOR_BYTES};
+
+/// Pages that there are, ascending, as page 00h lists them.
+const PAGES: [u8; 7] = [0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2];
+
+/// Relative identifier of the one target port, and of its port group.
+const TARGET_PORT: u16 = 1;
+
+/// Transfers of this many bytes need no second page of a pool.
+const OPTIMAL_TRANSFER_BYTES: usize = 256 << 10;
+
+/// The page called `code`, whole, or `None` where there is no such page.
+pub(crate) fn page(code: u8, identity: &Identity, target: &str) -> Option<Vec<u8>> {
+    let body = match code {
+        0x00 => PAGES.to_vec(),
+        0x80 => identity.serial.as_bytes().to_vec(),
+        0x83 => device_identification(identity, target),
+        0x86 => extended_inquiry(),
+        0xb0 => block_limits(),
+        0xb1 => block_device_characteristics(),
+        0xb2 => logical_block_provisioning(),
+        _ => return None,
+    };
+    // Peripheral qualifier and type 00h: a connected direct-access block device.
+    let mut page = vec![0, code];
+    page.extend((body.len() as u16).to_be_bytes());
+    page.extend(body);
+    Some(page)
+}
+
+/// Page 83h (SPC-4 clause 7.8.6): the logical unit by NAA and by T10 vendor
+/// identifier; the target port by number, group and name.
+fn device_identification(identity: &Identity, target: &str) -> Vec<u8> {
+    const BINARY: u8 = 1;
+    const ASCII: u8 = 2;
+    const UTF8: u8 = 3;
+    const ISCSI: u8 = 0x50;
+    const PORT: u8 = 0x80 | 0x10;
+    let [port_high, port_low] = TARGET_PORT.to_be_bytes();
+    let mut vendor_id = VENDOR.to_vec();
+    vendor_id.extend(PRODUCT);
+    vendor_id.extend(identity.serial.as_bytes());
+    let mut port_name = format!("{target},t,0x{TARGET_PORT:04x}").into_bytes();
+    // Terminated and filled up to whole words (SPC-4 clause 7.8.6.11).
+    port_name.resize((port_name.len() + 1).next_multiple_of(4), 0);
+    let mut body = Vec::new();
+    designator(&mut body, BINARY, 0x03, &identity.naa);
+    designator(&mut body, ASCII, 0x01, &vendor_id);
+    designator(
+        &mut body,
+        ISCSI | BINARY,
+        PORT | 0x04,
+        &[0, 0, port_high, port_low],
+    );
+    designator(
+        &mut body,
+        ISCSI | BINARY,
+        PORT | 0x05,
+        &[0, 0, port_high, port_low],
+    );
+    designator(&mut body, ISCSI | UTF8, PORT | 0x08, &port_name);
+    body
+}
+
+fn designator(body: &mut Vec<u8>, code_set: u8, kind: u8, value: &[u8]) {
+    // Names of targets are at most 223 bytes, so every designator fits one byte
+    // of length.
+    assert!(value.len() <= 255, "a designator of {} bytes", value.len());
+    body.extend([code_set, kind, 0, value.len() as u8]);
+    body.extend(value);
+}
+
+/// Page 86h (SPC-4 clause 7.8.7): SIMPLE task attributes, nothing else.
+fn extended_inquiry() -> Vec<u8> {
+    let mut body = vec![0; 60];
+    body[1] = 0x01;
+    body
+}
+
+/// Page B0h (SBC-3 clause 6.6.4). UNMAP, WRITE SAME and COMPARE AND WRITE are
+/// not there yet, so their limits are zero.
+fn block_limits() -> Vec<u8> {
+    let mut body = vec![0; 60];
+    let granularity = (BLOCK_BYTES / SECTOR_BYTES) as u16;
+    body[2..4].copy_from_slice(&granularity.to_be_bytes());
+    body[4..8].copy_from_slice(&MAX_TRANSFER_BLOCKS.to_be_bytes());
+    let optimal = (OPTIMAL_TRANSFER_BYTES / SECTOR_BYTES) as u32;
+    body[8..12].copy_from_slice(&optimal.to_be_bytes());
+    body
+}
+
+/// Page B1h (SBC-3 clause 6.6.3): non-rotating, so that initiators leave the
+/// ordering of requests to the array.
+fn block_device_characteristics() -> Vec<u8> {
+    let mut body = vec![0; 60];
+    body[1] = 0x01;
+    body
+}
+
+/// Page B2h (SBC-3 clause 6.6.5): no way to unmap yet, and so no provisioning
+/// type, in step with LBPME in READ CAPACITY(16).
+fn logical_block_provisioning() -> Vec<u8> {
+    vec![0; 4]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Uuid;
+
+    fn identity() -> Identity {
+        Identity::of(Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd))
+    }
+
+    fn shown(code: u8) -> Vec<u8> {
+        page(code, &identity(), "iqn.2026-11.test:t").unwrap()
+    }
+
+    #[test]
+    fn the_list_of_pages_names_exactly_those_that_there_are() {
+        assert_eq!(
+            shown(0x00),
+            [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2]
+        );
+        for code in 0..=255 {
+            let there = page(code, &identity(), "iqn.t");
+            assert_eq!(there.is_some(), PAGES.contains(&code), "page {code:#x}");
+            if let Some(page) = there {
+                assert_eq!(
+                    page.len(),
+                    4 + usize::from(page[2]) * 256 + usize::from(page[3])
+                );
+                assert_eq!(page[1], code);
+            }
+        }
+    }
+
+    #[test]
+    fn the_serial_number_is_the_uuid() {
+        let page = shown(0x80);
+        assert_eq!(page[..4], [0, 0x80, 0, 32]);
+        assert_eq!(&page[4..], b"0123456789ab4cde8f0123456789abcd");
+    }
+
+    #[test]
+    fn device_identification_byte_by_byte() {
+        let mut expected = vec![0, 0x83, 0, 0];
+        expected.extend([0x01, 0x03, 0, 16, 0x60, 0x2a, 0x54, 0x10]);
+        expected.extend([0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0]);
+        expected.extend([0x12, 0x34, 0x56, 0x78]);
+        expected.extend([0x02, 0x01, 0, 56]);
+        expected.extend(b"ASHLAR  VIRTUAL DISK    0123456789ab4cde8f0123456789abcd");
+        expected.extend([0x51, 0x94, 0, 4, 0, 0, 0, 1]);
+        expected.extend([0x51, 0x95, 0, 4, 0, 0, 0, 1]);
+        expected.extend([0x53, 0x98, 0, 28]);
+        expected.extend(b"iqn.2026-11.test:t,t,0x0001\0");
+        expected[3] = (expected.len() - 4) as u8;
+        assert_eq!(shown(0x83), expected);
+    }
+
+    #[test]
+    fn block_limits_byte_by_byte() {
+        let mut expected = vec![0, 0xb0, 0, 60, 0, 0, 0, 8, 0, 0, 0x80, 0, 0, 0, 2, 0];
+        expected.resize(64, 0);
+        assert_eq!(shown(0xb0), expected);
+    }
+
+    #[test]
+    fn characteristics_and_provisioning() {
+        assert_eq!(shown(0xb1)[..6], [0, 0xb1, 0, 60, 0, 1]);
+        assert_eq!(shown(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
+        assert_eq!(shown(0x86)[..6], [0, 0x86, 0, 60, 0, 1]);
+    }
+}
