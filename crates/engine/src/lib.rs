@@ -7,13 +7,26 @@
 //!
 //! Reading order: [`world`] and [`drive`] (the seams), [`volume`] (what the
 //! protocols use), [`pool`] (what holds volumes), [`raid`], [`meta`], [`label`].
+//! On-drive format: `docs/FORMAT.md`.
+//!
+//! Operations run to their end: a future of the engine that has been polled once
+//! is polled until it is ready, or its whole world ends with it.
 
+mod codec;
 pub mod drive;
+pub mod group_commit;
+pub mod label;
+pub mod meta;
 pub mod pool;
+pub mod raid;
+pub mod range_lock;
 pub mod volume;
 pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};
-pub use pool::{Pool, PoolError, PoolErrorKind, PoolSpec};
+pub use pool::{
+    LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
+    PoolInfo, PoolSpec,
+};
 pub use volume::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};
 pub use world::World;

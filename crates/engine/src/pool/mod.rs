@@ -1,9 +1,25 @@
 //! A pool: RAID groups of drives, and the volumes they hold.
 
-use crate::volume::{Volume, VolumeInfo, VolumeSpec};
+//!
+//! Rooms: [`space`] (free pages), `create` and `open` (from drives to a pool),
+//! `volumes` (creation to deletion), `commit` (metadata made durable), `failure`
+//! (drives taken out of use), `upkeep` (copies made equal, regions marked clean).
+
+mod commit;
+mod create;
+mod failure;
+mod inner;
+mod open;
+pub mod space;
+mod upkeep;
+mod volumes;
+
+pub(crate) use inner::Inner;
+
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How a RAID group protects data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +42,17 @@ pub struct PoolSpec {
     pub stripe_unit_bytes: u32,
     /// Power of two, from [`base::BLOCK_BYTES`]; default 256 KiB.
     pub page_bytes: u32,
-    /// Bytes of one of the two journal areas on a metadata drive; default 8 MiB.
+    /// Bytes of one of the two journal areas on a metadata drive, a multiple of
+    /// [`base::BLOCK_BYTES`] from [`JOURNAL_BYTES_MIN`]; default 8 MiB.
     pub journal_bytes: u32,
-    /// Grain of the record of which stripes may differ between copies.
+    /// Grain of the record of where copies may differ; default 4 MiB.
     pub region_bytes: u32,
+    /// Volumes that the pool can hold; default 4096.
+    pub volumes_max: u32,
 }
+
+/// The smallest journal area.
+pub const JOURNAL_BYTES_MIN: u32 = 8 << 10;
 
 impl PoolSpec {
     /// The defaults: 64 KiB stripe units, 256 KiB pages.
@@ -42,6 +64,7 @@ impl PoolSpec {
             page_bytes: 256 << 10,
             journal_bytes: 8 << 20,
             region_bytes: 4 << 20,
+            volumes_max: 4096,
         }
     }
 }
@@ -101,6 +124,8 @@ pub struct PoolInfo {
     pub members: Vec<MemberInfo>,
     /// Epoch under which it is owned; grows with every opening.
     pub epoch: u64,
+    /// Regions whose copies are still to be made equal after a crash.
+    pub suspect_regions: usize,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -158,12 +183,14 @@ pub struct NamedDrive<W: World> {
 
 /// A handle on an open pool. Clones share it.
 pub struct Pool<W: World> {
-    inner: Rc<W>,
+    pub(crate) inner: Rc<Inner<W>>,
 }
 
 impl<W: World> Clone for Pool<W> {
     fn clone(&self) -> Self {
-        Pool { inner: Rc::clone(&self.inner) }
+        Pool {
+            inner: Rc::clone(&self.inner),
+        }
     }
 }
 
@@ -183,65 +210,60 @@ pub struct LabelSummary {
 }
 
 impl<W: World> Pool<W> {
-    /// Reads a drive's label: `None` when it has none.
-    pub async fn probe(world: &W, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
-        let _ = (world, drive);
-        todo!()
-    }
-
-    /// Makes a new pool of one group out of unlabelled drives, and opens it.
-    pub async fn create(
-        world: W,
-        spec: PoolSpec,
-        drives: Vec<NamedDrive<W>>,
-    ) -> Result<Self, PoolError> {
-        let _ = (world, spec, drives);
-        todo!()
-    }
-
-    /// Opens the pool that the labels of `drives` describe, whatever their order
-    /// and names, recovering from whatever happened before.
-    pub async fn open(world: W, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
-        let _ = (world, drives);
-        todo!()
-    }
-
     /// The pool and its drives at a glance.
     pub fn info(&self) -> PoolInfo {
-        todo!()
+        let inner = &self.inner;
+        let space = inner.space.borrow();
+        let page_bytes = inner.page_bytes();
+        PoolInfo {
+            name: inner.identity.name.clone(),
+            uuid: inner.identity.uuid,
+            level: inner.identity.level,
+            page_bytes: inner.identity.page_bytes,
+            capacity_bytes: space.pages() * page_bytes,
+            mapped_bytes: (space.pages() - space.free()) * page_bytes,
+            provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
+            members: inner
+                .group
+                .members
+                .iter()
+                .map(|member| member.info())
+                .collect(),
+            epoch: inner.labels.current.borrow().epoch,
+            suspect_regions: inner.regions.borrow().suspects(),
+            failure: inner.failure.borrow().clone(),
+        }
     }
 
-    /// Its volumes, by name.
-    pub fn volumes(&self) -> Vec<VolumeInfo> {
-        todo!()
+    /// The world that the pool runs in.
+    pub fn world(&self) -> &W {
+        &self.inner.world
     }
 
-    /// The volume called `name`.
-    pub fn volume(&self, name: &str) -> Option<Volume<W>> {
-        let _ = name;
-        todo!()
+    /// For tests and for sites that know better: how long a region must be without
+    /// writes before its copies count as equal (default 5 s). Shorter costs metadata
+    /// writes, longer costs copying after a crash.
+    pub fn set_region_idle(&self, idle: Duration) {
+        self.inner.region_idle.set(idle);
     }
 
-    /// Creates a volume; a thick one has all its pages, zeroed, when this ends.
-    pub async fn create_volume(&self, spec: VolumeSpec) -> Result<Volume<W>, PoolError> {
-        let _ = spec;
-        todo!()
-    }
-
-    /// Grows a volume. A smaller size is refused.
-    pub async fn resize_volume(&self, name: &str, size_bytes: u64) -> Result<(), PoolError> {
-        let _ = (name, size_bytes);
-        todo!()
-    }
-
-    /// Deletes a volume: new I/O fails, I/O in flight ends first.
-    pub async fn delete_volume(&self, name: &str) -> Result<(), PoolError> {
-        let _ = name;
-        todo!()
-    }
-
-    /// Writes everything back and marks the pool clean. I/O after this fails.
+    /// Ends the use of the pool: makes copies equal, marks everything clean, and
+    /// says so on the labels. I/O in flight must have ended; I/O after this fails.
+    ///
+    /// # Errors
+    /// When the pool has stopped or is closed already, or a write fails; the drives
+    /// can then still be opened, as after a crash.
     pub async fn close(&self) -> Result<(), PoolError> {
-        todo!()
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        inner.clean_idle_regions(Duration::ZERO).await?;
+        inner.closed.set(true);
+        if let Some(durable) = inner.journal.checkpoint.take() {
+            let _ = durable.await;
+        }
+        let _writing = inner.labels.writing.lock().await;
+        let clean = inner.regions.borrow().suspects() == 0;
+        inner.write_labels(|label| label.clean = clean).await
     }
 }

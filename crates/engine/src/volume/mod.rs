@@ -1,7 +1,17 @@
 //! A volume: what protocols read and write.
+//!
+//! `io` is the data path, [`live`] what is in progress on a volume.
 
+mod io;
+pub mod live;
+
+pub use live::Live;
+
+use crate::meta::VolumeCore;
+use crate::pool::Inner;
 use crate::world::World;
-use base::{Payload, Slice, Uuid, VolumeOffset};
+use base::{Uuid, VolumeOffset};
+use std::rc::Rc;
 
 /// How a volume takes space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +55,8 @@ pub enum IoErrorKind {
     OutOfRange,
     /// No copy of these bytes can be read or written.
     Media,
-    /// A page had to be allocated and the pool has none. Nothing was written.
+    /// A page had to be allocated and the pool has none. Pages that were allocated
+    /// already may have been written.
     PoolFull,
     /// The volume is being deleted or is gone.
     Deleted,
@@ -71,48 +82,42 @@ pub struct IoError {
 /// Operations run to the end once polled first; a caller that loses interest
 /// lets them run (spawn them) and drops the answer.
 pub struct Volume<W: World> {
-    world: W,
+    inner: Rc<Inner<W>>,
+    core: Rc<VolumeCore>,
 }
 
 impl<W: World> Clone for Volume<W> {
     fn clone(&self) -> Self {
-        Volume { world: self.world.clone() }
+        Volume {
+            inner: Rc::clone(&self.inner),
+            core: Rc::clone(&self.core),
+        }
     }
 }
 
 impl<W: World> Volume<W> {
+    pub(crate) fn new(inner: Rc<Inner<W>>, core: Rc<VolumeCore>) -> Self {
+        Volume { inner, core }
+    }
+
     /// What it is now.
     pub fn info(&self) -> VolumeInfo {
-        todo!()
+        VolumeInfo {
+            name: self.core.name.clone(),
+            uuid: self.core.uuid,
+            size_bytes: self.core.size_bytes.get(),
+            provisioning: self.core.provisioning,
+            mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
+        }
     }
 
     /// Size that initiators see, in bytes (cheap).
     pub fn size_bytes(&self) -> u64 {
-        todo!()
+        self.core.size_bytes.get()
     }
 
-    /// The shard's buffers (for data to write).
+    /// The world that it runs in (its buffers take data to write).
     pub fn world(&self) -> &W {
-        &self.world
-    }
-
-    /// Reads `len` bytes from `at`, both multiples of [`base::SECTOR_BYTES`].
-    /// Zeroes where nothing was ever written.
-    pub async fn read(&self, at: VolumeOffset, len: usize) -> Result<Payload, IoError> {
-        let _ = (at, len);
-        todo!()
-    }
-
-    /// Writes `data` at `at`, both multiples of [`base::SECTOR_BYTES`]. When it
-    /// ends well the data is durable.
-    pub async fn write(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
-        let _ = (at, data);
-        todo!()
-    }
-
-    /// Ends when everything acknowledged before is durable (it is already; this
-    /// reports a pool that has failed).
-    pub async fn flush(&self) -> Result<(), IoError> {
-        todo!()
+        &self.inner.world
     }
 }

@@ -1,0 +1,301 @@
+//! The label on a drive: which pool it belongs to, as what, and who its peers are.
+//!
+//! Byte layout and rules: `docs/FORMAT.md`, "Label". Invariants:
+//! - Two slots; a label of generation `g` goes to slot `g % 2`, so a torn write
+//!   never harms the label before it.
+//! - Every label of a pool holds the whole member table. The table of the newest
+//!   generation decides; a drive may lag by one generation (an update was cut
+//!   short), and one that lags more is stale. Every opening writes two
+//!   generations before it touches anything else, so a drive that sat out even one
+//!   opening lags by two.
+
+use crate::codec::{Reader, Writer};
+use crate::pool::{Level, MemberState};
+use base::{Uuid, crc32c};
+
+/// Bytes of one label slot.
+pub const SLOT_BYTES: usize = 16 << 10;
+
+/// Bytes at the start of a drive that are kept for labels.
+pub const LABEL_AREA_BYTES: u64 = 64 << 10;
+
+/// Where the slot of an even or odd generation begins.
+pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
+
+/// The format that this version writes, and the newest that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Drives in one pool.
+pub const MEMBERS_MAX: usize = 128;
+
+/// Longest name of a pool, drive or volume, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+const MAGIC: &[u8; 8] = b"ASHLARDR";
+const CRC_OFFSET: usize = 8;
+const TABLE_OFFSET: usize = 256;
+
+/// What is the same on every drive of a pool and never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolIdentity {
+    pub uuid: Uuid,
+    pub name: String,
+    pub level: Level,
+    pub stripe_unit_bytes: u32,
+    pub page_bytes: u32,
+    pub journal_bytes: u32,
+    pub region_bytes: u32,
+    pub volumes_max: u32,
+    /// Bytes of one of the two checkpoint slots.
+    pub checkpoint_bytes: u64,
+    /// First byte of data on each drive.
+    pub data_start: u64,
+    /// Bytes of data on each drive, a whole number of stripe units.
+    pub data_bytes: u64,
+}
+
+/// A drive in the member table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberEntry {
+    pub uuid: Uuid,
+    pub group: u16,
+    pub place: u16,
+    pub state: MemberState,
+    /// Whether it carries a copy of the metadata.
+    pub metadata: bool,
+    pub capacity_bytes: u64,
+    /// The name it last went by, for messages.
+    pub name: String,
+}
+
+/// One label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub generation: u64,
+    pub epoch: u64,
+    /// The pool was closed cleanly.
+    pub clean: bool,
+    /// The drive that carries this label.
+    pub drive_uuid: Uuid,
+    pub pool: PoolIdentity,
+    pub members: Vec<MemberEntry>,
+}
+
+/// What a slot holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// No label, or a torn one.
+    Empty,
+    /// A label of a newer format.
+    Newer(u32),
+    /// A label.
+    Label(Box<Label>),
+}
+
+impl Label {
+    /// The slot's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.bytes.extend_from_slice(MAGIC);
+        w.u32(0);
+        w.u32(FORMAT_VERSION);
+        w.u64(self.generation);
+        w.u64(self.epoch);
+        w.uuid(self.pool.uuid);
+        w.uuid(self.drive_uuid);
+        w.name(&self.pool.name, NAME_BYTES_MAX);
+        w.u8(match self.pool.level {
+            Level::Simple => 0,
+            Level::Raid10 => 10,
+        });
+        w.u8(u8::from(self.clean));
+        w.u16(u16::try_from(self.members.len()).unwrap_or_else(|_| unreachable!()));
+        w.u32(self.pool.stripe_unit_bytes);
+        w.u32(self.pool.page_bytes);
+        w.u32(self.pool.journal_bytes);
+        w.u32(self.pool.region_bytes);
+        w.u32(self.pool.volumes_max);
+        w.u64(self.pool.checkpoint_bytes);
+        w.u64(self.pool.data_start);
+        w.u64(self.pool.data_bytes);
+        w.pad_to(TABLE_OFFSET);
+        assert!(self.members.len() <= MEMBERS_MAX);
+        for member in &self.members {
+            member.encode(&mut w);
+        }
+        w.pad_to(SLOT_BYTES);
+        let crc = crc32c(&w.bytes);
+        w.bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+        w.bytes
+    }
+
+    /// What `slot` holds. A label whose checksum is wrong counts as none: a power
+    /// cut may have torn it, and the other slot then has the one before.
+    pub fn decode(slot: &[u8]) -> Slot {
+        if slot.len() != SLOT_BYTES || !slot.starts_with(MAGIC) {
+            return Slot::Empty;
+        }
+        let (head, tail) = slot.split_at(CRC_OFFSET);
+        let (stored, tail) = tail.split_at(4);
+        if base::checksum::crc32c_of([head, &[0; 4], tail]).to_le_bytes() != *stored {
+            return Slot::Empty;
+        }
+        let mut r = Reader::new(tail);
+        match r.u32() {
+            Some(FORMAT_VERSION) => {}
+            Some(version) => return Slot::Newer(version),
+            None => return Slot::Empty,
+        }
+        decode_fields(&mut r, slot).map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
+    }
+}
+
+fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
+    let generation = r.u64()?;
+    let epoch = r.u64()?;
+    let uuid = r.uuid()?;
+    let drive_uuid = r.uuid()?;
+    let name = r.name(NAME_BYTES_MAX)?;
+    let level = match r.u8()? {
+        0 => Level::Simple,
+        10 => Level::Raid10,
+        _ => return None,
+    };
+    let clean = r.u8()? != 0;
+    let count = usize::from(r.u16()?);
+    let pool = PoolIdentity {
+        uuid,
+        name,
+        level,
+        stripe_unit_bytes: r.u32()?,
+        page_bytes: r.u32()?,
+        journal_bytes: r.u32()?,
+        region_bytes: r.u32()?,
+        volumes_max: r.u32()?,
+        checkpoint_bytes: r.u64()?,
+        data_start: r.u64()?,
+        data_bytes: r.u64()?,
+    };
+    let mut table = Reader::new(slot.get(TABLE_OFFSET..)?);
+    let members = (0..count)
+        .map(|_| MemberEntry::decode(&mut table))
+        .collect::<Option<_>>()?;
+    Some(Label {
+        generation,
+        epoch,
+        clean,
+        drive_uuid,
+        pool,
+        members,
+    })
+}
+
+impl MemberEntry {
+    fn encode(&self, w: &mut Writer) {
+        w.uuid(self.uuid);
+        w.u16(self.group);
+        w.u16(self.place);
+        w.u8(match self.state {
+            MemberState::Healthy => 0,
+            MemberState::Failed => 1,
+        });
+        w.u8(u8::from(self.metadata));
+        w.u16(0);
+        w.u64(self.capacity_bytes);
+        w.name(&self.name, NAME_BYTES_MAX);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Option<Self> {
+        let uuid = r.uuid()?;
+        let group = r.u16()?;
+        let place = r.u16()?;
+        let state = match r.u8()? {
+            0 => MemberState::Healthy,
+            1 => MemberState::Failed,
+            _ => return None,
+        };
+        let metadata = r.u8()? != 0;
+        r.u16()?;
+        let capacity_bytes = r.u64()?;
+        let name = r.name(NAME_BYTES_MAX)?;
+        Some(MemberEntry {
+            uuid,
+            group,
+            place,
+            state,
+            metadata,
+            capacity_bytes,
+            name,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(members: usize) -> Label {
+        let entry = |place: usize| MemberEntry {
+            uuid: Uuid::from_u128(place as u128 + 1),
+            group: 0,
+            place: place as u16,
+            state: if place == 1 {
+                MemberState::Failed
+            } else {
+                MemberState::Healthy
+            },
+            metadata: place < 3,
+            capacity_bytes: 1 << 40,
+            name: format!("drive-{place}"),
+        };
+        Label {
+            generation: 7,
+            epoch: 3,
+            clean: true,
+            drive_uuid: Uuid::from_u128(1),
+            pool: PoolIdentity {
+                uuid: Uuid::from_u128(99),
+                name: "p".repeat(NAME_BYTES_MAX),
+                level: Level::Raid10,
+                stripe_unit_bytes: 1 << 16,
+                page_bytes: 1 << 18,
+                journal_bytes: 1 << 23,
+                region_bytes: 1 << 22,
+                volumes_max: 4096,
+                checkpoint_bytes: 1 << 20,
+                data_start: 1 << 24,
+                data_bytes: 1 << 39,
+            },
+            members: (0..members).map(entry).collect(),
+        }
+    }
+
+    #[test]
+    fn a_label_comes_back_as_it_was_written() {
+        for members in [1, 8, MEMBERS_MAX] {
+            let label = label(members);
+            assert_eq!(Label::decode(&label.encode()), Slot::Label(Box::new(label)));
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_makes_it_no_label() {
+        let good = label(2).encode();
+        for byte in (0..SLOT_BYTES).step_by(7) {
+            let mut bad = good.clone();
+            bad[byte] ^= 1 << (byte % 8);
+            assert_eq!(Label::decode(&bad), Slot::Empty, "byte {byte}");
+        }
+        assert_eq!(Label::decode(&good[..100]), Slot::Empty);
+    }
+
+    #[test]
+    fn a_newer_format_is_named_not_guessed_at() {
+        let mut bytes = label(2).encode();
+        bytes[12..16].copy_from_slice(&9u32.to_le_bytes());
+        bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
+        let crc = crc32c(&bytes);
+        bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Label::decode(&bytes), Slot::Newer(9));
+    }
+}

@@ -1,0 +1,157 @@
+//! Batches of records in a journal area.
+//!
+//! An area holds batches back to back from its start, each a whole number of
+//! blocks. A batch belongs to a generation (that of the checkpoint it follows) and
+//! has a sequence number in it, so what an earlier use left in the area is never
+//! taken for part of it. The checksum covers the whole batch: a torn one ends the
+//! journal, and was never acknowledged.
+
+use super::Record;
+use crate::codec::{Reader, Writer};
+use base::checksum::crc32c_of;
+use base::{BLOCK_BYTES, Uuid, crc32c};
+
+/// Bytes before a batch's records.
+pub const HEADER_BYTES: usize = 64;
+
+const MAGIC: &[u8; 4] = b"ASJB";
+const CRC_OFFSET: usize = 4;
+
+/// What tells one batch from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchId {
+    pub pool: Uuid,
+    pub generation: u64,
+    pub sequence: u64,
+}
+
+/// Bytes that a batch with `payload` bytes of records takes in an area.
+pub fn batch_bytes(payload: usize) -> usize {
+    (HEADER_BYTES + payload).next_multiple_of(BLOCK_BYTES)
+}
+
+/// A batch, padded to whole blocks. `payload` is encoded records.
+pub fn encode_batch(id: BatchId, payload: &[u8]) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.bytes.extend_from_slice(MAGIC);
+    w.u32(0);
+    w.uuid(id.pool);
+    w.u64(id.generation);
+    w.u64(id.sequence);
+    w.u32(u32::try_from(payload.len()).unwrap_or_else(|_| unreachable!("bounded by the area")));
+    w.pad_to(HEADER_BYTES);
+    w.bytes.extend_from_slice(payload);
+    let crc = crc32c(&w.bytes);
+    w.bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+    w.pad_to(batch_bytes(payload.len()));
+    w.bytes
+}
+
+/// The records of `pool`'s batches of `generation` in `area`, up to the first that
+/// is not whole, and the number of batches.
+///
+/// # Errors
+/// When a batch is whole and a record in it is not: that is no power cut.
+pub fn scan(area: &[u8], pool: Uuid, generation: u64) -> Result<(u64, Vec<Record>), String> {
+    let mut rest = area;
+    let mut records = Vec::new();
+    let mut sequence = 0;
+    while let Some(payload) = whole_batch(
+        rest,
+        BatchId {
+            pool,
+            generation,
+            sequence,
+        },
+    ) {
+        let mut r = Reader::new(payload);
+        while !r.is_empty() {
+            let record = Record::decode(&mut r);
+            records.push(record.ok_or_else(|| {
+                format!("journal batch {generation}/{sequence} has a record of no known kind")
+            })?);
+        }
+        sequence += 1;
+        rest = &rest[batch_bytes(payload.len())..];
+    }
+    Ok((sequence, records))
+}
+
+/// The payload of the batch `id` at the start of `bytes`, when it is whole.
+fn whole_batch(bytes: &[u8], id: BatchId) -> Option<&[u8]> {
+    let mut r = Reader::new(bytes);
+    if r.take(4)? != MAGIC {
+        return None;
+    }
+    let crc = r.u32()?;
+    let found = BatchId {
+        pool: r.uuid()?,
+        generation: r.u64()?,
+        sequence: r.u64()?,
+    };
+    let payload_len = r.u32()? as usize;
+    let whole = bytes.get(..HEADER_BYTES.checked_add(payload_len)?)?;
+    bytes.get(..batch_bytes(payload_len))?;
+    let (head, tail) = whole.split_at(CRC_OFFSET);
+    let intact = crc32c_of([head, &[0; 4], tail.get(4..)?]) == crc;
+    (found == id && intact).then(|| &whole[HEADER_BYTES..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::VolumeId;
+
+    const POOL: Uuid = Uuid::from_u128(7);
+
+    fn batch(generation: u64, sequence: u64, records: &[Record]) -> Vec<u8> {
+        let mut w = Writer::default();
+        records.iter().for_each(|record| record.encode(&mut w));
+        encode_batch(
+            BatchId {
+                pool: POOL,
+                generation,
+                sequence,
+            },
+            &w.bytes,
+        )
+    }
+
+    fn ready(id: u32) -> Record {
+        Record::Ready { id: VolumeId(id) }
+    }
+
+    #[test]
+    fn batches_are_read_until_one_is_missing() {
+        let mut area = batch(3, 0, &[ready(1), ready(2)]);
+        area.extend(batch(3, 1, &[ready(3)]));
+        area.extend(batch(2, 2, &[ready(4)]));
+        area.resize(64 << 10, 0);
+        let (batches, records) = scan(&area, POOL, 3).unwrap();
+        assert_eq!((batches, records), (2, vec![ready(1), ready(2), ready(3)]));
+        assert_eq!(scan(&area, POOL, 2).unwrap().0, 0);
+        assert_eq!(scan(&area, Uuid::from_u128(8), 3).unwrap().0, 0);
+    }
+
+    #[test]
+    fn a_torn_batch_ends_the_journal() {
+        let records: Vec<_> = (0..2000).map(ready).collect();
+        let mut area = batch(1, 0, &[ready(9)]);
+        area.extend(batch(1, 1, &records));
+        for sector in 8..area.len() / 512 {
+            let mut torn = area.clone();
+            torn[sector * 512..(sector + 1) * 512].fill(0xaa);
+            let batches = scan(&torn, POOL, 1).unwrap().0;
+            let in_padding = sector * 512 >= 4096 + HEADER_BYTES + records.len() * 5;
+            assert_eq!(batches, if in_padding { 2 } else { 1 }, "sector {sector}");
+        }
+        assert_eq!(scan(&area[..4096], POOL, 1).unwrap().0, 1);
+    }
+
+    #[test]
+    fn a_length_from_nowhere_is_no_batch() {
+        let mut area = batch(1, 0, &[ready(9)]);
+        area[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(scan(&area, POOL, 1).unwrap().0, 0);
+    }
+}

@@ -1,0 +1,20 @@
+//! The pool's metadata: which volumes there are, which page of each lies where,
+//! and which regions may differ between copies.
+//!
+//! Invariants:
+//! - [`State`] changes only by [`State::apply`], one [`Record`] at a time, and
+//!   only once the record is durable. Replay after a crash runs the same code over
+//!   the same records, so it ends in the same state.
+//! - The state equals the newest checkpoint plus every record journalled since.
+//!
+//! Layout, order of writes and recovery: `docs/FORMAT.md`, "Metadata".
+
+pub mod checkpoint;
+pub mod journal;
+pub mod page_map;
+pub mod record;
+pub mod state;
+
+pub use page_map::PageMap;
+pub use record::{Record, VolumeId};
+pub use state::{State, VolumeCore};

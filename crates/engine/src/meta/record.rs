@@ -1,0 +1,239 @@
+//! One change of the metadata, as it stands in journal and checkpoint.
+
+use crate::codec::{Reader, Writer};
+use crate::label::NAME_BYTES_MAX;
+use crate::volume::Provisioning;
+use base::{PageIndex, PhysPage, Uuid};
+
+/// Names a volume inside its pool; never used again after deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VolumeId(pub u32);
+
+/// A change of the metadata. Codes and fields: `docs/FORMAT.md`, "Records".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A volume; until [`Record::Ready`] it is dropped at the next opening.
+    Create {
+        id: VolumeId,
+        uuid: Uuid,
+        name: String,
+        size_bytes: u64,
+        provisioning: Provisioning,
+    },
+    /// The volume is complete.
+    Ready { id: VolumeId },
+    /// A volume's new size.
+    Resize { id: VolumeId, size_bytes: u64 },
+    /// The volume and its pages are gone.
+    Delete { id: VolumeId },
+    /// A run of pages, consecutive on both sides, unmapped before.
+    Map {
+        id: VolumeId,
+        page: PageIndex,
+        phys: PhysPage,
+        count: u32,
+    },
+    /// Copies may differ in this run of regions from now on.
+    Dirty { region: u32, count: u32 },
+    /// Copies are equal again in this run of regions.
+    Clean { region: u32, count: u32 },
+    /// Volume ids below this one have been given out.
+    NextId { id: VolumeId },
+}
+
+const CREATE: u8 = 1;
+const READY: u8 = 2;
+const RESIZE: u8 = 3;
+const DELETE: u8 = 4;
+const MAP: u8 = 5;
+const DIRTY: u8 = 6;
+const CLEAN: u8 = 7;
+const NEXT_ID: u8 = 8;
+
+/// Bytes of the longest record.
+pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
+
+/// Bytes of a map record.
+pub const MAP_BYTES: usize = 1 + 4 + 4 + 4 + 4;
+
+impl Record {
+    /// Appends the record's bytes.
+    pub fn encode(&self, w: &mut Writer) {
+        match self {
+            Record::Create {
+                id,
+                uuid,
+                name,
+                size_bytes,
+                provisioning,
+            } => {
+                w.u8(CREATE);
+                w.u32(id.0);
+                w.uuid(*uuid);
+                w.u64(*size_bytes);
+                w.u8(u8::from(*provisioning == Provisioning::Thick));
+                w.name(name, NAME_BYTES_MAX);
+            }
+            Record::Ready { id } => {
+                w.u8(READY);
+                w.u32(id.0);
+            }
+            Record::Resize { id, size_bytes } => {
+                w.u8(RESIZE);
+                w.u32(id.0);
+                w.u64(*size_bytes);
+            }
+            Record::Delete { id } => {
+                w.u8(DELETE);
+                w.u32(id.0);
+            }
+            Record::Map {
+                id,
+                page,
+                phys,
+                count,
+            } => {
+                w.u8(MAP);
+                w.u32(id.0);
+                w.u32(narrow(page.0));
+                w.u32(narrow(phys.0));
+                w.u32(*count);
+            }
+            Record::Dirty { region, count } => {
+                w.u8(DIRTY);
+                w.u32(*region);
+                w.u32(*count);
+            }
+            Record::Clean { region, count } => {
+                w.u8(CLEAN);
+                w.u32(*region);
+                w.u32(*count);
+            }
+            Record::NextId { id } => {
+                w.u8(NEXT_ID);
+                w.u32(id.0);
+            }
+        }
+    }
+
+    /// Takes one record off `r`; `None` when it is not one.
+    pub fn decode(r: &mut Reader<'_>) -> Option<Record> {
+        let code = r.u8()?;
+        if matches!(code, DIRTY | CLEAN) {
+            let (region, count) = (r.u32()?, r.u32()?);
+            return Some(match code {
+                DIRTY => Record::Dirty { region, count },
+                _ => Record::Clean { region, count },
+            });
+        }
+        let id = VolumeId(r.u32()?);
+        Some(match code {
+            CREATE => {
+                let uuid = r.uuid()?;
+                let size_bytes = r.u64()?;
+                let provisioning = match r.u8()? {
+                    0 => Provisioning::Thin,
+                    1 => Provisioning::Thick,
+                    _ => return None,
+                };
+                let name = r.name(NAME_BYTES_MAX)?;
+                Record::Create {
+                    id,
+                    uuid,
+                    name,
+                    size_bytes,
+                    provisioning,
+                }
+            }
+            READY => Record::Ready { id },
+            RESIZE => Record::Resize {
+                id,
+                size_bytes: r.u64()?,
+            },
+            DELETE => Record::Delete { id },
+            MAP => {
+                let page = PageIndex(u64::from(r.u32()?));
+                let phys = PhysPage(u64::from(r.u32()?));
+                Record::Map {
+                    id,
+                    page,
+                    phys,
+                    count: r.u32()?,
+                }
+            }
+            NEXT_ID => Record::NextId { id },
+            _ => return None,
+        })
+    }
+}
+
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or_else(|_| panic!("{value} is outside the format"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were_written() {
+        let id = VolumeId(5);
+        let records = [
+            Record::Create {
+                id,
+                uuid: Uuid::from_u128(4),
+                name: "n".repeat(NAME_BYTES_MAX),
+                size_bytes: 1 << 40,
+                provisioning: Provisioning::Thick,
+            },
+            Record::Ready { id },
+            Record::Resize {
+                id,
+                size_bytes: 1 << 41,
+            },
+            Record::Map {
+                id,
+                page: PageIndex(3),
+                phys: PhysPage(9),
+                count: 2,
+            },
+            Record::Delete { id },
+            Record::Dirty {
+                region: 8,
+                count: 1,
+            },
+            Record::Clean {
+                region: 8,
+                count: 1,
+            },
+            Record::NextId { id },
+        ];
+        let mut w = Writer::default();
+        for record in &records {
+            let before = w.bytes.len();
+            record.encode(&mut w);
+            assert!(w.bytes.len() - before <= RECORD_BYTES_MAX);
+        }
+        let mut r = Reader::new(&w.bytes);
+        let back: Vec<_> = std::iter::from_fn(|| Record::decode(&mut r)).collect();
+        assert_eq!(back, records);
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn a_cut_or_unknown_record_is_none() {
+        let mut w = Writer::default();
+        Record::Resize {
+            id: VolumeId(1),
+            size_bytes: 7,
+        }
+        .encode(&mut w);
+        for len in 0..w.bytes.len() {
+            assert_eq!(Record::decode(&mut Reader::new(&w.bytes[..len])), None);
+        }
+        assert_eq!(
+            Record::decode(&mut Reader::new(&[99, 0, 0, 0, 0, 0, 0])),
+            None
+        );
+    }
+}

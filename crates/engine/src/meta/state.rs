@@ -1,0 +1,225 @@
+//! The metadata in memory.
+
+use super::{PageMap, Record, VolumeId};
+use crate::volume::{Live, Provisioning};
+use base::{PageIndex, PhysPage, Uuid};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// A volume: what is durable about it, and beside that what is only in memory.
+#[derive(Debug)]
+pub struct VolumeCore {
+    pub id: VolumeId,
+    pub uuid: Uuid,
+    pub name: String,
+    pub provisioning: Provisioning,
+    pub size_bytes: Cell<u64>,
+    /// Whether its creation is complete.
+    pub ready: Cell<bool>,
+    pub map: RefCell<PageMap>,
+    /// I/O in progress; not part of the metadata.
+    pub live: Live,
+}
+
+/// Everything that the metadata says.
+#[derive(Debug, Default)]
+pub struct State {
+    /// All volumes, complete or not.
+    pub volumes: BTreeMap<VolumeId, Rc<VolumeCore>>,
+    /// Regions whose copies may differ.
+    pub dirty: BTreeSet<u32>,
+    /// The id that the next volume gets.
+    pub next_id: u32,
+}
+
+impl State {
+    /// Makes one durable change.
+    ///
+    /// # Errors
+    /// What is wrong with the record: metadata that contradicts itself. Nothing
+    /// has changed then.
+    pub fn apply(&mut self, record: &Record) -> Result<(), String> {
+        match record {
+            Record::Create {
+                id,
+                uuid,
+                name,
+                size_bytes,
+                provisioning,
+            } => {
+                if self.volumes.contains_key(id) || id.0 < self.next_id {
+                    return Err(format!("volume id {} is given out twice", id.0));
+                }
+                let core = VolumeCore {
+                    id: *id,
+                    uuid: *uuid,
+                    name: name.clone(),
+                    provisioning: *provisioning,
+                    size_bytes: Cell::new(*size_bytes),
+                    ready: Cell::new(false),
+                    map: RefCell::default(),
+                    live: Live::default(),
+                };
+                self.volumes.insert(*id, Rc::new(core));
+                self.next_id = id.0 + 1;
+            }
+            Record::Ready { id } => self.known(*id)?.ready.set(true),
+            Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
+            Record::Delete { id } => {
+                self.known(*id)?;
+                self.volumes.remove(id);
+            }
+            Record::Map {
+                id,
+                page,
+                phys,
+                count,
+            } => {
+                let mut map = self.known(*id)?.map.borrow_mut();
+                let pages = (0..u64::from(*count)).map(|i| (page.0 + i, phys.0 + i));
+                if let Some((page, _)) = pages
+                    .clone()
+                    .find(|(p, _)| map.get(PageIndex(*p)).is_some())
+                {
+                    return Err(format!("page {page} of volume id {} is mapped twice", id.0));
+                }
+                for (page, phys) in pages {
+                    map.insert(PageIndex(page), PhysPage(phys));
+                }
+            }
+            Record::Dirty { region, count } => self.dirty.extend(*region..*region + *count),
+            Record::Clean { region, count } => {
+                for region in *region..*region + *count {
+                    self.dirty.remove(&region);
+                }
+            }
+            Record::NextId { id } => self.next_id = self.next_id.max(id.0),
+        }
+        Ok(())
+    }
+
+    /// The records that make an empty state into this one.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        for core in self.volumes.values() {
+            let id = core.id;
+            records.push(Record::Create {
+                id,
+                uuid: core.uuid,
+                name: core.name.clone(),
+                size_bytes: core.size_bytes.get(),
+                provisioning: core.provisioning,
+            });
+            let runs = core.map.borrow().runs();
+            let mapped = runs.into_iter();
+            records.extend(mapped.map(|(page, phys, count)| Record::Map {
+                id,
+                page,
+                phys,
+                count,
+            }));
+            if core.ready.get() {
+                records.push(Record::Ready { id });
+            }
+        }
+        for &region in &self.dirty {
+            match records.last_mut() {
+                Some(Record::Dirty {
+                    region: first,
+                    count,
+                }) if *first + *count == region => {
+                    *count += 1;
+                }
+                _ => records.push(Record::Dirty { region, count: 1 }),
+            }
+        }
+        records.push(Record::NextId {
+            id: VolumeId(self.next_id),
+        });
+        records
+    }
+
+    fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore>, String> {
+        self.volumes
+            .get(&id)
+            .ok_or_else(|| format!("there is no volume id {}", id.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_records_make_the_same_state_again() {
+        let id = VolumeId(4);
+        let mut state = State::default();
+        let records = [
+            Record::Create {
+                id,
+                uuid: Uuid::from_u128(1),
+                name: "v".into(),
+                size_bytes: 512,
+                provisioning: Provisioning::Thin,
+            },
+            Record::Map {
+                id,
+                page: PageIndex(0),
+                phys: PhysPage(5),
+                count: 3,
+            },
+            Record::Ready { id },
+            Record::Resize {
+                id,
+                size_bytes: 1024,
+            },
+            Record::Dirty {
+                region: 3,
+                count: 4,
+            },
+            Record::Clean {
+                region: 4,
+                count: 1,
+            },
+        ];
+        for record in &records {
+            state.apply(record).unwrap();
+        }
+        let mut again = State::default();
+        for record in state.records() {
+            again.apply(&record).unwrap();
+        }
+        assert_eq!(again.records(), state.records());
+        assert_eq!(again.dirty, BTreeSet::from([3, 5, 6]));
+        assert_eq!(again.volumes[&id].size_bytes.get(), 1024);
+        assert_eq!(again.next_id, 5);
+    }
+
+    #[test]
+    fn contradictions_are_refused_and_change_nothing() {
+        let id = VolumeId(0);
+        let mut state = State::default();
+        let create = Record::Create {
+            id,
+            uuid: Uuid::nil(),
+            name: "v".into(),
+            size_bytes: 512,
+            provisioning: Provisioning::Thin,
+        };
+        assert!(state.apply(&Record::Ready { id }).is_err());
+        state.apply(&create).unwrap();
+        assert!(state.apply(&create).is_err());
+        let map = |page, count| Record::Map {
+            id,
+            page: PageIndex(page),
+            phys: PhysPage(9),
+            count,
+        };
+        state.apply(&map(5, 1)).unwrap();
+        assert!(state.apply(&map(3, 3)).is_err());
+        assert_eq!(state.volumes[&id].map.borrow().mapped(), 1);
+        state.apply(&Record::Delete { id }).unwrap();
+        assert!(state.apply(&create).is_err(), "an id is never used again");
+    }
+}

@@ -1,0 +1,177 @@
+//! Making metadata records durable: batches, generations, checkpoints.
+//!
+//! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
+
+use super::inner::Inner;
+use super::{PoolError, PoolErrorKind};
+use crate::codec::Writer;
+use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
+use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
+use crate::meta::record::RECORD_BYTES_MAX;
+use crate::meta::{Record, checkpoint};
+use crate::raid::{Fault, Member};
+use crate::world::World;
+use base::{DriveOffset, Slice};
+use futures_channel::oneshot;
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// Large metadata writes go in pieces of this size.
+const TRANSFER_BYTES: usize = 1 << 20;
+
+impl PoolIdentity {
+    /// Where the journal area of `generation` begins on a metadata drive.
+    pub fn journal_offset(&self, generation: u64) -> u64 {
+        LABEL_AREA_BYTES + generation % 2 * u64::from(self.journal_bytes)
+    }
+
+    /// Where the checkpoint slot of `generation` begins on a metadata drive.
+    pub fn checkpoint_offset(&self, generation: u64) -> u64 {
+        let journals = 2 * u64::from(self.journal_bytes);
+        LABEL_AREA_BYTES + journals + generation % 2 * self.checkpoint_bytes
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Makes `records` durable and part of the state, in the order of calls;
+    /// concurrent callers share a batch.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub async fn commit(self: &Rc<Self>, records: Vec<Record>) -> Result<(), PoolError> {
+        self.check()?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.journal.pending.borrow_mut().extend(records);
+        self.journal
+            .commit
+            .run(async || self.write_pending().await)
+            .await
+    }
+
+    async fn write_pending(self: &Rc<Self>) -> Result<(), PoolError> {
+        self.check()?;
+        let records = self.journal.pending.take();
+        let area = self.identity.journal_bytes as usize;
+        let per_batch = (area - HEADER_BYTES) / RECORD_BYTES_MAX;
+        for batch in records.chunks(per_batch) {
+            self.write_batch(batch).await?;
+            let mut state = self.state.borrow_mut();
+            for record in batch {
+                let applied = state.apply(record);
+                assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_batch(self: &Rc<Self>, records: &[Record]) -> Result<(), PoolError> {
+        let mut payload = Writer::default();
+        records
+            .iter()
+            .for_each(|record| record.encode(&mut payload));
+        let journal = &self.journal;
+        let bytes = batch_bytes(payload.bytes.len()) as u64;
+        if journal.used.get() + bytes > u64::from(self.identity.journal_bytes) {
+            self.next_generation().await?;
+        }
+        let generation = journal.generation.get();
+        let id = BatchId {
+            pool: self.identity.uuid,
+            generation,
+            sequence: journal.sequence.get(),
+        };
+        let batch = self
+            .world
+            .buffers()
+            .copy_of(&encode_batch(id, &payload.bytes))
+            .freeze();
+        let at = self.identity.journal_offset(generation) + journal.used.get();
+        self.write_metadata(at, &batch).await?;
+        journal.used.set(journal.used.get() + bytes);
+        journal.sequence.set(journal.sequence.get() + 1);
+        Ok(())
+    }
+
+    /// Moves on to the other journal area, and writes the checkpoint that makes the
+    /// one left behind free behind the scenes.
+    async fn next_generation(self: &Rc<Self>) -> Result<(), PoolError> {
+        // The area ahead is free only once the checkpoint after it is durable.
+        let checkpoint = self.journal.checkpoint.take();
+        if let Some(durable) = checkpoint {
+            let _ = durable.await;
+            self.check()?;
+        }
+        let (done, durable) = oneshot::channel();
+        self.journal.checkpoint.replace(Some(durable));
+        self.begin_generation(self.journal.generation.get() + 1);
+        let bytes = self.checkpoint_now();
+        let inner = Rc::clone(self);
+        self.world.spawn(async move {
+            if let Err(error) = inner.write_checkpoint(bytes).await {
+                inner.stop(error.context);
+            }
+            let _ = done.send(());
+        });
+        Ok(())
+    }
+
+    /// Sets the journal to the start of `generation`'s area.
+    pub fn begin_generation(&self, generation: u64) {
+        self.journal.generation.set(generation);
+        self.journal.used.set(0);
+        self.journal.sequence.set(0);
+    }
+
+    /// The present state as a checkpoint of the present generation, and its place.
+    pub fn checkpoint_now(&self) -> (u64, Vec<u8>) {
+        let generation = self.journal.generation.get();
+        let bytes = checkpoint::encode(self.identity.uuid, generation, &self.state.borrow());
+        assert!(
+            bytes.len() as u64 <= self.identity.checkpoint_bytes,
+            "a checkpoint of {} bytes overflows its slot of {}",
+            bytes.len(),
+            self.identity.checkpoint_bytes
+        );
+        (self.identity.checkpoint_offset(generation), bytes)
+    }
+
+    /// Writes a checkpoint durably to every metadata drive.
+    pub async fn write_checkpoint(&self, (at, bytes): (u64, Vec<u8>)) -> Result<(), PoolError> {
+        for (index, piece) in bytes.chunks(TRANSFER_BYTES).enumerate() {
+            let piece = self.world.buffers().copy_of(piece).freeze();
+            self.write_metadata(at + (index * TRANSFER_BYTES) as u64, &piece)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Writes `data` durably to every healthy metadata drive.
+    async fn write_metadata(&self, at: u64, data: &Slice) -> Result<(), PoolError> {
+        let write = async |member: &Member<W>| {
+            let outcome = member.write_durably(DriveOffset(at), data.clone()).await;
+            outcome.err().map(|error| Fault {
+                place: usize::from(member.place),
+                error,
+            })
+        };
+        let writes = self.metadata_members().map(write);
+        let faults: Vec<Fault> = join_all(writes).await.into_iter().flatten().collect();
+        if let Err(error) = self.absorb(&faults).await {
+            self.stop(format!("its metadata can't be written: {error}"));
+        }
+        self.check_failure()
+    }
+
+    /// That the pool has not stopped (closing goes on through this).
+    fn check_failure(&self) -> Result<(), PoolError> {
+        match self.failure.borrow().as_ref() {
+            None => Ok(()),
+            Some(reason) => {
+                let context = format!("pool '{}' has stopped: {reason}", self.identity.name);
+                Err(PoolError::new(PoolErrorKind::Failed, context))
+            }
+        }
+    }
+}

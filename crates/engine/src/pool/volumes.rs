@@ -1,0 +1,246 @@
+//! Volumes from creation to deletion.
+
+use super::create::check_name;
+use super::{Pool, PoolError, PoolErrorKind};
+use crate::meta::{Record, VolumeCore, VolumeId};
+use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
+use crate::world::World;
+use base::{GroupOffset, PageIndex, PhysPage, SECTOR_BYTES};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::rc::Rc;
+
+/// Pages zeroed at once when a thick volume is made.
+const ZEROED_AT_ONCE: usize = 8;
+
+impl<W: World> Pool<W> {
+    /// Its volumes, by name.
+    pub fn volumes(&self) -> Vec<VolumeInfo> {
+        let state = self.inner.state.borrow();
+        let ready = state.volumes.values().filter(|core| core.ready.get());
+        let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();
+        volumes.sort_by(|a, b| a.name.cmp(&b.name));
+        volumes
+    }
+
+    /// The volume called `name`.
+    pub fn volume(&self, name: &str) -> Option<Volume<W>> {
+        self.find(name).map(|core| self.handle(&core))
+    }
+
+    fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
+        Volume::new(Rc::clone(&self.inner), Rc::clone(core))
+    }
+
+    fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
+        let state = self.inner.state.borrow();
+        let mut ready = state.volumes.values().filter(|core| core.ready.get());
+        ready
+            .find(|core| core.name == name && !core.live.is_deleted())
+            .map(Rc::clone)
+    }
+
+    fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
+        self.find(name).ok_or_else(|| {
+            let context = format!(
+                "there is no volume '{name}' in pool '{}'",
+                self.inner.identity.name
+            );
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })
+    }
+
+    fn check_size(&self, name: &str, size_bytes: u64) -> Result<u64, PoolError> {
+        let pages = size_bytes.div_ceil(self.inner.page_bytes());
+        let max = u64::from(u32::MAX - 1);
+        if size_bytes == 0 || !size_bytes.is_multiple_of(SECTOR_BYTES as u64) || pages > max {
+            return Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "size of volume '{name}', {size_bytes} bytes: allowed are multiples of {SECTOR_BYTES} up to {} bytes",
+                    max * self.inner.page_bytes()
+                ),
+            ));
+        }
+        Ok(pages)
+    }
+
+    /// Creates a volume; a thick one has all its pages, zeroed, when this ends.
+    ///
+    /// # Errors
+    /// `Invalid`, `Exists`, or `Full` when a thick volume's pages or another volume
+    /// don't fit. Nothing is left behind.
+    pub async fn create_volume(&self, spec: VolumeSpec) -> Result<Volume<W>, PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        check_name("volume", &spec.name)?;
+        let pages = self.check_size(&spec.name, spec.size_bytes)?;
+        let _administration = inner.administration.lock().await;
+        let pool = &inner.identity.name;
+        if self.find(&spec.name).is_some() {
+            let context = format!("volume '{}' is in pool '{pool}' already", spec.name);
+            return Err(PoolError::new(PoolErrorKind::Exists, context));
+        }
+        let (count, id) = {
+            let state = inner.state.borrow();
+            (state.volumes.len(), VolumeId(state.next_id))
+        };
+        if count >= inner.identity.volumes_max as usize || id.0 == u32::MAX {
+            let context = format!(
+                "pool '{pool}' holds {count} volumes and was made for {}",
+                inner.identity.volumes_max
+            );
+            return Err(PoolError::new(PoolErrorKind::Full, context));
+        }
+        let thick = spec.provisioning == Provisioning::Thick;
+        let taken = if thick {
+            self.take_pages(&spec.name, pages)?
+        } else {
+            Vec::new()
+        };
+        let create = Record::Create {
+            id,
+            uuid: inner
+                .world
+                .prng(&format!("volume {} of {}", id.0, inner.identity.uuid))
+                .uuid(),
+            name: spec.name.clone(),
+            size_bytes: spec.size_bytes,
+            provisioning: spec.provisioning,
+        };
+        self.zero_pages(&taken).await?;
+        let mut records = vec![create];
+        records.extend(map_runs(id, (0..).map(PageIndex).zip(taken)));
+        records.push(Record::Ready { id });
+        inner.commit(records).await?;
+        self.volume(&spec.name).ok_or_else(|| {
+            let context = format!("volume '{}' went away while it was created", spec.name);
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })
+    }
+
+    /// Grows a volume. The same size changes nothing.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a smaller size; `Full` when a thick volume's new
+    /// pages don't fit.
+    pub async fn resize_volume(&self, name: &str, size_bytes: u64) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let pages = self.check_size(name, size_bytes)?;
+        let _administration = inner.administration.lock().await;
+        let core = self.existing(name)?;
+        let present = core.size_bytes.get();
+        if size_bytes < present {
+            return Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "volume '{name}' has {present} bytes; shrinking it to {size_bytes} would lose data and is not done"
+                ),
+            ));
+        }
+        let id = core.id;
+        let mut records = Vec::new();
+        if core.provisioning == Provisioning::Thick {
+            // A resize that was cut short by a crash may have left pages mapped.
+            let new = |page: &PageIndex| core.map.borrow().get(*page).is_none();
+            let pages: Vec<PageIndex> = (0..pages).map(PageIndex).filter(new).collect();
+            let taken = self.take_pages(name, pages.len() as u64)?;
+            self.zero_pages(&taken).await?;
+            records.extend(map_runs(id, pages.into_iter().zip(taken)));
+        }
+        if size_bytes > present {
+            records.push(Record::Resize { id, size_bytes });
+        }
+        inner.commit(records).await
+    }
+
+    /// Deletes a volume: new I/O fails, I/O in flight ends first.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn delete_volume(&self, name: &str) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let core = self.existing(name)?;
+        core.live.delete().await;
+        inner.commit(vec![Record::Delete { id: core.id }]).await?;
+        // Only now may others write there: a crash before this point keeps the
+        // volume, with its data.
+        let mut space = inner.space.borrow_mut();
+        for (_, phys) in core.map.borrow().iter() {
+            space.release(phys);
+        }
+        Ok(())
+    }
+
+    fn take_pages(&self, name: &str, count: u64) -> Result<Vec<PhysPage>, PoolError> {
+        let mut space = self.inner.space.borrow_mut();
+        if space.free() < count {
+            let page_bytes = self.inner.page_bytes();
+            return Err(PoolError::new(
+                PoolErrorKind::Full,
+                format!(
+                    "thick volume '{name}' needs {} bytes, and pool '{}' has {} left: delete volumes or make it thin",
+                    count * page_bytes,
+                    self.inner.identity.name,
+                    space.free() * page_bytes
+                ),
+            ));
+        }
+        Ok((0..count).map_while(|_| space.allocate()).collect())
+    }
+
+    /// Zeroes pages that are taken and not mapped; gives them back on an error.
+    async fn zero_pages(&self, pages: &[PhysPage]) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        let zeros = inner
+            .world
+            .buffers()
+            .zeros(inner.identity.page_bytes as usize);
+        let mut left = pages.iter();
+        let zero = async |phys: &PhysPage| {
+            inner
+                .write_group(GroupOffset(phys.0 * inner.page_bytes()), &zeros)
+                .await
+        };
+        let mut writes: FuturesUnordered<_> =
+            left.by_ref().take(ZEROED_AT_ONCE).map(&zero).collect();
+        let mut outcome = Ok(());
+        while let Some(written) = writes.next().await {
+            outcome = outcome.and(written);
+            if outcome.is_ok() {
+                writes.extend(left.next().map(&zero));
+            }
+        }
+        outcome.map_err(|error| {
+            let mut space = inner.space.borrow_mut();
+            pages.iter().for_each(|page| space.release(*page));
+            PoolError::new(PoolErrorKind::Drive, format!("zeroing new pages: {error}"))
+        })
+    }
+}
+
+/// Records that map pages to the physical pages taken for them.
+fn map_runs(id: VolumeId, pages: impl Iterator<Item = (PageIndex, PhysPage)>) -> Vec<Record> {
+    let mut runs: Vec<Record> = Vec::new();
+    for (page, phys) in pages {
+        match runs.last_mut() {
+            Some(Record::Map {
+                page: first,
+                phys: at,
+                count,
+                ..
+            }) if first.0 + u64::from(*count) == page.0 && at.0 + u64::from(*count) == phys.0 => {
+                *count += 1;
+            }
+            _ => runs.push(Record::Map {
+                id,
+                page,
+                phys,
+                count: 1,
+            }),
+        }
+    }
+    runs
+}

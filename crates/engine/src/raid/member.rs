@@ -1,0 +1,175 @@
+//! A drive in its pool: the drive, its identity, its state and its counters.
+
+use crate::drive::{Drive, DriveError, DriveErrorKind};
+use crate::group_commit::GroupCommit;
+use crate::label::MemberEntry;
+use crate::pool::{MemberInfo, MemberState};
+use crate::world::World;
+use base::{Buf, DriveOffset, Slice, Uuid};
+use std::cell::Cell;
+
+/// Operations since the pool was opened.
+#[derive(Debug, Default)]
+struct Counters {
+    reads: Cell<u64>,
+    writes: Cell<u64>,
+    flushes: Cell<u64>,
+    errors: Cell<u64>,
+}
+
+/// A drive of a pool.
+pub struct Member<W: World> {
+    /// Absent when it had failed before the pool was opened and is not there.
+    drive: Option<W::Drive>,
+    pub name: String,
+    pub uuid: Uuid,
+    pub group: u16,
+    pub place: u16,
+    /// Whether it carries a copy of the metadata.
+    pub metadata: bool,
+    pub capacity_bytes: u64,
+    state: Cell<MemberState>,
+    counters: Counters,
+    outstanding: Cell<u32>,
+    flush: GroupCommit<Result<(), DriveError>>,
+}
+
+fn bump(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl<W: World> Member<W> {
+    /// A drive with its entry in the member table.
+    pub fn new(drive: W::Drive, entry: &MemberEntry) -> Self {
+        Self::with(Some(drive), entry)
+    }
+
+    /// A failed drive that is not there.
+    pub fn absent(entry: &MemberEntry) -> Self {
+        assert!(
+            entry.state == MemberState::Failed,
+            "a healthy drive has to be there"
+        );
+        Self::with(None, entry)
+    }
+
+    fn with(drive: Option<W::Drive>, entry: &MemberEntry) -> Self {
+        Member {
+            drive,
+            name: entry.name.clone(),
+            uuid: entry.uuid,
+            group: entry.group,
+            place: entry.place,
+            metadata: entry.metadata,
+            capacity_bytes: entry.capacity_bytes,
+            state: Cell::new(entry.state),
+            counters: Counters::default(),
+            outstanding: Cell::new(0),
+            flush: GroupCommit::default(),
+        }
+    }
+
+    /// Whether it is in use.
+    pub fn is_healthy(&self) -> bool {
+        self.state.get() == MemberState::Healthy
+    }
+
+    /// Takes it out of use for good.
+    pub fn set_failed(&self) {
+        self.state.set(MemberState::Failed);
+    }
+
+    /// Operations in flight: a copy with fewer answers sooner.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding.get()
+    }
+
+    /// Reads into `buf`.
+    ///
+    /// # Errors
+    /// What the drive said; the drive stays in use.
+    pub async fn read(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
+        bump(&self.counters.reads);
+        let drive = self.drive("read", at, buf.len() as u64)?;
+        let (buf, outcome) = self.counted(drive.read(at, buf), |(_, r)| r.is_err()).await;
+        outcome.map(|()| buf)
+    }
+
+    /// Writes; not durable before a [`Member::sync`] that begins afterwards.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        bump(&self.counters.writes);
+        let drive = self.drive("write", at, data.len() as u64)?;
+        self.counted(drive.write(at, data), Result::is_err).await
+    }
+
+    /// Makes everything written before durable; callers share flushes.
+    ///
+    /// # Errors
+    /// What the drive said: anything written since the last good flush may be lost.
+    pub async fn sync(&self) -> Result<(), DriveError> {
+        self.flush
+            .run(async || {
+                bump(&self.counters.flushes);
+                let drive = self.drive("flush", DriveOffset(0), 0)?;
+                self.counted(drive.flush(), Result::is_err).await
+            })
+            .await
+    }
+
+    /// Writes durably.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn write_durably(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.write(at, data).await?;
+        self.sync().await
+    }
+
+    fn drive(
+        &self,
+        operation: &'static str,
+        at: DriveOffset,
+        len_bytes: u64,
+    ) -> Result<&W::Drive, DriveError> {
+        self.drive.as_ref().ok_or_else(|| DriveError {
+            kind: DriveErrorKind::Gone,
+            operation,
+            at,
+            len_bytes,
+            context: format!("drive '{}' is not there", self.name),
+        })
+    }
+
+    async fn counted<T>(
+        &self,
+        operation: impl Future<Output = T>,
+        failed: impl FnOnce(&T) -> bool,
+    ) -> T {
+        self.outstanding.set(self.outstanding.get() + 1);
+        let outcome = operation.await;
+        self.outstanding.set(self.outstanding.get() - 1);
+        if failed(&outcome) {
+            bump(&self.counters.errors);
+        }
+        outcome
+    }
+
+    /// The drive at a glance.
+    pub fn info(&self) -> MemberInfo {
+        MemberInfo {
+            name: self.name.clone(),
+            uuid: self.uuid,
+            group: self.group,
+            place: self.place,
+            state: self.state.get(),
+            capacity_bytes: self.capacity_bytes,
+            reads: self.counters.reads.get(),
+            writes: self.counters.writes.get(),
+            flushes: self.counters.flushes.get(),
+            errors: self.counters.errors.get(),
+        }
+    }
+}

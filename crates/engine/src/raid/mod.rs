@@ -1,0 +1,14 @@
+//! RAID groups: drives that hold the same data several times, striped over.
+//!
+//! [`layout`] is the arithmetic, [`member`] a drive in a group, [`group`] reads and
+//! writes all copies, [`regions`] remembers where copies may differ.
+
+pub mod group;
+pub mod layout;
+pub mod member;
+pub mod regions;
+
+pub use group::{Fault, Group};
+pub use layout::Layout;
+pub use member::Member;
+pub use regions::Regions;

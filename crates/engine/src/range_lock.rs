@@ -1,0 +1,168 @@
+//! Locks on ranges of addresses, shared or exclusive, granted in order of arrival.
+//!
+//! Invariants: no two granted ranges overlap unless both are shared, and a range
+//! never overtakes an earlier one that it conflicts with, so nobody starves.
+
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+#[derive(Debug, Default)]
+struct Table {
+    entries: RefCell<Vec<Entry>>,
+    next_id: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    start: u64,
+    end: u64,
+    exclusive: bool,
+    /// Present while it waits.
+    grant: Option<oneshot::Sender<Guard>>,
+}
+
+impl Entry {
+    fn conflicts(&self, start: u64, end: u64, exclusive: bool) -> bool {
+        self.start < end && start < self.end && (self.exclusive || exclusive)
+    }
+}
+
+/// A set of locked ranges. Few are held at once (a queue depth's worth), so a scan
+/// beats a tree.
+#[derive(Debug, Default)]
+pub struct RangeLock {
+    table: Rc<Table>,
+}
+
+/// A granted range; dropping it lets the next in.
+#[derive(Debug)]
+pub struct Guard {
+    table: Rc<Table>,
+    id: u64,
+}
+
+impl RangeLock {
+    /// Holds `start..end` together with other shared holders.
+    pub async fn shared(&self, start: u64, end: u64) -> Guard {
+        self.acquire(start, end, false).await
+    }
+
+    /// Holds `start..end` alone.
+    pub async fn exclusive(&self, start: u64, end: u64) -> Guard {
+        self.acquire(start, end, true).await
+    }
+
+    async fn acquire(&self, start: u64, end: u64, exclusive: bool) -> Guard {
+        assert!(start < end, "an empty range {start}..{end}");
+        let id = self.table.next_id.get();
+        self.table.next_id.set(id + 1);
+        let waits = {
+            let mut entries = self.table.entries.borrow_mut();
+            let blocked = entries
+                .iter()
+                .any(|held| held.conflicts(start, end, exclusive));
+            let (grant, granted) = match blocked {
+                true => {
+                    let (grant, granted) = oneshot::channel();
+                    (Some(grant), Some(granted))
+                }
+                false => (None, None),
+            };
+            entries.push(Entry {
+                id,
+                start,
+                end,
+                exclusive,
+                grant,
+            });
+            granted
+        };
+        match waits {
+            None => Guard {
+                table: Rc::clone(&self.table),
+                id,
+            },
+            Some(granted) => match granted.await {
+                Ok(guard) => guard,
+                Err(oneshot::Canceled) => unreachable!("an entry leaves only when it is granted"),
+            },
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut granted = Vec::new();
+        {
+            let mut entries = self.table.entries.borrow_mut();
+            if let Some(at) = entries.iter().position(|held| held.id == self.id) {
+                entries.remove(at);
+            }
+            for at in 0..entries.len() {
+                let (earlier, rest) = entries.split_at_mut(at);
+                let entry = &mut rest[0];
+                let (start, end, exclusive) = (entry.start, entry.end, entry.exclusive);
+                if entry.grant.is_some()
+                    && !earlier
+                        .iter()
+                        .any(|held| held.conflicts(start, end, exclusive))
+                {
+                    granted.extend(entry.grant.take().map(|grant| (grant, entry.id)));
+                }
+            }
+        }
+        for (grant, id) in granted {
+            // A waiter that is gone drops its guard here, which lets the next in.
+            drop(grant.send(Guard {
+                table: Rc::clone(&self.table),
+                id,
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn readers_share_and_a_writer_waits_its_turn() {
+        let lock = RangeLock::default();
+        let a = lock.shared(0, 10).now_or_never().unwrap();
+        let b = lock.shared(5, 15).now_or_never().unwrap();
+        let mut writer = Box::pin(lock.exclusive(8, 9));
+        assert!(writer.as_mut().now_or_never().is_none());
+        let mut late = Box::pin(lock.shared(0, 20));
+        assert!(
+            late.as_mut().now_or_never().is_none(),
+            "nobody overtakes a waiting writer"
+        );
+        assert!(
+            lock.exclusive(15, 16).now_or_never().is_none(),
+            "not even by way of the reader"
+        );
+        drop(a);
+        assert!(writer.as_mut().now_or_never().is_none());
+        drop(b);
+        let held = writer.now_or_never().unwrap();
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(late.now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_waiter_that_goes_away_blocks_nobody() {
+        let lock = RangeLock::default();
+        let held = lock.exclusive(0, 10).now_or_never().unwrap();
+        let mut gone = Box::pin(lock.exclusive(0, 10));
+        assert!(gone.as_mut().now_or_never().is_none());
+        drop(gone);
+        let mut next = Box::pin(lock.exclusive(0, 10));
+        assert!(next.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(next.now_or_never().is_some());
+    }
+}
