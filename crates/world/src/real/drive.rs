@@ -1,0 +1,244 @@
+//! A drive of the real world: a file or a block device behind the shard's ring.
+//!
+//! Invariants:
+//! - What reaches the kernel lies inside the drive, on block boundaries, in
+//!   memory that suits direct I/O.
+//! - A transfer that the kernel cuts short is continued. A read that meets the
+//!   end of a file that was cut off under us is an error, never old bytes.
+//! - The drive is locked for this process as long as it is open.
+
+use super::open::{self, Opened};
+use super::ring::{Ring, Transfer};
+use super::{OpenError, RealWorld, errno};
+use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
+use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
+use engine::world::World;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// A file or block device as a drive. Opened with direct I/O where its file
+/// system has it.
+///
+/// On tmpfs a flush does nothing: there is no medium below the page cache, and
+/// a power cut takes everything. Drive files there are for tests and demos.
+///
+/// A file keeps the space it was created with: a discard of a file does nothing,
+/// or later writes would have to find space and journal it anew.
+pub struct RealDrive {
+    ring: Ring,
+    buffers: BufPool,
+    file: Rc<File>,
+    geometry: Geometry,
+    direct: bool,
+    syncs: bool,
+}
+
+impl RealDrive {
+    /// Opens the file or block device at `path` as a drive of `world`. Its
+    /// capacity is its size, less what does not fill a block. Blocks for as long
+    /// as open(2) does.
+    ///
+    /// # Errors
+    /// When it is not there, not fit to be a drive, or in use.
+    pub fn open(world: &RealWorld, path: &Path) -> Result<RealDrive, OpenError> {
+        Ok(Self::over(world, open::open(path)?))
+    }
+
+    /// Creates a drive file of `capacity_bytes` (a multiple of
+    /// [`base::BLOCK_BYTES`]) with all its space reserved, and makes it durable.
+    /// Blocks for as long as fallocate(2) does. What is there is never
+    /// overwritten, and after an error nothing is left behind.
+    ///
+    /// # Errors
+    /// When something is there already, or the space is not.
+    pub fn create_file(path: &Path, capacity_bytes: u64) -> Result<(), OpenError> {
+        open::create_file(path, capacity_bytes)
+    }
+
+    fn over(world: &RealWorld, opened: Opened) -> RealDrive {
+        RealDrive {
+            ring: world.ring().clone(),
+            buffers: world.buffers().clone(),
+            file: Rc::new(opened.file),
+            geometry: opened.geometry,
+            direct: opened.direct,
+            syncs: opened.syncs,
+        }
+    }
+
+    /// Whether `len` bytes at `at` are whole blocks of this drive.
+    fn check(&self, operation: &'static str, at: DriveOffset, len: u64) -> Result<(), DriveError> {
+        let grain = BLOCK_BYTES as u64;
+        let inside =
+            at.0.checked_add(len)
+                .is_some_and(|end| end <= self.geometry.capacity_bytes);
+        if inside && at.0.is_multiple_of(grain) && len.is_multiple_of(grain) {
+            return Ok(());
+        }
+        let context = format!(
+            "the drive has {} bytes in blocks of {grain}",
+            self.geometry.capacity_bytes
+        );
+        Err(DriveError {
+            kind: DriveErrorKind::OutOfRange,
+            operation,
+            at,
+            len_bytes: len,
+            context,
+        })
+    }
+
+    fn progress(&self, operation: &'static str, at: DriveOffset, len: usize) -> Progress {
+        let grain = if self.direct { BLOCK_BYTES } else { 1 };
+        Progress {
+            operation,
+            at,
+            len,
+            done: 0,
+            grain,
+            in_worker: false,
+        }
+    }
+}
+
+impl Drive for RealDrive {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    async fn read(&self, at: DriveOffset, mut buf: Buf) -> (Buf, Result<(), DriveError>) {
+        let mut progress = self.progress("read", at, buf.len());
+        if let Err(error) = self.check("read", at, buf.len() as u64) {
+            return (buf, Err(error));
+        }
+        while !progress.is_complete() {
+            let (result, held) = self.ring.read(&self.file, buf, progress.next()).await;
+            buf = held.into_buf();
+            if let Err(error) = progress.advance(result) {
+                return (buf, Err(error));
+            }
+        }
+        (buf, Ok(()))
+    }
+
+    async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.check("write", at, data.len() as u64)?;
+        let data = match data.bytes() {
+            Some(bytes) if self.direct && !data.is_aligned() => {
+                self.buffers.copy_of(bytes).freeze()
+            }
+            _ => data,
+        };
+        let mut progress = self.progress("write", at, data.len());
+        while !progress.is_complete() {
+            let (result, _) = self
+                .ring
+                .write(&self.file, data.clone(), progress.next())
+                .await;
+            progress.advance(result)?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&self) -> Result<(), DriveError> {
+        if !self.syncs {
+            return Ok(());
+        }
+        let (result, _) = self.ring.sync_data(&self.file).await;
+        result.map(drop).map_err(|error| DriveError {
+            kind: errno::flush_kind(&error),
+            operation: "flush",
+            at: DriveOffset(0),
+            len_bytes: self.geometry.capacity_bytes,
+            context: error.to_string(),
+        })
+    }
+
+    async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
+        self.check("discard", at, len_bytes)?;
+        if !self.geometry.discards || len_bytes == 0 {
+            return Ok(());
+        }
+        let (result, _) = self.ring.punch_hole(&self.file, at.0, len_bytes).await;
+        match result {
+            // A hint that the device does not take is no failure.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+            Err(error) => Err(DriveError {
+                kind: errno::kind(&error),
+                operation: "discard",
+                at,
+                len_bytes,
+                context: error.to_string(),
+            }),
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// How far a transfer is, over as many operations as the kernel makes of it.
+struct Progress {
+    operation: &'static str,
+    at: DriveOffset,
+    len: usize,
+    done: usize,
+    /// Direct I/O goes on from a block boundary; what came of the block before
+    /// it is transferred again.
+    grain: usize,
+    in_worker: bool,
+}
+
+impl Progress {
+    fn is_complete(&self) -> bool {
+        self.done == self.len
+    }
+
+    fn next(&self) -> Transfer {
+        let offset = self.at.0 + self.done as u64;
+        Transfer {
+            offset,
+            done: self.done,
+            in_worker: self.in_worker,
+        }
+    }
+
+    /// Takes in what the kernel said to [`Progress::next`].
+    fn advance(&mut self, result: io::Result<usize>) -> Result<(), DriveError> {
+        match result {
+            Ok(count) => {
+                let whole = count - count % self.grain;
+                if whole == 0 {
+                    let end = self.at.0 + (self.done + count) as u64;
+                    let context = format!("the drive ends at {end}; was it cut off while open?");
+                    return Err(self.error(DriveErrorKind::Media, context));
+                }
+                self.done += whole;
+                assert!(
+                    self.done <= self.len,
+                    "{} transferred more than asked",
+                    self.operation
+                );
+                Ok(())
+            }
+            Err(error) if errno::wants_a_worker(&error) && !self.in_worker => {
+                self.in_worker = true;
+                Ok(())
+            }
+            Err(error) => Err(self.error(errno::kind(&error), error.to_string())),
+        }
+    }
+
+    fn error(&self, kind: DriveErrorKind, context: String) -> DriveError {
+        DriveError {
+            kind,
+            operation: self.operation,
+            at: self.at,
+            len_bytes: self.len as u64,
+            context,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! What a path is, whether it can be a drive, and whose it is; and making new
+//! drive files.
+//!
+//! Invariants:
+//! - A drive that is open is locked (flock(2); for a block device also O_EXCL,
+//!   so that nothing mounted is ever taken).
+//! - Creating never overwrites, and leaves nothing behind when it fails.
+
+use base::BLOCK_BYTES;
+use engine::drive::Geometry;
+use std::fmt;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a path could not be opened or created as a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenErrorKind {
+    /// Nothing there.
+    NotFound,
+    /// No permission.
+    Denied,
+    /// Another drive, process or mount has it.
+    InUse,
+    /// Something is there that creating would overwrite.
+    Exists,
+    /// The file system has not the space asked for.
+    NoSpace,
+    /// It can't be a drive: neither file nor block device, or sizes that do not
+    /// fit.
+    Unfit,
+    /// Anything else the kernel said.
+    Other,
+}
+
+/// A path that could not be opened or created as a drive: which, why, and what
+/// can be done.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}: {kind}{}{context}", path.display(), if context.is_empty() { "" } else { ": " })]
+pub struct OpenError {
+    /// What callers match on.
+    pub kind: OpenErrorKind,
+    /// Which.
+    pub path: PathBuf,
+    /// Details for people.
+    pub context: String,
+}
+
+impl fmt::Display for OpenErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OpenErrorKind::NotFound => "not found",
+            OpenErrorKind::Denied => "permission denied",
+            OpenErrorKind::InUse => "in use",
+            OpenErrorKind::Exists => "exists already",
+            OpenErrorKind::NoSpace => "not enough space",
+            OpenErrorKind::Unfit => "can't be a drive",
+            OpenErrorKind::Other => "can't be used",
+        })
+    }
+}
+
+impl OpenError {
+    fn new(kind: OpenErrorKind, path: &Path, context: impl Into<String>) -> Self {
+        OpenError {
+            kind,
+            path: path.to_owned(),
+            context: context.into(),
+        }
+    }
+
+    fn said(path: &Path, error: &io::Error) -> Self {
+        let kind = match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => OpenErrorKind::NotFound,
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => OpenErrorKind::Denied,
+            Some(libc::EBUSY | libc::ETXTBSY) => OpenErrorKind::InUse,
+            Some(libc::EEXIST) => OpenErrorKind::Exists,
+            Some(libc::ENOSPC | libc::EDQUOT) => OpenErrorKind::NoSpace,
+            _ => OpenErrorKind::Other,
+        };
+        Self::new(kind, path, error.to_string())
+    }
+}
+
+/// An open, locked drive and how to treat it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub file: File,
+    pub geometry: Geometry,
+    /// Whether transfers go round the page cache.
+    pub direct: bool,
+    /// Whether there is a medium to flush to.
+    pub syncs: bool,
+}
+
+/// Opens and locks the file or block device at `path`.
+pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
+    let said = |e: io::Error| OpenError::said(path, &e);
+    let metadata = fs::metadata(path).map_err(said)?;
+    let is_block = metadata.file_type().is_block_device();
+    if !is_block && !metadata.is_file() {
+        let context = "it is neither a file nor a block device";
+        return Err(OpenError::new(OpenErrorKind::Unfit, path, context));
+    }
+    let exclusive = if is_block { libc::O_EXCL } else { 0 };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(exclusive)
+        .open(path)
+        .map_err(said)?;
+    lock(&file, path)?;
+    let queue = BlockQueue::under(&metadata);
+    let capacity_bytes = capacity(&file, path, is_block, &queue)?;
+    let in_memory = is_in_memory(&file).map_err(said)?;
+    let direct = prepare(&file, in_memory).map_err(said)?;
+    let rotational = !in_memory && queue.number("rotational") == Some(1);
+    let discards = is_block && queue.number("discard_max_bytes").is_some_and(|max| max > 0);
+    let geometry = Geometry {
+        capacity_bytes,
+        rotational,
+        discards,
+    };
+    Ok(Opened {
+        file,
+        geometry,
+        direct,
+        syncs: !in_memory,
+    })
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), OpenError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            let context = "another open drive or a running ashlar has it locked";
+            OpenError::new(OpenErrorKind::InUse, path, context)
+        }
+        TryLockError::Error(error) => OpenError::said(path, &error),
+    })
+}
+
+fn capacity(
+    mut file: &File,
+    path: &Path,
+    is_block: bool,
+    queue: &BlockQueue,
+) -> Result<u64, OpenError> {
+    let unfit = |context: String| Err(OpenError::new(OpenErrorKind::Unfit, path, context));
+    let grain = BLOCK_BYTES as u64;
+    if is_block
+        && let Some(logical) = queue.number("logical_block_size")
+        && !grain.is_multiple_of(logical)
+    {
+        return unfit(format!(
+            "its blocks of {logical} bytes do not divide {grain}"
+        ));
+    }
+    // Gives the size of files and of block devices.
+    let size = file
+        .seek(SeekFrom::End(0))
+        .map_err(|e| OpenError::said(path, &e))?;
+    if size < grain {
+        return unfit(format!(
+            "it has {size} bytes, less than one block of {grain}"
+        ));
+    }
+    Ok(size - size % grain)
+}
+
+/// Sets the open file's flags for its kind. True when transfers are direct.
+fn prepare(file: &File, in_memory: bool) -> io::Result<bool> {
+    if in_memory {
+        // Without this io_uring hands every transfer to a kernel worker, though
+        // none of them ever waits.
+        set_flag(file, libc::O_NONBLOCK)?;
+        return Ok(false);
+    }
+    if direct_alignment(file).is_some_and(|grain| grain == 0 || grain > BLOCK_BYTES) {
+        return Ok(false);
+    }
+    match set_flag(file, libc::O_DIRECT) {
+        Ok(()) => Ok(true),
+        // A file system without direct I/O: flushes make cached writes durable.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn set_flag(file: &File, flag: libc::c_int) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the commands take no pointers.
+    let done = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        flags >= 0 && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | flag) == 0
+    };
+    if done {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The grain of offsets for direct I/O; 0 without direct I/O, `None` when the
+/// kernel (before Linux 6.1) doesn't say.
+fn direct_alignment(file: &File) -> Option<usize> {
+    let mut status = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the path is empty and NUL-terminated, `status` has room for the
+    // answer, and all-zero is a valid statx.
+    let status = unsafe {
+        let result = libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            status.as_mut_ptr(),
+        );
+        if result != 0 {
+            return None;
+        }
+        status.assume_init()
+    };
+    let known = status.stx_mask & libc::STATX_DIOALIGN != 0;
+    known.then_some(status.stx_dio_offset_align as usize)
+}
+
+/// Whether the file lies in memory and nowhere else (tmpfs, ramfs).
+fn is_in_memory(file: &File) -> io::Result<bool> {
+    const RAMFS_MAGIC: u64 = 0x8584_58f6;
+    // The types of these differ between architectures.
+    let kind = file_system(file)?.f_type as u64;
+    Ok(kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC)
+}
+
+fn file_system(file: &File) -> io::Result<libc::statfs> {
+    let mut status = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: `status` has room for the answer, and all-zero is a valid statfs.
+    unsafe {
+        match libc::fstatfs(file.as_raw_fd(), status.as_mut_ptr()) {
+            0 => Ok(status.assume_init()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// What sysfs says of the block device that a file lies on or is.
+struct BlockQueue {
+    dir: PathBuf,
+}
+
+impl BlockQueue {
+    fn under(metadata: &Metadata) -> Self {
+        let is_block = metadata.file_type().is_block_device();
+        let device = if is_block {
+            metadata.rdev()
+        } else {
+            metadata.dev()
+        };
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let own = device.join("queue");
+        // A partition has the queue of the disk it is in.
+        BlockQueue {
+            dir: if own.is_dir() {
+                own
+            } else {
+                device.join("../queue")
+            },
+        }
+    }
+
+    fn number(&self, attribute: &str) -> Option<u64> {
+        fs::read_to_string(self.dir.join(attribute))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+}
+
+/// Creates a file of `capacity_bytes` with its space reserved, durably.
+pub(super) fn create_file(path: &Path, capacity_bytes: u64) -> Result<(), OpenError> {
+    let said = |e: io::Error| OpenError::said(path, &e);
+    if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+        let context = format!("{capacity_bytes} bytes are not a whole number of blocks");
+        return Err(OpenError::new(OpenErrorKind::Unfit, path, context));
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(said)?;
+    let made = fill(&mut file, path, capacity_bytes).and_then(|()| {
+        file.sync_all().map_err(said)?;
+        sync_directory_of(path).map_err(said)
+    });
+    if made.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(path);
+    }
+    made
+}
+
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn fill(file: &mut File, path: &Path, capacity_bytes: u64) -> Result<(), OpenError> {
+    // Asked first, so that a file that can't fit doesn't fill the disk up to the
+    // last block before it fails.
+    let status = file_system(file).map_err(|e| OpenError::said(path, &e))?;
+    let free_bytes = status.f_bavail.saturating_mul(status.f_bsize as u64);
+    if free_bytes < capacity_bytes {
+        let missing = capacity_bytes - free_bytes;
+        let context = format!(
+            "{capacity_bytes} bytes are wanted and {free_bytes} are free: free {missing} more, \
+             or ask for a smaller drive"
+        );
+        return Err(OpenError::new(OpenErrorKind::NoSpace, path, context));
+    }
+    match reserve(file, capacity_bytes) {
+        Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeroes(file, capacity_bytes),
+        other => other,
+    }
+    .map_err(|e| OpenError::said(path, &e))
+}
+
+/// Reserves space without writing it. The first write to a block then also
+/// journals that it is written now; see docs/PERFORMANCE.md for what that costs
+/// and why drives are not written through when they are created.
+fn reserve(file: &File, len_bytes: u64) -> io::Result<()> {
+    let len =
+        libc::off_t::try_from(len_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    loop {
+        // SAFETY: the descriptor is open, and the call takes no pointers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn write_zeroes(file: &mut File, len_bytes: u64) -> io::Result<()> {
+    let zeroes = vec![0u8; 1 << 20];
+    let mut left = len_bytes;
+    while left > 0 {
+        let run = left.min(zeroes.len() as u64) as usize;
+        file.write_all(&zeroes[..run])?;
+        left -= run as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
