@@ -1,1 +1,25 @@
+//! The load generator: workload profiles, generators, drivers, KPIs, reports.
+//!
+//! ```text
+//! profile ─► generator ─► run ─► target (iSCSI, NBD, file)
+//!                          │
+//!                          └───► kpi ─► report (table, JSON, HTML)
+//! ```
+//!
+//! [`profile`] and [`generator`] are pure: no clock, no thread, no ambient
+//! randomness. The same generator drives real targets here and modelled ones in
+//! virtual time. Everything else lives in the real world, where reading clocks
+//! and starting threads is the job; those modules say so.
 
+pub mod generator;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // measures real time
+pub mod kpi;
+pub mod os;
+pub mod pattern;
+pub mod plan;
+pub mod profile;
+pub mod report;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // threads and real clocks
+pub mod run;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types)] // deadlines of real connections
+pub mod target;

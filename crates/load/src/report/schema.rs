@@ -1,0 +1,172 @@
+//! The result of a run as data: what `--json` writes.
+//!
+//! Stable: fields are added, never renamed, removed or given another meaning,
+//! without a new number in [`SCHEMA`]. Units are in the names (`_s`, `_ms`,
+//! `_bytes`, `_per_s`); a megabyte is 1,000,000 bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this schema.
+pub const SCHEMA: &str = "ashlar-load/1";
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The profile's name.
+    pub profile: String,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// Whether it was stopped before its end; figures are those until then.
+    pub interrupted: bool,
+    /// The seed of operations and data.
+    pub seed: u64,
+    /// What the profile's rates were multiplied by.
+    pub rate_scale: f64,
+    /// Length of the warm-up.
+    pub warmup_s: f64,
+    /// Length of the measured window, as asked for.
+    pub duration_s: f64,
+    /// Length of the measured window, as it was.
+    pub measured_s: f64,
+    /// Whether the disks were written once before.
+    pub filled: bool,
+    /// One per VM.
+    pub vms: Vec<VmReport>,
+    /// All VMs merged: rates add up, distributions are merged.
+    pub total: VmReport,
+}
+
+/// What a run comes to, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Operations failed, or a target went away.
+    Errors,
+    /// It was stopped.
+    Incomplete,
+    /// A VM's rate missed its target: the KPIs are those of another load.
+    Invalid,
+    /// A limit failed.
+    LimitFailed,
+    /// All is well.
+    Pass,
+}
+
+/// The KPIs of one VM, or of all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmReport {
+    /// The VM's name, or `total`.
+    pub name: String,
+    /// What it stands for.
+    pub role: String,
+    /// URLs of its targets, without passwords.
+    pub targets: Vec<String>,
+    /// Capacity of each of its disks.
+    pub disk_bytes: Vec<u64>,
+    /// Reads completed per second of the window.
+    pub reads_per_s: f64,
+    /// Writes completed per second of the window.
+    pub writes_per_s: f64,
+    /// Data moved per second of the window.
+    pub megabytes_per_s: f64,
+    /// Latencies of reads.
+    pub read: KindReport,
+    /// Latencies of writes.
+    pub write: KindReport,
+    /// Mean number of operations at the target.
+    pub queue_length: f64,
+    /// The same by Little's law: rate × mean service time. A large difference
+    /// means that the run was not in a steady state.
+    pub queue_length_by_littles_law: f64,
+    /// Operations due per second of the window; null for a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Completed of due, in the window; null for a closed loop.
+    pub achieved_percent: Option<f64>,
+    /// Whether enough of what was due completed for the KPIs to mean something.
+    pub valid: bool,
+    /// Operations due in the window that had not completed when the run was over.
+    pub unfinished: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Whether a target went away.
+    pub lost: bool,
+    /// The first failures, in words.
+    pub failures: Vec<String>,
+    /// How late the generator itself was.
+    pub lateness: LatencyReport,
+    /// Limits and whether they hold.
+    pub limits: Vec<LimitReport>,
+    /// Per second of the run, warm-up included.
+    pub seconds: Vec<SecondReport>,
+}
+
+/// Latencies of one kind of operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindReport {
+    /// From the intended start to the completion.
+    pub response: LatencyReport,
+    /// From the issue to the completion.
+    pub service: LatencyReport,
+    /// The distribution of the response time; empty without operations.
+    pub percentiles: Vec<PercentilePoint>,
+}
+
+/// A distribution in figures; zeroes without observations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Observations.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ms: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 95 % are not longer.
+    pub p95_ms: f64,
+    /// 99 % are not longer.
+    pub p99_ms: f64,
+    /// 99.9 % are not longer.
+    pub p999_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// A point of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PercentilePoint {
+    /// This many per cent …
+    pub percent: f64,
+    /// … are not longer than this.
+    pub response_ms: f64,
+}
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LimitReport {
+    /// What is limited.
+    pub kpi: String,
+    /// What was measured.
+    pub value_ms: f64,
+    /// What it must stay below.
+    pub limit_ms: f64,
+    /// Whether it does.
+    pub pass: bool,
+}
+
+/// What completed in one second of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SecondReport {
+    /// Seconds since the start of the run.
+    pub second: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Mean response time of the reads, if there were any.
+    pub read_mean_ms: Option<f64>,
+    /// Mean response time of the writes, if there were any.
+    pub write_mean_ms: Option<f64>,
+    /// The longest response time.
+    pub max_ms: f64,
+}

@@ -1,0 +1,218 @@
+//! The open disks of one VM: endpoints, and where on them each disk lies.
+
+use super::Shared;
+use crate::generator::{Kind, Operation};
+use crate::os;
+use crate::pattern::Pattern;
+use crate::plan::{Place, Plan};
+use crate::profile::{IO_GRAIN_BYTES, VmProfile};
+use crate::target::{self, Completion, Endpoint, Interest, OpenOptions, Request};
+use crate::target::{TargetError, TargetErrorKind, TargetUrl};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A disk must hold at least this many of its VM's largest operations, or random
+/// places on it are none.
+const OPERATIONS_MIN: u64 = 16;
+
+/// Endpoints are serviced at least this often, so that they notice time passing.
+const SERVICE_EVERY: Duration = Duration::from_millis(100);
+
+const FILL_BYTES: u32 = 256 << 10;
+const FILL_OUTSTANDING: usize = 8;
+
+/// The disks of one VM.
+pub struct Disks {
+    endpoints: Vec<Box<dyn Endpoint>>,
+    urls: Vec<TargetUrl>,
+    disks: Vec<Disk>,
+    outstanding_max: usize,
+    writes: u64,
+    interests: Vec<Interest>,
+    revents: Vec<i16>,
+}
+
+#[derive(Clone, Copy)]
+struct Disk {
+    endpoint: usize,
+    start_bytes: u64,
+    bytes: u64,
+}
+
+impl Disks {
+    /// Opens the targets of VM `index` of the plan.
+    pub fn open(plan: &Plan, index: usize, pattern: Arc<Pattern>) -> Result<Disks, TargetError> {
+        let vm = &plan.profile.vms[index];
+        let options = OpenOptions {
+            writes: vm.mix.writes() || plan.fill,
+            outstanding_max: vm.outstanding_max,
+            pattern,
+        };
+        let mut disks = Disks {
+            endpoints: Vec::new(),
+            urls: Vec::new(),
+            disks: Vec::new(),
+            outstanding_max: vm.outstanding_max,
+            writes: 0,
+            interests: Vec::new(),
+            revents: Vec::new(),
+        };
+        for place in &plan.vms[index].disks {
+            let disk = disks.place(vm, place, &options)?;
+            disks.disks.push(disk);
+        }
+        Ok(disks)
+    }
+
+    fn place(
+        &mut self,
+        vm: &VmProfile,
+        place: &Place,
+        options: &OpenOptions,
+    ) -> Result<Disk, TargetError> {
+        let endpoint = match self.urls.iter().position(|url| *url == place.url) {
+            Some(open) => open,
+            None => {
+                self.endpoints.push(target::open(&place.url, options)?);
+                self.urls.push(place.url.clone());
+                self.urls.len() - 1
+            }
+        };
+        let geometry = self.endpoints[endpoint].geometry();
+        let refused = |kind, detail| Err(TargetError::new(kind, &place.url, detail));
+        if !IO_GRAIN_BYTES.is_multiple_of(geometry.block_bytes.max(1)) {
+            let detail = format!(
+                "its block of {} bytes does not divide {IO_GRAIN_BYTES}, which profiles use",
+                geometry.block_bytes
+            );
+            return refused(TargetErrorKind::Protocol, detail);
+        }
+        let (start_bytes, bytes) = place.extent(geometry.capacity_bytes);
+        let needed = u64::from(vm.mix.bytes_max()) * OPERATIONS_MIN;
+        if bytes < needed {
+            let detail = format!(
+                "is too small: {} bytes, of which VM {} gets {bytes} for a disk and needs at \
+                 least {needed}",
+                geometry.capacity_bytes, vm.name
+            );
+            return refused(TargetErrorKind::Capacity, detail);
+        }
+        Ok(Disk {
+            endpoint,
+            start_bytes,
+            bytes,
+        })
+    }
+
+    /// Capacity of each disk in bytes.
+    pub fn capacities_bytes(&self) -> Vec<u64> {
+        self.disks.iter().map(|disk| disk.bytes).collect()
+    }
+
+    /// The URL of the target that holds a disk.
+    pub fn url(&self, disk: usize) -> &TargetUrl {
+        &self.urls[self.disks[disk].endpoint]
+    }
+
+    /// Hands an operation to its target.
+    pub fn submit(&mut self, token: u64, operation: &Operation) -> Result<(), TargetError> {
+        let Disk {
+            endpoint,
+            start_bytes,
+            bytes,
+        } = self.disks[operation.disk];
+        let end = operation.offset_bytes + u64::from(operation.bytes);
+        assert!(
+            end <= bytes,
+            "an operation until {end} on a disk of {bytes} bytes"
+        );
+        if operation.kind == Kind::Write {
+            self.writes += 1;
+        }
+        self.endpoints[endpoint].submit(Request {
+            token,
+            kind: operation.kind,
+            offset_bytes: start_bytes + operation.offset_bytes,
+            bytes: operation.bytes,
+            sequence: self.writes,
+        })
+    }
+
+    /// Starts what was submitted.
+    pub fn flush(&mut self) -> Result<(), TargetError> {
+        self.endpoints
+            .iter_mut()
+            .try_for_each(|endpoint| endpoint.flush())
+    }
+
+    /// Waits up to `timeout` for completions and appends them.
+    pub fn wait(
+        &mut self,
+        timeout: Duration,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), TargetError> {
+        self.interests.clear();
+        self.interests
+            .extend(self.endpoints.iter().map(|endpoint| endpoint.interest()));
+        let timeout = timeout.min(SERVICE_EVERY);
+        if let Err(error) = os::wait(&self.interests, timeout, &mut self.revents) {
+            let detail = format!("cannot wait for its descriptor: {error}");
+            return Err(TargetError::new(
+                TargetErrorKind::Lost,
+                &self.urls[0],
+                detail,
+            ));
+        }
+        let idle = timeout == SERVICE_EVERY;
+        for (endpoint, &revents) in self.endpoints.iter_mut().zip(&self.revents) {
+            if revents != 0 || idle {
+                endpoint.service(revents, completions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every disk once.
+    pub fn fill(&mut self, shared: &Shared) -> Result<(), TargetError> {
+        let total: u64 = self.disks.iter().map(|disk| disk.bytes).sum();
+        shared.fill_bytes.fetch_add(total, Ordering::Relaxed);
+        let depth = FILL_OUTSTANDING.min(self.outstanding_max);
+        let mut completions = Vec::new();
+        for disk in 0..self.disks.len() {
+            let bytes = self.disks[disk].bytes;
+            let (mut next, mut outstanding) = (0, 0);
+            while (next < bytes || outstanding > 0) && !shared.stop.load(Ordering::Relaxed) {
+                while next < bytes && outstanding < depth {
+                    let size = u64::from(FILL_BYTES).min(bytes - next);
+                    let operation = Operation {
+                        at: base::Time(0),
+                        disk,
+                        kind: Kind::Write,
+                        offset_bytes: next,
+                        bytes: size as u32,
+                    };
+                    self.submit(next, &operation)?;
+                    next += size;
+                    outstanding += 1;
+                }
+                self.flush()?;
+                self.wait(SERVICE_EVERY, &mut completions)?;
+                for Completion { token, outcome } in completions.drain(..) {
+                    outstanding -= 1;
+                    if let Err(answer) = outcome {
+                        let detail = format!("filling failed at byte {token}: {answer}");
+                        return Err(TargetError::new(
+                            TargetErrorKind::Lost,
+                            self.url(disk),
+                            detail,
+                        ));
+                    }
+                    let written = u64::from(FILL_BYTES).min(bytes - token);
+                    shared.filled_bytes.fetch_add(written, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! The part of libiscsi (`iscsi/iscsi.h`, `iscsi/scsi-lowlevel.h`) that is used
+//! here, written out by hand: fewer than thirty names do not need a generator.
+//!
+//! Layouts are those of the public headers; `iscsi_context` and `scsi_task` are
+//! only handled by pointer.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int, c_uchar, c_void};
+
+/// `struct iscsi_context`.
+#[repr(C)]
+pub struct Context {
+    _opaque: [u8; 0],
+}
+
+/// `struct scsi_task`.
+#[repr(C)]
+pub struct Task {
+    _opaque: [u8; 0],
+}
+
+/// `struct scsi_sense`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Sense {
+    pub error_type: c_uchar,
+    pub key: c_int,
+    pub ascq: c_int,
+    /// Three flags, the bit pointer and the field pointer: not looked at.
+    pub specific: [u8; 8],
+}
+
+/// `struct scsi_readcapacity16`, up to what is looked at.
+#[repr(C)]
+pub struct ReadCapacity16 {
+    pub returned_lba: u64,
+    pub block_length: u32,
+}
+
+/// `struct scsi_mode_sense`, up to what is looked at.
+#[repr(C)]
+pub struct ModeSense {
+    pub mode_data_length: u16,
+    pub medium_type: u8,
+    pub device_specific_parameter: u8,
+}
+
+/// `iscsi_command_cb`.
+pub type CommandCallback = unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut c_void);
+
+/// `enum scsi_status`.
+pub const STATUS_GOOD: c_int = 0;
+pub const STATUS_CHECK_CONDITION: c_int = 2;
+pub const STATUS_CANCELLED: c_int = 0x0f00_0000;
+pub const STATUS_ERROR: c_int = 0x0f00_0001;
+pub const STATUS_TIMEOUT: c_int = 0x0f00_0002;
+
+/// `enum iscsi_session_type`.
+pub const SESSION_NORMAL: c_int = 2;
+/// `enum iscsi_header_digest`: CRC32C if the target insists, none if it does not.
+pub const HEADER_DIGEST_NONE_CRC32C: c_int = 1;
+
+#[link(name = "iscsi")]
+unsafe extern "C" {
+    pub fn iscsi_create_context(initiator_name: *const c_char) -> *mut Context;
+    pub fn iscsi_destroy_context(iscsi: *mut Context) -> c_int;
+    pub fn iscsi_set_targetname(iscsi: *mut Context, name: *const c_char) -> c_int;
+    pub fn iscsi_set_session_type(iscsi: *mut Context, kind: c_int) -> c_int;
+    pub fn iscsi_set_header_digest(iscsi: *mut Context, digest: c_int) -> c_int;
+    pub fn iscsi_set_initiator_username_pwd(
+        iscsi: *mut Context,
+        user: *const c_char,
+        password: *const c_char,
+    ) -> c_int;
+    pub fn iscsi_set_noautoreconnect(iscsi: *mut Context, state: c_int);
+    pub fn iscsi_set_timeout(iscsi: *mut Context, seconds: c_int) -> c_int;
+    pub fn iscsi_full_connect_async(
+        iscsi: *mut Context,
+        portal: *const c_char,
+        lun: c_int,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> c_int;
+    pub fn iscsi_logout_async(
+        iscsi: *mut Context,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> c_int;
+    pub fn iscsi_get_fd(iscsi: *mut Context) -> c_int;
+    pub fn iscsi_which_events(iscsi: *mut Context) -> c_int;
+    pub fn iscsi_service(iscsi: *mut Context, revents: c_int) -> c_int;
+    pub fn iscsi_get_error(iscsi: *mut Context) -> *const c_char;
+
+    pub fn iscsi_readcapacity16_task(
+        iscsi: *mut Context,
+        lun: c_int,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> *mut Task;
+    pub fn iscsi_modesense6_task(
+        iscsi: *mut Context,
+        lun: c_int,
+        disable_block_descriptors: c_int,
+        page_control: c_int,
+        page_code: c_int,
+        sub_page_code: c_int,
+        allocation_length: c_uchar,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> *mut Task;
+    pub fn iscsi_read16_task(
+        iscsi: *mut Context,
+        lun: c_int,
+        lba: u64,
+        data_bytes: u32,
+        block_bytes: c_int,
+        protect: c_int,
+        dpo: c_int,
+        fua: c_int,
+        fua_nv: c_int,
+        group: c_int,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> *mut Task;
+    pub fn iscsi_write16_task(
+        iscsi: *mut Context,
+        lun: c_int,
+        lba: u64,
+        data: *mut c_uchar,
+        data_bytes: u32,
+        block_bytes: c_int,
+        protect: c_int,
+        dpo: c_int,
+        fua: c_int,
+        fua_nv: c_int,
+        group: c_int,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> *mut Task;
+
+    pub fn scsi_task_add_data_in_buffer(
+        task: *mut Task,
+        length: c_int,
+        buffer: *mut c_uchar,
+    ) -> c_int;
+    pub fn scsi_task_get_status(task: *mut Task, sense: *mut Sense) -> c_int;
+    pub fn scsi_datain_unmarshall(task: *mut Task) -> *mut c_void;
+    pub fn scsi_free_scsi_task(task: *mut Task);
+    pub fn scsi_sense_key_str(key: c_int) -> *const c_char;
+    pub fn scsi_sense_ascq_str(ascq: c_int) -> *const c_char;
+}

@@ -1,0 +1,257 @@
+//! A LUN behind an iSCSI portal, through libiscsi: an initiator nobody here
+//! wrote, so that the server is measured as others reach it.
+//!
+//! Each endpoint has a session of its own. READ (16) and WRITE (16) are used.
+//! A lost connection is reported, not repaired.
+
+mod ffi;
+mod session;
+
+use super::url::IscsiLun;
+use super::{CONNECT_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
+use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
+use crate::generator::Kind;
+use crate::os;
+use crate::pattern::Pattern;
+use session::{CONTROL, Ended, Found, Session, Transfer};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The name we log in with.
+pub const INITIATOR: &str = "iqn.2026-11.dev.ashlar:load";
+
+/// How long a logout may take before the connection is just closed.
+const LOGOUT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A logged-in session with its LUN.
+pub struct IscsiEndpoint {
+    url: TargetUrl,
+    session: Session,
+    geometry: Geometry,
+    pattern: Arc<Pattern>,
+    lost: bool,
+}
+
+impl IscsiEndpoint {
+    /// Connects, logs in and asks the LUN for its size and write protection.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Refused`, `Absent`, `Protocol`.
+    pub fn open(
+        url: &TargetUrl,
+        lun: &IscsiLun,
+        options: &OpenOptions,
+    ) -> Result<Self, TargetError> {
+        let error = |kind, detail: String| TargetError::new(kind, url, detail);
+        let mut session = Session::new(INITIATOR, &lun.target, lun.credentials.as_ref())
+            .map_err(|detail| error(TargetErrorKind::Url, detail))?;
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        session
+            .connect(&lun.portal, lun.lun)
+            .and_then(|()| control(&mut session, deadline).map(|_| ()))
+            .map_err(|detail| connect_error(url, detail))?;
+        let protocol = |detail| error(TargetErrorKind::Protocol, detail);
+        let found = session
+            .read_capacity(CONTROL)
+            .and_then(|()| control(&mut session, deadline));
+        let Found::Capacity {
+            last_lba,
+            block_bytes,
+        } = found.map_err(protocol)?
+        else {
+            return Err(protocol(
+                "READ CAPACITY (16) did not tell the capacity".into(),
+            ));
+        };
+        if !(512..=4096).contains(&block_bytes) || !block_bytes.is_power_of_two() {
+            return Err(protocol(format!("a block length of {block_bytes} bytes")));
+        }
+        let found = session
+            .mode_sense(CONTROL)
+            .and_then(|()| control(&mut session, deadline));
+        let read_only = matches!(found.map_err(protocol)?, Found::WriteProtect(true));
+        let capacity_bytes = last_lba
+            .checked_add(1)
+            .and_then(|blocks| blocks.checked_mul(u64::from(block_bytes)))
+            .ok_or_else(|| protocol(format!("a last LBA of {last_lba}")))?;
+        let geometry = Geometry {
+            capacity_bytes,
+            block_bytes,
+            read_only,
+        };
+        let pattern = Arc::clone(&options.pattern);
+        Ok(IscsiEndpoint {
+            url: url.clone(),
+            session,
+            geometry,
+            pattern,
+            lost: false,
+        })
+    }
+
+    fn lose(&mut self, detail: &str) -> TargetError {
+        self.lost = true;
+        TargetError::new(
+            TargetErrorKind::Lost,
+            &self.url,
+            format!("session lost: {detail}"),
+        )
+    }
+
+    fn serviced(&mut self, revents: i16) -> Result<(), TargetError> {
+        match self.session.service(revents) {
+            Ok(()) => Ok(()),
+            Err(detail) => Err(self.lose(&detail)),
+        }
+    }
+}
+
+/// libiscsi tells these apart in its text only.
+fn connect_error(url: &TargetUrl, detail: String) -> TargetError {
+    let lower = detail.to_lowercase();
+    let (kind, advice) = if lower.contains("unit_not_supported")
+        || lower.contains("unit not supported")
+        || lower.contains("testunitready")
+    {
+        (TargetErrorKind::Absent, "check the LUN's number")
+    } else if lower.contains("login") || lower.contains("target not found") {
+        (
+            TargetErrorKind::Refused,
+            "check the target's name, its access list and the credentials",
+        )
+    } else {
+        (
+            TargetErrorKind::Unreachable,
+            "is the portal listening there?",
+        )
+    };
+    TargetError::new(kind, url, format!("{detail}; {advice}"))
+}
+
+/// Runs the session until the control command has ended.
+fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
+    let mut revents = Vec::new();
+    loop {
+        if let Some((_, ended)) = session
+            .finished()
+            .into_iter()
+            .find(|&(token, _)| token == CONTROL)
+        {
+            return match ended {
+                Ended::Good(found) => Ok(found),
+                Ended::Failed(detail) => Err(detail),
+                Ended::Cancelled => Err("the target closed the connection".into()),
+            };
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err("no answer in time".into());
+        }
+        let Some((fd, events)) = session.interest() else {
+            return Err(session.error());
+        };
+        let interest = Interest { fd, events };
+        os::wait(
+            &[interest],
+            left.min(Duration::from_millis(100)),
+            &mut revents,
+        )
+        .map_err(|error| format!("cannot wait for the socket: {error}"))?;
+        let ready = revents.first().copied().unwrap_or(0);
+        let hung_up = ready & (libc::POLLHUP | libc::POLLERR) != 0;
+        let serviced = session.service(ready);
+        // A callback may have told more than the return value does.
+        let told = session.finished().into_iter().next();
+        match (told, serviced) {
+            (Some((_, Ended::Good(found))), _) => return Ok(found),
+            (Some((_, Ended::Failed(detail))), _) => return Err(detail),
+            (Some((_, Ended::Cancelled)), _) => {
+                return Err("the target closed the connection".into());
+            }
+            (None, Err(detail)) => return Err(detail),
+            (None, Ok(())) if hung_up => return Err("the target closed the connection".into()),
+            (None, Ok(())) => {}
+        }
+    }
+}
+
+impl Endpoint for IscsiEndpoint {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), TargetError> {
+        if self.lost {
+            return Err(self.lose("it was lost before"));
+        }
+        let mut buffer = self.session.buffer(request.bytes as usize);
+        if request.kind == Kind::Write {
+            self.pattern
+                .fill(request.offset_bytes, request.sequence, &mut buffer);
+        }
+        let block_bytes = self.geometry.block_bytes;
+        let transfer = Transfer {
+            token: request.token,
+            kind: request.kind,
+            lba: request.offset_bytes / u64::from(block_bytes),
+            block_bytes,
+            buffer,
+        };
+        match self.session.transfer(transfer) {
+            Ok(()) => Ok(()),
+            Err(detail) => Err(self.lose(&detail)),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), TargetError> {
+        match self.session.interest() {
+            Some((_, events)) if events & libc::POLLOUT != 0 => self.serviced(libc::POLLOUT),
+            _ => Ok(()),
+        }
+    }
+
+    fn interest(&self) -> Interest {
+        // poll(2) ignores a negative descriptor.
+        let (fd, events) = self.session.interest().unwrap_or((-1, 0));
+        Interest {
+            fd,
+            events: events | libc::POLLRDHUP,
+        }
+    }
+
+    fn service(
+        &mut self,
+        revents: i16,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), TargetError> {
+        let closed = revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0;
+        let serviced = self.serviced(revents & (libc::POLLIN | libc::POLLOUT));
+        let mut cancelled = false;
+        for (token, ended) in self.session.finished() {
+            let outcome = match ended {
+                Ended::Good(_) => Ok(()),
+                Ended::Failed(detail) => Err(detail),
+                Ended::Cancelled => {
+                    cancelled = true;
+                    continue;
+                }
+            };
+            completions.push(Completion { token, outcome });
+        }
+        serviced?;
+        if closed || cancelled || self.session.interest().is_none() {
+            return Err(self.lose("the target closed the connection"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for IscsiEndpoint {
+    /// Logs out, so that the target does not have to find out by itself.
+    fn drop(&mut self) {
+        if !self.lost && self.session.logout().is_ok() {
+            // Closing the connection is all that is left when this fails.
+            let _ = control(&mut self.session, Instant::now() + LOGOUT_TIMEOUT);
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! A libiscsi context with one LUN: the only place that touches its pointers.
+//!
+//! Invariants:
+//! - A session is used by the thread that made it (the type is not `Send`).
+//! - For every task libiscsi took there is one boxed [`Pending`], owned by
+//!   libiscsi until it calls [`completed`], which it does exactly once: with the
+//!   answer, on a timeout, or as cancelled when the connection or the context
+//!   goes. The buffer of the task lives in that box.
+//! - Connecting and logging out may be called back twice (libiscsi says so), so
+//!   they own nothing: they get the address of the sink, which outlives the
+//!   context.
+//! - Callbacks run inside `iscsi_service` or `iscsi_destroy_context`, where
+//!   nothing of ours is borrowed.
+
+#![allow(unsafe_code)]
+
+use super::ffi;
+use crate::generator::Kind;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::fd::RawFd;
+use std::rc::Rc;
+
+/// Seconds after which a command that got no answer has failed.
+const COMMAND_TIMEOUT_S: c_int = 30;
+
+/// Token of connecting and of the logout. No other command has it while they run.
+pub const CONTROL: u64 = u64::MAX;
+
+/// MODE SENSE: all pages (SPC-4, 7.5.1).
+const MODE_PAGE_ALL: c_int = 0x3f;
+/// Write protect in the device-specific parameter (SBC-3, 6.5.1).
+const MODE_WRITE_PROTECT: u8 = 0x80;
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// GOOD, with what the command was asked to find out.
+    Good(Found),
+    /// The target answered with another status, or did not answer in time.
+    Failed(String),
+    /// The connection or the session went away.
+    Cancelled,
+}
+
+/// The result of a command that asks.
+#[derive(Clone, Copy, Debug)]
+pub enum Found {
+    /// Nothing but that it succeeded.
+    Nothing,
+    /// READ CAPACITY (16): last LBA and block length.
+    Capacity { last_lba: u64, block_bytes: u32 },
+    /// MODE SENSE: whether the LUN is write-protected.
+    WriteProtect(bool),
+}
+
+/// A finished command: its token and its end.
+pub type Finished = (u64, Ended);
+
+/// Where callbacks leave what finished, and buffers to use again.
+#[derive(Default)]
+struct Sink {
+    finished: Vec<Finished>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// What libiscsi holds for a command under way.
+struct Pending {
+    token: u64,
+    asked: Asked,
+    buffer: Vec<u8>,
+    sink: Rc<RefCell<Sink>>,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Status,
+    Capacity,
+    WriteProtect,
+}
+
+/// A context of libiscsi.
+pub struct Session {
+    context: *mut ffi::Context,
+    lun: c_int,
+    sink: Rc<RefCell<Sink>>,
+}
+
+/// One block transfer.
+pub struct Transfer {
+    /// Comes back in [`Finished`].
+    pub token: u64,
+    /// Read or write.
+    pub kind: Kind,
+    /// First block.
+    pub lba: u64,
+    /// The LUN's block length.
+    pub block_bytes: u32,
+    /// What is written, or the space to read into.
+    pub buffer: Vec<u8>,
+}
+
+impl Session {
+    /// A context for `target`, not connected yet.
+    ///
+    /// # Errors
+    /// When a name holds a zero byte or libiscsi refuses it.
+    pub fn new(
+        initiator: &str,
+        target: &str,
+        credentials: Option<&(String, String)>,
+    ) -> Result<Session, String> {
+        let initiator = c_string(initiator)?;
+        let target = c_string(target)?;
+        // SAFETY: a zero-terminated string that libiscsi copies.
+        let context = unsafe { ffi::iscsi_create_context(initiator.as_ptr()) };
+        if context.is_null() {
+            return Err("libiscsi cannot make a context: out of memory?".into());
+        }
+        let session = Session {
+            context,
+            lun: 0,
+            sink: Rc::default(),
+        };
+        // SAFETY: the context is live; the string is zero-terminated and copied.
+        let refused = unsafe {
+            ffi::iscsi_set_targetname(context, target.as_ptr()) != 0
+                || ffi::iscsi_set_session_type(context, ffi::SESSION_NORMAL) != 0
+                || ffi::iscsi_set_header_digest(context, ffi::HEADER_DIGEST_NONE_CRC32C) != 0
+                || ffi::iscsi_set_timeout(context, COMMAND_TIMEOUT_S) != 0
+        };
+        if refused {
+            return Err(session.error());
+        }
+        if let Some((user, password)) = credentials {
+            let (user, password) = (c_string(user)?, c_string(password)?);
+            // SAFETY: as above.
+            let refused = unsafe {
+                ffi::iscsi_set_initiator_username_pwd(context, user.as_ptr(), password.as_ptr())
+            };
+            if refused != 0 {
+                return Err(session.error());
+            }
+        }
+        // SAFETY: the context is live. A lost connection is a finding, not
+        // something to hide behind a silent second attempt.
+        unsafe { ffi::iscsi_set_noautoreconnect(context, 1) };
+        Ok(session)
+    }
+
+    /// Starts connecting, logging in and testing the LUN; ends as [`CONTROL`].
+    ///
+    /// # Errors
+    /// When the address cannot be resolved or no socket can be had.
+    pub fn connect(&mut self, portal: &str, lun: u16) -> Result<(), String> {
+        let portal = c_string(portal)?;
+        self.lun = c_int::from(lun);
+        // SAFETY: the context is live, the string is copied; the sink lives until
+        // after the context is destroyed.
+        let started = unsafe {
+            ffi::iscsi_full_connect_async(
+                self.context,
+                portal.as_ptr(),
+                self.lun,
+                controlled,
+                self.sink_address(),
+            )
+        };
+        if started != 0 {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Asks for capacity and block length.
+    ///
+    /// # Errors
+    /// When libiscsi does not take the command.
+    pub fn read_capacity(&mut self, token: u64) -> Result<(), String> {
+        let pending = self.pend(token, Asked::Capacity, Vec::new());
+        // SAFETY: the context is live; `pending` stays valid until the callback,
+        // which takes it back.
+        let task = unsafe {
+            ffi::iscsi_readcapacity16_task(self.context, self.lun, completed, pending.cast())
+        };
+        self.taken(task, pending)
+    }
+
+    /// Asks whether the LUN is write-protected.
+    ///
+    /// # Errors
+    /// When libiscsi does not take the command.
+    pub fn mode_sense(&mut self, token: u64) -> Result<(), String> {
+        let pending = self.pend(token, Asked::WriteProtect, Vec::new());
+        // SAFETY: as in `read_capacity`.
+        let task = unsafe {
+            ffi::iscsi_modesense6_task(
+                self.context,
+                self.lun,
+                0,
+                0,
+                MODE_PAGE_ALL,
+                0,
+                255,
+                completed,
+                pending.cast(),
+            )
+        };
+        self.taken(task, pending)
+    }
+
+    /// Starts a read or write of the whole buffer.
+    ///
+    /// # Errors
+    /// When libiscsi does not take the command.
+    pub fn transfer(&mut self, transfer: Transfer) -> Result<(), String> {
+        let Transfer {
+            token,
+            kind,
+            lba,
+            block_bytes,
+            buffer,
+        } = transfer;
+        let block = c_int::try_from(block_bytes).map_err(|_| "a block length above 2 GiB")?;
+        let length = c_int::try_from(buffer.len()).map_err(|_| "a transfer above 2 GiB")?;
+        let bytes = length as u32;
+        let pending = self.pend(token, Asked::Status, buffer);
+        // SAFETY: as in `read_capacity`. The data pointer is that of a vector which
+        // lives in `pending`, is `bytes` long and is not touched until the
+        // callback. A buffer may be added as long as the command was not sent,
+        // and it is only sent by iscsi_service.
+        let task = unsafe {
+            let data = (*pending).buffer.as_mut_ptr();
+            let private = pending.cast();
+            match kind {
+                Kind::Write => ffi::iscsi_write16_task(
+                    self.context,
+                    self.lun,
+                    lba,
+                    data,
+                    bytes,
+                    block,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    completed,
+                    private,
+                ),
+                Kind::Read => {
+                    let task = ffi::iscsi_read16_task(
+                        self.context,
+                        self.lun,
+                        lba,
+                        bytes,
+                        block,
+                        0,
+                        0,
+                        0,
+                        0,
+                        0,
+                        completed,
+                        private,
+                    );
+                    if !task.is_null() && ffi::scsi_task_add_data_in_buffer(task, length, data) != 0
+                    {
+                        // libiscsi has the command and keeps the box; without
+                        // our buffer it receives into one of its own.
+                        return Ok(());
+                    }
+                    task
+                }
+            }
+        };
+        self.taken(task, pending)
+    }
+
+    /// Asks the target to end the session; ends as [`CONTROL`].
+    ///
+    /// # Errors
+    /// When libiscsi does not take the command.
+    pub fn logout(&mut self) -> Result<(), String> {
+        // SAFETY: as in `connect`.
+        let started =
+            unsafe { ffi::iscsi_logout_async(self.context, controlled, self.sink_address()) };
+        if started != 0 {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn sink_address(&self) -> *mut c_void {
+        Rc::as_ptr(&self.sink).cast_mut().cast()
+    }
+
+    /// The descriptor to wait on and the events to wait for; `None` when there is
+    /// no connection.
+    pub fn interest(&self) -> Option<(RawFd, i16)> {
+        // SAFETY: the context is live.
+        let (fd, events) = unsafe {
+            (
+                ffi::iscsi_get_fd(self.context),
+                ffi::iscsi_which_events(self.context),
+            )
+        };
+        (fd >= 0).then_some((fd, events as i16))
+    }
+
+    /// Moves bytes and runs callbacks.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub fn service(&mut self, revents: i16) -> Result<(), String> {
+        // SAFETY: the context is live; callbacks run here, and `sink` is not
+        // borrowed.
+        let failed = unsafe { ffi::iscsi_service(self.context, c_int::from(revents)) };
+        if failed < 0 {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What finished since the last call.
+    pub fn finished(&mut self) -> Vec<Finished> {
+        std::mem::take(&mut self.sink.borrow_mut().finished)
+    }
+
+    /// A buffer of `bytes` with unspecified content.
+    pub fn buffer(&mut self, bytes: usize) -> Vec<u8> {
+        let mut buffer = self.sink.borrow_mut().spare.pop().unwrap_or_default();
+        buffer.resize(bytes, 0);
+        buffer
+    }
+
+    /// The last error as libiscsi tells it.
+    pub fn error(&self) -> String {
+        // SAFETY: the context is live; the string is copied before any other call.
+        unsafe { text(ffi::iscsi_get_error(self.context)) }
+    }
+
+    fn pend(&self, token: u64, asked: Asked, buffer: Vec<u8>) -> *mut Pending {
+        Box::into_raw(Box::new(Pending {
+            token,
+            asked,
+            buffer,
+            sink: Rc::clone(&self.sink),
+        }))
+    }
+
+    fn taken(&self, task: *mut ffi::Task, pending: *mut Pending) -> Result<(), String> {
+        if task.is_null() {
+            self.reclaim(pending);
+            return Err(self.error());
+        }
+        Ok(())
+    }
+
+    /// Takes back a box that libiscsi refused.
+    fn reclaim(&self, pending: *mut Pending) {
+        // SAFETY: it came from `pend`, and libiscsi did not take the command, so
+        // no callback will see it.
+        drop(unsafe { Box::from_raw(pending) });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: the context is live and not used after this. Callbacks of
+        // commands under way run here and take back their boxes.
+        unsafe { ffi::iscsi_destroy_context(self.context) };
+    }
+}
+
+fn c_string(text: &str) -> Result<CString, String> {
+    CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"))
+}
+
+/// # Safety
+/// `pointer` is null or a zero-terminated string that lives during the call.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: promised by the caller.
+    unsafe { CStr::from_ptr(pointer) }
+        .to_string_lossy()
+        .trim()
+        .to_string()
+}
+
+/// The end of connecting or of a logout.
+unsafe extern "C" fn controlled(
+    context: *mut ffi::Context,
+    status: c_int,
+    _data: *mut c_void,
+    private: *mut c_void,
+) {
+    let ended = match status {
+        ffi::STATUS_GOOD => Ended::Good(Found::Nothing),
+        ffi::STATUS_CANCELLED => Ended::Cancelled,
+        // SAFETY: libiscsi calls back with its live context.
+        _ => Ended::Failed(unsafe { text(ffi::iscsi_get_error(context)) }),
+    };
+    // SAFETY: `private` is `Session::sink_address`, which lives longer than the
+    // context that calls back.
+    let sink = unsafe { &*private.cast::<RefCell<Sink>>() };
+    sink.borrow_mut().finished.push((CONTROL, ended));
+}
+
+/// The end of a SCSI command.
+unsafe extern "C" fn completed(
+    context: *mut ffi::Context,
+    status: c_int,
+    data: *mut c_void,
+    private: *mut c_void,
+) {
+    // SAFETY: `private` is the box of `Session::pend` for this command, and
+    // libiscsi calls back once.
+    let mut pending = unsafe { Box::from_raw(private.cast::<Pending>()) };
+    let task = data.cast::<ffi::Task>();
+    // SAFETY: libiscsi passes its live context and the task of the command (or
+    // null), which is ours to free from here on and not used after.
+    let ended = unsafe {
+        let ended = end_of(context, status, task, pending.asked);
+        if !task.is_null() {
+            ffi::scsi_free_scsi_task(task);
+        }
+        ended
+    };
+    let mut sink = pending.sink.borrow_mut();
+    sink.finished.push((pending.token, ended));
+    let buffer = std::mem::take(&mut pending.buffer);
+    if buffer.capacity() > 0 {
+        sink.spare.push(buffer);
+    }
+}
+
+/// # Safety
+/// `context` is live; `task` is null or live.
+unsafe fn end_of(
+    context: *mut ffi::Context,
+    status: c_int,
+    task: *mut ffi::Task,
+    asked: Asked,
+) -> Ended {
+    match status {
+        ffi::STATUS_GOOD => {
+            // SAFETY: promised by the caller.
+            let found = unsafe { found(task, asked) };
+            found.map_or_else(
+                || Ended::Failed("the answer is too short".into()),
+                Ended::Good,
+            )
+        }
+        ffi::STATUS_CANCELLED => Ended::Cancelled,
+        ffi::STATUS_TIMEOUT => {
+            Ended::Failed(format!("no answer within {COMMAND_TIMEOUT_S} seconds"))
+        }
+        ffi::STATUS_CHECK_CONDITION if !task.is_null() => {
+            let mut sense = ffi::Sense::default();
+            // SAFETY: `task` is live and `sense` writable; the strings are static.
+            unsafe {
+                ffi::scsi_task_get_status(task, &mut sense);
+                let key = text(ffi::scsi_sense_key_str(sense.key));
+                let ascq = text(ffi::scsi_sense_ascq_str(sense.ascq));
+                Ended::Failed(format!("{key}, {ascq} (ASC/ASCQ {:#06x})", sense.ascq))
+            }
+        }
+        ffi::STATUS_ERROR => {
+            // SAFETY: promised by the caller.
+            Ended::Failed(unsafe { text(ffi::iscsi_get_error(context)) })
+        }
+        other => Ended::Failed(format!("SCSI status {other:#04x}")),
+    }
+}
+
+/// # Safety
+/// `task` is null or live.
+unsafe fn found(task: *mut ffi::Task, asked: Asked) -> Option<Found> {
+    if let Asked::Status = asked {
+        return Some(Found::Nothing);
+    }
+    if task.is_null() {
+        return None;
+    }
+    // SAFETY: the task is live and its data-in complete; libiscsi returns a
+    // structure of the kind the CDB asks for, owned by the task, or null.
+    unsafe {
+        let answer = ffi::scsi_datain_unmarshall(task);
+        match asked {
+            Asked::Capacity => {
+                let capacity = answer.cast::<ffi::ReadCapacity16>().as_ref()?;
+                let last_lba = capacity.returned_lba;
+                Some(Found::Capacity {
+                    last_lba,
+                    block_bytes: capacity.block_length,
+                })
+            }
+            Asked::WriteProtect => {
+                let mode = answer.cast::<ffi::ModeSense>().as_ref()?;
+                let protected = mode.device_specific_parameter & MODE_WRITE_PROTECT != 0;
+                Some(Found::WriteProtect(protected))
+            }
+            Asked::Status => Some(Found::Nothing),
+        }
+    }
+}

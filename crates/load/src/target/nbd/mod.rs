@@ -1,0 +1,360 @@
+//! An NBD export, by a small client of our own.
+//!
+//! The protocol's transmission phase is one 28-byte request and one 16-byte
+//! reply; with simple replies (structured ones are an option we do not ask for)
+//! that is less code than a binding to a C library and needs nothing installed.
+//! Clauses refer to `doc/proto.md` of the NBD project.
+//!
+//! Invariants: the socket never blocks after the handshake; every reply's cookie
+//! names a request that is under way, or the server breaks the protocol.
+
+mod handshake;
+
+use super::url::NbdServer;
+use super::{CONNECT_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
+use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
+use crate::generator::Kind;
+use crate::pattern::Pattern;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// "Request message", `NBD_REQUEST_MAGIC`.
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+/// "Simple reply message", `NBD_SIMPLE_REPLY_MAGIC`.
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+/// "Request types".
+const CMD_READ: u16 = 0;
+const CMD_WRITE: u16 = 1;
+const CMD_DISC: u16 = 2;
+
+const REPLY_BYTES: usize = 16;
+
+/// An open export.
+#[derive(Debug)]
+pub struct NbdEndpoint {
+    url: TargetUrl,
+    geometry: Geometry,
+    stream: Stream,
+    pattern: Arc<Pattern>,
+    /// Bytes to send, from `sent` on.
+    outgoing: Vec<u8>,
+    sent: usize,
+    /// Bytes of a reply read so far.
+    reply: [u8; REPLY_BYTES],
+    reply_filled: usize,
+    /// The read whose data is arriving, and how much of it is still to come.
+    arriving: Option<(u64, usize)>,
+    /// Requests under way: token to kind and size.
+    pending: BTreeMap<u64, (Kind, u32)>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn connect(server: &NbdServer) -> io::Result<Stream> {
+        match server {
+            NbdServer::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            NbdServer::Tcp(address) => {
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+                for address in address.to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            return Ok(Stream::Tcp(stream));
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    /// Blocking with a timeout for the handshake, then never blocking.
+    fn set_blocking(&self, blocking: bool) -> io::Result<()> {
+        let timeout = Some(CONNECT_TIMEOUT);
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)?;
+                stream.set_nonblocking(!blocking)
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)?;
+                stream.set_nonblocking(!blocking)
+            }
+        }
+    }
+
+    fn fd(&self) -> RawFd {
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(bytes),
+            Stream::Unix(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl NbdEndpoint {
+    /// Connects and negotiates.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Refused`, `Absent`, `Protocol`.
+    pub fn open(
+        url: &TargetUrl,
+        server: &NbdServer,
+        export: &str,
+        options: &OpenOptions,
+    ) -> Result<Self, TargetError> {
+        let mut stream = Stream::connect(server).map_err(|error| {
+            let detail = format!("cannot connect: {error}; is the NBD server running there?");
+            TargetError::new(TargetErrorKind::Unreachable, url, detail)
+        })?;
+        let unusable = |error: io::Error| {
+            let detail = format!("the handshake failed: {error}; is this an NBD server?");
+            TargetError::new(TargetErrorKind::Unreachable, url, detail)
+        };
+        stream.set_blocking(true).map_err(unusable)?;
+        let geometry = handshake::negotiate(&mut stream, export)
+            .map_err(|(kind, detail)| TargetError::new(kind, url, detail))?;
+        stream.set_blocking(false).map_err(unusable)?;
+        Ok(NbdEndpoint {
+            url: url.clone(),
+            geometry,
+            stream,
+            pattern: Arc::clone(&options.pattern),
+            outgoing: Vec::new(),
+            sent: 0,
+            reply: [0; REPLY_BYTES],
+            reply_filled: 0,
+            arriving: None,
+            pending: BTreeMap::new(),
+            scratch: vec![0; 256 << 10],
+        })
+    }
+
+    fn lost(&self, detail: String) -> TargetError {
+        TargetError::new(TargetErrorKind::Lost, &self.url, detail)
+    }
+
+    fn broken(&self, detail: String) -> TargetError {
+        TargetError::new(TargetErrorKind::Protocol, &self.url, detail)
+    }
+
+    /// Reads once into `space`; 0 when nothing is there now.
+    fn receive(&mut self, at: Incoming, limit: usize) -> Result<usize, TargetError> {
+        let space = match at {
+            Incoming::Reply => &mut self.reply[self.reply_filled..],
+            Incoming::Data => {
+                let limit = limit.min(self.scratch.len());
+                &mut self.scratch[..limit]
+            }
+        };
+        match self.stream.read(space) {
+            Ok(0) => Err(self.lost("the server closed the connection".into())),
+            Ok(count) => Ok(count),
+            Err(error) if again(&error) => Ok(0),
+            Err(error) => Err(self.lost(format!("the connection failed: {error}"))),
+        }
+    }
+
+    /// A whole reply header is there.
+    fn take_reply(&mut self, completions: &mut Vec<Completion>) -> Result<(), TargetError> {
+        self.reply_filled = 0;
+        let (magic, rest) = split_u32(self.reply);
+        if magic != SIMPLE_REPLY_MAGIC {
+            return Err(self.broken(format!("a reply starts with {magic:#010x}")));
+        }
+        let error = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
+        let mut cookie = [0; 8];
+        cookie.copy_from_slice(&rest[4..]);
+        let token = u64::from_be_bytes(cookie);
+        let Some(&(kind, bytes)) = self.pending.get(&token) else {
+            return Err(self.broken(format!(
+                "a reply to request {token}, which is not under way"
+            )));
+        };
+        if error == 0 && kind == Kind::Read {
+            self.arriving = Some((token, bytes as usize));
+            return Ok(());
+        }
+        self.pending.remove(&token);
+        let outcome = if error == 0 {
+            Ok(())
+        } else {
+            Err(error_text(error))
+        };
+        completions.push(Completion { token, outcome });
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Incoming {
+    Reply,
+    Data,
+}
+
+fn split_u32(bytes: [u8; REPLY_BYTES]) -> (u32, [u8; REPLY_BYTES - 4]) {
+    let mut rest = [0; REPLY_BYTES - 4];
+    rest.copy_from_slice(&bytes[4..]);
+    (
+        u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+        rest,
+    )
+}
+
+/// "Error values": those of Linux, which servers send as they are.
+fn error_text(error: u32) -> String {
+    match i32::try_from(error) {
+        Ok(code) => format!("the server answered {}", io::Error::from_raw_os_error(code)),
+        Err(_) => format!("the server answered error {error}"),
+    }
+}
+
+fn again(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+impl Endpoint for NbdEndpoint {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), TargetError> {
+        let command = match request.kind {
+            Kind::Read => CMD_READ,
+            Kind::Write => CMD_WRITE,
+        };
+        let out = &mut self.outgoing;
+        out.extend(REQUEST_MAGIC.to_be_bytes());
+        out.extend(0u16.to_be_bytes()); // no command flags
+        out.extend(command.to_be_bytes());
+        out.extend(request.token.to_be_bytes());
+        out.extend(request.offset_bytes.to_be_bytes());
+        out.extend(request.bytes.to_be_bytes());
+        if request.kind == Kind::Write {
+            let start = out.len();
+            out.resize(start + request.bytes as usize, 0);
+            self.pattern
+                .fill(request.offset_bytes, request.sequence, &mut out[start..]);
+        }
+        let before = self
+            .pending
+            .insert(request.token, (request.kind, request.bytes));
+        assert!(
+            before.is_none(),
+            "token {} is under way twice",
+            request.token
+        );
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TargetError> {
+        while self.sent < self.outgoing.len() {
+            match self.stream.write(&self.outgoing[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if again(&error) => return Ok(()),
+                Err(error) => return Err(self.lost(format!("the connection failed: {error}"))),
+            }
+        }
+        self.outgoing.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    fn interest(&self) -> Interest {
+        let sending = if self.outgoing.is_empty() {
+            0
+        } else {
+            libc::POLLOUT
+        };
+        Interest {
+            fd: self.stream.fd(),
+            events: libc::POLLIN | sending,
+        }
+    }
+
+    fn service(
+        &mut self,
+        _revents: i16,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), TargetError> {
+        self.flush()?;
+        loop {
+            if let Some((token, left)) = self.arriving {
+                let count = self.receive(Incoming::Data, left)?;
+                if count == 0 {
+                    return Ok(());
+                }
+                self.arriving = Some((token, left - count));
+                if left == count {
+                    self.arriving = None;
+                    self.pending.remove(&token);
+                    completions.push(Completion {
+                        token,
+                        outcome: Ok(()),
+                    });
+                }
+                continue;
+            }
+            let count = self.receive(Incoming::Reply, REPLY_BYTES)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.reply_filled += count;
+            if self.reply_filled == REPLY_BYTES {
+                self.take_reply(completions)?;
+            }
+        }
+    }
+}
+
+impl Drop for NbdEndpoint {
+    /// Says goodbye, as the protocol asks, if the socket takes it at once.
+    fn drop(&mut self) {
+        let mut goodbye = Vec::with_capacity(28);
+        goodbye.extend(REQUEST_MAGIC.to_be_bytes());
+        goodbye.extend(0u16.to_be_bytes());
+        goodbye.extend(CMD_DISC.to_be_bytes());
+        goodbye.extend([0; 20]);
+        if self.outgoing.is_empty() {
+            // A server that does not get it sees the connection close instead.
+            let _ = self.stream.write(&goodbye);
+        }
+    }
+}
