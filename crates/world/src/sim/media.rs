@@ -101,6 +101,21 @@ impl Media {
         }
     }
 
+    /// A drive of `capacity_bytes` with what this one holds now, as far as it
+    /// fits: a copy made behind the pool's back.
+    pub fn copied(&self, capacity_bytes: u64, prng: Prng) -> Self {
+        let spec = MediaSpec { capacity_bytes, ..self.spec.clone() };
+        let copy = Media::new(spec, prng);
+        {
+            let (from, mut to) = (self.state.borrow(), copy.state.borrow_mut());
+            for (block, content) in from.current.iter().take(to.current.len()).enumerate() {
+                to.current[block].clone_from(content);
+                to.stable[block].clone_from(content);
+            }
+        }
+        copy
+    }
+
     /// What the drive is like.
     pub fn spec(&self) -> &MediaSpec {
         &self.spec

@@ -1,0 +1,260 @@
+//! Drives that are missing, foreign, stale, short or failing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod common;
+
+use base::VolumeOffset;
+use common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, copy, media, spec};
+use engine::{IoErrorKind, Level, MemberState, PoolErrorKind};
+
+fn holds(shelf: &Shelf, tag: u64) {
+    shelf.open(async |pool| {
+        let whole = pool
+            .volume("v")
+            .unwrap()
+            .read(VolumeOffset(0), 8 * PAGE)
+            .await
+            .unwrap();
+        assert!(whole.to_vec() == bytes(tag, 8 * PAGE));
+    });
+}
+
+#[test]
+fn a_pool_is_found_in_any_order_and_under_any_name() {
+    let mut shelf = Shelf::with_pool(6, Level::Raid10);
+    shelf.media.reverse();
+    shelf.media.swap(1, 3);
+    shelf
+        .media
+        .iter_mut()
+        .enumerate()
+        .for_each(|(n, (name, _))| *name = format!("new{n}"));
+    holds(&shelf, 1);
+    let missing = shelf.media.remove(2).0;
+    let (kind, context) = shelf.refusal();
+    assert_eq!(kind, PoolErrorKind::Missing);
+    assert!(
+        context.contains(&format!("'{missing}'")),
+        "under its last name: {context}"
+    );
+}
+
+#[test]
+fn a_drive_that_does_not_belong_is_named() {
+    let mut shelf = Shelf::with_pool(4, Level::Raid10);
+    let other = Shelf::with_pool_of_seed(2, Level::Raid10, 1000);
+    let own = shelf.media[1].clone();
+
+    shelf.media[1] = ("blank".into(), media("blank", DRIVE_BYTES));
+    let (kind, context) = shelf.refusal();
+    assert_eq!(kind, PoolErrorKind::Unlabelled);
+    assert!(context.contains("'blank'"), "{context}");
+
+    shelf.media[1] = ("other".into(), other.media[0].1.clone());
+    let (kind, context) = shelf.refusal();
+    assert_eq!(kind, PoolErrorKind::Foreign);
+    assert!(
+        context.contains("'other' belongs to pool 'pool'"),
+        "{context}"
+    );
+
+    shelf.media[1] = ("twin".into(), shelf.media[0].1.clone());
+    let (kind, context) = shelf.refusal();
+    assert_eq!(kind, PoolErrorKind::Invalid);
+    assert!(
+        context.contains("'twin'") && context.contains("'d0'"),
+        "{context}"
+    );
+
+    shelf.media[1] = own;
+    holds(&shelf, 1);
+}
+
+#[test]
+fn labelled_drives_are_not_taken_for_a_new_pool() {
+    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let refused = shelf.create(spec("new", Level::Raid10), async |_| ());
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind, PoolErrorKind::Exists);
+    assert!(
+        error.context.contains("'d0' belongs to pool 'pool'"),
+        "{error}"
+    );
+    holds(&shelf, 1);
+}
+
+#[test]
+fn pools_that_make_no_sense_are_refused() {
+    let kinds = [
+        (1, spec("p", Level::Raid10), PoolErrorKind::Invalid),
+        (3, spec("p", Level::Raid10), PoolErrorKind::Invalid),
+        (2, spec("p", Level::Simple), PoolErrorKind::Invalid),
+        (0, spec("p", Level::Simple), PoolErrorKind::Invalid),
+        (1, spec("p q", Level::Simple), PoolErrorKind::Invalid),
+        (
+            1,
+            engine::PoolSpec {
+                page_bytes: 5000,
+                ..spec("p", Level::Simple)
+            },
+            PoolErrorKind::Invalid,
+        ),
+        (
+            1,
+            engine::PoolSpec {
+                journal_bytes: 4096,
+                ..spec("p", Level::Simple)
+            },
+            PoolErrorKind::Invalid,
+        ),
+        (
+            1,
+            engine::PoolSpec {
+                volumes_max: 1 << 20,
+                ..spec("p", Level::Simple)
+            },
+            PoolErrorKind::TooSmall,
+        ),
+    ];
+    for (drives, spec, kind) in kinds {
+        let shelf = Shelf::new(drives);
+        let refused = shelf.create(spec.clone(), async |_| ());
+        assert_eq!(refused.unwrap_err().kind, kind, "{drives} drives, {spec:?}");
+        assert!(
+            shelf
+                .media
+                .iter()
+                .all(|(_, media)| media.unsynced_writes() == 0)
+        );
+    }
+}
+
+#[test]
+fn a_drive_that_fails_is_out_of_use_for_good() {
+    let shelf = Shelf::with_pool(4, Level::Raid10);
+    shelf.open(async |pool| {
+        shelf.named("d1").with_faults(|faults| faults.gone = true);
+        let volume = pool.volume("v").unwrap();
+        volume
+            .write(VolumeOffset(0), content(pool.world(), 2, 8 * PAGE))
+            .await
+            .unwrap();
+        let members = pool.info().members;
+        assert_eq!(members[1].state, MemberState::Failed);
+        assert!(members[1].errors > 0);
+        assert!(
+            [0, 2, 3]
+                .iter()
+                .all(|n| members[*n].state == MemberState::Healthy)
+        );
+    });
+    // It comes back with its old content, and must not be believed.
+    shelf.named("d1").with_faults(|faults| faults.gone = false);
+    holds(&shelf, 2);
+    // Nor is it needed.
+    let mut without = Shelf::new(0);
+    without.media = shelf
+        .media
+        .iter()
+        .filter(|(name, _)| name != "d1")
+        .cloned()
+        .collect();
+    holds(&without, 2);
+    // Its mirror is needed now.
+    without.media.remove(0);
+    let (kind, context) = without.refusal();
+    assert_eq!(kind, PoolErrorKind::Missing);
+    assert!(context.contains("'d0'"), "{context}");
+}
+
+#[test]
+fn what_only_one_copy_has_lost_is_read_from_the_other() {
+    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let blocks = DRIVE_BYTES / 4096;
+    // Everything but the label area of the first drive can't be read.
+    shelf.open(async |pool| {
+        shelf
+            .named("d0")
+            .with_faults(|faults| faults.unreadable.extend(16..blocks));
+        for _ in 0..4 {
+            let whole = pool
+                .volume("v")
+                .unwrap()
+                .read(VolumeOffset(0), 8 * PAGE)
+                .await
+                .unwrap();
+            assert!(whole.to_vec() == bytes(1, 8 * PAGE));
+        }
+        let members = pool.info().members;
+        assert!(members[0].errors > 0);
+        assert_eq!(
+            members[0].state,
+            MemberState::Healthy,
+            "bad blocks are no dead drive"
+        );
+        shelf
+            .named("d1")
+            .with_faults(|faults| faults.unreadable.extend(16..blocks));
+        let error = pool
+            .volume("v")
+            .unwrap()
+            .read(VolumeOffset(4096), 4096)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind, error.at),
+            (IoErrorKind::Media, VolumeOffset(4096))
+        );
+    });
+}
+
+#[test]
+fn the_last_copy_fails_its_writes_and_nothing_is_acknowledged() {
+    let shelf = Shelf::with_pool(2, Level::Raid10);
+    shelf.open(async |pool| {
+        for name in ["d0", "d1"] {
+            shelf.named(name).with_faults(|faults| faults.gone = true);
+        }
+        let volume = pool.volume("v").unwrap();
+        let data = content(pool.world(), 2, 4096);
+        assert!(volume.write(VolumeOffset(0), data.clone()).await.is_err());
+        assert!(volume.write(VolumeOffset(0), data).await.is_err());
+    });
+    for name in ["d0", "d1"] {
+        shelf.named(name).with_faults(|faults| faults.gone = false);
+    }
+    holds(&shelf, 1);
+}
+
+#[test]
+fn an_old_copy_of_a_drive_is_stale() {
+    let shelf = Shelf::with_pool(4, Level::Raid10);
+    let old = copy(shelf.named("d3"), DRIVE_BYTES);
+    shelf.open(async |pool| {
+        let volume = pool.volume("v").unwrap();
+        volume
+            .write(VolumeOffset(0), content(pool.world(), 2, 8 * PAGE))
+            .await
+            .unwrap();
+        // No close: as after kill -9.
+    });
+    let mut swapped = Shelf::new(0);
+    swapped.media = shelf.media.clone();
+    swapped.media[3].1 = old;
+    let (kind, context) = swapped.refusal();
+    assert_eq!(kind, PoolErrorKind::Stale);
+    assert!(context.contains("'d3'"), "{context}");
+    holds(&shelf, 2);
+}
+
+#[test]
+fn a_drive_cut_short_is_too_small() {
+    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let mut short = Shelf::new(0);
+    short.media = shelf.media.clone();
+    short.media[1].1 = copy(shelf.named("d1"), DRIVE_BYTES / 2);
+    let (kind, context) = short.refusal();
+    assert_eq!(kind, PoolErrorKind::TooSmall);
+    assert!(context.contains("'d1'"), "{context}");
+    holds(&shelf, 1);
+}
