@@ -1,1 +1,24 @@
+//! The simulator that proves the durability rule: an acknowledged write survives.
+//!
+//! One seed gives one run: a random pool over adversarial drives, random clients,
+//! power cuts at random await points, and a checker that knows for every sector
+//! which values may be read. Reading order: [`scenario`] (one run), [`config`]
+//! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
+//! [`oracle`] (what may come back), [`seeds`] (many runs), [`rate`] (the smoke
+//! benchmark).
+//!
+//! Invariants:
+//! - The limits are small and random, so that edges are common.
+//! - Every seed is run twice; another trace is a failure like any other.
+//! - Nothing but the seed decides what happens.
 
+pub mod admin;
+pub mod client;
+pub mod config;
+pub mod damage;
+pub mod oracle;
+pub mod pattern;
+pub mod rate;
+pub mod scenario;
+pub mod seeds;
+pub mod session;

@@ -1,0 +1,214 @@
+//! The administrator: creates, grows and deletes volumes while clients use them.
+
+use crate::oracle::volume::{Change, Exists};
+use crate::session::Session;
+use base::{Prng, SECTOR_BYTES, Uuid, VolumeOffset};
+use engine::{IoErrorKind, PoolError, PoolErrorKind, Provisioning, VolumeSpec, World};
+use std::rc::Rc;
+use std::time::Duration;
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Changes volumes from time to time until no request is left.
+pub async fn run(session: Rc<Session>, mut prng: Prng) {
+    while session.take_operation() {
+        change(&session, &mut prng).await;
+        let pause = Duration::from_micros(prng.below(3_000));
+        session.world.sleep(pause).await;
+    }
+}
+
+async fn change(session: &Session, prng: &mut Prng) {
+    let count = session.volumes.borrow().len() as u64;
+    if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
+        create(session, prng).await;
+        return;
+    }
+    match prng.below(6) {
+        0 => delete(session, prng).await,
+        1 => wrong_request(session, prng).await,
+        _ => resize(session, prng).await,
+    }
+}
+
+fn size_up_to(most_bytes: u64, prng: &mut Prng) -> u64 {
+    prng.between(1, most_bytes.div_ceil(SECTOR)) * SECTOR
+}
+
+async fn create(session: &Session, prng: &mut Prng) {
+    let spec = VolumeSpec {
+        name: format!("v{}", prng.below(2 * session.books.config.volumes)),
+        size_bytes: size_up_to(session.books.config.volume_bytes_max, prng),
+        provisioning: *prng.pick(&[Provisioning::Thin, Provisioning::Thin, Provisioning::Thick]),
+    };
+    let taken = session
+        .books
+        .oracle
+        .borrow()
+        .volumes()
+        .any(|volume| volume.name == spec.name);
+    session
+        .world
+        .note(|| format!("creation of {spec:?} begins"));
+    if taken {
+        let outcome = session.pool.create_volume(spec.clone()).await.map(drop);
+        expect(
+            session,
+            &format!("creation of {:?} again", spec.name),
+            outcome,
+            PoolErrorKind::Exists,
+        );
+        return;
+    }
+    let id = session.books.oracle.borrow_mut().begin_create(
+        &spec.name,
+        spec.size_bytes,
+        spec.provisioning,
+    );
+    let change = match session.pool.create_volume(spec.clone()).await {
+        Ok(volume) => {
+            let uuid = volume.info().uuid;
+            session.volumes.borrow_mut().insert(id, volume);
+            Change::Done(uuid)
+        }
+        Err(error) => {
+            let full = error.kind == PoolErrorKind::Full && session.overcommitted();
+            if !full {
+                session.fail(format!("creation of {spec:?}: {error}"));
+            }
+            Change::Refused
+        }
+    };
+    session
+        .world
+        .note(|| format!("creation of volume {id} ends: {change:?}"));
+    session.books.oracle.borrow_mut().end_change(id, change);
+}
+
+async fn resize(session: &Session, prng: &mut Prng) {
+    let Some((id, volume)) = session.pick_volume(prng) else {
+        return;
+    };
+    let (name, size_bytes) = {
+        let oracle = session.books.oracle.borrow();
+        let model = oracle.volume(id);
+        (model.name.clone(), model.size_bytes)
+    };
+    let wanted = size_bytes + size_up_to(session.books.config.volume_bytes_max, prng);
+    if wanted > 4 * session.books.config.volume_bytes_max {
+        return;
+    }
+    session
+        .world
+        .note(|| format!("resize of volume {id} to {wanted} begins"));
+    session.books.oracle.borrow_mut().begin_resize(id, wanted);
+    let outcome = session.pool.resize_volume(&name, wanted).await;
+    let change = match outcome {
+        Ok(()) if volume.size_bytes() == wanted => Change::Done(Uuid::nil()),
+        Ok(()) => {
+            session.fail(format!(
+                "volume {id} has {} bytes, not {wanted}",
+                volume.size_bytes()
+            ));
+            Change::Refused
+        }
+        Err(error) => {
+            if error.kind != PoolErrorKind::Full || !session.overcommitted() {
+                session.fail(format!("resize of volume {id} to {wanted}: {error}"));
+            }
+            Change::Refused
+        }
+    };
+    session
+        .world
+        .note(|| format!("resize of volume {id} ends: {change:?}"));
+    session.books.oracle.borrow_mut().end_change(id, change);
+}
+
+async fn delete(session: &Session, prng: &mut Prng) {
+    let Some((id, volume)) = session.pick_volume(prng) else {
+        return;
+    };
+    let name = session.books.oracle.borrow().volume(id).name.clone();
+    session
+        .world
+        .note(|| format!("deletion of volume {id} begins"));
+    session.books.oracle.borrow_mut().begin_delete(id);
+    if let Err(error) = session.pool.delete_volume(&name).await {
+        session.fail(format!("deletion of volume {id}: {error}"));
+        session
+            .books
+            .oracle
+            .borrow_mut()
+            .end_change(id, Change::Refused);
+        return;
+    }
+    session
+        .world
+        .note(|| format!("deletion of volume {id} ends"));
+    session.volumes.borrow_mut().remove(&id);
+    session
+        .books
+        .oracle
+        .borrow_mut()
+        .end_change(id, Change::Done(Uuid::nil()));
+    match volume.read(VolumeOffset(0), SECTOR_BYTES).await {
+        Err(error) if error.kind == IoErrorKind::Deleted => {}
+        Err(error) => session.fail(format!("a read of a deleted volume: {error}")),
+        Ok(_) => session.fail("a deleted volume was read"),
+    }
+}
+
+/// Requests that must be refused, each by its kind.
+async fn wrong_request(session: &Session, prng: &mut Prng) {
+    let Some((id, _)) = session.pick_volume(prng) else {
+        return;
+    };
+    let model = session.books.oracle.borrow().volume(id).clone();
+    let spec = |name: &str, size_bytes| VolumeSpec {
+        name: name.to_owned(),
+        size_bytes,
+        provisioning: Provisioning::Thin,
+    };
+    let pool = &session.pool;
+    let (what, outcome, kind) = match prng.below(5) {
+        0 if model.exists == Exists::Yes && model.size_bytes > SECTOR => {
+            let smaller = pool
+                .resize_volume(&model.name, model.size_bytes - SECTOR)
+                .await;
+            ("shrinking", smaller, PoolErrorKind::Invalid)
+        }
+        1 => {
+            let outcome = pool.create_volume(spec("of/two", SECTOR)).await.map(drop);
+            ("a name with a slash", outcome, PoolErrorKind::Invalid)
+        }
+        2 => {
+            let outcome = pool.create_volume(spec("odd", 1000)).await.map(drop);
+            ("a size off the grain", outcome, PoolErrorKind::Invalid)
+        }
+        3 => {
+            let outcome = pool.create_volume(spec("none", 0)).await.map(drop);
+            ("a size of zero", outcome, PoolErrorKind::Invalid)
+        }
+        _ => {
+            let outcome = pool.delete_volume("nobody").await;
+            (
+                "deleting what is not there",
+                outcome,
+                PoolErrorKind::NotFound,
+            )
+        }
+    };
+    expect(session, what, outcome, kind);
+}
+
+fn expect(session: &Session, what: &str, outcome: Result<(), PoolError>, kind: PoolErrorKind) {
+    match outcome {
+        Err(error) if error.kind == kind => {}
+        Err(error) => session.fail(format!(
+            "{what}: not {kind:?} but {:?}: {error}",
+            error.kind
+        )),
+        Ok(()) => session.fail(format!("{what} was not refused")),
+    }
+}

@@ -1,0 +1,215 @@
+//! A client: reads, writes and flushes on random ranges of random volumes, each
+//! answer checked.
+
+use crate::oracle::Ended;
+use crate::oracle::volume::Exists;
+use crate::pattern::{self, Place};
+use crate::session::Session;
+use base::{Prng, SECTOR_BYTES, VolumeOffset};
+use engine::{IoError, IoErrorKind, Volume, World};
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+use world::sim::SimWorld;
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Issues requests one after the other until none is left.
+pub async fn run(session: Rc<Session>, mut prng: Prng) {
+    while session.take_operation() {
+        if prng.chance(1, 4) {
+            session
+                .world
+                .sleep(Duration::from_nanos(prng.below(200_000)))
+                .await;
+        }
+        let Some((id, volume)) = session.pick_volume(&mut prng) else {
+            session.world.sleep(Duration::from_micros(50)).await;
+            continue;
+        };
+        let config = &session.books.config;
+        let draw = prng.below(100);
+        if draw < 2 {
+            out_of_range(&session, &volume, &mut prng).await;
+        } else if draw < 4 {
+            flush(&session, id, &volume).await;
+        } else {
+            let sectors = range(&session, id, &mut prng);
+            if draw < 4 + config.reads_of_100 * 96 / 100 {
+                read(&session, id, &volume, sectors).await;
+            } else {
+                write(&session, id, &volume, sectors).await;
+            }
+        }
+    }
+}
+
+/// A run of sectors of the volume, mostly from a hot spot.
+fn range(session: &Session, id: u64, prng: &mut Prng) -> Range<u64> {
+    let config = &session.books.config;
+    let sectors = session.books.oracle.borrow().volume(id).sectors();
+    let start = match prng.below(8) {
+        0 => prng.below(sectors),
+        1 => sectors - 1 - prng.below(sectors.min(8)),
+        _ => {
+            let spot = prng.below(config.hot_spots) * sectors / config.hot_spots;
+            (spot + prng.below(16)).min(sectors - 1)
+        }
+    };
+    let most = config.request_sectors_max.min(sectors - start);
+    let len = match prng.below(4) {
+        0 => 1,
+        1 => prng.between(1, most.min(8)),
+        _ => prng.between(1, most),
+    };
+    start..start + len
+}
+
+/// Whether an error is what a volume that goes away may answer.
+fn excused(session: &Session, id: u64, error: &IoError) -> bool {
+    let exists = session.books.oracle.borrow().volume(id).exists;
+    error.kind == IoErrorKind::Deleted && matches!(exists, Exists::Deleting | Exists::No)
+}
+
+/// Reads `sectors` and has what comes checked.
+pub async fn read(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
+    let world = &session.world;
+    let ticket = session
+        .books
+        .oracle
+        .borrow_mut()
+        .begin_read(id, sectors.start);
+    world.note(|| format!("read of volume {id} sectors {sectors:?} begins"));
+    let len = ((sectors.end - sectors.start) * SECTOR) as usize;
+    let outcome = volume.read(VolumeOffset(sectors.start * SECTOR), len).await;
+    let seen = match outcome {
+        Ok(payload) if payload.len() == len => {
+            let bytes = payload.to_vec();
+            world.note(|| format!("read of volume {id} sectors {sectors:?} ends"));
+            let first = bytes
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word));
+            world.mark(first);
+            session
+                .books
+                .oracle
+                .borrow_mut()
+                .end_read(&ticket, Some(&bytes))
+        }
+        Ok(payload) => {
+            session.fail(format!("a read of {len} bytes gave {}", payload.len()));
+            Ok(())
+        }
+        Err(error) => {
+            world.note(|| format!("read of volume {id} sectors {sectors:?} fails: {error}"));
+            if !excused(session, id, &error) {
+                session.fail(format!("read of volume {id} sectors {sectors:?}: {error}"));
+            }
+            session.books.oracle.borrow_mut().end_read(&ticket, None)
+        }
+    };
+    session.check(seen);
+}
+
+/// Writes `sectors` with a content of its own.
+pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
+    let world = &session.world;
+    let ticket = session
+        .books
+        .oracle
+        .borrow_mut()
+        .begin_write(id, sectors.clone());
+    world.note(|| {
+        format!(
+            "write {} of volume {id} sectors {sectors:?} begins",
+            ticket.id
+        )
+    });
+    let mut buf = world
+        .buffers()
+        .data(((sectors.end - sectors.start) * SECTOR) as usize);
+    if let Some(bytes) = buf.bytes_mut() {
+        pattern::fill(
+            bytes,
+            ticket.id,
+            Place {
+                volume: id,
+                sector: sectors.start,
+            },
+        );
+    }
+    let outcome = volume
+        .write(VolumeOffset(sectors.start * SECTOR), buf.freeze())
+        .await;
+    let ended = match outcome {
+        Ok(()) => Ended::Acknowledged,
+        Err(error) if error.kind == IoErrorKind::PoolFull => {
+            if !session.overcommitted() {
+                session.fail(format!(
+                    "write {} of volume {id}, with room: {error}",
+                    ticket.id
+                ));
+            }
+            Ended::Refused
+        }
+        Err(error) => {
+            if !excused(session, id, &error) {
+                session.fail(format!(
+                    "write {} of volume {id} {sectors:?}: {error}",
+                    ticket.id
+                ));
+            }
+            Ended::Unknown
+        }
+    };
+    world.note(|| format!("write {} of volume {id} ends: {ended:?}", ticket.id));
+    session.books.oracle.borrow_mut().end_write(&ticket, ended);
+}
+
+async fn flush(session: &Session, id: u64, volume: &Volume<SimWorld>) {
+    if let Err(error) = volume.flush().await
+        && !excused(session, id, &error)
+    {
+        session.fail(format!("flush of volume {id}: {error}"));
+    }
+}
+
+/// Past the end of any volume, or off the sector grain: refused, nothing else.
+async fn out_of_range(session: &Session, volume: &Volume<SimWorld>, prng: &mut Prng) {
+    let past = 1 << 40;
+    let (at, len) = *prng.pick(&[
+        (past, SECTOR),
+        (0, past),
+        (1, SECTOR),
+        (0, 100),
+        (u64::MAX - 511, SECTOR),
+    ]);
+    let Err(error) = volume.read(VolumeOffset(at), len as usize).await else {
+        session.fail(format!("a read of {len} bytes at {at} was not refused"));
+        return;
+    };
+    if !matches!(error.kind, IoErrorKind::OutOfRange | IoErrorKind::Deleted) {
+        session.fail(format!(
+            "a read of {len} bytes at {at} was refused wrongly: {error}"
+        ));
+    }
+}
+
+/// Reads every sector of every volume, in pieces, and has them checked.
+pub async fn verify(session: &Session, prng: &mut Prng) {
+    let volumes: Vec<_> = session
+        .volumes
+        .borrow()
+        .iter()
+        .map(|(&id, volume)| (id, volume.clone()))
+        .collect();
+    for (id, volume) in volumes {
+        let end = session.books.oracle.borrow().volume(id).sectors();
+        let mut start = 0;
+        while start < end {
+            let len = prng.between(1, 512).min(end - start);
+            read(session, id, &volume, start..start + len).await;
+            start += len;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a seed draws before its run: the pool, its drives, the mix of requests.
+
+use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::{Level, PoolSpec};
+
+/// Everything about a run that is settled before it begins.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The pool to create.
+    pub pool: PoolSpec,
+    /// Capacity of each drive, by its place.
+    pub drive_bytes: Vec<u64>,
+    /// Whether the drives take discards.
+    pub discards: bool,
+    /// Whether the drives lie about flushes. Only to prove that the checker works.
+    pub drives_ignore_flush: bool,
+    /// Whether drives fail, within what the redundancy allows.
+    pub damage: bool,
+    /// Requests in the whole run.
+    pub operations: u64,
+    /// Clients that issue requests side by side.
+    pub clients: u64,
+    /// Reads among 100 requests.
+    pub reads_of_100: u64,
+    /// The most sectors of one read or write.
+    pub request_sectors_max: u64,
+    /// Runs of sectors that most requests start in; few make overlaps common.
+    pub hot_spots: u64,
+    /// The most bytes of a volume.
+    pub volume_bytes_max: u64,
+    /// The most volumes at a time.
+    pub volumes: u64,
+}
+
+const LABELS_BYTES: u64 = 64 << 10;
+
+impl Config {
+    /// What `seed` draws. `operations` replaces its own count of requests.
+    pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
+        let prng = &mut seed.stream("config");
+        let level = *prng.pick(&[Level::Simple, Level::Raid10, Level::Raid10]);
+        let drives = match level {
+            Level::Simple => 1,
+            Level::Raid10 => 2 * prng.between(1, 4),
+        };
+        let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
+        let largest = if prng.chance(1, 8) { 18 } else { 15 };
+        let page_bytes = power(prng, 12, largest);
+        let volumes = prng.between(1, 5);
+        let pool = PoolSpec {
+            stripe_unit_bytes: power(prng, 12, 16),
+            page_bytes,
+            journal_bytes: 4096 * *prng.pick(&[2, 2, 3, 4, 8, 64]),
+            region_bytes: power(prng, 12, 20),
+            volumes_max: (volumes + prng.below(3)) as u32,
+            ..PoolSpec::new("sim", level)
+        };
+        let drive_bytes = drive_sizes(prng, &pool, drives);
+        let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
+        Config {
+            drive_bytes,
+            discards: prng.chance(1, 2),
+            drives_ignore_flush: false,
+            damage: level == Level::Raid10 && prng.chance(1, 3),
+            operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
+            clients: prng.between(1, 8),
+            reads_of_100: *prng.pick(&[10, 30, 50, 70]),
+            request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
+            hot_spots: prng.between(1, 12),
+            volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),
+            volumes,
+            pool,
+        }
+    }
+}
+
+/// Drives that hold 4 to 80 pages in all beside the metadata, some with room to
+/// spare.
+fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
+    let columns = match pool.level {
+        Level::Simple => 1,
+        Level::Raid10 => drives / 2,
+    };
+    let (page, unit) = (
+        u64::from(pool.page_bytes),
+        u64::from(pool.stripe_unit_bytes),
+    );
+    let pages = prng.between(4, 80).min((4 << 20) / page);
+    let data = (pages * page).div_ceil(columns).next_multiple_of(unit);
+    // Upper bounds of what the format needs, so that a few pages always fit.
+    let regions = (data * columns * 2).div_ceil(u64::from(pool.region_bytes));
+    let checkpoint = 12_288 + u64::from(pool.volumes_max) * 160 + pages * 40 + regions * 10;
+    let metadata = LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint;
+    let smallest = (metadata.next_multiple_of(unit) + data).next_multiple_of(BLOCK_BYTES as u64);
+    let spare = |prng: &mut Prng| match prng.below(4) {
+        0 => prng.below(64) * BLOCK_BYTES as u64,
+        _ => 0,
+    };
+    (0..drives).map(|_| smallest + spare(prng)).collect()
+}

@@ -1,0 +1,208 @@
+//! `ashlar-sim`: runs seeds, replays one, measures the simulator.
+
+// The one place of the simulator that is not deterministic: it measures wall time,
+// reads its environment and spreads seeds over threads. What happens inside a seed
+// depends on the seed alone.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use clap::{Args, Parser, Subcommand};
+use sim::{rate, seeds};
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// Proves by simulation that an acknowledged write survives.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run seeds, each twice, and the regressions list.
+    Run(Run),
+    /// Run one seed once.
+    Replay {
+        /// The seed.
+        seed: u64,
+        /// Requests, as given to `run`.
+        #[arg(long)]
+        ops: Option<u64>,
+        /// Print what happens.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Measure I/Os per second of wall time over modelled drives.
+    Rate {
+        /// I/Os to issue.
+        #[arg(long, default_value_t = 1_000_000)]
+        ios: u64,
+    },
+}
+
+#[derive(Args)]
+struct Run {
+    /// How many seeds.
+    #[arg(long, default_value_t = 50)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Requests per seed; by default each seed draws its own count.
+    #[arg(long)]
+    ops: Option<u64>,
+    /// Seeds run side by side; by default one per core.
+    #[arg(long)]
+    jobs: Option<NonZero<usize>>,
+    /// The commit under test, named in failures. Default: $ASHLAR_COMMIT.
+    #[arg(long)]
+    commit: Option<String>,
+    /// Also run the seed that this commit hash gives.
+    #[arg(long, value_name = "HASH")]
+    commit_seed: Option<String>,
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(run) => run_seeds(&run),
+        Command::Replay { seed, ops, trace } => replay(seed, ops, trace),
+        Command::Rate { ios } => measure(ios),
+    }
+}
+
+fn run_seeds(run: &Run) -> ExitCode {
+    let commit = run
+        .commit
+        .clone()
+        .or_else(|| std::env::var("ASHLAR_COMMIT").ok());
+    let commit = commit.unwrap_or_else(|| "unknown".to_owned());
+    let mut all: Vec<u64> = (0..run.seeds)
+        .map(|index| run.from.wrapping_add(index))
+        .collect();
+    all.extend(seeds::regressions());
+    all.extend(run.commit_seed.as_deref().map(seeds::seed_of_commit));
+    let jobs = run
+        .jobs
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZero::get);
+    let began = Instant::now();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Totals::default()));
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(all.len()) {
+            scope.spawn(|| {
+                while let Some(&seed) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = seeds::check(seed, run.ops);
+                    let mut totals = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    match outcome {
+                        Ok(verdict) => {
+                            totals.operations += verdict.operations;
+                            totals.boots += verdict.boots;
+                        }
+                        Err(failure) => {
+                            totals.failures += 1;
+                            report(seed, run.ops, &commit, &failure);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let totals = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!(
+        "{} requests over {} boots in {:.1} s ({} seeds asked for, {} of the regressions list, each run twice)",
+        totals.operations,
+        totals.boots,
+        began.elapsed().as_secs_f64(),
+        run.seeds,
+        seeds::regressions().len(),
+    );
+    println!("seeds {}, failures {}", run.seeds, totals.failures);
+    if totals.failures == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[derive(Default)]
+struct Totals {
+    operations: u64,
+    boots: u64,
+    failures: u64,
+}
+
+fn report(seed: u64, ops: Option<u64>, commit: &str, failure: &str) {
+    println!("FAILED seed {seed} at commit {commit}: {failure}");
+    match ops {
+        None => println!("  replay: make sim SEEDS=1 FROM={seed}"),
+        Some(ops) => println!("  replay: ashlar-sim run --seeds 1 --from {seed} --ops {ops}"),
+    }
+    let ops = ops.map(|ops| format!(" --ops {ops}")).unwrap_or_default();
+    println!("  trace:  cargo run --release -p ashlar-sim -- replay {seed}{ops} --trace");
+}
+
+fn replay(seed: u64, ops: Option<u64>, trace: bool) -> ExitCode {
+    let listener: sim::scenario::Listener = Rc::new(|now, line| println!("{now} {line}"));
+    match seeds::once(seed, ops, trace.then_some(listener)) {
+        Ok(verdict) => {
+            println!(
+                "seed {seed}: {} requests over {} boots, trace hash {:016x}",
+                verdict.operations, verdict.boots, verdict.trace_hash
+            );
+            match verdict.failure {
+                None => ExitCode::SUCCESS,
+                Some(failure) => {
+                    println!("FAILED: {failure}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
+        Err(panic) => {
+            println!("FAILED: {panic}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(ios: u64) -> ExitCode {
+    let measured = rate::Bench::prepare(1).and_then(|bench| {
+        let began = Instant::now();
+        let rate = bench.run(ios)?;
+        Ok((rate, began.elapsed()))
+    });
+    match measured {
+        Ok((rate, wall)) => {
+            let per_second = |seconds: f64| rate.ios as f64 / seconds;
+            println!(
+                "{} I/Os of 4 KiB (70 % reads) through RAID 10 over 8 drives of constant latency",
+                rate.ios
+            );
+            println!(
+                "wall time      {:9.3} s  {:12.0} I/Os per second",
+                wall.as_secs_f64(),
+                per_second(wall.as_secs_f64())
+            );
+            println!(
+                "virtual time   {:9.3} s  {:12.0} I/Os per second",
+                rate.virtual_time.as_secs_f64(),
+                per_second(rate.virtual_time.as_secs_f64())
+            );
+            println!(
+                "mean latency   read {:?}, write {:?}",
+                rate.mean_read_latency, rate.mean_write_latency
+            );
+            println!("trace hash     {:016x}", rate.trace_hash);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("ashlar-sim rate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The checker: what the durability rule allows to be read, sector by sector.
+//!
+//! [`sector`] holds the rule for one sector, [`volume`] for one volume's place in
+//! the pool, [`Oracle`] keeps the books of operations under way.
+
+pub mod sector;
+pub mod volume;
+
+use crate::pattern::{self, Place, WriteId};
+use base::SECTOR_BYTES;
+use sector::Event;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use volume::{Exists, VolumeModel};
+
+/// What was seen and is not allowed, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+/// A write that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteTicket {
+    /// Its number.
+    pub id: WriteId,
+    /// Which volume.
+    pub volume: u64,
+    /// Which sectors.
+    pub sectors: Range<u64>,
+}
+
+/// A read that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadTicket {
+    began: Event,
+    /// Which volume.
+    pub volume: u64,
+    /// First sector.
+    pub sector: u64,
+}
+
+/// How a write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Acknowledged.
+    Acknowledged,
+    /// Failed in a way that may have written any of its sectors.
+    Unknown,
+    /// Failed in a way that promises that nothing was written.
+    Refused,
+}
+
+/// The state of everything that was asked of the engine.
+#[derive(Default)]
+pub struct Oracle {
+    clock: Event,
+    last_write: WriteId,
+    last_volume: u64,
+    /// By identity. Deleted ones stay until the end of operations on them.
+    volumes: BTreeMap<u64, VolumeModel>,
+    writes: BTreeMap<WriteId, WriteTicket>,
+    /// Begins of reads and writes under way, with how many began then.
+    under_way: BTreeMap<Event, WriteId>,
+}
+
+impl Oracle {
+    fn tick(&mut self) -> Event {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The first event from which on something is still under way: what was out
+    /// of date before can be forgotten.
+    fn horizon(&self) -> Event {
+        self.under_way
+            .first_key_value()
+            .map_or(self.clock, |(&began, _)| began)
+    }
+
+    /// The volume with this identity.
+    ///
+    /// # Panics
+    /// When there never was one: the simulator asks only for its own.
+    pub fn volume(&self, id: u64) -> &VolumeModel {
+        match self.volumes.get(&id) {
+            Some(volume) => volume,
+            None => panic!("volume {id} was never created"),
+        }
+    }
+
+    fn volume_mut(&mut self, id: u64) -> &mut VolumeModel {
+        match self.volumes.get_mut(&id) {
+            Some(volume) => volume,
+            None => panic!("volume {id} was never created"),
+        }
+    }
+
+    /// All volumes that are or may be in the pool.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeModel> {
+        self.volumes
+            .values()
+            .filter(|volume| volume.exists != Exists::No)
+    }
+
+    /// A write of `sectors` begins.
+    pub fn begin_write(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
+        let (began, horizon) = (self.tick(), self.horizon());
+        self.last_write += 1;
+        let id = self.last_write;
+        for history in self.volume_mut(volume).histories(sectors.clone()) {
+            history.begin_write(id, began, horizon);
+        }
+        let ticket = WriteTicket {
+            id,
+            volume,
+            sectors,
+        };
+        self.writes.insert(id, ticket.clone());
+        self.under_way.insert(began, id);
+        ticket
+    }
+
+    /// A write ends.
+    pub fn end_write(&mut self, ticket: &WriteTicket, ended: Ended) {
+        let now = self.tick();
+        self.writes.remove(&ticket.id);
+        self.under_way.retain(|_, id| *id != ticket.id);
+        for history in self
+            .volume_mut(ticket.volume)
+            .histories(ticket.sectors.clone())
+        {
+            match ended {
+                Ended::Acknowledged => history.acknowledge(ticket.id, now),
+                Ended::Unknown => history.leave_open(ticket.id, now),
+                Ended::Refused => history.refuse(ticket.id, now),
+            }
+        }
+    }
+
+    /// A read from `sector` on begins.
+    pub fn begin_read(&mut self, volume: u64, sector: u64) -> ReadTicket {
+        let began = self.tick();
+        self.under_way.insert(began, pattern::ZEROES);
+        ReadTicket {
+            began,
+            volume,
+            sector,
+        }
+    }
+
+    /// A read ends with `bytes`, or with an error (`None`).
+    ///
+    /// # Errors
+    /// The first sector whose content the rule does not allow.
+    pub fn end_read(&mut self, ticket: &ReadTicket, bytes: Option<&[u8]>) -> Result<(), Violation> {
+        self.under_way.remove(&ticket.began);
+        let Some(bytes) = bytes else { return Ok(()) };
+        let volume = self.volume_mut(ticket.volume);
+        let end = ticket.sector + (bytes.len() / SECTOR_BYTES) as u64;
+        let sectors = ticket.sector..end;
+        for (sector, content) in sectors.zip(bytes.chunks(SECTOR_BYTES)) {
+            let place = Place {
+                volume: ticket.volume,
+                sector,
+            };
+            let seen = pattern::identify(content, place)
+                .and_then(|id| volume.saw(sector, id, ticket.began));
+            seen.map_err(|wrong| {
+                Violation(format!(
+                    "sector {sector} of volume {:?}: {wrong}",
+                    volume.name
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The power is cut, or the program killed: nothing under way ends any more.
+    pub fn power_cut(&mut self) {
+        let now = self.tick();
+        for ticket in std::mem::take(&mut self.writes).into_values() {
+            for history in self.volume_mut(ticket.volume).histories(ticket.sectors) {
+                history.leave_open(ticket.id, now);
+            }
+        }
+        self.under_way.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::volume::Change;
+    use super::*;
+    use base::Uuid;
+    use engine::Provisioning;
+
+    fn oracle() -> (Oracle, u64) {
+        let mut oracle = Oracle::default();
+        let volume = oracle.begin_create("v", 4096, Provisioning::Thin);
+        oracle.end_change(volume, Change::Done(Uuid::nil()));
+        (oracle, volume)
+    }
+
+    fn read(oracle: &mut Oracle, volume: u64, ids: &[WriteId]) -> Result<(), Violation> {
+        let ticket = oracle.begin_read(volume, 0);
+        end(oracle, &ticket, ids)
+    }
+
+    fn end(oracle: &mut Oracle, ticket: &ReadTicket, ids: &[WriteId]) -> Result<(), Violation> {
+        let mut bytes = vec![0; ids.len() * SECTOR_BYTES];
+        for (sector, (&id, content)) in ids.iter().zip(bytes.chunks_mut(SECTOR_BYTES)).enumerate() {
+            if id != pattern::ZEROES {
+                let place = Place {
+                    volume: ticket.volume,
+                    sector: sector as u64,
+                };
+                pattern::fill(content, id, place);
+            }
+        }
+        oracle.end_read(ticket, Some(&bytes))
+    }
+
+    #[test]
+    fn an_acknowledged_write_must_be_there_also_after_a_cut() {
+        let (mut oracle, volume) = oracle();
+        read(&mut oracle, volume, &[0; 8]).unwrap();
+        let write = oracle.begin_write(volume, 0..2);
+        oracle.end_write(&write, Ended::Acknowledged);
+        read(&mut oracle, volume, &[1, 1, 0]).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, volume, &[1, 1, 0]).unwrap();
+        read(&mut oracle, volume, &[1, 0]).unwrap_err();
+    }
+
+    #[test]
+    fn an_unacknowledged_write_may_be_there_by_sector_and_then_stays() {
+        let (mut oracle, volume) = oracle();
+        oracle.begin_write(volume, 0..2);
+        oracle.power_cut();
+        read(&mut oracle, volume, &[1, 0]).unwrap();
+        read(&mut oracle, volume, &[1, 0]).unwrap();
+        read(&mut oracle, volume, &[0]).unwrap_err();
+    }
+
+    #[test]
+    fn concurrent_writes_end_in_either_order_and_then_stay() {
+        for winner in [1, 2] {
+            let (mut oracle, volume) = oracle();
+            let first = oracle.begin_write(volume, 0..1);
+            let second = oracle.begin_write(volume, 0..1);
+            read(&mut oracle, volume, &[2]).unwrap();
+            read(&mut oracle, volume, &[0]).unwrap();
+            oracle.end_write(&second, Ended::Acknowledged);
+            oracle.end_write(&first, Ended::Acknowledged);
+            read(&mut oracle, volume, &[winner]).unwrap();
+            read(&mut oracle, volume, &[winner]).unwrap();
+            read(&mut oracle, volume, &[3 - winner]).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_later_write_replaces_both_of_two_concurrent_ones() {
+        let (mut oracle, volume) = oracle();
+        let first = oracle.begin_write(volume, 0..1);
+        let second = oracle.begin_write(volume, 0..1);
+        oracle.end_write(&first, Ended::Acknowledged);
+        oracle.end_write(&second, Ended::Acknowledged);
+        let third = oracle.begin_write(volume, 0..1);
+        oracle.end_write(&third, Ended::Acknowledged);
+        read(&mut oracle, volume, &[1]).unwrap_err();
+        read(&mut oracle, volume, &[2]).unwrap_err();
+        read(&mut oracle, volume, &[3]).unwrap();
+    }
+
+    #[test]
+    fn a_read_that_began_before_a_write_ended_may_see_old_or_new() {
+        for seen in [0, 1] {
+            let (mut oracle, volume) = oracle();
+            let write = oracle.begin_write(volume, 0..1);
+            let ticket = oracle.begin_read(volume, 0);
+            oracle.end_write(&write, Ended::Acknowledged);
+            end(&mut oracle, &ticket, &[seen]).unwrap();
+            read(&mut oracle, volume, &[0]).unwrap_err();
+            read(&mut oracle, volume, &[1]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_refused_write_leaves_nothing_and_a_failed_one_anything() {
+        let (mut oracle, volume) = oracle();
+        let refused = oracle.begin_write(volume, 0..1);
+        oracle.end_write(&refused, Ended::Refused);
+        read(&mut oracle, volume, &[1]).unwrap_err();
+        read(&mut oracle, volume, &[0]).unwrap();
+        let failed = oracle.begin_write(volume, 0..1);
+        oracle.end_write(&failed, Ended::Unknown);
+        read(&mut oracle, volume, &[2]).unwrap();
+        read(&mut oracle, volume, &[0]).unwrap_err();
+    }
+
+    #[test]
+    fn two_reads_of_a_quiet_sector_agree_even_when_concurrent() {
+        let (mut oracle, volume) = oracle();
+        oracle.begin_write(volume, 0..1);
+        oracle.power_cut();
+        let (first, second) = (oracle.begin_read(volume, 0), oracle.begin_read(volume, 0));
+        end(&mut oracle, &first, &[1]).unwrap();
+        end(&mut oracle, &second, &[0]).unwrap_err();
+    }
+}

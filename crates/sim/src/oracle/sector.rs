@@ -1,0 +1,146 @@
+//! The rule for one sector.
+//!
+//! A sector's history is the values that it may have: what each write to it would
+//! leave. The rule:
+//! - An acknowledged write replaces every value whose write ended before it
+//!   began. Writes that overlap in time end in either order.
+//! - A write that was cut off, or failed, may have left its value or not.
+//! - A read may see a value that was not replaced before the read began.
+//! - A read of a sector that no write was under way to sees *the* value: from then
+//!   on all reads see it, until the next write. Two copies never take turns.
+
+use crate::pattern::{WriteId, ZEROES};
+
+/// A point in the order of all begins and ends.
+pub type Event = u64;
+
+/// A value that a sector may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value {
+    id: WriteId,
+    began: Event,
+    /// `None` while its write is under way.
+    ended: Option<Event>,
+    /// Reads that begin after this do not see it any more.
+    replaced: Option<Event>,
+}
+
+const NEVER_WRITTEN: Value = Value {
+    id: ZEROES,
+    began: 0,
+    ended: Some(0),
+    replaced: None,
+};
+
+/// The values that a sector may have. Empty: never written, zeroes.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    values: Vec<Value>,
+}
+
+impl History {
+    /// A write begins. What was replaced before `horizon` is forgotten.
+    pub fn begin_write(&mut self, id: WriteId, began: Event, horizon: Event) {
+        if self.values.is_empty() {
+            self.values.push(NEVER_WRITTEN);
+        }
+        self.values.retain(|value| {
+            value.ended.is_none() || value.replaced.is_none_or(|replaced| replaced >= horizon)
+        });
+        self.values.push(Value {
+            id,
+            began,
+            ended: None,
+            replaced: None,
+        });
+    }
+
+    fn end(&mut self, id: WriteId, now: Event) -> Option<&mut Value> {
+        let value = self.values.iter_mut().find(|value| value.id == id)?;
+        value.ended = Some(now);
+        Some(value)
+    }
+
+    /// A write is acknowledged.
+    pub fn acknowledge(&mut self, id: WriteId, now: Event) {
+        let Some(began) = self.end(id, now).map(|value| value.began) else {
+            return;
+        };
+        for value in &mut self.values {
+            if value.ended.is_some_and(|ended| ended < began) {
+                value.replaced.get_or_insert(now);
+            }
+        }
+    }
+
+    /// A write will never be acknowledged, and may have been done or not.
+    pub fn leave_open(&mut self, id: WriteId, now: Event) {
+        self.end(id, now);
+    }
+
+    /// A write was refused: no read may ever see it.
+    pub fn refuse(&mut self, id: WriteId, now: Event) {
+        if let Some(value) = self.end(id, now) {
+            value.replaced = Some(0);
+        }
+    }
+
+    /// A read that began at `began` sees `id`.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn saw(&mut self, id: WriteId, began: Event) -> Result<(), String> {
+        let values = if self.values.is_empty() {
+            &[NEVER_WRITTEN][..]
+        } else {
+            &self.values[..]
+        };
+        let seen = values.iter().find(|value| value.id == id);
+        let allowed = |value: &Value| value.replaced.is_none_or(|replaced| replaced > began);
+        if !seen.is_some_and(allowed) {
+            let expected: Vec<_> = values.iter().filter(|v| allowed(v)).map(|v| v.id).collect();
+            return Err(format!(
+                "read {} (a read begun at event {began}), allowed: {}; history {:?}",
+                describe(id),
+                expected
+                    .iter()
+                    .map(|&id| describe(id))
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+                values
+            ));
+        }
+        self.settle(id, began);
+        Ok(())
+    }
+
+    /// With no write under way since `began`, what was read is the value.
+    fn settle(&mut self, id: WriteId, began: Event) {
+        let Some(quiet_since) = self.quiet_since() else {
+            return;
+        };
+        if quiet_since >= began {
+            return;
+        }
+        for value in &mut self.values {
+            if value.id != id {
+                value.replaced.get_or_insert(quiet_since);
+            }
+        }
+    }
+
+    /// The end of the last write, when none is under way.
+    fn quiet_since(&self) -> Option<Event> {
+        self.values
+            .iter()
+            .try_fold(0, |last, value| Some(last.max(value.ended?)))
+    }
+}
+
+fn describe(id: WriteId) -> String {
+    if id == ZEROES {
+        "zeroes".to_owned()
+    } else {
+        format!("write {id}")
+    }
+}

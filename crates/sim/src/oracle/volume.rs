@@ -1,0 +1,274 @@
+//! The rule for volumes: which there are, how large, and what stays of a change
+//! that was cut off.
+//!
+//! A change (create, resize, delete) that ended well is there for good. One that
+//! was cut off is there whole or not at all, and which of both is settled by the
+//! next look at the pool.
+
+use super::sector::{Event, History};
+use super::{Oracle, Violation};
+use crate::pattern::WriteId;
+use base::{SECTOR_BYTES, Uuid};
+use engine::{Provisioning, VolumeInfo};
+use std::ops::Range;
+
+/// Whether a volume is in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exists {
+    /// Its creation is under way.
+    Creating,
+    /// Yes.
+    Yes,
+    /// It is growing to this many bytes.
+    Resizing(u64),
+    /// Its deletion is under way.
+    Deleting,
+    /// Not (any more).
+    No,
+}
+
+/// How a change of a volume ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Well. For a creation, with this identity.
+    Done(Uuid),
+    /// It was refused, and changed nothing.
+    Refused,
+}
+
+/// What a volume must be.
+#[derive(Clone, Debug)]
+pub struct VolumeModel {
+    /// Unique in the run.
+    pub id: u64,
+    /// Name in the pool.
+    pub name: String,
+    /// Acknowledged size.
+    pub size_bytes: u64,
+    /// Thin or thick.
+    pub provisioning: Provisioning,
+    /// Whether it is there.
+    pub exists: Exists,
+    uuid: Option<Uuid>,
+    histories: Vec<History>,
+}
+
+impl VolumeModel {
+    /// Acknowledged size in sectors.
+    pub fn sectors(&self) -> u64 {
+        self.size_bytes / SECTOR_BYTES as u64
+    }
+
+    pub(super) fn histories(&mut self, sectors: Range<u64>) -> &mut [History] {
+        &mut self.histories[sectors.start as usize..sectors.end as usize]
+    }
+
+    pub(super) fn saw(&mut self, sector: u64, id: WriteId, began: Event) -> Result<(), String> {
+        match self.histories.get_mut(sector as usize) {
+            Some(history) => history.saw(id, began),
+            None => Err("past the end of the volume".to_owned()),
+        }
+    }
+
+    fn grow(&mut self, size_bytes: u64) {
+        assert!(size_bytes >= self.size_bytes, "volumes only grow");
+        self.size_bytes = size_bytes;
+        let sectors = (size_bytes / SECTOR_BYTES as u64) as usize;
+        self.histories.resize_with(sectors, History::default);
+    }
+
+    /// Takes what the pool says of it after a cut, when that is allowed.
+    fn settle(&mut self, found: Option<&VolumeInfo>) -> Result<(), String> {
+        let Some(found) = found else {
+            return match self.exists {
+                Exists::Creating | Exists::Deleting | Exists::No => {
+                    self.exists = Exists::No;
+                    Ok(())
+                }
+                Exists::Yes | Exists::Resizing(_) => Err("it is gone".to_owned()),
+            };
+        };
+        match self.exists {
+            Exists::No => return Err("it is there again".to_owned()),
+            Exists::Resizing(size_bytes) if found.size_bytes == size_bytes => self.grow(size_bytes),
+            _ => {}
+        }
+        if found.size_bytes != self.size_bytes {
+            return Err(format!(
+                "it has {} bytes, not {}",
+                found.size_bytes, self.size_bytes
+            ));
+        }
+        if found.provisioning != self.provisioning {
+            return Err(format!(
+                "it is {:?}, not {:?}",
+                found.provisioning, self.provisioning
+            ));
+        }
+        if *self.uuid.get_or_insert(found.uuid) != found.uuid {
+            return Err("it has another identity".to_owned());
+        }
+        self.exists = Exists::Yes;
+        Ok(())
+    }
+}
+
+impl Oracle {
+    /// A creation begins. Gives the identity of the new volume in the run.
+    pub fn begin_create(&mut self, name: &str, size_bytes: u64, provisioning: Provisioning) -> u64 {
+        self.last_volume += 1;
+        let id = self.last_volume;
+        let mut volume = VolumeModel {
+            id,
+            name: name.to_owned(),
+            size_bytes: 0,
+            provisioning,
+            exists: Exists::Creating,
+            uuid: None,
+            histories: Vec::new(),
+        };
+        volume.grow(size_bytes);
+        self.volumes.insert(id, volume);
+        id
+    }
+
+    /// A resize begins.
+    pub fn begin_resize(&mut self, id: u64, size_bytes: u64) {
+        self.volume_mut(id).exists = Exists::Resizing(size_bytes);
+    }
+
+    /// A deletion begins.
+    pub fn begin_delete(&mut self, id: u64) {
+        self.volume_mut(id).exists = Exists::Deleting;
+    }
+
+    /// The change under way ends.
+    pub fn end_change(&mut self, id: u64, change: Change) {
+        let volume = self.volume_mut(id);
+        volume.exists = match (volume.exists, change) {
+            (Exists::Creating, Change::Done(uuid)) => {
+                volume.uuid = Some(uuid);
+                Exists::Yes
+            }
+            (Exists::Resizing(size_bytes), Change::Done(_)) => {
+                volume.grow(size_bytes);
+                Exists::Yes
+            }
+            (Exists::Deleting, Change::Done(_)) | (Exists::Creating, Change::Refused) => Exists::No,
+            (_, Change::Refused) => Exists::Yes,
+            (Exists::Yes | Exists::No, Change::Done(_)) => {
+                unreachable!("no change of {:?} was under way", volume.name)
+            }
+        };
+    }
+
+    /// The pool lists these volumes, and no change is under way.
+    ///
+    /// # Errors
+    /// The first volume that should not be, or be otherwise.
+    pub fn settle_volumes(&mut self, found: &[VolumeInfo]) -> Result<(), Violation> {
+        for info in found {
+            let known = |volume: &VolumeModel| {
+                volume.name == info.name
+                    && volume.exists != Exists::No
+                    && volume.uuid.is_none_or(|uuid| uuid == info.uuid)
+            };
+            if !self.volumes.values().any(known) {
+                return Err(Violation(format!(
+                    "the pool lists a volume nobody made: {info:?}"
+                )));
+            }
+        }
+        for volume in self
+            .volumes
+            .values_mut()
+            .filter(|volume| volume.exists != Exists::No)
+        {
+            let info = found.iter().find(|info| info.name == volume.name);
+            if let Err(why) = volume.settle(info) {
+                return Err(Violation(format!("volume {:?}: {why}", volume.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(size_bytes: u64, uuid: u128) -> VolumeInfo {
+        VolumeInfo {
+            name: "v".to_owned(),
+            uuid: Uuid::from_u128(uuid),
+            size_bytes,
+            provisioning: Provisioning::Thin,
+            mapped_bytes: 0,
+        }
+    }
+
+    fn created() -> (Oracle, u64) {
+        let mut oracle = Oracle::default();
+        let id = oracle.begin_create("v", 1024, Provisioning::Thin);
+        oracle.end_change(id, Change::Done(Uuid::from_u128(1)));
+        (oracle, id)
+    }
+
+    #[test]
+    fn an_acknowledged_volume_must_be_there_as_it_was() {
+        let (mut oracle, _) = created();
+        oracle.settle_volumes(&[info(1024, 1)]).unwrap();
+        oracle.settle_volumes(&[]).unwrap_err();
+        oracle.settle_volumes(&[info(2048, 1)]).unwrap_err();
+        oracle.settle_volumes(&[info(1024, 2)]).unwrap_err();
+    }
+
+    #[test]
+    fn a_creation_cut_off_is_there_or_not_and_then_stays() {
+        for there in [true, false] {
+            let mut oracle = Oracle::default();
+            oracle.begin_create("v", 1024, Provisioning::Thin);
+            let (first, other) = (vec![info(1024, 1)], vec![]);
+            let (first, other) = if there {
+                (first, other)
+            } else {
+                (other, first)
+            };
+            oracle.settle_volumes(&first).unwrap();
+            oracle.settle_volumes(&first).unwrap();
+            oracle.settle_volumes(&other).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_resize_cut_off_has_the_old_size_or_the_new_and_no_third() {
+        for (size_bytes, allowed) in [(1024, true), (4096, true), (2048, false)] {
+            let (mut oracle, id) = created();
+            oracle.begin_resize(id, 4096);
+            assert_eq!(
+                oracle.settle_volumes(&[info(size_bytes, 1)]).is_ok(),
+                allowed
+            );
+        }
+    }
+
+    #[test]
+    fn a_deleted_volume_does_not_come_back() {
+        let (mut oracle, id) = created();
+        oracle.begin_delete(id);
+        oracle.end_change(id, Change::Done(Uuid::nil()));
+        oracle.settle_volumes(&[]).unwrap();
+        oracle.settle_volumes(&[info(1024, 1)]).unwrap_err();
+    }
+
+    #[test]
+    fn a_refused_change_changes_nothing() {
+        let (mut oracle, id) = created();
+        oracle.begin_resize(id, 4096);
+        oracle.end_change(id, Change::Refused);
+        assert_eq!(oracle.volume(id).size_bytes, 1024);
+        oracle.begin_delete(id);
+        oracle.end_change(id, Change::Refused);
+        oracle.settle_volumes(&[info(1024, 1)]).unwrap();
+    }
+}

@@ -1,0 +1,408 @@
+//! One run: a pool is created, used, cut off and opened again until all requests
+//! are issued, then looked at from end to end.
+//!
+//! Each opening is a boot with a world of its own over the same media. A boot ends
+//! by a power cut or a kill before any poll, or by itself: then by a clean close,
+//! or with everything quiet and the pool open.
+
+use crate::config::Config;
+use crate::session::{Books, Session};
+use crate::{admin, client, damage};
+use base::{BufPool, Prng, Time};
+use engine::{NamedDrive, Pool, PoolError, PoolErrorKind, World};
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+/// Polls after which a boot that nobody cuts should long have ended.
+const POLLS_OF_LIFE: u64 = 20_000_000;
+
+/// Takes lines of the trace.
+pub type Listener = Rc<dyn Fn(Time, &str)>;
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Hash over everything that happened.
+    pub trace_hash: u64,
+    /// Times that the pool was created or opened, or was about to be.
+    pub boots: u64,
+    /// Requests issued.
+    pub operations: u64,
+    /// The first thing found wrong.
+    pub failure: Option<String>,
+}
+
+/// What is known of the pool on the media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnMedia {
+    Nothing,
+    /// Its creation was cut off.
+    Perhaps,
+    Pool,
+}
+
+/// How a boot ends when nothing goes wrong in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The power goes: drives lose what is not flushed.
+    PowerCut,
+    /// The program goes, the drives stay.
+    Kill,
+    /// The pool is closed.
+    Close,
+}
+
+/// What is drawn for one boot.
+struct Plan {
+    create: bool,
+    polls_max: u64,
+    operations: u64,
+    end: End,
+    verify_first: bool,
+    /// The end of the run: everything is checked, then deleted.
+    last: bool,
+}
+
+/// A run under way.
+pub struct Scenario {
+    seed: Prng,
+    prng: Prng,
+    books: Rc<Books>,
+    media: Vec<Rc<Media>>,
+    victims: Vec<Rc<Media>>,
+    on_media: Rc<Cell<OnMedia>>,
+    listener: Option<Listener>,
+    now: Time,
+    trace_hash: u64,
+    boots: u64,
+}
+
+/// Runs `seed` with what it draws; `operations` replaces its count of requests.
+pub fn run(seed: u64, operations: Option<u64>, listener: Option<Listener>) -> Verdict {
+    let root = Prng::from_seed(seed);
+    let config = Config::draw(&root, operations);
+    Scenario::new(root, config, listener).run()
+}
+
+impl Scenario {
+    /// A run of `config` that has not begun.
+    pub fn new(seed: Prng, config: Config, listener: Option<Listener>) -> Self {
+        let mut scenario = Scenario {
+            prng: seed.stream("boots"),
+            books: Rc::new(Books::new(config)),
+            media: Vec::new(),
+            victims: Vec::new(),
+            on_media: Rc::new(Cell::new(OnMedia::Nothing)),
+            listener,
+            now: Time(0),
+            trace_hash: 0,
+            boots: 0,
+            seed,
+        };
+        scenario.blank_media();
+        scenario
+    }
+
+    fn blank_media(&mut self) {
+        let config = &self.books.config;
+        let media = |(place, &capacity_bytes): (usize, &u64)| {
+            let spec = MediaSpec {
+                name: format!("drive{place}"),
+                capacity_bytes,
+                rotational: place % 2 == 1,
+                discards: config.discards,
+                ignores_flush: config.drives_ignore_flush,
+            };
+            let stream = format!("media {place}, boot {}", self.boots);
+            Rc::new(Media::new(spec, self.seed.stream(&stream)))
+        };
+        self.media = config.drive_bytes.iter().enumerate().map(media).collect();
+        if config.damage {
+            self.victims = damage::victims(&self.media, &mut self.seed.stream("victims"));
+        }
+    }
+
+    /// Runs to the end, or to the first thing that is wrong.
+    pub fn run(mut self) -> Verdict {
+        if let Some(listener) = &self.listener {
+            listener(self.now, &format!("{:?}", self.books.config));
+        }
+        while !self.boot() {}
+        Verdict {
+            trace_hash: self.trace_hash,
+            boots: self.boots,
+            operations: self.books.config.operations - self.books.operations_left.get(),
+            failure: self.books.failure.borrow().clone(),
+        }
+    }
+
+    fn plan(&mut self) -> Plan {
+        let prng = &mut self.prng;
+        let create = self.on_media.get() == OnMedia::Nothing;
+        let last = self.books.operations_left.get() == 0;
+        let end = *prng.pick(&[End::PowerCut, End::PowerCut, End::Kill, End::Close]);
+        let polls_max = match prng.below(6) {
+            // Into recovery, as a rule.
+            0 | 1 => prng.between(1, 400),
+            2 | 3 => 1 << prng.between(4, 14),
+            4 if !create => prng.between(1, 40_000),
+            _ => POLLS_OF_LIFE,
+        };
+        Plan {
+            create,
+            polls_max: if last { POLLS_OF_LIFE } else { polls_max },
+            operations: prng.between(1, 400),
+            end: if last { End::Close } else { end },
+            verify_first: last || prng.chance(1, 2),
+            last,
+        }
+    }
+
+    /// One boot. True when the run is over.
+    fn boot(&mut self) -> bool {
+        let plan = self.plan();
+        let stream = self.seed.stream(&format!("boot {}", self.boots));
+        let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), self.now);
+        if let Some(listener) = self.listener.clone() {
+            world.listen(move |now, line| listener(now, line));
+        }
+        self.boots += 1;
+        let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
+        world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
+        let tasks = Boot {
+            world: world.clone(),
+            books: Rc::clone(&self.books),
+            media: self.media.clone(),
+            victims: self.victims.clone(),
+            on_media: Rc::clone(&self.on_media),
+            prng: RefCell::new(world.prng("boot")),
+        };
+        let outcome = world.run(polls_max, tasks.run(plan));
+        let cut = outcome == Ok(Outcome::Cut);
+        match outcome {
+            Err(deadlock) => self.books.fail(deadlock.to_string()),
+            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
+                self.books
+                    .fail(format!("no end after {polls_max} polls: a livelock"));
+            }
+            Ok(_) => {}
+        }
+        world.note(|| {
+            format!(
+                "end of boot {}: {}",
+                self.boots,
+                if cut { "cut" } else { "done" }
+            )
+        });
+        match end {
+            End::PowerCut => world.power_cut(&self.media),
+            End::Kill | End::Close => world.power_off(),
+        }
+        self.books.oracle.borrow_mut().power_cut();
+        self.now = world.now() + Duration::from_secs(1);
+        self.trace_hash = self.trace_hash.rotate_left(7) ^ world.trace_hash();
+        if self.on_media.get() == OnMedia::Nothing {
+            self.blank_media();
+        }
+        self.books.failure.borrow().is_some() || (last && !cut)
+    }
+}
+
+/// What runs inside one boot.
+struct Boot {
+    world: SimWorld,
+    books: Rc<Books>,
+    media: Vec<Rc<Media>>,
+    victims: Vec<Rc<Media>>,
+    on_media: Rc<Cell<OnMedia>>,
+    prng: RefCell<Prng>,
+}
+
+impl Boot {
+    fn draw<T>(&self, draw: impl FnOnce(&mut Prng) -> T) -> T {
+        draw(&mut self.prng.borrow_mut())
+    }
+
+    async fn run(self, plan: Plan) {
+        let pool = if plan.create {
+            self.create().await
+        } else {
+            self.open().await
+        };
+        let Some(pool) = pool else { return };
+        let session = Rc::new(Session {
+            world: self.world.clone(),
+            books: Rc::clone(&self.books),
+            pool,
+            volumes: Default::default(),
+            operations_left: Cell::new(plan.operations),
+        });
+        session.check_pool();
+        self.find_volumes(&session);
+        if plan.verify_first {
+            client::verify(&session, &mut self.world.prng("verify")).await;
+        }
+        self.tasks(&session).await;
+        session.check_pool();
+        if plan.last {
+            client::verify(&session, &mut self.world.prng("verify again")).await;
+            self.delete_all(&session).await;
+        }
+        if plan.end == End::Close
+            && let Err(error) = session.pool.close().await
+        {
+            session.fail(format!("closing: {error}"));
+        }
+    }
+
+    async fn create(&self) -> Option<Pool<SimWorld>> {
+        self.on_media.set(OnMedia::Perhaps);
+        let spec = self.books.config.pool.clone();
+        self.world.note(|| format!("creation of {spec:?} begins"));
+        match Pool::create(self.world.clone(), spec, self.drives(&self.media)).await {
+            Ok(pool) => {
+                self.on_media.set(OnMedia::Pool);
+                Some(pool)
+            }
+            Err(error) => {
+                self.books.fail(format!("creating the pool: {error}"));
+                None
+            }
+        }
+    }
+
+    fn drives(&self, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
+        let named = |(place, media): (usize, &Rc<Media>)| NamedDrive {
+            name: format!("slot{place}"),
+            drive: SimDrive::adversarial(&self.world, media),
+        };
+        media.iter().enumerate().map(named).collect()
+    }
+
+    fn shuffled(&self) -> Vec<Rc<Media>> {
+        let mut media = self.media.clone();
+        for last in (1..media.len()).rev() {
+            media.swap(last, self.draw(|prng| prng.below(last as u64 + 1) as usize));
+        }
+        media
+    }
+
+    /// Opens the pool from its drives in any order. After a creation that was cut
+    /// off there may be none.
+    async fn open(&self) -> Option<Pool<SimWorld>> {
+        let sure = self.on_media.get() == OnMedia::Pool;
+        if sure && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
+            self.open_with_one_missing().await;
+        }
+        let mut opened = self.try_open().await;
+        if opened.is_err() && !self.victims.is_empty() {
+            // A victim may have gone before the pool could note that it failed.
+            damage::mend(&self.victims);
+            opened = self.try_open().await;
+        }
+        match opened {
+            Ok(pool) => {
+                self.on_media.set(OnMedia::Pool);
+                Some(pool)
+            }
+            Err(error) if sure => {
+                self.books
+                    .fail(format!("opening the pool: {:?}: {error}", error.kind));
+                None
+            }
+            Err(_) => {
+                self.on_media.set(OnMedia::Nothing);
+                None
+            }
+        }
+    }
+
+    async fn try_open(&self) -> Result<Pool<SimWorld>, PoolError> {
+        let drives = self.drives(&self.shuffled());
+        let opened = Pool::open(self.world.clone(), drives).await;
+        self.world.note(|| match &opened {
+            Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
+            Err(error) => format!("not opened: {error}"),
+        });
+        opened
+    }
+
+    async fn open_with_one_missing(&self) {
+        let mut media = self.shuffled();
+        media.pop();
+        if media.is_empty() {
+            return;
+        }
+        match Pool::open(self.world.clone(), self.drives(&media)).await {
+            Err(error) if error.kind == PoolErrorKind::Missing => {}
+            Err(error) => self.books.fail(format!("opening without a drive: {error}")),
+            Ok(_) => self
+                .books
+                .fail("the pool was opened without one of its drives"),
+        }
+    }
+
+    fn find_volumes(&self, session: &Session) {
+        let oracle = self.books.oracle.borrow();
+        for model in oracle.volumes() {
+            match session.pool.volume(&model.name) {
+                Some(volume) => {
+                    session.volumes.borrow_mut().insert(model.id, volume);
+                }
+                None => session.fail(format!("volume {:?} can't be found", model.name)),
+            }
+        }
+    }
+
+    /// Runs clients, the administrator and the damage side by side to their ends.
+    async fn tasks(&self, session: &Rc<Session>) {
+        let mut ends = Vec::new();
+        for index in 0..self.books.config.clients {
+            let prng = self.world.prng(&format!("client {index}"));
+            ends.push(self.spawn(client::run(Rc::clone(session), prng)));
+        }
+        let prng = self.world.prng("administrator");
+        ends.push(self.spawn(admin::run(Rc::clone(session), prng)));
+        if !self.victims.is_empty() {
+            let prng = self.world.prng("damage");
+            let victims = self.victims.clone();
+            ends.push(self.spawn(damage::run(Rc::clone(session), victims, prng)));
+        }
+        for end in ends {
+            if end.await.is_err() {
+                session.fail("a task of the simulator was dropped before its end");
+            }
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
+        let (done, end) = oneshot::channel();
+        self.world.spawn(async move {
+            task.await;
+            // Nobody waits any more when the boot was cut.
+            let _ = done.send(());
+        });
+        end
+    }
+
+    async fn delete_all(&self, session: &Session) {
+        let names: Vec<String> = session
+            .pool
+            .volumes()
+            .into_iter()
+            .map(|info| info.name)
+            .collect();
+        for name in names {
+            if let Err(error) = session.pool.delete_volume(&name).await {
+                session.fail(format!("deleting {name:?} at the end: {error}"));
+            }
+        }
+        let info = session.pool.info();
+        if info.mapped_bytes != 0 || info.provisioned_bytes != 0 {
+            session.fail(format!("an empty pool has pages: {info:?}"));
+        }
+    }
+}

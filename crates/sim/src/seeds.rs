@@ -1,0 +1,66 @@
+//! Many runs: each seed twice, panics caught, failures with what replays them.
+
+use crate::scenario::{self, Listener, Verdict};
+use base::Prng;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Seeds that once found a bug, one per line, `#` before a comment.
+const REGRESSIONS: &str = include_str!("../regressions.txt");
+
+/// The seeds of the regressions list.
+///
+/// # Panics
+/// When the list, which is compiled in, has a line that is no seed.
+pub fn regressions() -> Vec<u64> {
+    let seed = |line: &str| {
+        let seed = line.split('#').next().unwrap_or_default().trim();
+        (!seed.is_empty()).then(|| match seed.parse() {
+            Ok(seed) => seed,
+            Err(error) => panic!("regressions.txt: {line:?} is no seed: {error}"),
+        })
+    };
+    REGRESSIONS.lines().filter_map(seed).collect()
+}
+
+/// The seed that a commit adds, so that every commit tries a new one.
+pub fn seed_of_commit(commit: &str) -> u64 {
+    // Short enough to be typed.
+    Prng::from_seed(0).stream(commit.trim()).next_u64() >> 32
+}
+
+/// Runs `seed` twice.
+///
+/// # Errors
+/// What was found wrong; also a panic, and two runs that differ.
+pub fn check(seed: u64, operations: Option<u64>) -> Result<Verdict, String> {
+    let first = once(seed, operations, None)?;
+    if let Some(failure) = first.failure {
+        return Err(failure);
+    }
+    let second = once(seed, operations, None)?;
+    if first != second {
+        return Err(format!("two runs differ: {first:?} and {second:?}"));
+    }
+    Ok(first)
+}
+
+/// Runs `seed` once.
+///
+/// # Errors
+/// The message of a panic.
+pub fn once(
+    seed: u64,
+    operations: Option<u64>,
+    listener: Option<Listener>,
+) -> Result<Verdict, String> {
+    catch_unwind(AssertUnwindSafe(|| {
+        scenario::run(seed, operations, listener)
+    }))
+    .map_err(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("panic: {}", message.unwrap_or("without a message"))
+    })
+}

@@ -1,0 +1,142 @@
+//! What the tasks of one boot share: the open pool, the checker, the first thing
+//! found wrong.
+
+use crate::config::Config;
+use crate::oracle::volume::{Exists, VolumeModel};
+use crate::oracle::{Oracle, Violation};
+use base::Prng;
+use engine::{Pool, Volume};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use world::sim::SimWorld;
+
+/// What outlives boots.
+pub struct Books {
+    /// What was drawn.
+    pub config: Config,
+    /// The checker.
+    pub oracle: RefCell<Oracle>,
+    /// Requests that may still be issued.
+    pub operations_left: Cell<u64>,
+    /// The first thing found wrong.
+    pub failure: RefCell<Option<String>>,
+}
+
+impl Books {
+    /// The books of a run that has not begun.
+    pub fn new(config: Config) -> Self {
+        Books {
+            operations_left: Cell::new(config.operations),
+            config,
+            oracle: RefCell::default(),
+            failure: RefCell::new(None),
+        }
+    }
+
+    /// Keeps the first thing that is wrong.
+    pub fn fail(&self, what: impl Into<String>) {
+        self.failure.borrow_mut().get_or_insert(what.into());
+    }
+}
+
+/// One boot: from opening the pool to its end.
+pub struct Session {
+    /// The world of this boot.
+    pub world: SimWorld,
+    /// What outlives it.
+    pub books: Rc<Books>,
+    /// The open pool.
+    pub pool: Pool<SimWorld>,
+    /// Open volumes by their identity in the run.
+    pub volumes: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
+    /// Requests of this boot that may still be issued.
+    pub operations_left: Cell<u64>,
+}
+
+impl Session {
+    /// Takes one request off what is left. False when there is none, or something
+    /// was found wrong.
+    pub fn take_operation(&self) -> bool {
+        let left = self
+            .books
+            .operations_left
+            .get()
+            .min(self.operations_left.get());
+        if left == 0 || self.books.failure.borrow().is_some() {
+            return false;
+        }
+        self.books
+            .operations_left
+            .set(self.books.operations_left.get() - 1);
+        self.operations_left.set(self.operations_left.get() - 1);
+        true
+    }
+
+    /// Notes what is wrong, with where it was seen.
+    pub fn fail(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.world.note(|| format!("WRONG: {what}"));
+        self.books.fail(what);
+    }
+
+    /// Notes a violation, when there is one.
+    pub fn check(&self, outcome: Result<(), Violation>) {
+        if let Err(Violation(what)) = outcome {
+            self.fail(what);
+        }
+    }
+
+    /// One of the volumes that are there, with its handle.
+    pub fn pick_volume(&self, prng: &mut Prng) -> Option<(u64, Volume<SimWorld>)> {
+        let volumes = self.volumes.borrow();
+        let ids: Vec<&u64> = volumes.keys().collect();
+        if ids.is_empty() {
+            return None;
+        }
+        let id = **prng.pick(&ids);
+        volumes.get(&id).map(|volume| (id, volume.clone()))
+    }
+
+    /// Whether the volumes could need more pages than the pool has.
+    pub fn overcommitted(&self) -> bool {
+        let info = self.pool.info();
+        let page = u64::from(info.page_bytes);
+        let bytes = |volume: &VolumeModel| {
+            let size_bytes = match volume.exists {
+                Exists::Resizing(size_bytes) => size_bytes,
+                _ => volume.size_bytes,
+            };
+            size_bytes.next_multiple_of(page)
+        };
+        self.books.oracle.borrow().volumes().map(bytes).sum::<u64>() > info.capacity_bytes
+    }
+
+    /// Compares the pool's own figures with its volumes and with the checker.
+    /// Nothing is under way.
+    pub fn check_pool(&self) {
+        let (info, volumes) = (self.pool.info(), self.pool.volumes());
+        let settled = self.books.oracle.borrow_mut().settle_volumes(&volumes);
+        self.check(settled);
+        let mapped: u64 = volumes.iter().map(|volume| volume.mapped_bytes).sum();
+        let provisioned: u64 = volumes.iter().map(|volume| volume.size_bytes).sum();
+        if info.mapped_bytes != mapped || info.provisioned_bytes != provisioned {
+            self.fail(format!(
+                "the pool says {} mapped and {} provisioned, its volumes {mapped} and {provisioned}",
+                info.mapped_bytes, info.provisioned_bytes
+            ));
+        }
+        if let Some(reason) = info.failure {
+            self.fail(format!("the pool has stopped: {reason}"));
+        }
+        for volume in volumes {
+            let whole = volume
+                .size_bytes
+                .next_multiple_of(u64::from(info.page_bytes));
+            let thick = volume.provisioning == engine::Provisioning::Thick;
+            if volume.mapped_bytes > whole || (thick && volume.mapped_bytes != whole) {
+                self.fail(format!("volume {volume:?} should map up to {whole} bytes"));
+            }
+        }
+    }
+}
