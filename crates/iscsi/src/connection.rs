@@ -5,9 +5,35 @@
 //! 2. [`Connection::next_event`] says what to do, until `None`.
 //! 3. [`Connection::accept`], [`Connection::complete`] and the others answer.
 //! 4. [`Connection::output`] is what to send.
+//!
+//! Invariants:
+//! - Commands reach the owner in CmdSN order; a task ends with exactly one answer,
+//!   or none when it was aborted.
+//! - Whatever the peer sends, memory is bounded by [`Limits`]: by the command
+//!   window, the largest transfer, and what may wait to be sent.
+//! - After [`Event::Close`] nothing is read and no answer is added.
+
+mod control;
+mod data_out;
+mod dispatch;
+mod input;
+mod output;
+mod respond;
+mod tasks;
+mod text_exchange;
+mod window;
+
+pub use output::Output;
 
 use crate::login::{Limits, Negotiated, VisibleTarget};
+use crate::pdu::Lun;
 use base::{BufPool, Payload, Slice};
+use dispatch::Held;
+use input::Input;
+use std::collections::VecDeque;
+use tasks::{Tasks, Work};
+use text_exchange::TextExchange;
+use window::Window;
 
 /// Names a task on this connection while it is in progress (the initiator task
 /// tag, made unique over reuse).
@@ -85,112 +111,208 @@ pub struct Completion {
     /// Data-in.
     pub data: Payload,
     /// Bytes that the CDB itself asks to transfer, in or out, for exact residuals.
+    /// (Data-in that is shorter than both this and the expected length is a short
+    /// answer, like an INQUIRY's with a generous allocation length: then its own
+    /// length counts.)
     pub wanted_bytes: u64,
 }
+
+/// More than this waiting to be sent, and no more is to be read from the peer.
+const PAUSE_BYTES: usize = 8 << 20;
+
+/// More than this of our own bytes waiting, and the peer has stopped reading.
+const UNREAD_BYTES_MAX: usize = 16 << 20;
+
+/// Immediate commands in progress, beyond the command window.
+const IMMEDIATE_MAX: usize = 16;
+
+/// The deepest command window: task slots and target transfer tags have room for
+/// this many.
+pub const QUEUE_DEPTH_MAX: u32 = 8192;
 
 /// One connection in full-feature phase.
 pub struct Connection {
     negotiated: Negotiated,
     buffers: BufPool,
     limits: Limits,
-}
-
-/// What waits to be sent: header bytes and shared slices, in order.
-#[derive(Default)]
-pub struct Output {}
-
-impl Output {
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        todo!()
-    }
-    /// Bytes that wait.
-    pub fn len(&self) -> usize {
-        todo!()
-    }
-    /// Appends what waits to `iov`, from the front on, at most `max` runs.
-    pub fn slices<'a>(&'a self, iov: &mut Vec<std::io::IoSlice<'a>>, max: usize) {
-        let _ = (iov, max);
-        todo!()
-    }
-    /// The first `sent_bytes` have been sent.
-    pub fn advance(&mut self, sent_bytes: usize) {
-        let _ = sent_bytes;
-        todo!()
-    }
+    input: Input,
+    window: Window,
+    /// Commands that came after a gap.
+    held: Vec<Held>,
+    tasks: Tasks,
+    events: VecDeque<Event>,
+    output: Output,
+    text: TextExchange,
+    stat_sn: u32,
+    /// Target transfer tag of the last ping or text exchange.
+    last_target_tag: u32,
+    /// Target transfer tag of the ping that is not answered.
+    ping: Option<u32>,
+    closed: bool,
 }
 
 impl Connection {
     /// The connection that a login has agreed on. Bytes that the login left over go
     /// to [`Connection::receive`] first.
+    ///
+    /// # Panics
+    /// When [`Limits::queue_depth`] is zero or above [`QUEUE_DEPTH_MAX`].
     pub fn new(negotiated: Negotiated, buffers: BufPool, limits: Limits) -> Self {
-        Connection { negotiated, buffers, limits }
+        let depth = limits.queue_depth;
+        assert!(
+            (1..=QUEUE_DEPTH_MAX).contains(&depth),
+            "a command window of {depth}"
+        );
+        let window = Window::new(negotiated.cmd_sn, depth);
+        let stat_sn = negotiated.stat_sn;
+        Connection {
+            negotiated,
+            buffers,
+            limits,
+            input: Input::default(),
+            window,
+            held: Vec::new(),
+            tasks: Tasks::default(),
+            events: VecDeque::new(),
+            output: Output::default(),
+            text: TextExchange::default(),
+            stat_sn,
+            last_target_tag: 0,
+            ping: None,
+            closed: false,
+        }
     }
+
     /// What the login agreed on.
     pub fn negotiated(&self) -> &Negotiated {
         &self.negotiated
     }
+
     /// Whether this is a discovery session (text, NOP and logout only).
     pub fn is_discovery(&self) -> bool {
         self.negotiated.target.is_none()
     }
-    /// Takes bytes from the peer, cut anywhere.
+
+    /// Takes bytes from the peer, cut anywhere. Data-out is copied once, into
+    /// aligned buffers.
     pub fn receive(&mut self, bytes: &[u8]) {
-        let _ = (bytes, &self.buffers, &self.limits);
-        todo!()
+        self.take_bytes(bytes);
     }
+
     /// Whether the owner should read from the peer now: not while much waits to be
     /// sent.
     pub fn takes_input(&self) -> bool {
-        todo!()
+        !self.closed && self.output.len() < PAUSE_BYTES
     }
+
     /// What to do next.
     pub fn next_event(&mut self) -> Option<Event> {
-        todo!()
+        while let Some(event) = self.events.pop_front() {
+            // What was queued for a task that is gone by now is void.
+            match &event {
+                Event::Command { task, .. } | Event::TaskManagement { task, .. } => {
+                    let Some(task) = self.tasks.get(*task) else {
+                        continue;
+                    };
+                    task.shown = true;
+                }
+                Event::DataOut { task, .. } if self.tasks.get(*task).is_none() => continue,
+                _ => {}
+            }
+            return Some(event);
+        }
+        None
     }
-    /// How much data-out the CDB of `task` wants: collects the smaller of that and
-    /// the expected length, then gives [`Event::DataOut`].
+
+    /// How much data-out the CDB of `task` wants: collects the smaller of that, the
+    /// expected length and [`Limits::max_transfer_bytes`], then gives
+    /// [`Event::DataOut`]. Does nothing for a task that is gone.
     pub fn accept(&mut self, task: TaskId, data_out_bytes: u64) {
-        let _ = (task, data_out_bytes);
-        todo!()
+        let Some(command) = self.tasks.command(task) else {
+            return;
+        };
+        command.data_out.want(data_out_bytes, &self.buffers);
+        self.collect(task);
     }
+
     /// Answers a command. Does nothing for a task that is gone.
     pub fn complete(&mut self, task: TaskId, completion: Completion) {
-        let _ = (task, completion);
-        todo!()
+        if self.closed || self.tasks.command(task).is_none() {
+            return;
+        }
+        if let Some(task) = self.remove_task(task) {
+            self.respond_to_command(task, completion);
+        }
     }
-    /// Answers a task management function (RFC 7143 clause 11.6.1). Does nothing for
-    /// a task that is gone.
+
+    /// Answers a task management function with a response code of RFC 7143 clause
+    /// 11.6.1. Does nothing for a task that is gone.
     pub fn managed(&mut self, task: TaskId, response: u8) {
-        let _ = (task, response);
-        todo!()
+        let managed = self.tasks.get(task);
+        if self.closed || !managed.is_some_and(|t| matches!(t.work, Work::Management)) {
+            return;
+        }
+        if let Some(task) = self.remove_task(task) {
+            self.respond_to_management(task.tag, response);
+        }
     }
-    /// Ends a task without an answer (ABORT TASK, LUN RESET).
+
+    /// Ends a task without an answer (ABORT TASK, LUN RESET). Does nothing for a
+    /// task that is gone.
     pub fn abort(&mut self, task: TaskId) {
-        let _ = task;
-        todo!()
+        self.remove_task(task);
     }
-    /// Commands in progress, with the LUN field of each.
-    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, [u8; 8])> + '_ {
-        std::iter::empty()
+
+    /// Commands in progress that the owner knows of, with the LUN field of each.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, Lun)> + '_ {
+        self.tasks.shown()
     }
-    /// Answers [`Event::SendTargets`].
+
+    /// Answers [`Event::SendTargets`]. Rows that were not asked for are left out.
+    /// Does nothing when no such event is open.
     pub fn answer_targets(&mut self, targets: &[VisibleTarget]) {
-        let _ = targets;
-        todo!()
+        if !self.closed {
+            self.send_targets(targets);
+        }
     }
+
     /// Pings an idle peer. False when the last ping is still unanswered: the owner
     /// then gives the connection up.
     pub fn nop_in(&mut self) -> bool {
-        todo!()
+        self.ping.is_none() && !self.closed && self.send_ping()
     }
+
     /// Asks the peer to log out within `seconds` (the server shuts down).
     pub fn request_logout(&mut self, seconds: u16) {
-        let _ = seconds;
-        todo!()
+        if !self.closed {
+            self.send_logout_request(seconds);
+        }
     }
+
     /// What waits to be sent.
     pub fn output(&mut self) -> &mut Output {
-        todo!()
+        &mut self.output
+    }
+
+    fn remove_task(&mut self, id: TaskId) -> Option<tasks::Task> {
+        let task = self.tasks.remove(id)?;
+        if task.occupies {
+            self.window.vacate();
+        }
+        Some(task)
+    }
+
+    fn close(&mut self, reason: String) {
+        if !self.closed {
+            self.closed = true;
+            self.events.push_back(Event::Close { reason });
+        }
+    }
+
+    /// A target transfer tag that is not in use and not reserved.
+    fn new_target_tag(&mut self) -> u32 {
+        // Tags of R2Ts have the highest bit clear.
+        self.last_target_tag = (self.last_target_tag.wrapping_add(1) & 0x0fff_ffff) | 0x8000_0000;
+        self.last_target_tag
     }
 }

@@ -1,8 +1,12 @@
-//! iSCSI (RFC 7143), sans-IO: bytes in, events and bytes out.
+//! iSCSI (RFC 7143), sans-IO: bytes in, events and bytes out. The target's side,
+//! at error recovery level 0 with one connection per session.
 //!
 //! - [`login`]: one connection until full-feature phase. `Send`, because a
 //!   connection logs in at the front and is then moved to its target's shard.
 //! - [`connection`]: one connection in full-feature phase, on its shard.
+//! - [`pdu`], [`text`]: the codec under both.
 
 pub mod connection;
 pub mod login;
+pub mod pdu;
+pub mod text;

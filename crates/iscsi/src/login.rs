@@ -1,6 +1,24 @@
 //! Login: from the first byte to full-feature phase (RFC 7143 clauses 6 and 13).
+//!
+//! The types here are what the front and the shards share; the state machine is
+//! in `exchange`, the rules of each key in `keys`.
+
+mod exchange;
+mod keys;
+
+pub use exchange::Login;
+pub(crate) use keys::is_operational;
 
 use std::net::SocketAddr;
+
+/// Where a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginPortal {
+    /// Target portal group tag.
+    pub portal_group: u16,
+    /// Local address of the connection.
+    pub address: SocketAddr,
+}
 
 /// What the front knows of targets and who may see them.
 pub trait TargetDirectory {
@@ -86,6 +104,22 @@ pub struct Parameters {
     pub max_outstanding_r2t: u16,
 }
 
+impl Default for Parameters {
+    /// What holds for a key that nobody brings up (clause 13).
+    fn default() -> Self {
+        Parameters {
+            header_digest: false,
+            data_digest: false,
+            initial_r2t: true,
+            immediate_data: true,
+            peer_max_recv_data_segment_bytes: 8192,
+            max_burst_bytes: 256 << 10,
+            first_burst_bytes: 64 << 10,
+            max_outstanding_r2t: 1,
+        }
+    }
+}
+
 /// What a login agreed on: all that the full-feature phase needs.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
@@ -124,39 +158,4 @@ pub enum LoginProgress {
         /// For the log.
         reason: String,
     },
-}
-
-/// Where a connection came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoginPortal {
-    /// Target portal group tag.
-    pub portal_group: u16,
-    /// Local address of the connection.
-    pub address: SocketAddr,
-}
-
-/// One connection until full-feature phase.
-pub struct Login {
-    portal: LoginPortal,
-    tsih: u16,
-    limits: Limits,
-}
-
-impl Login {
-    /// A connection from which nothing has been read. `tsih` (not zero) will name
-    /// its session.
-    pub fn new(portal: LoginPortal, tsih: u16, limits: Limits) -> Login {
-        Login { portal, tsih, limits }
-    }
-
-    /// Consumes whole PDUs from the front of `input`, appends answers to `out`.
-    pub fn receive(
-        &mut self,
-        input: &mut Vec<u8>,
-        directory: &dyn TargetDirectory,
-        out: &mut Vec<u8>,
-    ) -> LoginProgress {
-        let _ = (input, directory, out, &self.portal, self.tsih, &self.limits);
-        todo!()
-    }
 }

@@ -1,0 +1,166 @@
+//! NOP, task management, logout and asynchronous messages.
+
+use super::dispatch::Arrival;
+use super::window::Place;
+use super::{Connection, TaskId};
+use crate::pdu::{NO_TAG, RejectReason, Request, Response, request, response};
+
+/// Task management functions (RFC 7143 clause 11.5.1).
+const ABORT_TASK: u8 = 1;
+const TASK_REASSIGN: u8 = 8;
+
+/// Task management responses (clause 11.6.1).
+const FUNCTION_COMPLETE: u8 = 0;
+const TASK_DOES_NOT_EXIST: u8 = 1;
+const REASSIGNMENT_NOT_SUPPORTED: u8 = 4;
+const FUNCTION_REJECTED: u8 = 255;
+
+/// Logout reasons (clause 11.14.1) and responses (clause 11.15.1).
+const CLOSE_SESSION: u8 = 0;
+const CLOSE_CONNECTION: u8 = 1;
+const REMOVE_FOR_RECOVERY: u8 = 2;
+const LOGGED_OUT: u8 = 0;
+const CID_NOT_FOUND: u8 = 1;
+const RECOVERY_NOT_SUPPORTED: u8 = 2;
+
+/// Asynchronous event: the target asks for a logout (clause 11.9.1).
+const LOGOUT_REQUESTED: u8 = 1;
+
+impl Connection {
+    pub(super) fn take_nop_out(&mut self, pdu: &request::NopOut, data: &[u8]) {
+        if pdu.task_tag == NO_TAG {
+            if self.ping == Some(pdu.target_tag) {
+                self.ping = None;
+            }
+            return;
+        }
+        let longest = self.negotiated.parameters.peer_max_recv_data_segment_bytes as usize;
+        let echo = &data[..data.len().min(longest)];
+        let response = response::NopIn {
+            numbers: self.numbers(),
+            lun: [0; 8],
+            task_tag: pdu.task_tag,
+            target_tag: NO_TAG,
+        };
+        self.send(Response::NopIn(response), echo);
+    }
+
+    pub(super) fn send_ping(&mut self) -> bool {
+        let target_tag = self.new_target_tag();
+        self.ping = Some(target_tag);
+        let response = response::NopIn {
+            numbers: self.numbers_without_status(),
+            lun: [0; 8],
+            task_tag: NO_TAG,
+            target_tag,
+        };
+        self.send(Response::NopIn(response), &[]);
+        true
+    }
+
+    /// The response to a function that needs nothing from the owner.
+    pub(super) fn manage_here(&mut self, pdu: &request::TaskManagement) -> Option<u8> {
+        match pdu.function {
+            ABORT_TASK => self.abort_unseen(pdu),
+            TASK_REASSIGN => Some(REASSIGNMENT_NOT_SUPPORTED),
+            2..=7 => None,
+            _ => Some(FUNCTION_REJECTED),
+        }
+    }
+
+    /// ABORT TASK for a command that the owner has not been told of: one that
+    /// waits for its turn, or one that has not come yet (clause 11.6.1).
+    fn abort_unseen(&mut self, pdu: &request::TaskManagement) -> Option<u8> {
+        let Some(task) = self.tasks.by_tag(pdu.referenced_tag) else {
+            let before = pdu.order.cmd_sn.wrapping_sub(pdu.referenced_cmd_sn);
+            let missing = self.window.place(pdu.referenced_cmd_sn) != Place::Outside;
+            if !missing || before == 0 || before > i32::MAX as u32 {
+                return Some(TASK_DOES_NOT_EXIST);
+            }
+            self.consume(pdu.referenced_cmd_sn);
+            return Some(FUNCTION_COMPLETE);
+        };
+        let id = task.id;
+        if !self.waits_its_turn(id) {
+            return None;
+        }
+        self.void(id);
+        self.remove_task(id);
+        Some(FUNCTION_COMPLETE)
+    }
+
+    fn waits_its_turn(&self, id: TaskId) -> bool {
+        self.held
+            .iter()
+            .any(|held| matches!(held.arrival, Arrival::Command(task) if task == id))
+    }
+
+    fn void(&mut self, id: TaskId) {
+        for held in &mut self.held {
+            if matches!(held.arrival, Arrival::Command(task) if task == id) {
+                held.arrival = Arrival::Void;
+            }
+        }
+    }
+
+    /// Counts a CmdSN as received although its command has not come.
+    fn consume(&mut self, cmd_sn: u32) {
+        if !self.held.iter().any(|held| held.cmd_sn == cmd_sn) {
+            let arrival = Arrival::Void;
+            self.held.push(super::dispatch::Held {
+                cmd_sn,
+                arrival,
+                data: Vec::new(),
+            });
+        }
+        self.release_held();
+    }
+
+    pub(super) fn respond_to_management(&mut self, task_tag: u32, response: u8) {
+        let numbers = self.numbers();
+        let response = response::TaskManagement {
+            numbers,
+            response,
+            task_tag,
+        };
+        self.send(Response::TaskManagement(response), &[]);
+    }
+
+    pub(super) fn take_logout(&mut self, pdu: &request::Logout) {
+        let response = match pdu.reason {
+            CLOSE_SESSION => LOGGED_OUT,
+            CLOSE_CONNECTION if pdu.cid == self.negotiated.cid => LOGGED_OUT,
+            CLOSE_CONNECTION => CID_NOT_FOUND,
+            REMOVE_FOR_RECOVERY => RECOVERY_NOT_SUPPORTED,
+            _ => {
+                let bhs = Request::Logout(*pdu).encode();
+                return self.reject(RejectReason::InvalidPduField, &bhs);
+            }
+        };
+        let numbers = self.numbers();
+        self.send(
+            Response::Logout(response::Logout {
+                numbers,
+                response,
+                task_tag: pdu.task_tag,
+                time2wait: 0,
+                time2retain: 0,
+            }),
+            &[],
+        );
+        if response == LOGGED_OUT {
+            self.close("the initiator has logged out".into());
+        }
+    }
+
+    pub(super) fn send_logout_request(&mut self, seconds: u16) {
+        let response = response::Async {
+            numbers: self.numbers(),
+            lun: [0; 8],
+            event: LOGOUT_REQUESTED,
+            vendor_code: 0,
+            parameters: [0, 0, seconds],
+        };
+        self.send(Response::Async(response), &[]);
+    }
+}

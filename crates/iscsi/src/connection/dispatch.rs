@@ -1,0 +1,353 @@
+//! What a PDU means: planned when its header is there (so that its data finds its
+//! place), carried out when it is complete, in CmdSN order.
+
+use super::data_out::{DataOut, Fault};
+use super::input::Sink;
+use super::tasks::{Command, Work};
+use super::window::Place;
+use super::{Connection, Event, IMMEDIATE_MAX, TaskId};
+use crate::pdu::request::{self, Order};
+use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
+
+/// What to do with the PDU that is coming in, once it is whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Plan {
+    /// Nothing, silently.
+    #[default]
+    Ignore,
+    /// Reject it.
+    Reject(RejectReason),
+    /// Take it in the order of its CmdSN.
+    Ordered(Order, Arrival),
+    /// Add its data to a command's.
+    DataOut(TaskId, request::DataOut),
+    /// End a command whose data-out breaks the rules.
+    Fail(TaskId, Fault),
+    /// Reject it and close the connection.
+    GiveUp(&'static str),
+}
+
+/// A request that takes its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arrival {
+    Command(TaskId),
+    Management(request::TaskManagement),
+    NopOut(request::NopOut),
+    Text(request::Text),
+    Logout(request::Logout),
+    /// It is rejected, but its CmdSN is consumed.
+    Rejected(RejectReason, Bhs),
+    /// Aborted before it came or before its turn: only its CmdSN counts.
+    Void,
+}
+
+/// A request that waits for a gap to close.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) cmd_sn: u32,
+    pub(super) arrival: Arrival,
+    pub(super) data: Vec<u8>,
+}
+
+impl Connection {
+    /// Decides by the header what becomes of a PDU with `len` bytes of data.
+    pub(super) fn plan(&mut self, bhs: &Bhs, ahs: &[u8], len: usize) -> (Plan, Sink) {
+        let Some(request) = Request::parse(bhs) else {
+            return (
+                Plan::Reject(RejectReason::CommandNotSupported),
+                Sink::Discard,
+            );
+        };
+        let plan = match request {
+            Request::ScsiCommand(pdu) => return self.plan_command(&pdu, bhs, ahs, len),
+            Request::DataOut(pdu) => return self.plan_data_out(&pdu, len),
+            Request::NopOut(pdu) => Plan::Ordered(pdu.order, Arrival::NopOut(pdu)),
+            Request::Text(pdu) => Plan::Ordered(pdu.order, Arrival::Text(pdu)),
+            Request::Logout(pdu) => Plan::Ordered(pdu.order, Arrival::Logout(pdu)),
+            Request::TaskManagement(pdu) => Plan::Ordered(pdu.order, Arrival::Management(pdu)),
+            Request::Snack(_) => Plan::Reject(RejectReason::SnackReject),
+            Request::Login(_) => Plan::GiveUp("the login is over"),
+        };
+        match plan {
+            Plan::Ordered(order, _) if self.is_outside(order) => (Plan::Ignore, Sink::Discard),
+            Plan::Ordered(..) => (plan, Sink::Control),
+            _ => (plan, Sink::Discard),
+        }
+    }
+
+    /// Outside the command window, or there already.
+    fn is_outside(&self, order: Order) -> bool {
+        let twice = || self.held.iter().any(|held| held.cmd_sn == order.cmd_sn);
+        !order.immediate && (self.window.place(order.cmd_sn) == Place::Outside || twice())
+    }
+
+    fn plan_command(
+        &mut self,
+        pdu: &request::ScsiCommand,
+        bhs: &Bhs,
+        ahs: &[u8],
+        len: usize,
+    ) -> (Plan, Sink) {
+        if self.is_outside(pdu.order) {
+            return (Plan::Ignore, Sink::Discard);
+        }
+        match self.admit_command(pdu, ahs, len) {
+            Ok(id) if len > 0 => (
+                Plan::Ordered(pdu.order, Arrival::Command(id)),
+                Sink::Task(id),
+            ),
+            Ok(id) => (
+                Plan::Ordered(pdu.order, Arrival::Command(id)),
+                Sink::Discard,
+            ),
+            Err(reason) => (
+                Plan::Ordered(pdu.order, Arrival::Rejected(reason, *bhs)),
+                Sink::Discard,
+            ),
+        }
+    }
+
+    /// Makes a task of a command, unless the command itself is wrong.
+    fn admit_command(
+        &mut self,
+        pdu: &request::ScsiCommand,
+        ahs: &[u8],
+        len: usize,
+    ) -> Result<TaskId, RejectReason> {
+        if self.is_discovery() {
+            return Err(RejectReason::CommandNotSupported);
+        }
+        let additional = additional::parse(ahs).map_err(|_| RejectReason::InvalidPduField)?;
+        self.check_tag(pdu.task_tag, pdu.order)?;
+        if len > 0 && !(pdu.write && self.negotiated.parameters.immediate_data) {
+            return Err(RejectReason::ProtocolError);
+        }
+        if len > pdu.expected_bytes as usize {
+            return Err(RejectReason::InvalidPduField);
+        }
+        let bound = if pdu.write {
+            self.limits.max_transfer_bytes
+        } else {
+            0
+        };
+        let parameters = &self.negotiated.parameters;
+        let mut data_out = DataOut::new(pdu.expected_bytes, bound, pdu.is_final, parameters);
+        if !data_out.expect_immediate(len, &self.buffers) {
+            return Err(RejectReason::ProtocolError);
+        }
+        let command = Command {
+            cdb: pdu.cdb,
+            attribute: pdu.attribute,
+            read: pdu.read,
+            write: pdu.write,
+            expected_bytes: pdu.expected_bytes,
+            bidirectional_read_bytes: additional.bidirectional_read_bytes.unwrap_or(0),
+            data_out,
+        };
+        Ok(self
+            .tasks
+            .add(pdu.task_tag, pdu.lun, Work::Command(command)))
+    }
+
+    /// A tag must be free, and immediate commands are few.
+    fn check_tag(&mut self, tag: u32, order: Order) -> Result<(), RejectReason> {
+        let most = self.window.occupied() + self.held.len() + IMMEDIATE_MAX;
+        if tag == NO_TAG {
+            Err(RejectReason::InvalidPduField)
+        } else if self.tasks.by_tag(tag).is_some() {
+            Err(RejectReason::TaskInProgress)
+        } else if order.immediate && self.tasks.len() >= most {
+            Err(RejectReason::ImmediateCommandReject)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn plan_data_out(&mut self, pdu: &request::DataOut, len: usize) -> (Plan, Sink) {
+        // Data may still be on its way for a task that has ended.
+        let Some(task) = self.tasks.by_tag(pdu.task_tag) else {
+            return (Plan::Ignore, Sink::Discard);
+        };
+        let id = task.id;
+        let Work::Command(command) = &task.work else {
+            return (Plan::Reject(RejectReason::InvalidPduField), Sink::Discard);
+        };
+        let solicited = pdu.target_tag != NO_TAG;
+        if solicited && pdu.target_tag != transfer_tag(id, command.data_out.burst()) {
+            return (Plan::Reject(RejectReason::InvalidPduField), Sink::Discard);
+        }
+        match command.data_out.check(pdu, len) {
+            Ok(()) => (Plan::DataOut(id, *pdu), Sink::Task(id)),
+            Err(fault) => (Plan::Fail(id, fault), Sink::Discard),
+        }
+    }
+
+    /// The PDU is whole and undamaged.
+    pub(super) fn carry_out(&mut self, plan: Plan, bhs: &Bhs, len: usize) {
+        match plan {
+            Plan::Ignore => {}
+            Plan::Reject(reason) => self.reject(reason, bhs),
+            Plan::GiveUp(why) => self.give_up(bhs, why),
+            Plan::Fail(task, fault) => self.fail(task, fault),
+            Plan::DataOut(task, pdu) => {
+                if let Some(command) = self.tasks.command(task) {
+                    command.data_out.take(&pdu, len);
+                    self.collect(task);
+                }
+            }
+            Plan::Ordered(order, arrival) => {
+                if let Arrival::Command(task) = arrival
+                    && let Some(command) = self.tasks.command(task)
+                {
+                    command.data_out.take_immediate(len);
+                }
+                self.take_turn(order, arrival);
+            }
+        }
+    }
+
+    /// The data segment of a PDU does not match its digest (clause 7.8).
+    pub(super) fn take_damaged(&mut self, plan: Plan, bhs: &Bhs) {
+        self.reject(RejectReason::DataDigestError, bhs);
+        match plan {
+            Plan::DataOut(task, _) | Plan::Fail(task, _) => self.fail(task, Fault::Damaged),
+            Plan::Ordered(..) => {
+                // Its CmdSN stays open, and at recovery level 0 it is not sent again.
+                self.close("a command's data does not match its digest".into());
+            }
+            Plan::Ignore | Plan::Reject(_) | Plan::GiveUp(_) => {}
+        }
+    }
+
+    fn take_turn(&mut self, order: Order, arrival: Arrival) {
+        let data = self.take_control();
+        if order.immediate {
+            return self.deliver(arrival, data, order);
+        }
+        match self.window.place(order.cmd_sn) {
+            Place::Outside => {}
+            Place::Ahead => self.held.push(Held {
+                cmd_sn: order.cmd_sn,
+                arrival,
+                data,
+            }),
+            Place::Next => {
+                self.window.advance();
+                self.deliver(arrival, data, order);
+                self.release_held();
+            }
+        }
+    }
+
+    /// Delivers what waited for the gap that has just closed.
+    pub(super) fn release_held(&mut self) {
+        while !self.closed {
+            let due = self.window.expected();
+            let Some(at) = self.held.iter().position(|held| held.cmd_sn == due) else {
+                break;
+            };
+            let held = self.held.swap_remove(at);
+            let order = Order {
+                immediate: false,
+                cmd_sn: due,
+                exp_stat_sn: 0,
+            };
+            self.window.advance();
+            self.deliver(held.arrival, held.data, order);
+        }
+    }
+
+    fn deliver(&mut self, arrival: Arrival, data: Vec<u8>, order: Order) {
+        match arrival {
+            Arrival::Command(task) => self.announce(task, order),
+            Arrival::Management(pdu) => self.take_management(&pdu, order),
+            Arrival::NopOut(pdu) => self.take_nop_out(&pdu, &data),
+            Arrival::Text(pdu) => self.take_text(&pdu, &data),
+            Arrival::Logout(pdu) => self.take_logout(&pdu),
+            Arrival::Rejected(reason, bhs) => self.reject(reason, &bhs),
+            Arrival::Void => {}
+        }
+        // Keep the allocation for the next one.
+        self.return_control(data);
+    }
+
+    /// A task takes its place in the window, unless it is immediate.
+    fn occupy(&mut self, id: TaskId, order: Order) {
+        if let Some(task) = self.tasks.get(id).filter(|_| !order.immediate) {
+            task.occupies = true;
+            self.window.occupy();
+        }
+    }
+
+    fn announce(&mut self, id: TaskId, order: Order) {
+        self.occupy(id, order);
+        let Some(task) = self.tasks.get(id) else {
+            return;
+        };
+        let lun = task.lun;
+        let Work::Command(command) = &task.work else {
+            return;
+        };
+        self.events.push_back(Event::Command {
+            task: id,
+            lun,
+            cdb: command.cdb,
+            attribute: command.attribute,
+            write: command.write,
+            read: command.read,
+            expected_bytes: command.expected_bytes,
+        });
+    }
+
+    fn take_management(&mut self, pdu: &request::TaskManagement, order: Order) {
+        if self.is_discovery() {
+            return self.reject_encoded(RejectReason::CommandNotSupported, *pdu);
+        }
+        if let Err(reason) = self.check_tag(pdu.task_tag, order) {
+            return self.reject_encoded(reason, *pdu);
+        }
+        if let Some(response) = self.manage_here(pdu) {
+            return self.respond_to_management(pdu.task_tag, response);
+        }
+        let referenced = self.tasks.by_tag(pdu.referenced_tag).map(|task| task.id);
+        let referenced = referenced.filter(|id| self.tasks.command(*id).is_some());
+        let task = self.tasks.add(pdu.task_tag, pdu.lun, Work::Management);
+        self.occupy(task, order);
+        let (function, lun) = (pdu.function, pdu.lun);
+        self.events.push_back(Event::TaskManagement {
+            task,
+            function,
+            lun,
+            referenced,
+        });
+    }
+
+    fn reject_encoded(&mut self, reason: RejectReason, pdu: request::TaskManagement) {
+        self.reject(reason, &Request::TaskManagement(pdu).encode());
+    }
+
+    /// Hands data-out over when it is complete, else asks for more of it.
+    pub(super) fn collect(&mut self, id: TaskId) {
+        let most = u32::from(self.negotiated.parameters.max_outstanding_r2t);
+        let Some(command) = self.tasks.command(id) else {
+            return;
+        };
+        if let Some(data) = command.data_out.complete() {
+            return self.events.push_back(Event::DataOut { task: id, data });
+        }
+        while let Some(burst) = self
+            .tasks
+            .command(id)
+            .and_then(|c| c.data_out.next_burst(most))
+        {
+            self.send_ready_to_transfer(id, burst);
+        }
+    }
+}
+
+/// The target transfer tag of a burst. Its highest bit is clear, so it is never
+/// one of the other tags.
+pub(super) fn transfer_tag(task: TaskId, burst: u32) -> u32 {
+    let serial = (task.0 >> 16) as u32 & 0x7fff;
+    serial << 16 | burst & 0xffff
+}
