@@ -322,6 +322,38 @@ pub fn data_out_bytes(cdb: &[u8; 16]) -> u64 {
     }
 }
 
+/// Bytes of data that `cdb` reads or writes, and that are held while it runs.
+pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
+    match decode(cdb) {
+        Ok(Command::Read(extent) | Command::Write(extent) | Command::Verify { extent, .. }) => {
+            extent.bytes()
+        }
+        _ => 0,
+    }
+}
+
+/// What kind of command an operation code is, for statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// READ.
+    Read,
+    /// WRITE.
+    Write,
+    /// Any other.
+    Other,
+}
+
+impl Kind {
+    /// The kind of `opcode`.
+    pub fn of(opcode: u8) -> Kind {
+        match opcode {
+            0x08 | 0x28 | 0x88 | 0xa8 => Kind::Read,
+            0x0a | 0x2a | 0x8a | 0xaa => Kind::Write,
+            _ => Kind::Other,
+        }
+    }
+}
+
 /// Finds the command and refuses bits that it does not have.
 fn check(cdb: &[u8; 16]) -> Result<(), Sense> {
     let mut known = false;

@@ -236,6 +236,12 @@ impl<W: World> Nexus<W> {
         }
     }
 
+    /// Another initiator has cleared commands of this one at `lun` (SAM-5 clause
+    /// 7.4).
+    pub fn commands_cleared(&self, lun: u16) {
+        self.raise(lun, Attention::CommandsCleared);
+    }
+
     /// Puts a unit attention behind those that wait. A reset says all of them.
     pub(crate) fn raise(&self, lun: u16, attention: Attention) {
         let mut attentions = self.attentions.borrow_mut();

@@ -92,14 +92,12 @@ impl<W: World> Target<W> {
     /// ended the tasks of the logical unit before.
     pub fn unit_reset(&self, lun: u16, by: &Nexus<W>) {
         if self.units.borrow().contains_key(&lun) {
-            self.raise_for_others(lun, by, Attention::BusDeviceReset);
+            for nexus in self.connected() {
+                if !std::ptr::eq(Rc::as_ptr(&nexus), by) {
+                    nexus.raise(lun, Attention::BusDeviceReset);
+                }
+            }
         }
-    }
-
-    /// Task set cleared: nexuses other than `by` whose commands were lost hear
-    /// of it (SAM-5 clause 7.4).
-    pub fn task_set_cleared(&self, lun: u16, by: &Nexus<W>) {
-        self.raise_for_others(lun, by, Attention::CommandsCleared);
     }
 
     /// Target reset, warm or cold: as a reset of every logical unit.
@@ -119,14 +117,6 @@ impl<W: World> Target<W> {
         nexuses.retain(|nexus| nexus.strong_count() > 0);
         nexuses.push(Rc::downgrade(&nexus));
         nexus
-    }
-
-    fn raise_for_others(&self, lun: u16, by: &Nexus<W>, attention: Attention) {
-        for nexus in self.connected() {
-            if !std::ptr::eq(Rc::as_ptr(&nexus), by) {
-                nexus.raise(lun, attention);
-            }
-        }
     }
 
     fn inventory_changed(&self) {

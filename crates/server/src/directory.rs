@@ -86,7 +86,11 @@ impl Directory {
 
     /// All targets, by name.
     pub fn targets(&self) -> Vec<(String, TargetEntry)> {
-        self.read().targets.iter().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+        self.read()
+            .targets
+            .iter()
+            .map(|(name, entry)| (name.clone(), entry.clone()))
+            .collect()
     }
 
     /// Refuses every login from now on: the server is stopping.
@@ -116,16 +120,29 @@ impl TargetDirectory for Directory {
         if state.closed {
             return Err(Refusal::Unavailable);
         }
-        let entry = state.targets.get(&canonical(target)).ok_or(Refusal::NotFound)?;
-        if entry.initiators.admit(initiator) { Ok(()) } else { Err(Refusal::Forbidden) }
+        let entry = state
+            .targets
+            .get(&canonical(target))
+            .ok_or(Refusal::NotFound)?;
+        if entry.initiators.admit(initiator) {
+            Ok(())
+        } else {
+            Err(Refusal::Forbidden)
+        }
     }
 
     fn visible(&self, initiator: &str) -> Vec<VisibleTarget> {
         let state = self.read();
         let portals: Vec<_> = state.portals.iter().map(|at| (*at, PORTAL_GROUP)).collect();
-        let allowed = state.targets.iter().filter(|(_, entry)| entry.initiators.admit(initiator));
+        let allowed = state
+            .targets
+            .iter()
+            .filter(|(_, entry)| entry.initiators.admit(initiator));
         allowed
-            .map(|(name, _)| VisibleTarget { name: name.clone(), portals: portals.clone() })
+            .map(|(name, _)| VisibleTarget {
+                name: name.clone(),
+                portals: portals.clone(),
+            })
             .collect()
     }
 }
@@ -138,8 +155,20 @@ mod tests {
         let directory = Directory::new();
         directory.set_portals(vec!["127.0.0.1:3260".parse().unwrap()]);
         let named = Initiators::Named(["iqn.2026-11.test:a".to_owned()].into());
-        directory.set_target("iqn.T:any", TargetEntry { shard: 0, initiators: Initiators::Any });
-        directory.set_target("iqn.t:named", TargetEntry { shard: 1, initiators: named });
+        directory.set_target(
+            "iqn.T:any",
+            TargetEntry {
+                shard: 0,
+                initiators: Initiators::Any,
+            },
+        );
+        directory.set_target(
+            "iqn.t:named",
+            TargetEntry {
+                shard: 1,
+                initiators: named,
+            },
+        );
         directory
     }
 
@@ -148,17 +177,30 @@ mod tests {
         let directory = directory();
         assert_eq!(directory.admit("iqn.x", "IQN.t:any"), Ok(()));
         assert_eq!(directory.admit("iqn.2026-11.TEST:a", "iqn.t:named"), Ok(()));
-        assert_eq!(directory.admit("iqn.x", "iqn.t:named"), Err(Refusal::Forbidden));
-        assert_eq!(directory.admit("iqn.x", "iqn.t:none"), Err(Refusal::NotFound));
+        assert_eq!(
+            directory.admit("iqn.x", "iqn.t:named"),
+            Err(Refusal::Forbidden)
+        );
+        assert_eq!(
+            directory.admit("iqn.x", "iqn.t:none"),
+            Err(Refusal::NotFound)
+        );
         directory.close();
-        assert_eq!(directory.admit("iqn.x", "iqn.t:any"), Err(Refusal::Unavailable));
+        assert_eq!(
+            directory.admit("iqn.x", "iqn.t:any"),
+            Err(Refusal::Unavailable)
+        );
     }
 
     #[test]
     fn discovery_shows_only_what_the_initiator_may_use() {
         let directory = directory();
         let names = |initiator: &str| -> Vec<String> {
-            directory.visible(initiator).into_iter().map(|target| target.name).collect()
+            directory
+                .visible(initiator)
+                .into_iter()
+                .map(|target| target.name)
+                .collect()
         };
         assert_eq!(names("iqn.x"), ["iqn.t:any"]);
         assert_eq!(names("iqn.2026-11.test:a"), ["iqn.t:any", "iqn.t:named"]);

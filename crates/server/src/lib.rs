@@ -4,10 +4,19 @@
 //! - [`shard`]: one thread each, with its pools and connections. Data path.
 //! - [`front`]: portals, logins, discovery. Hands connections to shards.
 //! - [`directory`]: the targets, as front and API see them.
+//! - [`array`]: pools, volumes, exports and sessions over all shards.
+//! - [`bringup`]: from a site file and a data directory to an array that serves.
+//! - [`api`]: the REST API.
+//! - [`record`]: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod api;
+pub mod array;
+pub mod bringup;
+mod connection;
 pub mod directory;
 pub mod front;
+pub mod record;
 pub mod shard;

@@ -6,8 +6,8 @@
 //!   it only by sending a closure through a [`ShardHandle`].
 //! - Such a closure runs to its end even when the caller goes away.
 
-pub mod session;
-pub mod state;
+pub(crate) mod session;
+mod state;
 
 pub use session::SessionInfo;
 pub use state::{ExportError, ExportErrorKind, ShardState};
@@ -61,6 +61,20 @@ impl ShardHandle {
     }
 }
 
+impl ShardHandle {
+    /// Runs `visit` on the shard; nobody waits for it.
+    pub(crate) fn post<F, Fut>(&self, visit: F) -> Result<(), ShardGone>
+    where
+        F: FnOnce(Rc<ShardState>) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let visit: Visit = Box::new(move |state| {
+            task::spawn_local(visit(state));
+        });
+        self.visits.send(visit).map_err(|_| ShardGone(self.index))
+    }
+}
+
 /// A running shard. Its thread ends after [`Shard::stop`].
 #[derive(Debug)]
 pub struct Shard {
@@ -80,9 +94,14 @@ impl Shard {
             .name(format!("shard {index}"))
             .spawn(move || run(index, inbox, ready))?;
         match started.await {
-            Ok(Ok(())) => Ok(Shard { handle: ShardHandle { index, visits }, thread }),
+            Ok(Ok(())) => Ok(Shard {
+                handle: ShardHandle { index, visits },
+                thread,
+            }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(io::Error::other(format!("shard {index} ended while it started"))),
+            Err(_) => Err(io::Error::other(format!(
+                "shard {index} ended while it started"
+            ))),
         }
     }
 
@@ -94,7 +113,10 @@ impl Shard {
     /// Closes its connections once their commands have ended, closes its pools
     /// and ends the thread. Returns what its pools said, by name of the pool.
     pub async fn stop(self) -> Vec<(String, engine::PoolError)> {
-        let failures = self.handle.call(|state| async move { state.close().await }).await;
+        let failures = self
+            .handle
+            .call(|state| async move { state.close().await })
+            .await;
         drop(self.handle);
         // Joins off the async threads: the shard may still be ending tasks.
         let joined = task::spawn_blocking(move || self.thread.join()).await;
@@ -111,7 +133,11 @@ fn run(
     ready: oneshot::Sender<io::Result<()>>,
 ) {
     let ready = Cell::new(Some(ready));
-    let started = |outcome| ready.take().is_some_and(|ready| ready.send(outcome).is_ok());
+    let started = |outcome| {
+        ready
+            .take()
+            .is_some_and(|ready| ready.send(outcome).is_ok())
+    };
     let ran = world::real::run(|world| {
         let state = ShardState::new(index, world);
         started(Ok(()));

@@ -1,6 +1,7 @@
 //! A session as the shard keeps it: who, since when, how much, and the ways to
 //! reach its connection.
 
+use iscsi::login::Negotiated;
 use scsi::Nexus;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -47,11 +48,34 @@ pub(crate) enum Scope {
     All,
 }
 
+/// How a session is closed by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// What runs is answered, within a bound.
+    Drain,
+    /// Nothing is sent any more.
+    Now,
+}
+
 /// Asks a connection to abort tasks. `done` hears how many there were, once
 /// none of them is running any more.
 pub(crate) struct AbortRequest {
     pub(crate) scope: Scope,
     pub(crate) done: oneshot::Sender<usize>,
+}
+
+impl AbortRequest {
+    /// For one task, with the end that hears of it.
+    pub(crate) fn of_one() -> (Self, oneshot::Receiver<usize>) {
+        let (done, ended) = oneshot::channel();
+        (
+            AbortRequest {
+                scope: Scope::All,
+                done,
+            },
+            ended,
+        )
+    }
 }
 
 /// A session with its one connection. Shared between the connection's task and
@@ -67,14 +91,13 @@ pub(crate) struct Session {
     pub(crate) nexus: Rc<Nexus<RealWorld>>,
     pub(crate) counters: Counters,
     /// Set to close the connection: commands in flight end, no new ones begin.
-    pub(crate) closing: Cell<bool>,
+    pub(crate) closing: Cell<Option<Closing>>,
     /// Waits for the connection's task, which takes them.
     pub(crate) aborts: RefCell<Vec<AbortRequest>>,
     /// Wakes the connection's task for the two above.
     pub(crate) wake: Notify,
-    /// Wakes those who wait until the session has ended.
-    pub(crate) ended: Notify,
-    pub(crate) has_ended: Cell<bool>,
+    ended: Notify,
+    has_ended: Cell<bool>,
 }
 
 /// What a session has done.
@@ -93,6 +116,31 @@ pub(crate) fn add(counter: &Cell<u64>, by: u64) {
 }
 
 impl Session {
+    /// A session that has just been agreed on.
+    pub(crate) fn new(
+        negotiated: &Negotiated,
+        target: &str,
+        peer: SocketAddr,
+        nexus: Rc<Nexus<RealWorld>>,
+    ) -> Self {
+        Session {
+            tsih: negotiated.tsih,
+            initiator: negotiated.initiator.clone(),
+            initiator_alias: negotiated.initiator_alias.clone(),
+            isid: negotiated.isid,
+            target: target.to_owned(),
+            peer,
+            since: SystemTime::now(),
+            nexus,
+            counters: Counters::default(),
+            closing: Cell::new(None),
+            aborts: RefCell::default(),
+            wake: Notify::new(),
+            ended: Notify::new(),
+            has_ended: Cell::new(false),
+        }
+    }
+
     /// What it is and has done.
     pub(crate) fn info(&self) -> SessionInfo {
         SessionInfo {
@@ -111,9 +159,11 @@ impl Session {
         }
     }
 
-    /// Asks the connection to close; ends when its last command has ended.
-    pub(crate) async fn close(&self) {
-        self.closing.set(true);
+    /// Closes the connection; ends when its last command has ended.
+    pub(crate) async fn close(&self, how: Closing) {
+        if self.closing.get() != Some(Closing::Now) {
+            self.closing.set(Some(how));
+        }
         self.wake.notify_one();
         loop {
             let ended = self.ended.notified();
@@ -124,9 +174,19 @@ impl Session {
         }
     }
 
+    /// Its last command has ended and its connection is closed.
+    pub(crate) fn end(&self) {
+        self.has_ended.set(true);
+        self.aborts.take();
+        self.ended.notify_waiters();
+    }
+
     /// Aborts the tasks in `scope`; ends with their number when none of them is
     /// running any more.
     pub(crate) async fn abort(&self, scope: Scope) -> usize {
+        if self.has_ended.get() {
+            return 0;
+        }
         let (done, aborted) = oneshot::channel();
         self.aborts.borrow_mut().push(AbortRequest { scope, done });
         self.wake.notify_one();

@@ -1,14 +1,17 @@
 //! What a shard holds: its world, pools, exported targets and sessions.
 
-use super::session::{Session, SessionInfo};
+use super::session::{Closing, Session, SessionInfo};
 use crate::directory::canonical;
 use engine::{Pool, PoolError, Volume};
 use scsi::{LogicalUnit, Target};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use world::real::RealWorld;
+
+/// Bytes read from a socket at once.
+const RECEIVE_BYTES: usize = 256 << 10;
 
 /// What went wrong with an export, as far as callers act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,10 @@ pub struct ShardState {
     pools: RefCell<BTreeMap<String, Pool<RealWorld>>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    /// Space to receive into, shared by the connections: each uses it for the
+    /// length of one read.
+    receive_space: RefCell<Box<[u8]>>,
+    stopping: Cell<bool>,
     closed: Notify,
 }
 
@@ -49,6 +56,8 @@ impl ShardState {
             pools: RefCell::default(),
             targets: RefCell::default(),
             sessions: RefCell::default(),
+            receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
+            stopping: Cell::new(false),
             closed: Notify::new(),
         })
     }
@@ -97,13 +106,19 @@ impl ShardState {
         volume: Volume<RealWorld>,
     ) -> Result<(), ExportError> {
         let failed = |kind, why: String| {
-            Err(ExportError { kind, context: format!("target {target}, LUN {lun}: {why}") })
+            Err(ExportError {
+                kind,
+                context: format!("target {target}, LUN {lun}: {why}"),
+            })
         };
         if lun > scsi::LUN_MAX {
             let why = format!("a LUN is a number from 0 to {}", scsi::LUN_MAX);
             return failed(ExportErrorKind::Invalid, why);
         }
-        if !self.target_or_new(target).map(lun, LogicalUnit::new(volume)) {
+        if !self
+            .target_or_new(target)
+            .map(lun, LogicalUnit::new(volume))
+        {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";
             return failed(ExportErrorKind::Exists, why.to_owned());
         }
@@ -133,15 +148,21 @@ impl ShardState {
         let removed = self.targets.borrow_mut().remove(&canonical(target));
         let Some(removed) = removed else {
             let context = format!("there is no target {target}");
-            return Err(ExportError { kind: ExportErrorKind::NotFound, context });
+            return Err(ExportError {
+                kind: ExportErrorKind::NotFound,
+                context,
+            });
         };
-        self.close_sessions(|session| session.target == removed.name()).await;
+        self.close_sessions(Closing::Drain, |session| session.target == removed.name())
+            .await;
         Ok(())
     }
 
     /// The LUNs of `target` with the volumes behind them.
     pub fn luns(&self, target: &str) -> Vec<(u16, Volume<RealWorld>)> {
-        let Some(target) = self.target(target) else { return Vec::new() };
+        let Some(target) = self.target(target) else {
+            return Vec::new();
+        };
         let unit = |lun| target.unit(lun).map(|unit| (lun, unit.volume().clone()));
         target.luns().into_iter().filter_map(unit).collect()
     }
@@ -156,7 +177,11 @@ impl ShardState {
 
     /// The sessions on this shard, by TSIH.
     pub fn sessions(&self) -> Vec<SessionInfo> {
-        self.sessions.borrow().values().map(|session| session.info()).collect()
+        self.sessions
+            .borrow()
+            .values()
+            .map(|session| session.info())
+            .collect()
     }
 
     /// Closes the session with this TSIH once its commands have ended; `false`
@@ -165,11 +190,16 @@ impl ShardState {
         let found = self.sessions.borrow().get(&tsih).cloned();
         match found {
             Some(session) => {
-                session.close().await;
+                session.close(Closing::Drain).await;
                 true
             }
             None => false,
         }
+    }
+
+    /// Whether it takes no more sessions.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.get()
     }
 
     /// Ends when [`ShardState::close`] has ended.
@@ -179,7 +209,8 @@ impl ShardState {
 
     /// Closes all sessions, then all pools.
     pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
-        self.close_sessions(|_| true).await;
+        self.stopping.set(true);
+        self.close_sessions(Closing::Drain, |_| true).await;
         let pools = std::mem::take(&mut *self.pools.borrow_mut());
         let mut failures = Vec::new();
         for (name, pool) in pools {
@@ -214,12 +245,31 @@ impl ShardState {
 
     pub(crate) fn sessions_of(&self, target: &str) -> Vec<Rc<Session>> {
         let sessions = self.sessions.borrow();
-        sessions.values().filter(|session| session.target == target).cloned().collect()
+        sessions
+            .values()
+            .filter(|session| session.target == target)
+            .cloned()
+            .collect()
     }
 
-    pub(crate) async fn close_sessions(&self, which: impl Fn(&Session) -> bool) {
-        let sessions: Vec<_> =
-            self.sessions.borrow().values().filter(|session| which(session)).cloned().collect();
-        futures_util::future::join_all(sessions.iter().map(|session| session.close())).await;
+    /// Closes the sessions that `which` names, and says how many there were.
+    pub(crate) async fn close_sessions(
+        &self,
+        how: Closing,
+        which: impl Fn(&Session) -> bool,
+    ) -> usize {
+        let sessions: Vec<_> = self
+            .sessions
+            .borrow()
+            .values()
+            .filter(|session| which(session))
+            .cloned()
+            .collect();
+        futures_util::future::join_all(sessions.iter().map(|session| session.close(how))).await;
+        sessions.len()
+    }
+
+    pub(crate) fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
+        self.receive_space.borrow_mut()
     }
 }

@@ -1,0 +1,83 @@
+//! Task management functions (RFC 7143 clause 11.5, SAM-5 clause 7).
+//!
+//! An answer is given when the tasks meant have ended, so that an initiator
+//! which is told that a write was aborted never sees it land later.
+
+use crate::shard::ShardState;
+use crate::shard::session::{Closing, Scope, Session};
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// Response codes (RFC 7143 clause 11.6.1).
+pub(crate) mod response {
+    pub(crate) const COMPLETE: u8 = 0;
+    pub(crate) const NO_TASK: u8 = 1;
+    pub(crate) const NO_LUN: u8 = 2;
+    pub(crate) const NO_REASSIGNMENT: u8 = 4;
+    pub(crate) const NOT_SUPPORTED: u8 = 5;
+}
+
+/// Function codes (RFC 7143 clause 11.5.1).
+pub(crate) mod function {
+    pub(crate) const ABORT_TASK: u8 = 1;
+    pub(crate) const ABORT_TASK_SET: u8 = 2;
+    pub(crate) const CLEAR_TASK_SET: u8 = 4;
+    pub(crate) const LOGICAL_UNIT_RESET: u8 = 5;
+    pub(crate) const TARGET_WARM_RESET: u8 = 6;
+    pub(crate) const TARGET_COLD_RESET: u8 = 7;
+    pub(crate) const TASK_REASSIGN: u8 = 8;
+}
+
+/// Does every function but ABORT TASK, which needs the connection itself, and
+/// says what to answer.
+pub(crate) async fn manage(
+    state: Rc<ShardState>,
+    session: Rc<Session>,
+    code: u8,
+    lun: [u8; 8],
+) -> u8 {
+    let target = Rc::clone(session.nexus.target());
+    let unit = scsi::lun::decode(lun).filter(|number| target.unit(*number).is_some());
+    match (code, unit) {
+        (function::ABORT_TASK_SET, Some(unit)) => {
+            session.abort(Scope::Unit(unit)).await;
+        }
+        (function::CLEAR_TASK_SET, Some(unit)) => {
+            let sessions = state.sessions_of(target.name());
+            let aborted = join_all(sessions.iter().map(|one| one.abort(Scope::Unit(unit)))).await;
+            for (one, aborted) in sessions.iter().zip(aborted) {
+                if aborted > 0 && one.tsih != session.tsih {
+                    one.nexus.commands_cleared(unit);
+                }
+            }
+        }
+        (function::LOGICAL_UNIT_RESET, Some(unit)) => {
+            abort_all(&state, target.name(), Scope::Unit(unit)).await;
+            target.unit_reset(unit, &session.nexus);
+        }
+        (function::TARGET_WARM_RESET, _) => {
+            abort_all(&state, target.name(), Scope::All).await;
+            target.target_reset(&session.nexus);
+        }
+        (function::TARGET_COLD_RESET, _) => {
+            // Also ends all other connections to the target (RFC 7143 clause
+            // 11.5.1); this one ends when the answer has been sent.
+            abort_all(&state, target.name(), Scope::All).await;
+            target.target_reset(&session.nexus);
+            let is_other = |one: &Session| one.target == target.name() && one.tsih != session.tsih;
+            state.close_sessions(Closing::Drain, is_other).await;
+        }
+        (
+            function::ABORT_TASK_SET | function::CLEAR_TASK_SET | function::LOGICAL_UNIT_RESET,
+            None,
+        ) => return response::NO_LUN,
+        (function::TASK_REASSIGN, _) => return response::NO_REASSIGNMENT,
+        _ => return response::NOT_SUPPORTED,
+    }
+    response::COMPLETE
+}
+
+async fn abort_all(state: &ShardState, target: &str, scope: Scope) {
+    let sessions = state.sessions_of(target);
+    join_all(sessions.iter().map(|session| session.abort(scope))).await;
+}

@@ -1,0 +1,122 @@
+//! One connection from its first byte until it is at its shard.
+
+use super::{Desk, discovery};
+use crate::connection::{Arrival, serve as serve_on_shard};
+use crate::directory::{PORTAL_GROUP, canonical};
+use iscsi::login::{Login, LoginPortal, LoginProgress, Negotiated};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Bytes read at once; a login is a few hundred.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+/// A connection in full-feature phase, with bytes on their way in and out.
+struct LoggedIn {
+    stream: TcpStream,
+    negotiated: Box<Negotiated>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+/// Takes the login of `stream`, and moves it to its shard or serves discovery.
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
+    let Some(lease) = desk.tsihs.lease() else {
+        return tracing::warn!(%peer, "turned away: there are too many sessions");
+    };
+    let logged_in =
+        match timeout(desk.limits.login_timeout, login(stream, lease.tsih(), desk)).await {
+            Ok(Ok(logged_in)) => logged_in,
+            Ok(Err(reason)) => return tracing::info!(%peer, reason, "no login"),
+            Err(_) => return tracing::info!(%peer, "no login: it took too long"),
+        };
+    let LoggedIn {
+        mut stream,
+        negotiated,
+        input,
+        output,
+    } = logged_in;
+    let Some(target) = negotiated.target.as_deref().map(canonical) else {
+        let limits = &desk.limits;
+        let session = async {
+            stream
+                .write_all(&output)
+                .await
+                .map_err(|error| error.to_string())?;
+            discovery::serve(stream, *negotiated, &input, &desk.directory, limits.iscsi).await
+        };
+        match timeout(limits.login_timeout, session).await {
+            Ok(Ok(reason)) | Ok(Err(reason)) => tracing::debug!(%peer, reason, "discovery ends"),
+            Err(_) => tracing::info!(%peer, "discovery cut: it took too long"),
+        }
+        return;
+    };
+    // Deregisters the socket from this thread's event loop.
+    let stream = match stream.into_std() {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%peer, %error, "a connection could not be moved"),
+    };
+    let limits = desk.limits.iscsi;
+    let shard = desk
+        .directory
+        .target(&target)
+        .and_then(|entry| desk.shards.get(entry.shard));
+    // The target may have gone since the login was admitted: the initiator sees
+    // the connection close, and logs in again to hear why.
+    if let Some(shard) = shard {
+        let directory = Arc::clone(&desk.directory);
+        let arrival = Arrival {
+            stream,
+            peer,
+            negotiated,
+            target,
+            input,
+            output,
+            limits,
+            directory,
+            lease,
+        };
+        if let Err(error) = shard.post(move |state| serve_on_shard(state, arrival)) {
+            tracing::warn!(%peer, %error, "a connection could not be moved");
+        }
+    }
+}
+
+async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn, String> {
+    let said = |error: io::Error| error.to_string();
+    stream.set_nodelay(true).map_err(said)?;
+    let address = stream.local_addr().map_err(said)?;
+    let portal = LoginPortal {
+        portal_group: PORTAL_GROUP,
+        address,
+    };
+    let mut login = Login::new(portal, tsih, desk.limits.iscsi);
+    let (mut input, mut output) = (Vec::new(), Vec::new());
+    loop {
+        input.reserve(RECEIVE_BYTES);
+        if stream.read_buf(&mut input).await.map_err(said)? == 0 {
+            return Err("the initiator closed the connection".to_owned());
+        }
+        match login.receive(&mut input, &*desk.directory, &mut output) {
+            LoginProgress::More => {
+                stream.write_all(&output).await.map_err(said)?;
+                output.clear();
+            }
+            LoginProgress::Done(negotiated) => {
+                return Ok(LoggedIn {
+                    stream,
+                    negotiated,
+                    input,
+                    output,
+                });
+            }
+            LoginProgress::Close { reason } => {
+                stream.write_all(&output).await.map_err(said)?;
+                return Err(reason);
+            }
+        }
+    }
+}
