@@ -3,7 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
-use crate::size::{self, SIZE_RULE};
+use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Drive, DriveSource, Export, Initiators, Level, Pool, Portal, Provisioning, Site, Vm,
@@ -17,10 +17,6 @@ use toml::de::{DeTable, DeValue};
 const DRIVE_GRAIN_BYTES: u64 = 4096;
 /// Below this a drive holds labels and journal and little else.
 const DRIVE_BYTES_MIN: u64 = 64 << 20;
-/// Grain of volumes, the logical block of LUNs.
-const VOLUME_GRAIN_BYTES: u64 = 512;
-/// Largest drive or volume: far above what exists, far below any overflow.
-const SIZE_BYTES_MAX: u64 = 1 << 50;
 const SHARDS_MAX: u16 = 64;
 /// Where the API listens when the file says nothing.
 const API_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
@@ -159,7 +155,11 @@ fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
     let address = reader.required("address", rule, |value| {
         address(value).filter(|at| !at.ip().is_unspecified())
     });
-    let tag = reader.optional("tag", "a whole number from 0 to 65535", whole);
+    let tag = reader.optional(
+        "tag",
+        "1 (other portal groups are not available yet)",
+        |value| whole(value).filter(|tag| *tag == 1),
+    );
     let address = address.unwrap_or(API_DEFAULT);
     reader.finish(Portal {
         address,
@@ -280,13 +280,9 @@ fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
             .filter(|name| is_name(name))
             .map(str::to_owned)
     });
-    let size_rule = format!(
-        "{SIZE_RULE}; up to {}, a multiple of {VOLUME_GRAIN_BYTES} bytes",
-        size::human(SIZE_BYTES_MAX)
-    );
+    let size_rule = format!("{SIZE_RULE}; {VOLUME_SIZE_RULE}");
     let size_bytes = reader.required("size", &size_rule, |value| {
-        size_of(value)
-            .filter(|size| *size <= SIZE_BYTES_MAX && size.is_multiple_of(VOLUME_GRAIN_BYTES))
+        size_of(value).filter(|size| size::is_volume_size(*size))
     });
     let provisioning = reader.optional(
         "provisioning",

@@ -6,6 +6,20 @@
 /// What [`parse`] takes, for messages.
 pub const SIZE_RULE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
 
+/// What [`is_volume_size`] takes, for messages.
+pub const VOLUME_SIZE_RULE: &str = "up to 1 PiB, a multiple of 512 bytes";
+
+/// Largest drive or volume: far above what exists, far below any overflow.
+pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 50;
+
+/// Grain of volumes, the logical block of LUNs.
+pub(crate) const VOLUME_GRAIN_BYTES: u64 = 512;
+
+/// Whether a volume may have this size.
+pub fn is_volume_size(size_bytes: u64) -> bool {
+    (1..=SIZE_BYTES_MAX).contains(&size_bytes) && size_bytes.is_multiple_of(VOLUME_GRAIN_BYTES)
+}
+
 const UNITS: [(&str, u64); 11] = [
     ("B", 1),
     ("KiB", 1 << 10),

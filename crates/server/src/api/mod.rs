@@ -1,0 +1,109 @@
+//! The REST API under `/api/v1`, with its description at
+//! `/api/v1/openapi.json`. Loopback only.
+//!
+//! Handlers are thin: they check what came in, ask the [`Array`], and turn the
+//! outcome into the JSON of [`types`].
+
+mod drives;
+mod exports;
+mod guard;
+mod pools;
+mod problem;
+mod sessions;
+mod status;
+pub mod types;
+mod volumes;
+
+use crate::array::Array;
+use axum::extract::DefaultBodyLimit;
+use axum::{Json, Router, middleware, routing};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use types::{Problem, ProblemKind};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Largest request body: far above any that makes sense.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long requests under way may take once the server stops.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Ashlar",
+    description = "Unified storage for virtual machines: drives, pools, volumes, exports, sessions."
+))]
+struct Description;
+
+/// The API of `array`.
+pub fn router(array: Arc<Array>) -> Router {
+    let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(status::get_status))
+        .routes(routes!(status::get_stats))
+        .routes(routes!(drives::list_drives))
+        .routes(routes!(drives::get_drive))
+        .routes(routes!(pools::list_pools))
+        .routes(routes!(pools::get_pool))
+        .routes(routes!(volumes::list_volumes, volumes::create_volume))
+        .routes(routes!(
+            volumes::get_volume,
+            volumes::resize_volume,
+            volumes::delete_volume
+        ))
+        .routes(routes!(exports::list_exports, exports::create_export))
+        .routes(routes!(exports::get_export, exports::delete_export))
+        .routes(routes!(sessions::list_sessions))
+        .routes(routes!(sessions::get_session, sessions::drop_session))
+        .with_state(array)
+        .split_for_parts();
+    let description = Arc::new(description);
+    let described = move || {
+        let description = Arc::clone(&description);
+        async move { Json(description.as_ref().clone()) }
+    };
+    router
+        .route("/api/v1/openapi.json", routing::get(described))
+        .fallback(|uri: axum::http::Uri| async move {
+            Problem::new(
+                ProblemKind::NotFound,
+                format!("there is no resource {}", uri.path()),
+            )
+        })
+        .method_not_allowed_fallback(|method: axum::http::Method| async move {
+            let message = format!("this resource has no {method}; see /api/v1/openapi.json");
+            Problem::new(ProblemKind::MethodNotAllowed, message)
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(guard::loopback_only))
+}
+
+/// Answers requests on `listener` until `stop` ends; requests under way then
+/// have [`DRAIN_MAX`] to end.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    array: Arc<Array>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let (stopping, stopped) = tokio::sync::oneshot::channel();
+    let announced = async move {
+        stop.await;
+        // The other side waits for this or for the end of serving.
+        let _ = stopping.send(());
+    };
+    let serving = axum::serve(listener, router(array)).with_graceful_shutdown(announced);
+    let overdue = async move {
+        // An error means that serving has ended first.
+        let _ = stopped.await;
+        tokio::time::sleep(DRAIN_MAX).await;
+    };
+    tokio::select! {
+        ended = serving.into_future() => ended,
+        () = overdue => Ok(()),
+    }
+}

@@ -1,0 +1,78 @@
+//! Connected sessions.
+
+use super::problem::Segment;
+use super::types::{Problem, ProblemKind, Session};
+use crate::array::Array;
+use crate::shard::SessionInfo;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// All connected sessions, by number.
+#[utoipa::path(
+    get, path = "/api/v1/sessions", tag = "sessions",
+    responses((status = 200, body = Vec<Session>), (status = 503, body = Problem))
+)]
+pub(super) async fn list_sessions(
+    State(array): State<Arc<Array>>,
+) -> Result<Json<Vec<Session>>, Problem> {
+    Ok(Json(
+        array.sessions().await?.into_iter().map(session).collect(),
+    ))
+}
+
+/// The session of this number.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}", tag = "sessions",
+    params(("id" = u16, Path, description = "Number of the session")),
+    responses((status = 200, body = Session), (status = 404, body = Problem))
+)]
+pub(super) async fn get_session(
+    State(array): State<Arc<Array>>,
+    Segment(id): Segment<u16>,
+) -> Result<Json<Session>, Problem> {
+    let found = array
+        .sessions()
+        .await?
+        .into_iter()
+        .find(|session| session.tsih == id);
+    let missing = || Problem::new(ProblemKind::NotFound, format!("there is no session {id}"));
+    found.map(session).map(Json).ok_or_else(missing)
+}
+
+/// Closes a session once its commands have ended. The initiator may log in again.
+#[utoipa::path(
+    delete, path = "/api/v1/sessions/{id}", tag = "sessions",
+    params(("id" = u16, Path, description = "Number of the session")),
+    responses((status = 204), (status = 404, body = Problem))
+)]
+pub(super) async fn drop_session(
+    State(array): State<Arc<Array>>,
+    Segment(id): Segment<u16>,
+) -> Result<StatusCode, Problem> {
+    array.drop_session(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn session(info: SessionInfo) -> Session {
+    Session {
+        id: info.tsih,
+        initiator: info.initiator,
+        initiator_alias: info.initiator_alias,
+        target: info.target,
+        peer: info.peer.to_string(),
+        // A login before 1970 means a clock that was set since.
+        since_unix_s: info
+            .since
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        commands: info.commands,
+        reads: info.reads,
+        writes: info.writes,
+        read_bytes: info.read_bytes,
+        written_bytes: info.written_bytes,
+        in_flight: info.in_flight,
+    }
+}

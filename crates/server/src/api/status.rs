@@ -1,0 +1,70 @@
+//! The array at a glance, and its sums.
+
+use super::pools::health;
+use super::types::{Health, Problem, Stats, Status};
+use crate::array::Array;
+use axum::Json;
+use axum::extract::State;
+use std::sync::Arc;
+
+/// The array at a glance.
+#[utoipa::path(
+    get, path = "/api/v1/status", tag = "status",
+    responses((status = 200, body = Status), (status = 503, body = Problem))
+)]
+pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<Status>, Problem> {
+    let pools = array.pools().await?;
+    let health = pools
+        .iter()
+        .map(|(_, info)| health(info))
+        .max()
+        .unwrap_or(Health::Healthy);
+    Ok(Json(Status {
+        site: array.name().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        uptime_s: array.uptime_s(),
+        health,
+        portals: array
+            .directory()
+            .portals()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        pools: pools.len() as u64,
+        volumes: array.volumes().await?.len() as u64,
+        exports: array.exports().len() as u64,
+        sessions: array.sessions().await?.len() as u64,
+        capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
+        mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
+    }))
+}
+
+/// Sums over connected sessions and all drives.
+#[utoipa::path(
+    get, path = "/api/v1/stats", tag = "status",
+    responses((status = 200, body = Stats), (status = 503, body = Problem))
+)]
+pub(super) async fn get_stats(State(array): State<Arc<Array>>) -> Result<Json<Stats>, Problem> {
+    let mut stats = Stats {
+        uptime_s: array.uptime_s(),
+        ..Stats::default()
+    };
+    for session in array.sessions().await? {
+        stats.sessions += 1;
+        stats.commands += session.commands;
+        stats.reads += session.reads;
+        stats.writes += session.writes;
+        stats.read_bytes += session.read_bytes;
+        stats.written_bytes += session.written_bytes;
+        stats.in_flight += session.in_flight;
+    }
+    for (_, pool) in array.pools().await? {
+        for member in pool.members {
+            stats.drive_reads += member.reads;
+            stats.drive_writes += member.writes;
+            stats.drive_flushes += member.flushes;
+            stats.drive_errors += member.errors;
+        }
+    }
+    Ok(Json(stats))
+}

@@ -1,0 +1,85 @@
+//! What can go wrong with a request to the array.
+
+use crate::shard::{ExportError, ExportErrorKind, ShardGone};
+use engine::{PoolError, PoolErrorKind};
+
+/// What callers act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayErrorKind {
+    /// The request itself can't be met.
+    Invalid,
+    /// No such thing.
+    NotFound,
+    /// There is such a thing already.
+    Exists,
+    /// It is in use.
+    Busy,
+    /// The pool has too few free pages.
+    Full,
+    /// The pool has failed, or the array is stopping.
+    Unavailable,
+    /// A drive or a file failed underneath, or a bug.
+    Internal,
+}
+
+/// A failed request, naming the thing and what can be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{context}")]
+pub struct ArrayError {
+    /// What callers match on.
+    pub kind: ArrayErrorKind,
+    /// For people.
+    pub context: String,
+}
+
+impl ArrayError {
+    pub(crate) fn new(kind: ArrayErrorKind, context: String) -> Self {
+        ArrayError { kind, context }
+    }
+
+    pub(crate) fn no_pool(name: &str) -> Self {
+        Self::new(ArrayErrorKind::NotFound, format!("there is no pool {name}"))
+    }
+
+    pub(crate) fn no_volume(name: &str) -> Self {
+        Self::new(
+            ArrayErrorKind::NotFound,
+            format!("there is no volume {name}"),
+        )
+    }
+}
+
+impl From<ShardGone> for ArrayError {
+    fn from(gone: ShardGone) -> Self {
+        Self::new(
+            ArrayErrorKind::Unavailable,
+            format!("{gone}; see the server's log"),
+        )
+    }
+}
+
+impl From<PoolError> for ArrayError {
+    fn from(error: PoolError) -> Self {
+        let kind = match error.kind {
+            PoolErrorKind::Invalid => ArrayErrorKind::Invalid,
+            PoolErrorKind::NotFound => ArrayErrorKind::NotFound,
+            PoolErrorKind::Exists => ArrayErrorKind::Exists,
+            PoolErrorKind::Busy => ArrayErrorKind::Busy,
+            PoolErrorKind::Full => ArrayErrorKind::Full,
+            PoolErrorKind::Failed => ArrayErrorKind::Unavailable,
+            _ => ArrayErrorKind::Internal,
+        };
+        Self::new(kind, error.context)
+    }
+}
+
+impl From<ExportError> for ArrayError {
+    fn from(error: ExportError) -> Self {
+        let kind = match error.kind {
+            ExportErrorKind::Exists => ArrayErrorKind::Exists,
+            ExportErrorKind::Invalid => ArrayErrorKind::Invalid,
+            ExportErrorKind::NotFound => ArrayErrorKind::NotFound,
+        };
+        Self::new(kind, error.context)
+    }
+}

@@ -1,0 +1,110 @@
+//! The data directory: drive files, records, and the lock that keeps a second
+//! server out.
+
+use super::{BringUpError, BringUpErrorKind};
+use site::DriveSource;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// A data directory that is ours until this is dropped.
+#[derive(Debug)]
+pub(super) struct DataDir {
+    path: PathBuf,
+    /// Locked; the kernel lets go of it however the process ends.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if it isn't there, and locks it.
+    pub(super) fn take(path: &Path) -> Result<Self, BringUpError> {
+        let failed = |context: String| {
+            let context = format!("data directory {}: {context}", path.display());
+            BringUpError::new(BringUpErrorKind::Data, context)
+        };
+        fs::create_dir_all(path).map_err(|error| failed(format!("can't make it: {error}")))?;
+        let path = path
+            .canonicalize()
+            .map_err(|error| failed(format!("can't find out where it is: {error}")))?;
+        let lock_path = path.join("ashlar.lock");
+        let mut lock = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(|error| failed(format!("can't write to it: {error}")))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut owner = String::new();
+                let known = lock.read_to_string(&mut owner).is_ok() && !owner.trim().is_empty();
+                let owner = if known {
+                    format!(" (process {})", owner.trim())
+                } else {
+                    String::new()
+                };
+                return Err(failed(format!(
+                    "another ashlar serve{owner} is using it; stop that one, or choose another --data"
+                )));
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(failed(format!("can't lock it: {error}")));
+            }
+        }
+        // Only for the message above: who fails to write it still holds the lock.
+        let _ = lock
+            .set_len(0)
+            .and_then(|()| lock.rewind())
+            .and_then(|()| writeln!(lock, "{}", std::process::id()));
+        Ok(DataDir { path, _lock: lock })
+    }
+
+    /// Where a drive of the site is.
+    pub(super) fn drive_path(&self, source: &DriveSource) -> PathBuf {
+        match source {
+            DriveSource::File { path, .. } => self.path.join(path),
+            DriveSource::Device { path } => path.clone(),
+        }
+    }
+
+    /// The record of the pools that were made here.
+    pub(super) fn made_file(&self) -> PathBuf {
+        self.path.join("ashlar-data.json")
+    }
+
+    /// The exports that the API made.
+    pub(super) fn exports_file(&self) -> PathBuf {
+        self.path.join("ashlar-exports.json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_taker_is_told_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("a/b");
+        let first = DataDir::take(&data).unwrap();
+        let error = DataDir::take(&data).unwrap_err();
+        assert_eq!(error.kind, BringUpErrorKind::Data);
+        let process = format!(
+            "another ashlar serve (process {}) is using it",
+            std::process::id()
+        );
+        assert!(error.context.contains(&process), "{error}");
+        drop(first);
+        DataDir::take(&data).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_its_place_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("file");
+        fs::write(&data, "x").unwrap();
+        let error = DataDir::take(&data).unwrap_err();
+        assert!(error.context.contains("file: can't make it"), "{error}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Exports: those of the site file, and those that the API made before.
+
+use super::data_dir::DataDir;
+use super::{BringUpError, BringUpErrorKind};
+use crate::array::{self, Array, Export, Origin};
+use crate::directory;
+use site::{Initiators, Site};
+use std::sync::Arc;
+
+/// All exports to be served.
+///
+/// # Errors
+/// Every export of the API that the site file, or a volume that isn't there,
+/// stands in the way of.
+pub(super) async fn plan(
+    site: &Site,
+    data: &DataDir,
+    array: &Array,
+) -> Result<Vec<Export>, BringUpError> {
+    let mut exports: Vec<Export> = site.exports.iter().map(from_site).collect();
+    let there = array.volumes().await?;
+    let is_there = |name: &str| {
+        there.iter().any(|volume| volume.info.name == name)
+            || site.volumes.iter().any(|volume| volume.name == name)
+    };
+    let file = data.exports_file();
+    let mut wrong = Vec::new();
+    for kept in array::kept(&file)? {
+        let same_target = exports.iter().find(|export| export.target == kept.target);
+        if same_target.is_some_and(|export| export.volumes == kept.volumes) {
+            continue;
+        }
+        let why = if same_target.is_some() {
+            Some("the site file describes it with other volumes".to_owned())
+        } else {
+            kept.volumes.iter().find_map(|volume| {
+                if !is_there(volume) {
+                    return Some(format!("volume {volume} isn't there"));
+                }
+                let other = site
+                    .exports
+                    .iter()
+                    .find(|export| export.volumes.contains(volume))?;
+                Some(format!(
+                    "the site file has volume {volume} behind target {}",
+                    other.target
+                ))
+            })
+        };
+        match why {
+            Some(why) => wrong.push(format!(
+                "target {}, made by the API: {why}; correct the site file, or take the target out \
+                 of {}",
+                kept.target,
+                file.display()
+            )),
+            None => exports.push(kept),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(exports)
+    } else {
+        Err(BringUpError::all(BringUpErrorKind::Export, &wrong))
+    }
+}
+
+/// Serves them. Sessions come only after the portals are open.
+///
+/// # Errors
+/// What the first one that can't be served says.
+pub(super) async fn apply(exports: Vec<Export>, array: &Arc<Array>) -> Result<(), BringUpError> {
+    for export in exports {
+        let served = array.restore_export(export).await;
+        served.map_err(|error| BringUpError::new(BringUpErrorKind::Export, error.context))?;
+    }
+    Ok(())
+}
+
+fn from_site(export: &site::Export) -> Export {
+    Export {
+        target: export.target.clone(),
+        volumes: export.volumes.clone(),
+        initiators: match &export.initiators {
+            Initiators::Any => directory::Initiators::Any,
+            Initiators::Named(names) => {
+                directory::Initiators::Named(names.iter().cloned().collect())
+            }
+        },
+        origin: Origin::Site,
+    }
+}

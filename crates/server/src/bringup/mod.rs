@@ -1,0 +1,250 @@
+//! Bring-up: from a site file and a data directory to an array that serves.
+//!
+//! Invariants:
+//! - Everything that can be checked is checked before anything is made, and
+//!   what fails later undoes what it made itself.
+//! - Only what is missing is made: a second start changes nothing.
+//! - A drive that holds something is never made anew: not one with a label, not
+//!   one of a pool that was made before, not one that isn't empty.
+//! - Two servers never work on one data directory.
+
+mod data_dir;
+mod drives;
+mod error;
+mod exports;
+mod made;
+mod pools;
+mod volumes;
+
+pub use error::{BringUpError, BringUpErrorKind};
+
+use crate::api;
+use crate::array::Array;
+use crate::directory::Directory;
+use crate::front::{Front, FrontLimits};
+use crate::shard::{Shard, ShardHandle};
+use data_dir::DataDir;
+use site::Site;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// What to bring up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What it is to be.
+    pub site: Site,
+    /// Where its drive files and records are. Made if it isn't there.
+    pub data: PathBuf,
+    /// Serve here instead of at the site's portals.
+    pub portal: Option<SocketAddr>,
+    /// Offer the API here instead of where the site says. Loopback.
+    pub api: Option<SocketAddr>,
+}
+
+/// An array that serves. Ends with [`Running::stop`]; dropped without it, it ends
+/// as after a power cut, and recovers at the next start.
+pub struct Running {
+    array: Arc<Array>,
+    front: Front,
+    shards: Vec<Shard>,
+    api: SocketAddr,
+    stop_api: oneshot::Sender<()>,
+    api_ended: JoinHandle<std::io::Result<()>>,
+    _data: DataDir,
+}
+
+/// Brings up an array.
+///
+/// # Errors
+/// What stands in the way, by name, with what can be done. Nothing is left
+/// running.
+pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
+    let Options {
+        site,
+        data,
+        portal,
+        api,
+    } = options;
+    let portals = match portal {
+        Some(portal) => vec![portal],
+        None => site.portals.iter().map(|portal| portal.address).collect(),
+    };
+    check_portals(&portals)?;
+    let api = open_api(api.unwrap_or(site.api.listen)).await?;
+    let data = DataDir::take(&data)?;
+    let shards = start_shards(site.shards).await?;
+    let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
+    match furnish(&site, &data, &handles, &portals).await {
+        Ok((array, front)) => Ok(offer(api, array, front, shards, data)),
+        Err(error) => {
+            stop_shards(shards).await;
+            Err(error)
+        }
+    }
+}
+
+/// Everything on the shards: pools, volumes, exports; then the portals.
+async fn furnish(
+    site: &Site,
+    data: &DataDir,
+    shards: &[ShardHandle],
+    portals: &[SocketAddr],
+) -> Result<(Arc<Array>, Front), BringUpError> {
+    let homes = homes(site);
+    let mut made = made::Made::read(data)?;
+    let plans = pools::plan(site, data, shards, &homes, &made).await?;
+    pools::open(&plans, shards).await?;
+    let directory = Arc::new(Directory::new());
+    let array = Array::new(
+        site.name.clone(),
+        shards.to_vec(),
+        homes,
+        Arc::clone(&directory),
+        data.exports_file(),
+    );
+    let volume_plan = volumes::plan(site, &array).await?;
+    let exports = exports::plan(site, data, &array).await?;
+    pools::make(plans, shards, data, &mut made).await?;
+    volumes::apply(volume_plan, &array).await?;
+    exports::apply(exports, &array).await?;
+    let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
+    Ok((array, front))
+}
+
+/// The shard that each pool of the site is homed on.
+fn homes(site: &Site) -> BTreeMap<String, usize> {
+    let home = |index| usize::from(Site::shard_of_pool(index, site.shards));
+    site.pools
+        .iter()
+        .enumerate()
+        .map(|(index, pool)| (pool.name.clone(), home(index)))
+        .collect()
+}
+
+/// Opens and closes each portal, so that a port that is taken is found before
+/// anything is made.
+fn check_portals(portals: &[SocketAddr]) -> Result<(), BringUpError> {
+    for portal in portals {
+        std::net::TcpListener::bind(portal).map_err(|error| {
+            let what = format!("portal {portal}");
+            BringUpError::address(
+                &what,
+                &error,
+                "[[portal]] address in the site file, or --portal",
+            )
+        })?;
+    }
+    Ok(())
+}
+
+async fn open_api(address: SocketAddr) -> Result<TcpListener, BringUpError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let what = format!("API address {address}");
+        BringUpError::address(
+            &what,
+            &error,
+            "[api] listen in the site file, or --listen-api",
+        )
+    })
+}
+
+async fn start_shards(count: u16) -> Result<Vec<Shard>, BringUpError> {
+    let mut shards = Vec::new();
+    for index in 0..usize::from(count) {
+        match Shard::start(index).await {
+            Ok(shard) => shards.push(shard),
+            Err(error) => {
+                stop_shards(shards).await;
+                let context = format!("shard {index} can't start: {error}");
+                return Err(BringUpError::new(BringUpErrorKind::System, context));
+            }
+        }
+    }
+    Ok(shards)
+}
+
+async fn stop_shards(shards: Vec<Shard>) -> Vec<(String, engine::PoolError)> {
+    let mut failures = Vec::new();
+    for shard in shards {
+        failures.extend(shard.stop().await);
+    }
+    failures
+}
+
+/// Offers the API and gives the whole.
+fn offer(
+    listener: TcpListener,
+    array: Arc<Array>,
+    front: Front,
+    shards: Vec<Shard>,
+    data: DataDir,
+) -> Running {
+    // A socket that listens has an address.
+    let api = listener
+        .local_addr()
+        .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (stop_api, stopped) = oneshot::channel();
+    let until_stopped = async move {
+        // Also when the array is dropped.
+        let _ = stopped.await;
+    };
+    let api_ended = tokio::spawn(api::serve(listener, Arc::clone(&array), until_stopped));
+    Running {
+        array,
+        front,
+        shards,
+        api,
+        stop_api,
+        api_ended,
+        _data: data,
+    }
+}
+
+impl Running {
+    /// The array.
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// Where targets are served.
+    pub fn portals(&self) -> &[SocketAddr] {
+        self.front.portals()
+    }
+
+    /// Where the API is.
+    pub fn api(&self) -> SocketAddr {
+        self.api
+    }
+
+    /// Takes no more logins, ends commands in flight, closes sessions and pools.
+    ///
+    /// # Errors
+    /// A pool that could not be closed cleanly; it recovers at the next start.
+    pub async fn stop(self) -> Result<(), BringUpError> {
+        self.array.directory().close();
+        self.front.stop().await;
+        // The API may have ended by itself.
+        let _ = self.stop_api.send(());
+        let api_ended = self.api_ended.await;
+        let failures = stop_shards(self.shards).await;
+        if let Ok(Err(error)) = api_ended {
+            tracing::warn!("the API ended with an error: {error}");
+        }
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let said = failures
+            .iter()
+            .map(|(pool, error)| format!("pool {pool}: {error}"));
+        let context = format!(
+            "not closed cleanly, recovered at the next start: {}",
+            said.collect::<Vec<_>>().join("; ")
+        );
+        Err(BringUpError::new(BringUpErrorKind::Pool, context))
+    }
+}

@@ -1,0 +1,90 @@
+//! Volumes: the site's are made or grown; others are kept and named.
+
+use super::{BringUpError, BringUpErrorKind};
+use crate::array::Array;
+use engine::VolumeSpec;
+use site::diff::{self, ExistingVolume, Step, VolumePlan};
+use site::{Provisioning, Site, human};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Compares the site with the volumes of the pools that are open.
+///
+/// # Errors
+/// Every difference that would lose data, and every name that is there twice.
+pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, BringUpError> {
+    let mut pools: BTreeMap<String, String> = BTreeMap::new();
+    let mut existing = Vec::new();
+    let mut wrong = Vec::new();
+    for volume in array.volumes().await? {
+        let name = volume.info.name;
+        if let Some(other) = pools.insert(name.clone(), volume.pool.clone()) {
+            wrong.push(format!(
+                "volume {name}: it is in pool {other} and in pool {}; a name has to be unique: \
+                 take one of the pools out of the site file",
+                volume.pool
+            ));
+        }
+        existing.push(ExistingVolume {
+            name,
+            pool: volume.pool,
+            size_bytes: volume.info.size_bytes,
+            provisioning: match volume.info.provisioning {
+                engine::Provisioning::Thin => Provisioning::Thin,
+                engine::Provisioning::Thick => Provisioning::Thick,
+            },
+        });
+    }
+    match diff::volumes(site, &existing) {
+        Ok(plan) if wrong.is_empty() => Ok(plan),
+        outcome => {
+            let conflicts = outcome.err().unwrap_or_default();
+            wrong.extend(conflicts.iter().map(ToString::to_string));
+            Err(BringUpError::all(BringUpErrorKind::Volume, &wrong))
+        }
+    }
+}
+
+/// Makes and grows volumes.
+///
+/// # Errors
+/// What the first step that fails says.
+pub(super) async fn apply(plan: VolumePlan, array: &Arc<Array>) -> Result<(), BringUpError> {
+    for (pool, volume) in &plan.kept {
+        tracing::info!("volume {volume} in pool {pool} isn't in the site file: it is kept");
+    }
+    for step in plan.steps {
+        let failed = |what: &str, error: crate::array::ArrayError| {
+            BringUpError::new(BringUpErrorKind::Volume, format!("{what}: {error}"))
+        };
+        match step {
+            Step::Create(volume) => {
+                let what = format!("volume {}", volume.name);
+                tracing::info!(
+                    "making volume {}, {}",
+                    volume.name,
+                    human(volume.size_bytes)
+                );
+                let spec = VolumeSpec {
+                    name: volume.name,
+                    size_bytes: volume.size_bytes,
+                    provisioning: match volume.provisioning {
+                        Provisioning::Thin => engine::Provisioning::Thin,
+                        Provisioning::Thick => engine::Provisioning::Thick,
+                    },
+                };
+                let created = array.create_volume(volume.pool, spec).await;
+                created.map_err(|error| failed(&what, error))?;
+            }
+            Step::Grow {
+                name, size_bytes, ..
+            } => {
+                let what = format!("volume {name}");
+                tracing::info!("growing volume {name} to {}", human(size_bytes));
+                let grown = array.resize_volume(name, size_bytes).await;
+                grown.map_err(|error| failed(&what, error))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Small records in the data directory: JSON files that are either the old or
+//! the new version whole, whatever happens while they are written.
+//!
+//! A record is written to a file beside it, synced, renamed over it, and the
+//! directory is synced. A record that is there and can't be understood is an
+//! error, never an empty record.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Version of the records' format; a newer one is refused.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+struct Out<'a, T> {
+    format: u32,
+    content: &'a T,
+}
+
+#[derive(Deserialize)]
+struct In<T> {
+    content: T,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// A record that can't be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {context}", path.display())]
+pub struct RecordError {
+    /// The record's file.
+    pub path: PathBuf,
+    /// What happened and what can be done.
+    pub context: String,
+}
+
+/// The record in `path`; `None` when there is no such file.
+///
+/// # Errors
+/// The file can't be read, isn't a record, or was written by a newer version.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
+    let failed = |context: String| RecordError {
+        path: path.to_owned(),
+        context,
+    };
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(format!("can't read it: {error}"))),
+    };
+    let damaged = |error: serde_json::Error| {
+        failed(format!(
+            "can't understand it ({error}); restore it from a copy, or move it away"
+        ))
+    };
+    let Format { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if format != FORMAT {
+        return Err(failed(format!(
+            "it has format {format}, this version knows {FORMAT}; use the version that wrote it"
+        )));
+    }
+    let record: In<T> = serde_json::from_slice(&bytes).map_err(damaged)?;
+    Ok(Some(record.content))
+}
+
+/// Writes the record in `path`, durably.
+///
+/// # Errors
+/// The old record is still there then, unless only the last sync failed.
+pub fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), RecordError> {
+    write_bytes(path, content).map_err(|error| RecordError {
+        path: path.to_owned(),
+        context: format!("can't write it: {error}; see that the data directory has room"),
+    })
+}
+
+fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(&Out {
+        format: FORMAT,
+        content,
+    })?;
+    text.push('\n');
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_and_replaces_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        assert_eq!(read::<Vec<u32>>(&path).unwrap(), None);
+        write(&path, &vec![1, 2]).unwrap();
+        write(&path, &vec![3]).unwrap();
+        assert_eq!(read::<Vec<u32>>(&path).unwrap(), Some(vec![3]));
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "nothing is left beside it"
+        );
+    }
+
+    #[test]
+    fn a_damaged_record_is_never_an_empty_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        for damaged in [
+            "",
+            "{",
+            "{\"format\": 1}",
+            "[]",
+            "{\"format\": 1, \"content\": \"x\"}",
+        ] {
+            fs::write(&path, damaged).unwrap();
+            let message = read::<Vec<u32>>(&path).unwrap_err().to_string();
+            assert!(
+                message.contains("r.json: can't understand it"),
+                "{damaged:?}: {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_newer_record_is_refused_by_its_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        fs::write(&path, "{\"format\": 2, \"content\": {\"a\": 1}}").unwrap();
+        let message = read::<Vec<u32>>(&path).unwrap_err().to_string();
+        assert!(
+            message
+                .ends_with("it has format 2, this version knows 1; use the version that wrote it"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_leaves_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        write(&path, &1u32).unwrap();
+        // A directory where the new version would be written.
+        fs::create_dir(path.with_extension("new")).unwrap();
+        let message = write(&path, &2u32).unwrap_err().to_string();
+        assert!(message.contains("r.json: can't write it"), "{message}");
+        assert_eq!(read::<u32>(&path).unwrap(), Some(1));
+    }
+}
