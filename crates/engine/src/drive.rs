@@ -9,9 +9,9 @@
 //!   refused with [`DriveErrorKind::OutOfRange`].
 //! - A read that ends well has filled its whole buffer.
 //! - A write is on stable media only after a [`Drive::flush`] that *began after
-//!   the write ended* has ended well. Until then a power cut may lose it, keep it
-//!   or tear it at the grain of [`base::SECTOR_BYTES`], in any order against
-//!   other writes.
+//!   the write ended* has ended well, or its own [`Drive::write_durable`] has.
+//!   Until then a power cut may lose it, keep it or tear it at the grain of
+//!   [`base::SECTOR_BYTES`], in any order against other writes.
 //! - Overlapping operations in flight at once have no order.
 
 use base::{Buf, DriveOffset, Slice};
@@ -44,6 +44,21 @@ pub trait Drive: 'static {
 
     /// Writes `data` at `at`.
     fn write(&self, at: DriveOffset, data: Slice) -> impl Future<Output = Result<(), DriveError>>;
+
+    /// Writes `data` at `at`; on stable media when it ends well. What it has
+    /// written is as lost or torn as any other write's until then.
+    ///
+    /// A drive that can make one write durable by itself does better than this.
+    fn write_durable(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+    ) -> impl Future<Output = Result<(), DriveError>> {
+        async move {
+            self.write(at, data).await?;
+            self.flush().await
+        }
+    }
 
     /// Makes every write that ended before this call durable.
     fn flush(&self) -> impl Future<Output = Result<(), DriveError>>;

@@ -1,7 +1,6 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
 use crate::drive::{Drive, DriveError, DriveErrorKind};
-use crate::group_commit::GroupCommit;
 use crate::label::MemberEntry;
 use crate::pool::{MemberInfo, MemberState};
 use crate::world::World;
@@ -31,7 +30,6 @@ pub struct Member<W: World> {
     state: Cell<MemberState>,
     counters: Counters,
     outstanding: Cell<u32>,
-    flush: GroupCommit<Result<(), DriveError>>,
 }
 
 fn bump(counter: &Cell<u64>) {
@@ -65,7 +63,6 @@ impl<W: World> Member<W> {
             state: Cell::new(entry.state),
             counters: Counters::default(),
             outstanding: Cell::new(0),
-            flush: GroupCommit::default(),
         }
     }
 
@@ -95,37 +92,20 @@ impl<W: World> Member<W> {
         outcome.map(|()| buf)
     }
 
-    /// Writes; not durable before a [`Member::sync`] that begins afterwards.
-    ///
-    /// # Errors
-    /// What the drive said.
-    pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        bump(&self.counters.writes);
-        let drive = self.drive("write", at, data.len() as u64)?;
-        self.counted(drive.write(at, data), Result::is_err).await
-    }
-
-    /// Makes everything written before durable; callers share flushes.
-    ///
-    /// # Errors
-    /// What the drive said: anything written since the last good flush may be lost.
-    pub async fn sync(&self) -> Result<(), DriveError> {
-        self.flush
-            .run(async || {
-                bump(&self.counters.flushes);
-                let drive = self.drive("flush", DriveOffset(0), 0)?;
-                self.counted(drive.flush(), Result::is_err).await
-            })
-            .await
-    }
-
     /// Writes durably.
     ///
+    /// Each write is made durable by itself. Sharing flushes between writes here
+    /// was slower: they then wait for each other in lockstep, while kernel and
+    /// drive merge what is in flight together anyway (docs/PERFORMANCE.md).
+    ///
     /// # Errors
-    /// What the drive said.
+    /// What the drive said: what was written may be lost or torn.
     pub async fn write_durably(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        self.write(at, data).await?;
-        self.sync().await
+        bump(&self.counters.writes);
+        bump(&self.counters.flushes);
+        let drive = self.drive("write", at, data.len() as u64)?;
+        self.counted(drive.write_durable(at, data), Result::is_err)
+            .await
     }
 
     fn drive(

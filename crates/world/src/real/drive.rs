@@ -8,7 +8,7 @@
 //! - The drive is locked for this process as long as it is open.
 
 use super::open::{self, Opened};
-use super::ring::{Ring, Transfer};
+use super::ring::{Durability, Ring, Transfer};
 use super::{OpenError, RealWorld, errno};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
 use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
@@ -90,6 +90,30 @@ impl RealDrive {
         })
     }
 
+    async fn write_as(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+        durability: Durability,
+    ) -> Result<(), DriveError> {
+        self.check("write", at, data.len() as u64)?;
+        let data = match data.bytes() {
+            Some(bytes) if self.direct && !data.is_aligned() => {
+                self.buffers.copy_of(bytes).freeze()
+            }
+            _ => data,
+        };
+        let mut progress = self.progress("write", at, data.len());
+        while !progress.is_complete() {
+            let write = self
+                .ring
+                .write(&self.file, data.clone(), progress.next(), durability);
+            let (result, _) = write.await;
+            progress.advance(result)?;
+        }
+        Ok(())
+    }
+
     fn progress(&self, operation: &'static str, at: DriveOffset, len: usize) -> Progress {
         let grain = if self.direct { BLOCK_BYTES } else { 1 };
         Progress {
@@ -124,22 +148,16 @@ impl Drive for RealDrive {
     }
 
     async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        self.check("write", at, data.len() as u64)?;
-        let data = match data.bytes() {
-            Some(bytes) if self.direct && !data.is_aligned() => {
-                self.buffers.copy_of(bytes).freeze()
-            }
-            _ => data,
+        self.write_as(at, data, Durability::AtNextSync).await
+    }
+
+    async fn write_durable(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        let durability = if self.syncs {
+            Durability::AtOnce
+        } else {
+            Durability::AtNextSync
         };
-        let mut progress = self.progress("write", at, data.len());
-        while !progress.is_complete() {
-            let (result, _) = self
-                .ring
-                .write(&self.file, data.clone(), progress.next())
-                .await;
-            progress.advance(result)?;
-        }
-        Ok(())
+        self.write_as(at, data, durability).await
     }
 
     async fn flush(&self) -> Result<(), DriveError> {

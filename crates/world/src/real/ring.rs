@@ -80,6 +80,15 @@ pub(super) enum Held {
     Nothing,
 }
 
+/// When a write is on stable media.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// After the next sync that begins after it.
+    AtNextSync,
+    /// When it ends.
+    AtOnce,
+}
+
 /// Where a transfer goes on.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
@@ -139,8 +148,15 @@ impl Ring {
         self.start_operation(transfer.mark(entry), file, Held::Read(buf))
     }
 
-    /// Writes `data` behind what is done of it. Ends with the bytes written.
-    pub(super) fn write(&self, file: &Rc<File>, data: Slice, transfer: Transfer) -> Operation {
+    /// Writes `data` behind what is done of it; what is written is then as durable
+    /// as asked. Ends with the bytes written.
+    pub(super) fn write(
+        &self,
+        file: &Rc<File>,
+        data: Slice,
+        transfer: Transfer,
+        durability: Durability,
+    ) -> Operation {
         let left = match data.bytes() {
             Some(bytes) => &bytes[transfer.done..],
             None => panic!("a length-only buffer in the real world"),
@@ -148,6 +164,10 @@ impl Ring {
         let len = left.len().min(TRANSFER_BYTES_MAX) as u32;
         let entry = opcode::Write::new(descriptor(file), left.as_ptr(), len)
             .offset(transfer.offset)
+            .rw_flags(match durability {
+                Durability::AtNextSync => 0,
+                Durability::AtOnce => libc::RWF_DSYNC,
+            })
             .build();
         self.start_operation(transfer.mark(entry), file, Held::Write(data))
     }

@@ -109,6 +109,25 @@ fn what_is_written_is_read_back_and_is_in_the_file() {
 }
 
 #[test]
+fn a_durable_write_is_in_the_file() {
+    with_drives(MIB, |world, drive, file| async move {
+        let data = pattern(&world, 3, 2 * BLOCK_BYTES);
+        drive
+            .write_durable(DriveOffset(BLOCK), data.clone())
+            .await
+            .unwrap();
+        let mut seen = vec![0; data.len()];
+        file.read_exact_at(&mut seen, BLOCK).unwrap();
+        assert_eq!(Some(&seen[..]), data.bytes());
+        let outside = drive
+            .write_durable(DriveOffset(MIB), data)
+            .await
+            .unwrap_err();
+        assert_eq!(outside.kind, DriveErrorKind::OutOfRange);
+    });
+}
+
+#[test]
 fn data_that_is_not_aligned_in_memory_is_written() {
     with_drives(MIB, |world, drive, _| async move {
         let data = pattern(&world, 1, 3 * BLOCK_BYTES).slice(1000, BLOCK_BYTES);
