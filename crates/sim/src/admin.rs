@@ -65,6 +65,7 @@ async fn create(session: &Session, prng: &mut Prng) {
         spec.size_bytes,
         spec.provisioning,
     );
+    let fullness = session.fullness();
     let change = match session.pool.create_volume(spec.clone()).await {
         Ok(volume) => {
             let uuid = volume.info().uuid;
@@ -72,7 +73,7 @@ async fn create(session: &Session, prng: &mut Prng) {
             Change::Done(uuid)
         }
         Err(error) => {
-            let full = error.kind == PoolErrorKind::Full && session.overcommitted();
+            let full = error.kind == PoolErrorKind::Full && session.may_have_been_full(fullness);
             if !full {
                 session.fail(format!("creation of {spec:?}: {error}"));
             }
@@ -102,6 +103,7 @@ async fn resize(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("resize of volume {id} to {wanted} begins"));
     session.books.oracle.borrow_mut().begin_resize(id, wanted);
+    let fullness = session.fullness();
     let outcome = session.pool.resize_volume(&name, wanted).await;
     let change = match outcome {
         Ok(()) if volume.size_bytes() == wanted => Change::Done(Uuid::nil()),
@@ -113,7 +115,7 @@ async fn resize(session: &Session, prng: &mut Prng) {
             Change::Refused
         }
         Err(error) => {
-            if error.kind != PoolErrorKind::Full || !session.overcommitted() {
+            if error.kind != PoolErrorKind::Full || !session.may_have_been_full(fullness) {
                 session.fail(format!("resize of volume {id} to {wanted}: {error}"));
             }
             Change::Refused

@@ -114,6 +114,7 @@ pub async fn read(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors
 /// Writes `sectors` with a content of its own.
 pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
     let world = &session.world;
+    let fullness = session.fullness();
     let ticket = session
         .books
         .oracle
@@ -144,13 +145,13 @@ pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sector
     let ended = match outcome {
         Ok(()) => Ended::Acknowledged,
         Err(error) if error.kind == IoErrorKind::PoolFull => {
-            if !session.overcommitted() {
+            if !session.may_have_been_full(fullness) {
                 session.fail(format!(
                     "write {} of volume {id}, with room: {error}",
                     ticket.id
                 ));
             }
-            Ended::Refused
+            Ended::Failed
         }
         Err(error) => {
             if !excused(session, id, &error) {
@@ -159,7 +160,7 @@ pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sector
                     ticket.id
                 ));
             }
-            Ended::Unknown
+            Ended::Failed
         }
     };
     world.note(|| format!("write {} of volume {id} ends: {ended:?}", ticket.id));

@@ -40,6 +40,13 @@ impl Books {
     }
 }
 
+/// How full the pool can be at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fullness {
+    overcommitted: bool,
+    changes: u64,
+}
+
 /// One boot: from opening the pool to its end.
 pub struct Session {
     /// The world of this boot.
@@ -98,8 +105,23 @@ impl Session {
         volumes.get(&id).map(|volume| (id, volume.clone()))
     }
 
+    /// What [`Session::may_have_been_full`] compares with later.
+    pub fn fullness(&self) -> Fullness {
+        let overcommitted = self.overcommitted();
+        Fullness {
+            overcommitted,
+            changes: self.books.oracle.borrow().changes(),
+        }
+    }
+
+    /// Whether the pool can have been full at some time since `began`.
+    pub fn may_have_been_full(&self, began: Fullness) -> bool {
+        // A volume that went away since may have held the pages.
+        began.overcommitted || began != self.fullness()
+    }
+
     /// Whether the volumes could need more pages than the pool has.
-    pub fn overcommitted(&self) -> bool {
+    fn overcommitted(&self) -> bool {
         let info = self.pool.info();
         let page = u64::from(info.page_bytes);
         let bytes = |volume: &VolumeModel| {

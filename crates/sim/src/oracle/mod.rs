@@ -43,10 +43,8 @@ pub struct ReadTicket {
 pub enum Ended {
     /// Acknowledged.
     Acknowledged,
-    /// Failed in a way that may have written any of its sectors.
-    Unknown,
-    /// Failed in a way that promises that nothing was written.
-    Refused,
+    /// Failed: any of its sectors may have been written.
+    Failed,
 }
 
 /// The state of everything that was asked of the engine.
@@ -55,6 +53,7 @@ pub struct Oracle {
     clock: Event,
     last_write: WriteId,
     last_volume: u64,
+    changes: u64,
     /// By identity. Deleted ones stay until the end of operations on them.
     volumes: BTreeMap<u64, VolumeModel>,
     writes: BTreeMap<WriteId, WriteTicket>,
@@ -94,6 +93,11 @@ impl Oracle {
         }
     }
 
+    /// Changes of volumes that have begun or ended so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// All volumes that are or may be in the pool.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeModel> {
         self.volumes
@@ -130,8 +134,7 @@ impl Oracle {
         {
             match ended {
                 Ended::Acknowledged => history.acknowledge(ticket.id, now),
-                Ended::Unknown => history.leave_open(ticket.id, now),
-                Ended::Refused => history.refuse(ticket.id, now),
+                Ended::Failed => history.leave_open(ticket.id, now),
             }
         }
     }
@@ -285,15 +288,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_write_leaves_nothing_and_a_failed_one_anything() {
+    fn a_failed_write_may_be_there_or_not_and_then_stays() {
         let (mut oracle, volume) = oracle();
-        let refused = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&refused, Ended::Refused);
-        read(&mut oracle, volume, &[1]).unwrap_err();
-        read(&mut oracle, volume, &[0]).unwrap();
         let failed = oracle.begin_write(volume, 0..1);
-        oracle.end_write(&failed, Ended::Unknown);
-        read(&mut oracle, volume, &[2]).unwrap();
+        oracle.end_write(&failed, Ended::Failed);
+        read(&mut oracle, volume, &[1]).unwrap();
         read(&mut oracle, volume, &[0]).unwrap_err();
     }
 

@@ -78,13 +78,6 @@ impl History {
         self.end(id, now);
     }
 
-    /// A write was refused: no read may ever see it.
-    pub fn refuse(&mut self, id: WriteId, now: Event) {
-        if let Some(value) = self.end(id, now) {
-            value.replaced = Some(0);
-        }
-    }
-
     /// A read that began at `began` sees `id`.
     ///
     /// # Errors

@@ -116,6 +116,7 @@ impl VolumeModel {
 impl Oracle {
     /// A creation begins. Gives the identity of the new volume in the run.
     pub fn begin_create(&mut self, name: &str, size_bytes: u64, provisioning: Provisioning) -> u64 {
+        self.changes += 1;
         self.last_volume += 1;
         let id = self.last_volume;
         let mut volume = VolumeModel {
@@ -134,16 +135,19 @@ impl Oracle {
 
     /// A resize begins.
     pub fn begin_resize(&mut self, id: u64, size_bytes: u64) {
+        self.changes += 1;
         self.volume_mut(id).exists = Exists::Resizing(size_bytes);
     }
 
     /// A deletion begins.
     pub fn begin_delete(&mut self, id: u64) {
+        self.changes += 1;
         self.volume_mut(id).exists = Exists::Deleting;
     }
 
     /// The change under way ends.
     pub fn end_change(&mut self, id: u64, change: Change) {
+        self.changes += 1;
         let volume = self.volume_mut(id);
         volume.exists = match (volume.exists, change) {
             (Exists::Creating, Change::Done(uuid)) => {
