@@ -1,4 +1,5 @@
-//! Arrows between crates point downwards only.
+//! Arrows between crates point downwards only. What a room's tests use is no arrow
+//! of the room: the engine's tests run over a world.
 
 use crate::{Complaint, Tree};
 
@@ -41,16 +42,18 @@ fn rank(room: &str) -> Option<usize> {
     RANKS.iter().position(|&known| known == room)
 }
 
-/// Our crates among the keys of every `[…dependencies]` table, with their lines.
+/// Our crates among the keys of every `[…dependencies]` table but those for tests,
+/// with their lines.
 fn dependencies(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     manifest.lines().enumerate().filter_map(move |(at, line)| {
         let line = line.trim();
         if line.starts_with('[') {
-            inside = line.ends_with("dependencies]");
+            let for_tests = line.contains("dev-dependencies");
+            inside = line.ends_with("dependencies]") && !for_tests;
             // [dependencies.engine] is an entry of its own.
             let (_, name) = line.trim_end_matches(']').rsplit_once("dependencies.")?;
-            return rank(name).map(|_| (at + 1, name));
+            return rank(name).filter(|_| !for_tests).map(|_| (at + 1, name));
         }
         let key = line.split(['.', '=', ' ']).next()?;
         let name = key.strip_prefix("ashlar-").unwrap_or(key);
@@ -89,7 +92,7 @@ mod tests {
                 "engine",
                 "[dev-dependencies]\nashlar-server = { path = \"x\" }\n"
             ),
-            1
+            0
         );
         assert_eq!(
             complaints(
@@ -99,6 +102,16 @@ mod tests {
             1
         );
         assert_eq!(complaints("engine", "[package]\nscsi = 1\n"), 0);
+    }
+
+    #[test]
+    fn tests_may_reach_up() {
+        let manifest = "[dev-dependencies.server]\nworkspace = true\n[dependencies]\n";
+        assert_eq!(complaints("engine", manifest), 0);
+        assert_eq!(
+            complaints("engine", &format!("{manifest}server = \"1\"\n")),
+            1
+        );
     }
 
     #[test]
