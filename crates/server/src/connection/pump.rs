@@ -216,6 +216,9 @@ impl Pump {
             }
             moved = true;
         }
+        if moved {
+            self.begin();
+        }
         moved
     }
 
@@ -330,9 +333,12 @@ impl Pump {
         }
     }
 
-    /// Begins commands for which there is room.
+    /// Begins commands for which there is room, in flight and in what waits to be
+    /// sent.
     fn begin(&mut self) {
-        while let Some((task, order)) = self.tasks.next() {
+        while self.connection.takes_input()
+            && let Some((task, order)) = self.tasks.next()
+        {
             if order.write {
                 self.connection
                     .accept(task, scsi::data_out_bytes(&order.cdb));

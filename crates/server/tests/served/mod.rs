@@ -1,0 +1,130 @@
+//! A shard with a RAID 10 pool on four file drives, and a front on a port that
+//! the system chooses. Everything is gone when the test ends.
+#![allow(dead_code, reason = "every test uses a part of it")]
+
+use engine::pool::{Level, NamedDrive};
+use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
+use server::directory::{Directory, Initiators, TargetEntry};
+use server::front::{Front, FrontLimits};
+use server::shard::{SessionInfo, Shard};
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use tempfile::TempDir;
+use world::real::RealDrive;
+
+pub const TARGET: &str = "iqn.2026-11.dev.ashlar:test";
+pub const VOLUME_BYTES: u64 = 64 << 20;
+
+pub struct Served {
+    pub directory: Arc<Directory>,
+    pub shard: Shard,
+    pub front: Front,
+    pub home: TempDir,
+}
+
+impl Served {
+    /// One target with a thin volume `v` at LUN 0.
+    pub async fn start() -> Served {
+        Self::with_limits(FrontLimits::default()).await
+    }
+
+    pub async fn with_limits(limits: FrontLimits) -> Served {
+        let home = tempfile::tempdir().unwrap();
+        let shard = Shard::start(0).await.unwrap();
+        let paths: Vec<_> = (0..4)
+            .map(|at| home.path().join(format!("d{at}")))
+            .collect();
+        for path in &paths {
+            RealDrive::create_file(path, 128 << 20).unwrap();
+        }
+        let made = shard.handle().call(move |state| async move {
+            let drives = paths.iter().enumerate().map(|(at, path)| NamedDrive {
+                name: format!("d{at}"),
+                drive: RealDrive::open(state.world(), path).unwrap(),
+            });
+            let drives = drives.collect();
+            let spec = PoolSpec::new("p", Level::Raid10);
+            let pool = Pool::create(state.world().clone(), spec, drives)
+                .await
+                .unwrap();
+            state.add_pool(pool.clone());
+            let volume = pool.create_volume(VolumeSpec {
+                name: "v".to_owned(),
+                size_bytes: VOLUME_BYTES,
+                provisioning: Provisioning::Thin,
+            });
+            state.export(TARGET, 0, volume.await.unwrap()).unwrap();
+        });
+        made.await.unwrap();
+        let directory = Arc::new(Directory::new());
+        directory.set_target(
+            TARGET,
+            TargetEntry {
+                shard: 0,
+                initiators: Initiators::Any,
+            },
+        );
+        let portals = ["127.0.0.1:0".parse().unwrap()];
+        let shards = vec![shard.handle().clone()];
+        let front = Front::open(&portals, Arc::clone(&directory), shards, limits)
+            .await
+            .unwrap();
+        Served {
+            directory,
+            shard,
+            front,
+            home,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.front.portals()[0]
+    }
+
+    pub fn portal_url(&self) -> String {
+        format!("iscsi://{}", self.address())
+    }
+
+    pub fn url(&self, lun: u16) -> String {
+        format!("iscsi://{}/{TARGET}/{lun}", self.address())
+    }
+
+    pub async fn sessions(&self) -> Vec<SessionInfo> {
+        self.shard
+            .handle()
+            .call(|state| async move { state.sessions() })
+            .await
+            .unwrap()
+    }
+
+    /// Stops everything; no pool may complain.
+    pub async fn stop(self) {
+        self.directory.close();
+        self.front.stop().await;
+        let failures = self.shard.stop().await;
+        assert!(failures.is_empty(), "{failures:?}");
+    }
+}
+
+/// Runs a program to its end, off the event loop.
+pub async fn run(program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let ran = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .unwrap();
+    ran.unwrap_or_else(|error| panic!("{program} can't be run: {error}"))
+}
+
+/// Runs a program that has to succeed, and gives what it printed.
+pub async fn succeed(program: &str, arguments: &[&str]) -> String {
+    let output = run(program, arguments).await;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}:\n{said}\n{complained}"
+    );
+    said
+}
