@@ -21,5 +21,6 @@ pub mod profile;
 pub mod report;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // threads and real clocks
 pub mod run;
+pub mod site_plan;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // deadlines of real connections
 pub mod target;

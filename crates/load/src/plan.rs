@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_target_per_disk_is_whole() {
-        let places = places(&hetero10::profile(), &urls(24)).unwrap();
+        let places = places(&hetero10::profile(), &urls(23)).unwrap();
         assert_eq!(places[2].disks.len(), 5);
         assert_eq!(places[2].disks[0].url.to_string(), "file:/t2");
         assert_eq!(places[2].disks[0].extent(12345 * 4096), (0, 12345 * 4096));
@@ -226,7 +226,7 @@ mod tests {
     fn a_number_of_targets_that_fits_nothing_is_refused() {
         let refused = places(&hetero10::profile(), &urls(7)).unwrap_err();
         assert!(
-            refused.contains("1 target") && refused.contains("24"),
+            refused.contains("1 target") && refused.contains("23"),
             "{refused}"
         );
         let mailbox = &hetero10::profile().vms[2];

@@ -287,33 +287,21 @@ mod tests {
     #[test]
     fn what_lies_outside_the_window_does_not_count() {
         let mut recorder = Recorder::new(window(), true);
-        for at in [900, 2999, 3000] {
+        let begin = |recorder: &mut Recorder, at: u64| {
             recorder.offered(Time(at * MS));
             recorder.issued(Time(at * MS), Duration::ZERO);
-        }
+        };
+        let end = |recorder: &mut Recorder, now: u64, at: u64| {
+            recorder.completed(Time(now * MS), Kind::Write, 1, Time(at * MS), Time(at * MS));
+        };
         // Completes in the window, intended before it: counts for the rate only.
-        recorder.completed(
-            Time(1100 * MS),
-            Kind::Write,
-            1,
-            Time(900 * MS),
-            Time(900 * MS),
-        );
+        begin(&mut recorder, 900);
+        end(&mut recorder, 1100, 900);
         // Intended in the window, completes after it: counts for latency only.
-        recorder.completed(
-            Time(3100 * MS),
-            Kind::Write,
-            1,
-            Time(2999 * MS),
-            Time(2999 * MS),
-        );
-        recorder.completed(
-            Time(3100 * MS),
-            Kind::Write,
-            1,
-            Time(3000 * MS),
-            Time(3000 * MS),
-        );
+        begin(&mut recorder, 2999);
+        begin(&mut recorder, 3000);
+        end(&mut recorder, 3100, 2999);
+        end(&mut recorder, 3100, 3000);
         let (measured, _) = recorder.finish(Time(3200 * MS));
         assert_eq!(measured.offered, Some(1));
         assert_eq!(measured.write.completed, 1);

@@ -147,6 +147,14 @@ impl Profile {
         self
     }
 
+    /// The VM that stands for `role`: by its name, or the only one there is.
+    pub fn role(&self, role: &str) -> Option<&VmProfile> {
+        match self.vms.as_slice() {
+            [only] => Some(only),
+            vms => vms.iter().find(|vm| vm.name == role),
+        }
+    }
+
     /// Whether any VM writes.
     pub fn writes(&self) -> bool {
         self.vms.iter().any(|vm| vm.mix.writes())

@@ -1,0 +1,324 @@
+//! `ashlar load`: puts a workload on targets and reports how they did.
+//!
+//! Exit codes: 0 all limits hold; 1 operations failed, a target cannot be used or
+//! the run was stopped; 2 the arguments make no plan; 3 a limit failed or a VM's
+//! rate missed its target (the step is invalid).
+
+use anyhow::Context;
+use load::os::Interrupt;
+use load::plan::{self, Plan};
+use load::profile::Profile;
+use load::report::{self, Report, Verdict};
+use load::run::{self, Observer, Phase, Progress};
+use load::site_plan;
+use load::target::TargetUrl;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Put a workload on targets and report latencies, rates and limits.
+///
+/// Operations start when the profile says, whether or not earlier ones are done,
+/// and latency counts from that instant. URLs: iscsi://host[:port]/iqn/lun,
+/// nbd://host[:port]/export, nbd+unix:///export?socket=PATH, file:PATH,
+/// block:PATH. THE TARGETS' CONTENT IS OVERWRITTEN by profiles that write.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Profiles: hetero10 (ten VMs, 3860 operations/s), rand-4k-read, rand-4k-write, rand-8k-67,
+seq-read-256k, seq-write-64k (closed loop of 16; see --iodepth and --rate).
+
+Targets: one for all VMs, one per VM, or one per disk, in the profile's order.
+
+Exit codes: 0 pass; 1 errors or stopped; 2 wrong arguments; 3 a limit failed or a rate missed.")]
+pub struct Args {
+    /// The workload; or name a site with --site
+    #[arg(required_unless_present = "site", conflicts_with = "site")]
+    profile: Option<String>,
+    /// Run the workload of the VMs of this site file on their LUNs
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
+    /// Where the site's targets are served, if not where the site file says
+    #[arg(long, value_name = "ADDR", requires = "site")]
+    portal: Option<SocketAddr>,
+    /// What to put the load on; may be given more than once
+    #[arg(long = "target", value_name = "URL", required_unless_present = "site")]
+    targets: Vec<TargetUrl>,
+    /// How long to measure: 30s, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    duration: Duration,
+    /// How long to run before measuring
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    warmup: Duration,
+    /// Write every disk once before the warm-up, so that thin volumes have to read
+    #[arg(long)]
+    fill: bool,
+    /// Multiply all rates
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    rate_scale: f64,
+    /// Run as a closed loop with this many operations under way per VM
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    iodepth: Option<usize>,
+    /// Start this many operations per second and VM (Poisson arrivals)
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+    /// Limit of each VM's mean read latency, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 20.0)]
+    limit_read_ms: f64,
+    /// Limit of each VM's mean write latency, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 20.0)]
+    limit_write_ms: f64,
+    /// The seed of operations and data
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the result as JSON to this file (- for standard output, without the table)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Most operations under way with --rate.
+const OUTSTANDING_MAX_AT_RATE: usize = 64;
+
+/// Runs the command.
+///
+/// # Errors
+/// When a target cannot be used or a report not be written.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = match plan(&args) {
+        Ok(plan) => plan,
+        Err(what) => {
+            eprintln!("ashlar load: {what}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    // Opened first: nobody wants to learn after an hour that a path is wrong.
+    let to_stdout = args.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    let mut json = args.json.as_ref().filter(|_| !to_stdout).map(create).transpose()?;
+    let mut html = args.html.as_ref().map(create).transpose()?;
+    let interrupt = Interrupt::hold().context("cannot hold back SIGINT")?;
+    let mut screen = Screen::new(interrupt, &plan);
+    let outcome = run::run(&plan, &mut screen);
+    screen.clear();
+    let report = report::report(&plan, &outcome?);
+    let as_json = serde_json::to_string_pretty(&report)?;
+    if to_stdout {
+        println!("{as_json}");
+    } else {
+        print!("{}", report::table(&report));
+    }
+    for (file, path, text) in [
+        (&mut json, &args.json, as_json + "\n"),
+        (&mut html, &args.html, report::html(&report)),
+    ] {
+        if let (Some(file), Some(path)) = (file, path) {
+            let written = file.write_all(text.as_bytes());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(exit_code(&report))
+}
+
+fn create(path: &PathBuf) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn exit_code(report: &Report) -> ExitCode {
+    ExitCode::from(match report.verdict {
+        Verdict::Pass => 0,
+        Verdict::Errors | Verdict::Incomplete => 1,
+        Verdict::Invalid | Verdict::LimitFailed => 3,
+    })
+}
+
+/// What the arguments ask for.
+fn plan(args: &Args) -> Result<Plan, String> {
+    let site = args.site.as_deref().map(site::load).transpose();
+    let site = site.map_err(|error| error.to_string())?;
+    let mut profile = match (&site, &args.profile) {
+        (Some(site), _) => site_plan::profile(site)?,
+        (None, Some(name)) => Profile::named(name)
+            .ok_or_else(|| {
+                let allowed = Profile::names().join(", ");
+                format!("profile {name:?} does not exist; allowed: {allowed}")
+            })?
+            .repeated(args.targets.len()),
+        (None, None) => return Err("name a profile or a site".into()),
+    };
+    profile = profile.scaled(args.rate_scale);
+    if let Some(outstanding) = args.iodepth {
+        profile = profile.with_depth(outstanding);
+    }
+    if let Some(per_second) = args.rate {
+        profile = profile.with_rate(per_second * args.rate_scale, OUTSTANDING_MAX_AT_RATE);
+    }
+    profile.limits.read_mean = limit("--limit-read-ms", args.limit_read_ms)?;
+    profile.limits.write_mean = limit("--limit-write-ms", args.limit_write_ms)?;
+    profile.check()?;
+    let vms = match &site {
+        Some(site) if args.targets.is_empty() => site_plan::places(site, &profile, args.portal)?,
+        _ => plan::places(&profile, &args.targets)?,
+    };
+    if args.duration.is_zero() {
+        return Err("--duration must be above zero".into());
+    }
+    Ok(Plan {
+        profile,
+        vms,
+        warmup: args.warmup,
+        duration: args.duration,
+        seed: args.seed,
+        fill: args.fill,
+        rate_scale: args.rate_scale,
+    })
+}
+
+fn limit(name: &str, millis: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(millis / 1e3)
+        .map_err(|_| format!("{name} {millis} is not a time in milliseconds"))
+}
+
+/// A number of seconds, or a number with ms, s, m or h.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: f64 = digits.parse().map_err(|_| format!("{text:?} is not a time like 30s"))?;
+    let factor = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("the unit {unit:?} is not one of ms, s, m, h")),
+    };
+    Duration::try_from_secs_f64(number * factor).map_err(|error| error.to_string())
+}
+
+/// The progress line, where there is a terminal, and the signal that stops.
+struct Screen {
+    interrupt: Interrupt,
+    terminal: bool,
+    total: Duration,
+    warmup: Duration,
+    /// Progress at the second before, for rates.
+    second: u64,
+    before: Progress,
+}
+
+impl Screen {
+    fn new(interrupt: Interrupt, plan: &Plan) -> Screen {
+        Screen {
+            interrupt,
+            terminal: std::io::stderr().is_terminal(),
+            total: plan.warmup + plan.duration,
+            warmup: plan.warmup,
+            second: 0,
+            before: Progress {
+                phase: Phase::Opening,
+                completed: 0,
+                response_ns: 0,
+                failed: 0,
+            },
+        }
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let line = match progress.phase {
+            Phase::Opening => "opening targets".to_string(),
+            Phase::Filling { written_bytes, total_bytes } => {
+                format!("filling: {} of {} MiB", written_bytes >> 20, total_bytes >> 20)
+            }
+            Phase::Running { elapsed } => {
+                if elapsed.as_secs() == self.second {
+                    return;
+                }
+                let count = progress.completed - self.before.completed;
+                let response_ns = progress.response_ns - self.before.response_ns;
+                let mean_ms = response_ns as f64 / count.max(1) as f64 / 1e6;
+                self.second = elapsed.as_secs();
+                self.before = *progress;
+                format!(
+                    "{} {} of {} s: {count} operations/s, mean {mean_ms:.2} ms, {} failed",
+                    if elapsed < self.warmup { "warm-up" } else { "measuring" },
+                    elapsed.as_secs(),
+                    self.total.as_secs(),
+                    progress.failed
+                )
+            }
+        };
+        eprint!("\r\x1b[K{line}");
+    }
+}
+
+impl Observer for Screen {
+    fn observe(&mut self, progress: &Progress, pause: Duration) -> bool {
+        if self.terminal {
+            self.show(progress);
+        }
+        self.interrupt.wait(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn planned(line: &str) -> Result<Plan, String> {
+        let words = std::iter::once("load").chain(line.split_whitespace());
+        plan(&Line::try_parse_from(words).map_err(|error| error.to_string())?.args)
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "s", "-1s", "5 parsecs", "1d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arguments_make_a_plan() {
+        let plan = planned("rand-4k-write --target file:/a --target file:/b --iodepth 32").unwrap();
+        assert_eq!(plan.profile.vms.len(), 2);
+        assert_eq!(plan.profile.vms[1].outstanding_max, 32);
+        let plan = planned("hetero10 --target file:/a --rate-scale 0.5 --limit-read-ms 5").unwrap();
+        assert_eq!(plan.vms.len(), 10);
+        assert_eq!(plan.profile.limits.read_mean, Duration::from_millis(5));
+    }
+
+    #[test]
+    fn arguments_that_make_no_plan_are_refused_with_what_is_allowed() {
+        for (line, told) in [
+            ("", "profile"),
+            ("hetero10", "--target"),
+            ("nonsense --target file:/a", "rand-4k-read"),
+            ("hetero10 --target ftp://a", "iscsi://"),
+            ("hetero10 --target file:/a --target file:/b", "one per VM"),
+            ("hetero10 --target file:/a --rate-scale 0", "rate"),
+            ("hetero10 --target file:/a --limit-read-ms -1", "--limit-read-ms"),
+            ("rand-4k-read --target file:/a --iodepth 0", "depth"),
+            ("rand-4k-read --target file:/a --duration 0s", "--duration"),
+            ("--site /nonexistent/site.toml", "/nonexistent/site.toml"),
+        ] {
+            let refused = planned(line).unwrap_err();
+            assert!(refused.contains(told), "{line:?}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The workload of a site: its VMs with their roles, and the LUNs they are on.
+
+use crate::plan::{VmPlaces, places_of_vm};
+use crate::profile::{Limits, Pacing, Profile, VmProfile};
+use crate::target::TargetUrl;
+use crate::target::url::IscsiLun;
+use site::Site;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The profile that a site's VMs make up, each scaled as the site says.
+///
+/// # Errors
+/// When a VM names a profile or role that does not exist, or there is no VM.
+pub fn profile(site: &Site) -> Result<Profile, String> {
+    let mut vms = Vec::with_capacity(site.vms.len());
+    let mut names: Vec<&str> = Vec::new();
+    for vm in &site.vms {
+        let profile = Profile::named(&vm.profile).ok_or_else(|| {
+            let allowed = Profile::names().join(", ");
+            format!(
+                "site {}: VM {}: profile {:?} does not exist; allowed: {allowed}",
+                site.name, vm.name, vm.profile
+            )
+        })?;
+        let role = profile.role(&vm.role).ok_or_else(|| {
+            let allowed: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
+            format!(
+                "site {}: VM {}: profile {} has no role {:?}; allowed: {}",
+                site.name,
+                vm.name,
+                vm.profile,
+                vm.role,
+                allowed.join(", ")
+            )
+        })?;
+        let mut of_vm = VmProfile {
+            name: vm.name.clone(),
+            ..role.clone()
+        };
+        if let Pacing::Open { per_second } = &mut of_vm.pacing {
+            *per_second *= vm.rate_scale;
+        }
+        vms.push(of_vm);
+        if !names.contains(&vm.profile.as_str()) {
+            names.push(&vm.profile);
+        }
+    }
+    if vms.is_empty() {
+        return Err(format!(
+            "site {} has no [[vm]]: nothing to put on it",
+            site.name
+        ));
+    }
+    Ok(Profile {
+        name: names.join("+"),
+        vms,
+        limits: Limits::default(),
+    })
+}
+
+/// Where the disks of the VMs of [`profile`] lie. `portal` replaces the site's
+/// (when the server was told another one).
+///
+/// # Errors
+/// When the number of LUNs of a VM does not fit its role, or the portal's port
+/// is only known to the server.
+pub fn places(
+    site: &Site,
+    profile: &Profile,
+    portal: Option<SocketAddr>,
+) -> Result<Vec<VmPlaces>, String> {
+    let first = site.portals.first().map(|portal| portal.address);
+    let portal = portal
+        .or(first)
+        .ok_or_else(|| format!("site {} has no [[portal]]", site.name))?;
+    if portal.port() == 0 {
+        return Err(format!(
+            "site {}: the system chooses the portal's port; say which with --portal ADDR",
+            site.name
+        ));
+    }
+    let portal = reachable(portal);
+    let mut places = Vec::with_capacity(site.vms.len());
+    for (vm, of_vm) in site.vms.iter().zip(&profile.vms) {
+        let luns = site
+            .export(&vm.target)
+            .map_or(0, |export| export.volumes.len());
+        let url = |lun: usize| {
+            let lun = u16::try_from(lun).map_err(|_| format!("LUN {lun} is above 65535"))?;
+            Ok(TargetUrl::Iscsi(IscsiLun {
+                portal: portal.to_string(),
+                target: vm.target.clone(),
+                lun,
+                credentials: None,
+            }))
+        };
+        let urls: Vec<TargetUrl> = (0..luns).map(url).collect::<Result<_, String>>()?;
+        places.push(places_of_vm(of_vm, &urls)?);
+    }
+    Ok(places)
+}
+
+/// A portal that listens on all addresses is reached on this machine's own.
+fn reachable(portal: SocketAddr) -> SocketAddr {
+    let address = match portal.ip() {
+        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(any) if any.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    SocketAddr::new(address, portal.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use site::{Api, Export, Initiators, Portal, Vm};
+
+    fn site(role: &str, volumes: usize) -> Site {
+        let target = "iqn.2026-11.dev.ashlar:mbx01".to_string();
+        Site {
+            name: "s".into(),
+            shards: 1,
+            api: Api {
+                listen: "127.0.0.1:0".parse().unwrap(),
+            },
+            portals: vec![Portal {
+                address: "0.0.0.0:3260".parse().unwrap(),
+                tag: 1,
+            }],
+            drives: Vec::new(),
+            pools: Vec::new(),
+            volumes: Vec::new(),
+            exports: vec![Export {
+                target: target.clone(),
+                volumes: (0..volumes).map(|n| format!("v{n}")).collect(),
+                initiators: Initiators::Any,
+            }],
+            vms: vec![Vm {
+                name: "MAIL".into(),
+                target,
+                profile: "hetero10".into(),
+                role: role.into(),
+                rate_scale: 0.5,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_vm_gets_its_role_at_its_rate_and_a_lun_per_disk() {
+        let site = site("MBX01", 5);
+        let profile = profile(&site).unwrap();
+        assert_eq!(profile.vms[0].name, "MAIL");
+        assert_eq!(profile.vms[0].pacing, Pacing::Open { per_second: 350.0 });
+        let places = places(&site, &profile, None).unwrap();
+        assert_eq!(
+            places[0].disks[4].url.to_string(),
+            "iscsi://127.0.0.1:3260/iqn.2026-11.dev.ashlar:mbx01/4"
+        );
+        let elsewhere = "10.0.0.1:99".parse().unwrap();
+        let places = super::places(&site, &profile, Some(elsewhere)).unwrap();
+        assert!(
+            places[0].disks[0]
+                .url
+                .to_string()
+                .starts_with("iscsi://10.0.0.1:99/")
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let refused = profile(&site("MBX02", 5)).unwrap_err();
+        assert!(
+            refused.contains("MAIL") && refused.contains("MBX01"),
+            "{refused}"
+        );
+        let few = site("MBX01", 2);
+        let refused = places(&few, &profile(&few).unwrap(), None).unwrap_err();
+        assert!(
+            refused.contains("MAIL") && refused.contains("5"),
+            "{refused}"
+        );
+        let mut unknown = site("MBX01", 5);
+        unknown.vms[0].profile = "nonsense".into();
+        assert!(profile(&unknown).unwrap_err().contains("hetero10"));
+        let mut chosen = site("MBX01", 5);
+        chosen.portals[0].address = "127.0.0.1:0".parse().unwrap();
+        let refused = places(&chosen, &profile(&chosen).unwrap(), None).unwrap_err();
+        assert!(refused.contains("--portal"), "{refused}");
+        let empty = Site {
+            vms: Vec::new(),
+            ..site("MBX01", 5)
+        };
+        assert!(profile(&empty).unwrap_err().contains("[[vm]]"));
+    }
+}

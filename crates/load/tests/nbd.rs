@@ -1,0 +1,276 @@
+//! Against nbdkit: that what is reported is what the server does.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time
+
+mod support;
+
+use load::profile::Pacing;
+use load::report::{self, Verdict};
+use load::run::{self, RunError};
+use load::target::TargetErrorKind;
+use std::time::Duration;
+use support::{Watch, nbdkit, need, paced, plan, run_whole};
+
+const SIZE: &str = "64M";
+
+/// nbdkit in memory that takes `delay` over each read and write.
+fn delayed(delay: &str) -> support::Server {
+    need("nbdkit");
+    let (read, write) = (format!("rdelay={delay}"), format!("wdelay={delay}"));
+    nbdkit(&["--filter=delay", "memory", SIZE, &read, &write])
+}
+
+/// The reported means are those of the server within 5 %.
+fn assert_mean_is(delay_ms: f64) {
+    let server = delayed(&format!("{delay_ms}ms"));
+    let plan = plan(
+        paced("rand-8k-67", 40.0, 64),
+        &[&server.url],
+        Duration::from_secs(5),
+    );
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    let vm = &report.vms[0];
+    for (kind, of_kind) in [("read", &vm.read), ("write", &vm.write)] {
+        let mean_ms = of_kind.response.mean_ms;
+        assert!(
+            of_kind.response.count > 30,
+            "{kind}: {}",
+            of_kind.response.count
+        );
+        assert!(
+            (delay_ms..delay_ms * 1.05).contains(&mean_ms),
+            "{kind}: {mean_ms} ms reported, {delay_ms} ms are so; the generator was late by {} ms",
+            vm.lateness.mean_ms
+        );
+    }
+    assert!(vm.valid && vm.failed == 0);
+    let little = vm.queue_length_by_littles_law;
+    assert!(
+        (vm.queue_length - little).abs() < little * 0.1,
+        "mean queue {} and Little's law {little}",
+        vm.queue_length
+    );
+}
+
+#[test]
+fn a_delay_of_5_ms_is_reported_within_5_per_cent() {
+    assert_mean_is(5.0);
+}
+
+#[test]
+fn a_delay_of_20_ms_is_reported_within_5_per_cent_and_fails_the_limit() {
+    assert_mean_is(20.0);
+    let server = delayed("20ms");
+    let plan = plan(
+        paced("rand-4k-read", 40.0, 64),
+        &[&server.url],
+        Duration::from_secs(1),
+    );
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    assert_eq!(report.verdict, Verdict::LimitFailed);
+    assert!(report::table(&report).contains("FAIL"));
+}
+
+/// The server stops for one second in the middle. With one operation under way
+/// at a time, service time sees one slow operation; all those that were due
+/// meanwhile waited, and only the response time knows.
+#[test]
+fn a_stall_of_a_second_is_not_omitted() {
+    need("nbdkit");
+    let read = "read=n=$(cat $tmpdir/n 2>/dev/null || echo 0); echo $((n+1)) >$tmpdir/n; \
+                [ $n -ne 120 ] || sleep 1; dd if=/dev/zero bs=$3 count=1 2>/dev/null";
+    let server = nbdkit(&[
+        "eval",
+        "get_size=echo 67108864",
+        "thread_model=echo serialize_all_requests",
+        &read.replace("read=", "pread="),
+    ]);
+    let rate = 40.0;
+    let plan = plan(
+        paced("rand-4k-read", rate, 1),
+        &[&server.url],
+        Duration::from_secs(6),
+    );
+    let outcome = run_whole(&plan).unwrap();
+    let read = &outcome.vms[0].measured.read;
+    let half = Duration::from_millis(500);
+    // Those due in the first half second of the stall: 20, give or take Poisson's
+    // luck (three standard deviations).
+    let waited = read.response.count_above(half);
+    assert!(
+        waited >= 7,
+        "{waited} of {} waited half a second",
+        read.response.count()
+    );
+    assert!(
+        read.service.count_above(half) <= 1,
+        "service time hides the stall"
+    );
+    assert!(
+        read.response.percentile_ms(97.0) > 500.0,
+        "{}",
+        read.response.percentile_ms(97.0)
+    );
+    assert!(
+        read.service.percentile_ms(97.0) < 500.0,
+        "{}",
+        read.service.percentile_ms(97.0)
+    );
+    assert!(read.response.max_ms() >= 1000.0);
+}
+
+#[test]
+fn a_rate_that_the_server_cannot_take_is_invalid() {
+    let server = delayed("20ms");
+    // One at a time and 20 ms each: 50 per second at best.
+    let plan = plan(
+        paced("rand-4k-read", 200.0, 1),
+        &[&server.url],
+        Duration::from_secs(1),
+    );
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    assert_eq!(report.verdict, Verdict::Invalid);
+    let vm = &report.vms[0];
+    assert!(
+        vm.achieved_percent.unwrap() < 40.0,
+        "{:?}",
+        vm.achieved_percent
+    );
+    assert!(
+        vm.read.response.p99_ms > 500.0,
+        "the queue shows in the response time"
+    );
+    assert!(report::table(&report).contains("INVALID"));
+}
+
+#[test]
+fn a_closed_loop_keeps_its_depth() {
+    let server = delayed("5ms");
+    let mut profile = paced("rand-4k-read", 1.0, 1);
+    profile = profile.with_depth(8);
+    assert_eq!(profile.vms[0].pacing, Pacing::Closed { outstanding: 8 });
+    let plan = plan(profile, &[&server.url], Duration::from_secs(1));
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    let vm = &report.vms[0];
+    assert!(
+        (7.5..=8.0).contains(&vm.queue_length),
+        "{}",
+        vm.queue_length
+    );
+    assert!(
+        vm.reads_per_s > 800.0 && vm.reads_per_s <= 1600.0,
+        "{}",
+        vm.reads_per_s
+    );
+    assert_eq!((vm.offered_per_s, vm.valid), (None, true));
+    assert_eq!(report.verdict, Verdict::Pass);
+}
+
+#[test]
+fn io_errors_are_counted_and_told() {
+    need("nbdkit");
+    let server = nbdkit(&[
+        "--filter=error",
+        "memory",
+        SIZE,
+        "error-pread=EIO",
+        "error-pread-rate=1",
+    ]);
+    let plan = plan(
+        paced("rand-4k-read", 100.0, 8),
+        &[&server.url],
+        Duration::from_secs(1),
+    );
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    assert_eq!(report.verdict, Verdict::Errors);
+    let vm = &report.vms[0];
+    assert!(vm.failed > 50 && vm.failures.len() == 3);
+    let told = &vm.failures[0];
+    assert!(told.contains("read of 4096 bytes at byte"), "{told}");
+    assert!(
+        told.contains("Input/output error") && told.contains(&server.url),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_run_with_what_was_measured() {
+    let mut server = delayed("1ms");
+    let plan = plan(
+        paced("rand-4k-read", 100.0, 8),
+        &[&server.url.clone()],
+        Duration::from_secs(600),
+    );
+    struct Kill<'a>(&'a mut support::Server);
+    impl run::Observer for Kill<'_> {
+        fn observe(&mut self, progress: &run::Progress, pause: Duration) -> bool {
+            std::thread::park_timeout(pause);
+            if progress.completed > 20 {
+                self.0.kill();
+            }
+            false
+        }
+    }
+    let outcome = run::run(&plan, &mut Kill(&mut server)).unwrap();
+    let lost = outcome.vms[0].lost.as_ref().expect("the target is lost");
+    assert_eq!(lost.kind, TargetErrorKind::Lost);
+    let report = report::report(&plan, &outcome);
+    assert_eq!(report.verdict, Verdict::Errors);
+    assert!(report.vms[0].read.response.count > 20);
+    assert!(report.measured_s < 60.0);
+    assert!(report::table(&report).contains("closed the connection"));
+}
+
+#[test]
+fn a_stopped_run_is_incomplete() {
+    let server = delayed("1ms");
+    let plan = plan(
+        paced("rand-4k-read", 100.0, 8),
+        &[&server.url],
+        Duration::from_secs(600),
+    );
+    let outcome = run::run(&plan, &mut Watch { stop_at: 30 }).unwrap();
+    let report = report::report(&plan, &outcome);
+    assert!(report.interrupted && report.measured_s < 60.0);
+    assert_eq!(report.verdict, Verdict::Incomplete);
+    assert!(report.vms[0].reads_per_s > 0.0);
+}
+
+fn refusal(url: &str, profile: &str) -> load::target::TargetError {
+    let plan = plan(paced(profile, 10.0, 1), &[url], Duration::from_secs(1));
+    match run_whole(&plan) {
+        Err(RunError::Targets(mut errors)) => errors.remove(0),
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+#[test]
+fn targets_that_cannot_be_used_are_told_apart() {
+    need("nbdkit");
+    let read_only = nbdkit(&["-r", "memory", SIZE]);
+    assert_eq!(
+        refusal(&read_only.url, "rand-4k-write").kind,
+        TargetErrorKind::ReadOnly
+    );
+    let small = nbdkit(&["memory", "1M"]);
+    let refused = refusal(&small.url, "seq-read-256k");
+    assert_eq!(refused.kind, TargetErrorKind::Capacity);
+    assert!(refused.detail.contains("4194304"), "{refused}");
+    let exports = nbdkit(&[
+        "--filter=exportname",
+        "memory",
+        SIZE,
+        "exportname-strict=true",
+        "exportname=a",
+    ]);
+    let refused = refusal(&format!("{}b", exports.url), "rand-4k-read");
+    assert_eq!(refused.kind, TargetErrorKind::Absent, "{refused}");
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let refused = refusal(&format!("nbd://{nobody}/"), "rand-4k-read");
+    assert_eq!(refused.kind, TargetErrorKind::Unreachable);
+    let refused = refusal("nbd+unix:///?socket=/nonexistent/socket", "rand-4k-read");
+    assert_eq!(refused.kind, TargetErrorKind::Unreachable);
+}
