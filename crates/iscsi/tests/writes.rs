@@ -1,0 +1,445 @@
+//! Data-out: immediate, unsolicited and solicited.
+
+mod common;
+
+use common::{Session, pattern, unsolicited, write_command};
+use iscsi::connection::{Completion, Event, TaskId};
+use iscsi::login::{Limits, Parameters};
+use iscsi::pdu::request::DataOut;
+use iscsi::pdu::response::{ReadyToTransfer, Residual, Response, ScsiResponse};
+use iscsi::pdu::{NO_TAG, RejectReason, Request};
+
+fn r2ts(session: &mut Session) -> Vec<ReadyToTransfer> {
+    let pdu = |answer: common::Answer| match answer.response {
+        Response::ReadyToTransfer(pdu) => pdu,
+        other => panic!("{other:?} instead of an R2T"),
+    };
+    session.answers().into_iter().map(pdu).collect()
+}
+
+fn data_of(session: &mut Session, expected_task: TaskId) -> Vec<u8> {
+    match session.event() {
+        Event::DataOut { task, data } => {
+            assert_eq!(task, expected_task);
+            data.bytes().expect("a pool with bytes").to_vec()
+        }
+        other => panic!("{other:?} instead of data-out"),
+    }
+}
+
+fn response(session: &mut Session) -> (ScsiResponse, Vec<u8>) {
+    let answer = session.answer();
+    match answer.response {
+        Response::ScsiResponse(pdu) => (pdu, answer.data),
+        other => panic!("{other:?} instead of a SCSI response"),
+    }
+}
+
+/// Answers an R2T in pieces of at most `step` bytes.
+fn fulfil(session: &mut Session, r2t: ReadyToTransfer, data: &[u8], step: usize) {
+    let (from, len) = (r2t.offset as usize, r2t.desired_bytes as usize);
+    let burst = &data[from..from + len];
+    let count = burst.chunks(step).count();
+    for (number, chunk) in burst.chunks(step).enumerate() {
+        let pdu = DataOut {
+            is_final: number + 1 == count,
+            lun: r2t.lun,
+            task_tag: r2t.task_tag,
+            target_tag: r2t.target_tag,
+            exp_stat_sn: 0,
+            data_sn: number as u32,
+            offset: (from + number * step) as u32,
+        };
+        session.data_out(pdu, chunk);
+    }
+}
+
+#[test]
+fn immediate_data_is_enough_for_a_small_write() {
+    let mut session = Session::new();
+    let data = pattern(4096);
+    let task = session.write(5, 4096, &data, true);
+    session.connection.accept(task, 4096);
+    assert!(session.answers().is_empty(), "no R2T is needed");
+    assert_eq!(data_of(&mut session, task), data);
+    session.connection.complete(
+        task,
+        Completion {
+            wanted_bytes: 4096,
+            ..Completion::default()
+        },
+    );
+    let (pdu, sense) = response(&mut session);
+    assert_eq!(
+        (pdu.status, pdu.residual, pdu.exp_data_sn, sense),
+        (0, Residual::None, 0, vec![])
+    );
+}
+
+#[test]
+fn data_lies_aligned() {
+    let mut session = Session::new();
+    let task = session.write(5, 4096, &pattern(4096), true);
+    session.connection.accept(task, 4096);
+    let Event::DataOut { data, .. } = session.event() else {
+        panic!("no data")
+    };
+    assert!(data.is_aligned());
+    assert_eq!(
+        data.bytes().unwrap().as_ptr() as usize % base::BLOCK_BYTES,
+        0
+    );
+}
+
+#[test]
+fn the_rest_is_asked_for_in_bursts_one_after_the_other() {
+    let parameters = Parameters {
+        max_burst_bytes: 1000,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let data = pattern(3300);
+    let task = session.write(5, 3300, &data[..500], true);
+    assert!(
+        session.answers().is_empty(),
+        "the owner has not said how much it wants"
+    );
+    session.connection.accept(task, 3300);
+    for (number, (offset, len)) in [(500, 1000), (1500, 1000), (2500, 800)]
+        .into_iter()
+        .enumerate()
+    {
+        let asked = r2ts(&mut session);
+        assert_eq!(asked.len(), 1, "one R2T at a time");
+        let r2t = asked[0];
+        assert_eq!(
+            (r2t.r2t_sn, r2t.offset, r2t.desired_bytes),
+            (number as u32, offset, len)
+        );
+        assert_eq!((r2t.task_tag, r2t.numbers.stat_sn), (5, 10));
+        assert_ne!(r2t.target_tag, NO_TAG);
+        assert!(session.events().is_empty());
+        fulfil(&mut session, r2t, &data, 300);
+    }
+    assert_eq!(data_of(&mut session, task), data);
+    session.connection.complete(
+        task,
+        Completion {
+            wanted_bytes: 3300,
+            ..Completion::default()
+        },
+    );
+    let (pdu, _) = response(&mut session);
+    assert_eq!(
+        (pdu.exp_data_sn, pdu.numbers.stat_sn),
+        (3, 10),
+        "R2Ts take no StatSN"
+    );
+}
+
+#[test]
+fn as_many_bursts_are_asked_for_as_may_be_outstanding() {
+    let parameters = Parameters {
+        max_burst_bytes: 1000,
+        max_outstanding_r2t: 3,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let data = pattern(5000);
+    let task = session.write(5, 5000, &[], true);
+    session.connection.accept(task, 5000);
+    let mut asked = r2ts(&mut session);
+    assert_eq!(asked.len(), 3);
+    for at in 0..5 {
+        fulfil(&mut session, asked[at], &data, 1000);
+        asked.extend(if at < 2 { r2ts(&mut session) } else { vec![] });
+    }
+    assert_eq!(data_of(&mut session, task), data);
+}
+
+#[test]
+fn unsolicited_data_comes_before_the_first_r2t() {
+    let parameters = Parameters {
+        initial_r2t: false,
+        first_burst_bytes: 1024,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let data = pattern(3000);
+    let task = session.write(5, 3000, &data[..256], false);
+    session.connection.accept(task, 3000);
+    assert!(
+        session.answers().is_empty(),
+        "unsolicited data is announced"
+    );
+    session.data_out(unsolicited(5, 0, 256, false), &data[256..512]);
+    session.data_out(unsolicited(5, 1, 512, true), &data[512..1024]);
+    let asked = r2ts(&mut session);
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].offset, asked[0].desired_bytes), (1024, 1976));
+    fulfil(&mut session, asked[0], &data, 1976);
+    assert_eq!(data_of(&mut session, task), data);
+}
+
+#[test]
+fn unsolicited_data_may_come_before_and_after_the_owner_accepts() {
+    for accept_after in 0..3 {
+        let parameters = Parameters {
+            initial_r2t: false,
+            ..Parameters::default()
+        };
+        let mut session = Session::with(parameters, Limits::default());
+        let data = pattern(1024);
+        let task = session.write(5, 1024, &[], false);
+        for step in 0..3 {
+            if step == accept_after {
+                session.connection.accept(task, 512);
+            }
+            match step {
+                0 => session.data_out(unsolicited(5, 0, 0, false), &data[..600]),
+                1 => session.data_out(unsolicited(5, 1, 600, true), &data[600..]),
+                _ => {}
+            }
+        }
+        assert_eq!(
+            data_of(&mut session, task),
+            data[..512],
+            "only what is wanted"
+        );
+    }
+}
+
+/// (expected, wanted) and what comes of it.
+#[test]
+fn residuals_of_writes_are_exact_and_only_what_is_wanted_is_written() {
+    let cases = [
+        (512, 512, 512, Residual::None),
+        (1024, 512, 512, Residual::Under(512)),
+        (512, 1024, 512, Residual::Over(512)),
+        (200, 512, 200, Residual::Over(312)),
+        (0, 512, 0, Residual::Over(512)),
+        (512, 0, 0, Residual::Under(512)),
+    ];
+    for immediate in [true, false] {
+        for (expected, wanted, collected, residual) in cases {
+            let mut session = Session::new();
+            let data = pattern(expected);
+            let sent = if immediate { &data[..] } else { &[] };
+            let task = session.write(5, expected as u32, sent, true);
+            session.connection.accept(task, wanted);
+            for r2t in r2ts(&mut session) {
+                assert_eq!(r2t.desired_bytes as usize, collected);
+                fulfil(&mut session, r2t, &data, 512);
+            }
+            assert_eq!(data_of(&mut session, task), data[..collected]);
+            let wanted_bytes = wanted;
+            session.connection.complete(
+                task,
+                Completion {
+                    wanted_bytes,
+                    ..Completion::default()
+                },
+            );
+            assert_eq!(
+                response(&mut session).0.residual,
+                residual,
+                "{expected} and {wanted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_transfer_is_never_longer_than_the_limit() {
+    let limits = Limits {
+        max_transfer_bytes: 2048,
+        first_burst_bytes: 512,
+        ..Limits::default()
+    };
+    let mut session = Session::with(Parameters::default(), limits);
+    let task = session.write(5, u32::MAX, &[7; 512], true);
+    session.connection.accept(task, u64::MAX);
+    let asked = r2ts(&mut session);
+    assert_eq!((asked[0].offset, asked[0].desired_bytes), (512, 1536));
+    assert!(session.pool.outstanding_bytes() <= 4096);
+    fulfil(&mut session, asked[0], &[7; 2048], 2048);
+    assert_eq!(data_of(&mut session, task), [7; 2048]);
+}
+
+/// Ends the command with ABORTED COMMAND and these codes; the owner is told.
+fn assert_failed(session: &mut Session, task: TaskId, code: (u8, u8)) {
+    match session.event() {
+        Event::Dropped { task: dropped } => assert_eq!(dropped, task),
+        other => panic!("{other:?} instead of a dropped task"),
+    }
+    let (pdu, sense) = response(session);
+    assert_eq!(pdu.status, 2);
+    assert_eq!(
+        (sense[4] & 0x0f, (sense[14], sense[15])),
+        (0x0b, code),
+        "{sense:?}"
+    );
+    session.connection.accept(task, 512);
+    session.connection.complete(task, Completion::default());
+    assert!(session.answers().is_empty() && session.events().is_empty());
+}
+
+const UNEXPECTED: (u8, u8) = (0x0c, 0x0c);
+const AMOUNT: (u8, u8) = (0x0c, 0x0d);
+const DAMAGED: (u8, u8) = (0x47, 0x05);
+
+#[test]
+fn unsolicited_data_that_was_not_agreed_on_fails_the_command() {
+    let mut session = Session::new();
+    let task = session.write(5, 1024, &[], false);
+    session.data_out(unsolicited(5, 0, 0, true), &[1; 512]);
+    assert_failed(&mut session, task, UNEXPECTED);
+}
+
+#[test]
+fn data_out_of_its_sequence_fails_the_command() {
+    let parameters = Parameters {
+        initial_r2t: false,
+        first_burst_bytes: 1024,
+        ..Parameters::default()
+    };
+    let cases = [
+        (unsolicited(5, 1, 0, false), 512, DAMAGED),
+        (unsolicited(5, u32::MAX, 0, false), 512, DAMAGED),
+        (unsolicited(5, 0, 512, false), 512, DAMAGED),
+        (unsolicited(5, 0, u32::MAX, false), 512, DAMAGED),
+        (unsolicited(5, 0, 0, true), 1028, AMOUNT),
+    ];
+    for (pdu, len, code) in cases {
+        let mut session = Session::with(parameters.clone(), Limits::default());
+        let task = session.write(5, 4096, &[], false);
+        session.data_out(pdu, &vec![1; len]);
+        assert_failed(&mut session, task, code);
+        session.data_out(unsolicited(5, 1, 512, true), &[1; 512]);
+        assert!(
+            session.answers().is_empty(),
+            "late data for a task that is gone"
+        );
+    }
+}
+
+#[test]
+fn a_burst_of_the_wrong_length_fails_the_command() {
+    for (len, is_final) in [(512, true), (1024, false), (1028, true)] {
+        let mut session = Session::new();
+        let task = session.write(5, 1024, &[], true);
+        session.connection.accept(task, 1024);
+        let r2t = r2ts(&mut session)[0];
+        let pdu = DataOut {
+            target_tag: r2t.target_tag,
+            ..unsolicited(5, 0, 0, is_final)
+        };
+        session.data_out(pdu, &vec![1; len]);
+        assert_failed(&mut session, task, AMOUNT);
+    }
+}
+
+#[test]
+fn data_for_an_r2t_that_was_never_sent_is_rejected() {
+    let mut session = Session::new();
+    let task = session.write(5, 1024, &[], true);
+    session.connection.accept(task, 1024);
+    let r2t = r2ts(&mut session)[0];
+    let wrong = DataOut {
+        target_tag: r2t.target_tag ^ 1,
+        ..unsolicited(5, 0, 0, true)
+    };
+    session.data_out(wrong, &[1; 1024]);
+    let Response::Reject(reject) = session.answer().response else {
+        panic!("no reject")
+    };
+    assert_eq!(reject.reason, RejectReason::InvalidPduField as u8);
+    fulfil(&mut session, r2t, &[2; 1024], 1024);
+    assert_eq!(
+        data_of(&mut session, task),
+        [2; 1024],
+        "the command goes on"
+    );
+}
+
+#[test]
+fn data_after_the_last_burst_fails_the_command() {
+    let mut session = Session::new();
+    let task = session.write(5, 1024, &[], true);
+    session.connection.accept(task, 1024);
+    let r2t = r2ts(&mut session)[0];
+    fulfil(&mut session, r2t, &[2; 1024], 1024);
+    data_of(&mut session, task);
+    let more = DataOut {
+        target_tag: r2t.target_tag + 1,
+        ..unsolicited(5, 0, 1024, true)
+    };
+    session.data_out(more, &[1; 512]);
+    assert_failed(&mut session, task, AMOUNT);
+}
+
+#[test]
+fn an_answer_before_all_data_is_there_ends_the_command() {
+    let parameters = Parameters {
+        initial_r2t: false,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let task = session.write(5, 4096, &[1; 512], false);
+    let completion = Completion {
+        status: 2,
+        sense: vec![0x70; 18],
+        ..Completion::default()
+    };
+    session.connection.complete(task, completion);
+    assert_eq!(response(&mut session).0.status, 2);
+    session.data_out(unsolicited(5, 0, 512, true), &[1; 3584]);
+    assert!(session.answers().is_empty() && session.events().is_empty());
+}
+
+#[test]
+fn a_task_may_be_aborted_in_the_middle_of_its_data() {
+    let mut session = Session::new();
+    let task = session.write(5, 1024, &[], true);
+    session.connection.accept(task, 1024);
+    let r2t = r2ts(&mut session)[0];
+    let pdu = DataOut {
+        target_tag: r2t.target_tag,
+        ..unsolicited(5, 0, 0, true)
+    };
+    let bytes = common::bytes_of(Request::DataOut(pdu).encode(), &[1; 1024]);
+    session.connection.receive(&bytes[..500]);
+    session.connection.abort(task);
+    session.connection.receive(&bytes[500..]);
+    assert!(session.answers().is_empty() && session.events().is_empty());
+    assert_eq!(
+        session.pool.outstanding_bytes(),
+        0,
+        "its buffer is given back"
+    );
+}
+
+#[test]
+fn data_that_is_complete_is_not_handed_over_for_an_aborted_task() {
+    let mut session = Session::new();
+    let task = session.write(5, 512, &[1; 512], true);
+    session.connection.accept(task, 512);
+    session.connection.abort(task);
+    assert!(session.events().is_empty());
+}
+
+#[test]
+fn immediate_data_that_was_not_agreed_on_is_rejected() {
+    let parameters = Parameters {
+        immediate_data: false,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let command = write_command(session.order(), 5, 512, true);
+    session.send(Request::ScsiCommand(command), &[1; 512]);
+    let Response::Reject(reject) = session.answer().response else {
+        panic!("no reject")
+    };
+    assert_eq!(reject.reason, RejectReason::ProtocolError as u8);
+    assert!(session.events().is_empty());
+}
