@@ -11,6 +11,8 @@ fn header() -> impl Strategy<Value = Bhs> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_header_parses_to_what_its_encoding_parses_to(bhs in header()) {
         if let Some(request) = Request::parse(&bhs) {

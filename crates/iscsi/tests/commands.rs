@@ -1,5 +1,11 @@
 //! Commands, their order, and data-in.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
 mod common;
 
 use common::{Answer, Session, pattern, read_command};

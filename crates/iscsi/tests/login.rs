@@ -1,5 +1,11 @@
 //! Logins as initiators do them, and as they must not.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
 mod common;
 
 use common::{INITIATOR, TARGET, answers_in, bytes_of, log_in, login_request, portal, text_of};

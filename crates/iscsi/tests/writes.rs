@@ -1,5 +1,11 @@
 //! Data-out: immediate, unsolicited and solicited.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
 mod common;
 
 use common::{Session, pattern, unsolicited, write_command};
