@@ -1,5 +1,7 @@
 //! What is encoded parses to the same, and what parses encodes to the same fields.
 
+#![allow(clippy::expect_used, reason = "tests fail by panicking")]
+
 use iscsi::pdu::request::{self, Order, Request};
 use iscsi::pdu::response::{self, Numbers, Residual, Response};
 use iscsi::pdu::{BHS_BYTES, Bhs};
