@@ -114,6 +114,37 @@ fn a_drive_that_ignores_flushes_loses_flushed_writes() {
 }
 
 #[test]
+fn a_durable_write_survives_alone_and_nothing_older_comes_back_over_it() {
+    let mut beside = BTreeSet::new();
+    for seed in 0..200 {
+        let media = media(seed, false);
+        let before = world(seed);
+        let drive = SimDrive::adversarial(&before, &media);
+        finish(&before, async {
+            drive
+                .write(DriveOffset(0), filled(&before, 8192, 1))
+                .await
+                .unwrap();
+            drive
+                .write_durable(DriveOffset(0), filled(&before, 4096, 2))
+                .await
+                .unwrap();
+        });
+        before.power_cut([&media]);
+        let after = world(seed);
+        let drive = SimDrive::adversarial(&after, &media);
+        let found = finish(&after, sectors(&after, &drive, 0, 8192));
+        assert_eq!(found[..8], [2; 8]);
+        beside.insert(found[8..].to_vec());
+    }
+    assert!(
+        beside.contains(&vec![0; 8]),
+        "a durable write makes no other write durable"
+    );
+    assert!(beside.contains(&vec![1; 8]) && beside.len() > 10);
+}
+
+#[test]
 fn a_flush_covers_only_what_ended_before_it_was_called() {
     let lost = (0..200).any(|seed| {
         let media = media(seed, false);

@@ -12,6 +12,9 @@ use engine::{DriveError, DriveErrorKind, Geometry, World};
 use std::rc::Rc;
 use std::time::Duration;
 
+/// The name of a write that is durable when it ends.
+const DURABLE: &str = "durable write";
+
 /// The door of one world to [`Media`].
 pub(super) struct Adversarial {
     world: SimWorld,
@@ -43,9 +46,9 @@ impl<'a> InFlight<'a> {
         }
     }
 
-    fn end(mut self) {
+    fn end(mut self, reach: Reach) {
         self.open = false;
-        self.media.end_write(self.sequence, Reach::All);
+        self.media.end_write(self.sequence, reach);
     }
 }
 
@@ -102,8 +105,26 @@ impl Adversarial {
     }
 
     pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.put("write", at, data).await
+    }
+
+    /// Only this write becomes durable, nothing that ended before it.
+    pub(super) async fn write_durable(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+    ) -> Result<(), DriveError> {
+        self.put(DURABLE, at, data).await
+    }
+
+    async fn put(
+        &self,
+        name: &'static str,
+        at: DriveOffset,
+        data: Slice,
+    ) -> Result<(), DriveError> {
         let operation = Operation {
-            name: "write",
+            name,
             at,
             len_bytes: data.len() as u64,
         };
@@ -130,7 +151,11 @@ impl Adversarial {
             // A failed write may have reached any of its sectors.
             drop(in_flight);
         } else {
-            in_flight.end();
+            in_flight.end(if name == DURABLE {
+                Reach::Durably
+            } else {
+                Reach::All
+            });
             self.media
                 .with_faults(|faults| faults.heal(at, operation.len_bytes));
         }
@@ -170,7 +195,7 @@ impl Adversarial {
         let content = self.media.discarded(at, len_bytes);
         let in_flight = InFlight::begin(&self.media, at, content);
         self.take_time().await;
-        in_flight.end();
+        in_flight.end(Reach::All);
         self.end(operation, None)
     }
 
@@ -223,7 +248,11 @@ impl Adversarial {
     fn error(&self, operation: Operation, kind: DriveErrorKind) -> DriveError {
         DriveError {
             kind,
-            operation: operation.name,
+            operation: if operation.name == DURABLE {
+                "write"
+            } else {
+                operation.name
+            },
             at: operation.at,
             len_bytes: operation.len_bytes,
             context: format!("simulated drive {}", self.media.spec().name),

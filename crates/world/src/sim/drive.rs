@@ -62,6 +62,17 @@ impl Drive for SimDrive {
         }
     }
 
+    fn write_durable(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+    ) -> impl Future<Output = Result<(), DriveError>> {
+        match &self.0 {
+            Profile::Adversarial(drive) => Either::Left(drive.write_durable(at, data)),
+            Profile::Modelled(drive) => Either::Right(drive.write_durable(at, data)),
+        }
+    }
+
     fn flush(&self) -> impl Future<Output = Result<(), DriveError>> {
         match &self.0 {
             Profile::Adversarial(drive) => Either::Left(drive.flush()),

@@ -56,10 +56,30 @@ struct Unsynced {
     data: Slice,
 }
 
+impl Unsynced {
+    /// Where `newer` is durable, this write can't come back over it.
+    fn give_way_to(&mut self, newer: &Unsynced) {
+        let len = |write: &Unsynced| write.data.len() as u64;
+        let from = self.at.0.max(newer.at.0);
+        let to = (self.at.0 + len(self)).min(newer.at.0 + len(newer));
+        let Some(older) = self.data.bytes().filter(|_| from < to) else {
+            return;
+        };
+        let mut merged = BufPool::new().copy_of(older);
+        let part = newer
+            .data
+            .slice((from - newer.at.0) as usize, (to - from) as usize);
+        merged.put((from - self.at.0) as usize, &part);
+        self.data = merged.freeze();
+    }
+}
+
 /// Which sectors of a write that ends have reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     All,
+    /// All, and past the cache.
+    Durably,
     Nothing,
     Some,
 }
@@ -104,7 +124,10 @@ impl Media {
     /// A drive of `capacity_bytes` with what this one holds now, as far as it
     /// fits: a copy made behind the pool's back.
     pub fn copied(&self, capacity_bytes: u64, prng: Prng) -> Self {
-        let spec = MediaSpec { capacity_bytes, ..self.spec.clone() };
+        let spec = MediaSpec {
+            capacity_bytes,
+            ..self.spec.clone()
+        };
         let copy = Media::new(spec, prng);
         {
             let (from, mut to) = (self.state.borrow(), copy.state.borrow_mut());
@@ -190,6 +213,17 @@ impl Media {
         let mut write = state.in_flight.swap_remove(place);
         match reach {
             Reach::All => put(&mut state.current, write.at, &write.data),
+            Reach::Durably => {
+                put(&mut state.current, write.at, &write.data);
+                if !self.spec.ignores_flush {
+                    put(&mut state.stable, write.at, &write.data);
+                    state
+                        .unsynced
+                        .iter_mut()
+                        .for_each(|older| older.give_way_to(&write));
+                    return;
+                }
+            }
             Reach::Nothing => return,
             Reach::Some => {
                 let prng = &mut *self.prng.borrow_mut();

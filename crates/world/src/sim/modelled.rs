@@ -110,6 +110,15 @@ impl Modelled {
         Ok(())
     }
 
+    pub(super) async fn write_durable(
+        &self,
+        at: DriveOffset,
+        data: Slice,
+    ) -> Result<(), DriveError> {
+        self.write(at, data).await?;
+        self.flush().await
+    }
+
     pub(super) async fn flush(&self) -> Result<(), DriveError> {
         self.serve(RequestKind::Flush, DriveOffset(0), 0).await
     }
