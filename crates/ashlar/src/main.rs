@@ -1,1 +1,95 @@
-fn main() {}
+//! The one binary: `serve` runs the array, `load` proves it, everything else
+//! talks to a running one through its API.
+
+// A program for people: it reads the environment, the clock and the terminal.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod client;
+mod drive;
+mod export;
+mod failure;
+mod load;
+mod output;
+mod pool;
+mod serve;
+mod session;
+mod site_file;
+mod status;
+mod volume;
+
+use clap::{Parser, Subcommand};
+use client::Client;
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Unified storage for virtual machines: drives, pools, thin volumes, iSCSI.
+#[derive(Parser)]
+#[command(version, about, propagate_version = true, after_help = failure::EXIT_CODES)]
+struct Cli {
+    /// The API: of the running array to talk to [default: http://127.0.0.1:7480] [env:
+    /// ASHLAR_API], or where `serve` offers it [default: as the site says]
+    #[arg(long, global = true, value_name = "URL")]
+    api: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Bring up what a site file describes, and serve it until SIGTERM or SIGINT
+    Serve(serve::Args),
+    /// Show the array at a glance
+    Status(status::Args),
+    /// Show drives
+    #[command(subcommand)]
+    Drive(drive::Command),
+    /// Show pools
+    #[command(subcommand)]
+    Pool(pool::Command),
+    /// Show, create, grow and delete volumes
+    #[command(subcommand)]
+    Volume(volume::Command),
+    /// Show, create and delete exports: targets and the volumes behind them
+    #[command(subcommand)]
+    Export(export::Command),
+    /// Show and drop sessions of initiators
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Check site files
+    #[command(subcommand)]
+    Site(site_file::Command),
+    Load(load::Args),
+}
+
+fn main() -> ExitCode {
+    let Cli { api, command } = Cli::parse();
+    let outcome = match command {
+        Command::Serve(args) => serve::run(args, api.as_deref()),
+        Command::Load(args) => return run_load(args),
+        Command::Site(command) => site_file::run(command),
+        other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// The commands that talk to a running array.
+fn ask(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Status(args) => status::run(client, args),
+        Command::Drive(command) => drive::run(client, command),
+        Command::Pool(command) => pool::run(client, command),
+        Command::Volume(command) => volume::run(client, command),
+        Command::Export(command) => export::run(client, command),
+        Command::Session(command) => session::run(client, command),
+        Command::Serve(_) | Command::Load(_) | Command::Site(_) => {
+            unreachable!("these do not talk to an array")
+        }
+    }
+}
+
+fn run_load(args: load::Args) -> ExitCode {
+    load::run(args).unwrap_or_else(|error| Failure::Failed(format!("{error:#}")).report())
+}

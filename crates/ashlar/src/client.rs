@@ -1,0 +1,190 @@
+//! Requests to the API of a running array.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use server::api::types::Problem;
+use std::time::Duration;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+const DEFAULT_API: &str = "http://127.0.0.1:7480";
+/// A thick volume is zeroed before the answer comes.
+const ANSWER_MAX: Duration = Duration::from_secs(3600);
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// A running array, by its API.
+pub struct Client {
+    agent: Agent,
+    api: String,
+}
+
+impl Client {
+    /// The array at `api`, else at the environment's `ASHLAR_API`, else at the
+    /// default address.
+    ///
+    /// # Errors
+    /// The URL isn't one that the API can have.
+    pub fn new(api: Option<&str>) -> Result<Self, Failure> {
+        let from_environment = std::env::var("ASHLAR_API")
+            .ok()
+            .filter(|url| !url.is_empty());
+        let api = api.map(str::to_owned).or(from_environment);
+        let api = api.unwrap_or_else(|| DEFAULT_API.to_owned());
+        if !api.starts_with("http://") {
+            return Err(Failure::Wrong(format!(
+                "--api: found {api:?}; allowed: a URL such as {DEFAULT_API}"
+            )));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // The API is on this machine, whatever proxy others need.
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_MAX))
+            .timeout_global(Some(ANSWER_MAX));
+        let api = api.trim_end_matches('/').to_owned();
+        Ok(Client {
+            agent: config.build().into(),
+            api,
+        })
+    }
+
+    /// Gets a resource.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
+        let url = self.url(path);
+        self.answer(self.agent.get(&url).call())
+    }
+
+    /// Creates a resource.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let url = self.url(path);
+        self.answer(self.agent.post(&url).send_json(body))
+    }
+
+    /// Changes a resource.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn patch<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        let url = self.url(path);
+        self.answer(self.agent.patch(&url).send_json(body))
+    }
+
+    /// Deletes a resource.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn delete(&self, path: &[&str]) -> Result<(), Failure> {
+        let url = self.url(path);
+        self.accept(self.agent.delete(&url).call()).map(drop)
+    }
+
+    fn url(&self, path: &[&str]) -> String {
+        let mut url = format!("{}/api/v1", self.api);
+        for segment in path {
+            url.push('/');
+            url.push_str(&encoded(segment));
+        }
+        url
+    }
+
+    fn answer<T: DeserializeOwned>(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<T, Failure> {
+        let mut body = self.accept(answer)?.into_body();
+        body.read_json()
+            .map_err(|error| self.not_ashlar(&error.to_string()))
+    }
+
+    /// The answer, when it is a success.
+    fn accept(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, Failure> {
+        let mut answer = answer.map_err(|error| {
+            Failure::Unreachable(format!(
+                "can't reach the array at {}: {error}; is `ashlar serve` running, and is --api its \
+                 address?",
+                self.api
+            ))
+        })?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        match answer.body_mut().read_json::<Problem>() {
+            Ok(problem) => Err(Failure::Refused(problem)),
+            Err(_) => Err(self.not_ashlar(&status.to_string())),
+        }
+    }
+
+    fn not_ashlar(&self, said: &str) -> Failure {
+        Failure::Unreachable(format!(
+            "what answers at {} is not an array of this version: {said}",
+            self.api
+        ))
+    }
+}
+
+/// `segment` as one segment of a URL's path (RFC 3986 clause 2).
+fn encoded(segment: &str) -> String {
+    let mut url = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b':');
+        // A dot may stand in a name; a segment of dots alone would be a way up.
+        if plain || (byte == b'.' && !segment.bytes().all(|b| b == b'.')) {
+            url.push(char::from(byte));
+        } else {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_always_one_segment() {
+        assert_eq!(
+            encoded("iqn.2026-11.dev.ashlar:a_b"),
+            "iqn.2026-11.dev.ashlar:a_b"
+        );
+        assert_eq!(encoded("a/b?c#d %"), "a%2Fb%3Fc%23d%20%25");
+        assert_eq!(encoded(".."), "%2E%2E");
+        assert_eq!(encoded("ä"), "%C3%A4");
+    }
+
+    #[test]
+    fn only_http_is_spoken() {
+        assert!(matches!(
+            Client::new(Some("https://127.0.0.1")),
+            Err(Failure::Wrong(_))
+        ));
+        assert!(matches!(
+            Client::new(Some("127.0.0.1:7480")),
+            Err(Failure::Wrong(_))
+        ));
+        let client = Client::new(Some("http://127.0.0.1:1/")).ok().unwrap();
+        assert_eq!(
+            client.url(&["volumes", "a"]),
+            "http://127.0.0.1:1/api/v1/volumes/a"
+        );
+    }
+}

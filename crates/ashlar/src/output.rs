@@ -1,0 +1,193 @@
+//! What people and programs read: aligned tables and JSON on standard output.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// How to print.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Format {
+    /// Print JSON, as the API gives it
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which way a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under a heading.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(columns: &[(&'static str, Align)]) -> Self {
+        Table {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Appends a row.
+    ///
+    /// # Panics
+    /// When it hasn't one cell for each column.
+    pub fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
+        self.rows.push(cells);
+    }
+
+    fn render(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            let heading = self.columns.get(column).map_or(0, |(name, _)| name.len());
+            cells
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+                .max(heading)
+        };
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let heading = self
+            .columns
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
+        let mut text = String::new();
+        for row in std::iter::once(&heading).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(&self.columns) {
+                match align {
+                    Align::Left => line.push_str(&format!("{cell:<width$}  ")),
+                    Align::Right => line.push_str(&format!("{cell:>width$}  ")),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl Format {
+    /// Prints `data` as JSON, or as the table that `table` makes of it.
+    ///
+    /// # Errors
+    /// Standard output can't be written to.
+    pub fn print<T: Serialize>(
+        self,
+        data: &T,
+        table: impl FnOnce(&T) -> Table,
+    ) -> Result<(), Failure> {
+        self.print_text(data, |data| table(data).render())
+    }
+
+    /// Prints `data` as JSON, or as the lines that `text` makes of it.
+    ///
+    /// # Errors
+    /// Standard output can't be written to.
+    pub fn print_text<T: Serialize>(
+        self,
+        data: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if !self.json {
+            return print(&text(data));
+        }
+        match serde_json::to_string_pretty(data) {
+            Ok(json) => print(&format!("{json}\n")),
+            Err(error) => Err(Failure::Failed(format!("can't write JSON: {error}"))),
+        }
+    }
+
+    /// Prints a word of success, for people only.
+    ///
+    /// # Errors
+    /// Standard output can't be written to.
+    pub fn done(self, what: &str) -> Result<(), Failure> {
+        if self.json {
+            Ok(())
+        } else {
+            print(&format!("{what}\n"))
+        }
+    }
+}
+
+/// Writes `text` to standard output. A reader that has seen enough (`| head`) is
+/// no failure.
+///
+/// # Errors
+/// Standard output can't be written to.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Failed(format!(
+            "can't write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Lines of names and values, aligned.
+pub fn pairs(pairs: &[(&str, String)]) -> String {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    pairs
+        .iter()
+        .map(|(name, value)| format!("{name:<width$}  {value}\n"))
+        .collect()
+}
+
+/// A span of time for people: the two largest units.
+pub fn span(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest} s"),
+        (0, 0, _) => format!("{minutes} min {rest} s"),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// A share in percent.
+pub fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&[("NAME", Align::Left), ("SIZE", Align::Right)]);
+        table.row(vec!["a".into(), "4 GiB".into()]);
+        table.row(vec!["longer".into(), "50 MiB".into()]);
+        assert_eq!(
+            table.render(),
+            "NAME      SIZE\na        4 GiB\nlonger  50 MiB\n"
+        );
+    }
+
+    #[test]
+    fn spans_and_shares_are_short() {
+        assert_eq!(span(59), "59 s");
+        assert_eq!(span(61), "1 min 1 s");
+        assert_eq!(span(3600), "1 h 0 min");
+        assert_eq!(span(200_000), "2 d 7 h");
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(0, 0), "-");
+    }
+}

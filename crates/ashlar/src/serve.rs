@@ -1,0 +1,117 @@
+//! `ashlar serve`.
+
+use crate::failure::Failure;
+use crate::{output, site_file};
+use server::bringup::{self, Options, Running};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Threads for logins and the API; data moves on the shards' own threads.
+const WORKERS: usize = 2;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints one line that begins with \"serving\" once everything is up; logs go to standard error.
+What is missing is made; a second start changes nothing. SIGTERM and SIGINT end commands in
+flight, close cleanly and exit 0. After a crash or power cut just start it again.
+RUST_LOG sets the log's level: RUST_LOG=debug.")]
+pub struct Args {
+    /// The site file
+    #[arg(long, value_name = "FILE")]
+    site: PathBuf,
+    /// Directory for drive files and records; made if it isn't there
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Serve here instead of at the site's portals; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR")]
+    portal: Option<SocketAddr>,
+}
+
+pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
+    let api = api.map(loopback).transpose()?;
+    let site = site::load(&args.site).map_err(site_file::wrong)?;
+    let options = Options {
+        site,
+        data: args.data,
+        portal: args.portal,
+        api,
+    };
+    log_to_stderr();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: Options) -> Result<(), Failure> {
+    let signals = signal(SignalKind::terminate())
+        .and_then(|terminate| Ok((terminate, signal(SignalKind::interrupt())?)));
+    let (mut terminate, mut interrupt) =
+        signals.map_err(|error: io::Error| Failure::Failed(format!("no signals: {error}")))?;
+    let name = options.site.name.clone();
+    let running = bringup::bring_up(options)
+        .await
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    output::print(&format!("{}\n", ready(&name, &running)))?;
+    let which = first(&mut terminate, &mut interrupt).await;
+    tracing::info!("{which}: closing");
+    // A second signal doesn't wait for the drain.
+    tokio::select! {
+        stopped = running.stop() => {
+            stopped.map_err(|error| Failure::Failed(error.to_string()))?;
+            tracing::info!("closed");
+            Ok(())
+        }
+        which = first(&mut terminate, &mut interrupt) => {
+            Err(Failure::Failed(format!("{which} for the second time: not closed cleanly")))
+        }
+    }
+}
+
+async fn first(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+fn ready(name: &str, running: &Running) -> String {
+    let portals: Vec<String> = running
+        .portals()
+        .iter()
+        .map(|p| format!("portal {p}"))
+        .collect();
+    format!(
+        "serving {name}: {}, API http://{}",
+        portals.join(", "),
+        running.api()
+    )
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .init();
+}
+
+/// Where to offer the API: an address, or a URL that says no more than one.
+fn loopback(api: &str) -> Result<SocketAddr, Failure> {
+    let address = api
+        .strip_prefix("http://")
+        .unwrap_or(api)
+        .trim_end_matches('/')
+        .parse();
+    match address {
+        Ok(address) if SocketAddr::ip(&address).is_loopback() => Ok(address),
+        _ => Err(Failure::Wrong(format!(
+            "--api: found {api:?}; allowed: a loopback address and port, such as 127.0.0.1:7480"
+        ))),
+    }
+}

@@ -1,0 +1,76 @@
+//! `ashlar session`.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{Align, Format, Table, span};
+use server::api::types::Session;
+use site::human;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// List the connected sessions
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Close a session once its commands have ended; the initiator may log in again
+    Drop {
+        /// Number of the session
+        id: u16,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List { format } => {
+            let sessions: Vec<Session> = client.get(&["sessions"])?;
+            format.print(&sessions, |sessions| table(sessions))
+        }
+        Command::Drop { id, format } => {
+            client.delete(&["sessions", &id.to_string()])?;
+            format.done(&format!("session {id} is closed"))
+        }
+    }
+}
+
+fn table(sessions: &[Session]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("ID", Right),
+        ("INITIATOR", Left),
+        ("TARGET", Left),
+        ("FROM", Left),
+        ("FOR", Right),
+        ("READS", Right),
+        ("READ", Right),
+        ("WRITES", Right),
+        ("WRITTEN", Right),
+        ("IN FLIGHT", Right),
+    ]);
+    for session in sessions {
+        table.row(vec![
+            session.id.to_string(),
+            session.initiator.clone(),
+            session.target.clone(),
+            session.peer.clone(),
+            span(age_s(session.since_unix_s)),
+            session.reads.to_string(),
+            human(session.read_bytes),
+            session.writes.to_string(),
+            human(session.written_bytes),
+            session.in_flight.to_string(),
+        ]);
+    }
+    table
+}
+
+fn age_s(since_unix_s: u64) -> u64 {
+    let since = UNIX_EPOCH + Duration::from_secs(since_unix_s);
+    // A clock that was set back since makes it new.
+    SystemTime::now()
+        .duration_since(since)
+        .map_or(0, |age| age.as_secs())
+}
