@@ -97,8 +97,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     // Opened first: nobody wants to learn after an hour that a path is wrong.
-    let to_stdout = args.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    let mut json = args.json.as_ref().filter(|_| !to_stdout).map(create).transpose()?;
+    let to_stdout = args
+        .json
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-");
+    let mut json = args
+        .json
+        .as_ref()
+        .filter(|_| !to_stdout)
+        .map(create)
+        .transpose()?;
     let mut html = args.html.as_ref().map(create).transpose()?;
     let interrupt = Interrupt::hold().context("cannot hold back SIGINT")?;
     let mut screen = Screen::new(interrupt, &plan);
@@ -185,7 +193,9 @@ fn limit(name: &str, millis: f64) -> Result<Duration, String> {
 /// A number of seconds, or a number with ms, s, m or h.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: f64 = digits.parse().map_err(|_| format!("{text:?} is not a time like 30s"))?;
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is not a time like 30s"))?;
     let factor = match &text[digits.len()..] {
         "ms" => 1e-3,
         "" | "s" => 1.0,
@@ -233,8 +243,15 @@ impl Screen {
     fn show(&mut self, progress: &Progress) {
         let line = match progress.phase {
             Phase::Opening => "opening targets".to_string(),
-            Phase::Filling { written_bytes, total_bytes } => {
-                format!("filling: {} of {} MiB", written_bytes >> 20, total_bytes >> 20)
+            Phase::Filling {
+                written_bytes,
+                total_bytes,
+            } => {
+                format!(
+                    "filling: {} of {} MiB",
+                    written_bytes >> 20,
+                    total_bytes >> 20
+                )
             }
             Phase::Running { elapsed } => {
                 if elapsed.as_secs() == self.second {
@@ -247,7 +264,11 @@ impl Screen {
                 self.before = *progress;
                 format!(
                     "{} {} of {} s: {count} operations/s, mean {mean_ms:.2} ms, {} failed",
-                    if elapsed < self.warmup { "warm-up" } else { "measuring" },
+                    if elapsed < self.warmup {
+                        "warm-up"
+                    } else {
+                        "measuring"
+                    },
                     elapsed.as_secs(),
                     self.total.as_secs(),
                     progress.failed
@@ -280,7 +301,11 @@ mod tests {
 
     fn planned(line: &str) -> Result<Plan, String> {
         let words = std::iter::once("load").chain(line.split_whitespace());
-        plan(&Line::try_parse_from(words).map_err(|error| error.to_string())?.args)
+        plan(
+            &Line::try_parse_from(words)
+                .map_err(|error| error.to_string())?
+                .args,
+        )
     }
 
     #[test]
@@ -306,13 +331,16 @@ mod tests {
     #[test]
     fn arguments_that_make_no_plan_are_refused_with_what_is_allowed() {
         for (line, told) in [
-            ("", "profile"),
+            ("", "PROFILE"),
             ("hetero10", "--target"),
             ("nonsense --target file:/a", "rand-4k-read"),
             ("hetero10 --target ftp://a", "iscsi://"),
             ("hetero10 --target file:/a --target file:/b", "one per VM"),
             ("hetero10 --target file:/a --rate-scale 0", "rate"),
-            ("hetero10 --target file:/a --limit-read-ms -1", "--limit-read-ms"),
+            (
+                "hetero10 --target file:/a --limit-read-ms -1",
+                "--limit-read-ms",
+            ),
             ("rand-4k-read --target file:/a --iodepth 0", "depth"),
             ("rand-4k-read --target file:/a --duration 0s", "--duration"),
             ("--site /nonexistent/site.toml", "/nonexistent/site.toml"),

@@ -1,5 +1,6 @@
 //! Against files: filling, ten VMs on one target, reports.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real files, real time
 
 mod support;

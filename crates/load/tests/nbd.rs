@@ -20,46 +20,8 @@ fn delayed(delay: &str) -> support::Server {
     nbdkit(&["--filter=delay", "memory", SIZE, &read, &write])
 }
 
-/// The reported means are those of the server within 5 %.
-fn assert_mean_is(delay_ms: f64) {
-    let server = delayed(&format!("{delay_ms}ms"));
-    let plan = plan(
-        paced("rand-8k-67", 40.0, 64),
-        &[&server.url],
-        Duration::from_secs(5),
-    );
-    let report = report::report(&plan, &run_whole(&plan).unwrap());
-    let vm = &report.vms[0];
-    for (kind, of_kind) in [("read", &vm.read), ("write", &vm.write)] {
-        let mean_ms = of_kind.response.mean_ms;
-        assert!(
-            of_kind.response.count > 30,
-            "{kind}: {}",
-            of_kind.response.count
-        );
-        assert!(
-            (delay_ms..delay_ms * 1.05).contains(&mean_ms),
-            "{kind}: {mean_ms} ms reported, {delay_ms} ms are so; the generator was late by {} ms",
-            vm.lateness.mean_ms
-        );
-    }
-    assert!(vm.valid && vm.failed == 0);
-    let little = vm.queue_length_by_littles_law;
-    assert!(
-        (vm.queue_length - little).abs() < little * 0.1,
-        "mean queue {} and Little's law {little}",
-        vm.queue_length
-    );
-}
-
 #[test]
-fn a_delay_of_5_ms_is_reported_within_5_per_cent() {
-    assert_mean_is(5.0);
-}
-
-#[test]
-fn a_delay_of_20_ms_is_reported_within_5_per_cent_and_fails_the_limit() {
-    assert_mean_is(20.0);
+fn a_mean_at_the_limit_fails_it() {
     let server = delayed("20ms");
     let plan = plan(
         paced("rand-4k-read", 40.0, 64),

@@ -1,6 +1,7 @@
 //! A mergeable latency distribution (HDR histogram, 3 significant digits).
 
 use hdrhistogram::Histogram;
+use std::fmt;
 use std::time::Duration;
 
 /// Shorter latencies count as this, in nanoseconds.
@@ -10,7 +11,7 @@ const HIGHEST_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// The distribution of one kind of latency.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Latency {
     histogram: Histogram<u64>,
 }
@@ -22,6 +23,17 @@ impl Default for Latency {
             Ok(histogram) => Latency { histogram },
             Err(error) => unreachable!("constant bounds of a histogram: {error}"),
         }
+    }
+}
+
+/// Without its thousands of buckets.
+impl fmt::Debug for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, mean_ms, max_ms) = (self.count(), self.mean_ms(), self.max_ms());
+        write!(
+            f,
+            "Latency({count} of mean {mean_ms} ms, at most {max_ms} ms)"
+        )
     }
 }
 
