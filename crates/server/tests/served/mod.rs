@@ -2,6 +2,8 @@
 //! the system chooses. Everything is gone when the test ends.
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub mod initiator;
+
 use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
 use server::directory::{Directory, Initiators, TargetEntry};

@@ -1,0 +1,285 @@
+//! Sessions: bad peers, reinstatement, task management, changes while connected.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of the real world"
+)]
+
+mod served;
+
+use served::initiator::{Initiator, LUN0, read10, write10};
+use served::{Served, TARGET, VOLUME_BYTES};
+use server::front::{Front, FrontLimits};
+use std::sync::Arc;
+use std::time::Duration;
+
+const NAME: &str = "iqn.2026-11.test:host";
+
+async fn settled(served: &Served, isid: u8) -> Initiator {
+    let mut initiator = Initiator::login(served.address(), NAME, isid, TARGET).await;
+    initiator.settle().await;
+    initiator
+}
+
+#[tokio::test]
+async fn data_goes_round_and_is_counted() {
+    let served = Served::start().await;
+    let mut initiator = settled(&served, 1).await;
+    let data: Vec<u8> = (0..1024).map(|at| (at % 251) as u8).collect();
+    let written = initiator.run(&write10(7, 2), 0, &data).await;
+    assert_eq!((written.opcode(), written.header[3]), (0x21, 0));
+    let read = initiator.run(&read10(7, 2), 1024, &[]).await;
+    assert_eq!(
+        (read.opcode(), read.header[1] & 1, read.header[3]),
+        (0x25, 1, 0)
+    );
+    assert_eq!(read.data, data);
+    let sessions = served.sessions().await;
+    let [session] = &sessions[..] else {
+        panic!("{sessions:?}")
+    };
+    assert_eq!(
+        (session.initiator.as_str(), session.target.as_str()),
+        (NAME, TARGET)
+    );
+    assert_eq!((session.commands, session.reads, session.writes), (4, 1, 1));
+    assert_eq!((session.read_bytes, session.written_bytes), (1024, 1024));
+    served.stop().await;
+    assert!(
+        initiator.receive().await.is_none(),
+        "a stopped server closes its connections"
+    );
+}
+
+#[tokio::test]
+async fn wrong_commands_get_sense_and_the_session_goes_on() {
+    let served = Served::start().await;
+    let mut initiator = settled(&served, 1).await;
+    assert_eq!(
+        initiator.run(&[0xc1; 16], 0, &[]).await.sense(),
+        (5, 0x20, 0)
+    );
+    let last = (VOLUME_BYTES / 512) as u32;
+    assert_eq!(
+        initiator.run(&read10(last, 1), 512, &[]).await.sense(),
+        (5, 0x21, 0)
+    );
+    let mut protected = read10(0, 1);
+    protected[1] = 0x20;
+    assert_eq!(
+        initiator.run(&protected, 512, &[]).await.sense(),
+        (5, 0x24, 0)
+    );
+    assert_eq!(initiator.run(&[0; 6], 0, &[]).await.header[3], 0);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_breaks_the_rules_does_not_disturb_the_others() {
+    let served = Served::start().await;
+    let mut good = settled(&served, 1).await;
+    // Garbage instead of a login, and a login cut in the middle.
+    let mut garbage = Initiator::connect(served.address()).await;
+    garbage.send_bytes(&[0xff; 4096]).await;
+    while garbage.receive().await.is_some() {}
+    let mut cut = Initiator::connect(served.address()).await;
+    cut.send_bytes(&[0x43, 0x87, 0, 0, 0, 0, 1]).await;
+    drop(cut);
+    // A session that announces more data than was agreed on.
+    let mut flood = settled(&served, 2).await;
+    let mut header = [0; 48];
+    header[0] = 0x01;
+    header[5..8].copy_from_slice(&[0xff; 3]);
+    flood.send_bytes(&header).await;
+    while flood.receive().await.is_some() {}
+    assert_eq!(good.run(&[0; 6], 0, &[]).await.header[3], 0);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_is_reinstated_by_the_same_initiator_and_isid() {
+    let served = Served::start().await;
+    let mut old = settled(&served, 1).await;
+    let other = settled(&served, 2).await;
+    let mut new = settled(&served, 1).await;
+    assert!(
+        old.receive().await.is_none(),
+        "the old connection is closed"
+    );
+    assert_eq!(served.sessions().await.len(), 2);
+    assert_eq!(new.run(&[0; 6], 0, &[]).await.header[3], 0);
+    drop(other);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_write_that_waits_for_data_is_aborted_and_its_data_comes_too_late() {
+    let served = Served::start().await;
+    let mut initiator = settled(&served, 1).await;
+    let write = initiator.command(&write10(0, 2), 0, 1024, &[]).await;
+    let r2t = initiator.receive().await.unwrap();
+    assert_eq!((r2t.opcode(), r2t.tag()), (0x31, write));
+    let abort = initiator.manage(1, LUN0, write).await;
+    let answer = initiator.receive().await.unwrap();
+    assert_eq!(
+        (answer.opcode(), answer.tag(), answer.header[2]),
+        (0x22, abort, 0)
+    );
+    let again = initiator.manage(1, LUN0, write).await;
+    let answer = initiator.receive().await.unwrap();
+    assert_eq!(
+        (answer.tag(), answer.header[2]),
+        (again, 1),
+        "there is no such task any more"
+    );
+    let read = initiator.run(&read10(0, 2), 1024, &[]).await;
+    assert_eq!(read.data, [0; 1024], "nothing was written");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
+    let served = Served::start().await;
+    let mut by = settled(&served, 1).await;
+    let mut other = settled(&served, 2).await;
+    let pending = other.command(&write10(0, 2), 0, 1024, &[]).await;
+    assert_eq!(other.receive().await.unwrap().tag(), pending);
+    for (function, expected) in [(5, 0), (6, 0), (4, 0), (2, 0), (3, 5), (8, 4), (99, 255)] {
+        let tag = by.manage(function, LUN0, 0xffff_ffff).await;
+        let answer = by.receive().await.unwrap();
+        assert_eq!(
+            (answer.tag(), answer.header[2]),
+            (tag, expected),
+            "function {function}"
+        );
+    }
+    let absent = by.manage(5, [0, 9, 0, 0, 0, 0, 0, 0], 0xffff_ffff).await;
+    let answer = by.receive().await.unwrap();
+    assert_eq!((answer.tag(), answer.header[2]), (absent, 2), "no such LUN");
+    assert_eq!(other.run(&[0; 6], 0, &[]).await.sense(), (6, 0x29, 3));
+    assert_eq!(
+        by.run(&[0; 6], 0, &[]).await.header[3],
+        0,
+        "who asked for it knows"
+    );
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn changes_are_told_by_unit_attention() {
+    let served = Served::start().await;
+    let mut initiator = settled(&served, 1).await;
+    let changed = served.shard.handle().call(|state| async move {
+        let pool = state.pool("p").unwrap();
+        pool.resize_volume("v", 2 * VOLUME_BYTES).await.unwrap();
+        state.volume_resized(pool.volume("v").unwrap().info().uuid);
+        assert!(
+            state.export(TARGET, 0, pool.volume("v").unwrap()).is_err(),
+            "LUN 0 is taken"
+        );
+        state.export(TARGET, 1, pool.volume("v").unwrap()).unwrap();
+        assert_eq!(state.luns(TARGET).len(), 2);
+    });
+    changed.await.unwrap();
+    assert_eq!(initiator.run(&[0; 6], 0, &[]).await.sense(), (6, 0x2a, 9));
+    assert_eq!(
+        initiator.run(&[0; 6], 0, &[]).await.sense(),
+        (6, 0x3f, 0x0e)
+    );
+    assert_eq!(initiator.run(&[0; 6], 0, &[]).await.header[3], 0);
+    let removed = served.shard.handle().call(|state| async move {
+        state.unexport(TARGET, 0).unwrap();
+        assert!(state.unexport(TARGET, 0).is_err());
+    });
+    removed.await.unwrap();
+    assert_eq!(initiator.run(&[0; 6], 0, &[]).await.sense(), (5, 0x25, 0));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_is_dropped_and_a_target_removed_on_demand() {
+    let served = Served::start().await;
+    let mut first = settled(&served, 1).await;
+    let tsih = served.sessions().await[0].tsih;
+    let shard = served.shard.handle();
+    assert!(
+        shard
+            .call(move |state| async move { state.drop_session(tsih).await })
+            .await
+            .unwrap()
+    );
+    assert!(first.receive().await.is_none());
+    assert!(
+        !shard
+            .call(move |state| async move { state.drop_session(tsih).await })
+            .await
+            .unwrap()
+    );
+    let mut second = settled(&served, 1).await;
+    served.directory.remove_target(TARGET);
+    let removed = shard.call(|state| async move { state.remove_target(TARGET).await });
+    removed.await.unwrap().unwrap();
+    assert!(second.receive().await.is_none());
+    let mut third = Initiator::connect(served.address()).await;
+    third.send_login(NAME, 1, TARGET).await;
+    let refused = third.receive().await.unwrap();
+    assert_eq!(
+        (refused.header[36], refused.header[37]),
+        (2, 3),
+        "target not found"
+    );
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_login_that_lingers_is_cut() {
+    let login_timeout = Duration::from_millis(50);
+    let served = Served::with_limits(FrontLimits {
+        login_timeout,
+        ..FrontLimits::default()
+    })
+    .await;
+    let mut lingering = Initiator::connect(served.address()).await;
+    lingering.send_bytes(&[0x43]).await;
+    assert!(lingering.receive().await.is_none());
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn sessions_and_logins_are_bounded() {
+    let one = FrontLimits {
+        sessions_max: 1,
+        ..FrontLimits::default()
+    };
+    let served = Served::with_limits(one).await;
+    let mut first = settled(&served, 1).await;
+    let mut second = Initiator::connect(served.address()).await;
+    assert!(
+        second.receive().await.is_none(),
+        "one session is all there may be"
+    );
+    assert_eq!(first.run(&[0; 6], 0, &[]).await.header[3], 0);
+    served.stop().await;
+    let none = FrontLimits {
+        half_open_max: 0,
+        ..FrontLimits::default()
+    };
+    let served = Served::with_limits(none).await;
+    let mut third = Initiator::connect(served.address()).await;
+    assert!(third.receive().await.is_none(), "no login may be under way");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named_with_what_to_do() {
+    let served = Served::start().await;
+    let portals = [served.address()];
+    let directory = Arc::clone(&served.directory);
+    let error = Front::open(&portals, directory, Vec::new(), FrontLimits::default())
+        .await
+        .err();
+    let said = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(said.contains(&served.address().to_string()), "{said}");
+    assert!(said.contains("another program listens there"), "{said}");
+    served.stop().await;
+}
