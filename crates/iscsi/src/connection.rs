@@ -228,6 +228,9 @@ impl Connection {
     /// expected length and [`Limits::max_transfer_bytes`], then gives
     /// [`Event::DataOut`]. Does nothing for a task that is gone.
     pub fn accept(&mut self, task: TaskId, data_out_bytes: u64) {
+        if self.closed {
+            return;
+        }
         let Some(command) = self.tasks.command(task) else {
             return;
         };

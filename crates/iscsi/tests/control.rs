@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Session, TARGET, read_command, text_of, visible};
-use iscsi::connection::Event;
+use iscsi::connection::{Completion, Event};
 use iscsi::login::{Limits, Parameters};
 use iscsi::pdu::request::{self, Logout, NopOut, Order, Snack, TaskManagement, Text};
 use iscsi::pdu::response::{self, Response};
@@ -497,6 +497,21 @@ fn logout_closes() {
         assert_eq!((pdu.response, pdu.task_tag), (0, 8));
         assert_closed(&mut session);
     }
+}
+
+#[test]
+fn tasks_that_a_logout_has_cut_off_stay_silent() {
+    let mut session = Session::new();
+    let write = session.write(5, 1024, &[1; 512], true);
+    let empty = session.write(6, 1024, &[1; 1024], true);
+    let order = session.order();
+    session.send(logout(order, 0, 0), &[]);
+    session.answers();
+    assert!(matches!(session.event(), Event::Close { .. }));
+    session.connection.accept(write, 1024);
+    session.connection.accept(empty, 0);
+    session.connection.complete(write, Completion::default());
+    assert!(session.events().is_empty() && session.answers().is_empty());
 }
 
 #[test]
