@@ -30,6 +30,7 @@ pub use setup::{StartError, StartErrorKind};
 
 use base::{BufPool, Prng, Time};
 use engine::world::World;
+use io_uring::IoUring;
 use ring::Ring;
 use std::future::Future;
 use std::rc::Rc;
@@ -61,12 +62,23 @@ pub fn run<F, T>(main: impl FnOnce(RealWorld) -> F) -> Result<T, StartError>
 where
     F: Future<Output = T>,
 {
+    run_over(setup::ring, main)
+}
+
+/// As [`run`], over the ring that `setup` gives.
+fn run_over<F, T>(
+    setup: impl FnOnce() -> Result<IoUring, StartError>,
+    main: impl FnOnce(RealWorld) -> F,
+) -> Result<T, StartError>
+where
+    F: Future<Output = T>,
+{
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .map_err(|e| StartError::event_loop(&e))?;
     runtime.block_on(async {
-        let world = RealWorld::start()?;
+        let world = RealWorld::over(setup()?)?;
         Ok(main(world).await)
     })
 }
@@ -81,8 +93,12 @@ impl RealWorld {
     /// # Panics
     /// When the caller does not run on such an executor.
     pub fn start() -> Result<RealWorld, StartError> {
+        Self::over(setup::ring()?)
+    }
+
+    fn over(uring: IoUring) -> Result<RealWorld, StartError> {
         let shared = Shared {
-            ring: Ring::start()?,
+            ring: Ring::over(uring)?,
             buffers: BufPool::new(),
             began: Instant::now(),
             root: Prng::from_seed(entropy::seed()?),

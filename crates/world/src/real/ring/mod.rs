@@ -13,21 +13,23 @@
 //! - A ring is dropped only when the kernel has nothing of ours left.
 //! - Wakers run when nothing here is borrowed.
 
-use super::errno;
-use super::setup::{self, StartError};
+mod operation;
+mod queue;
+
+pub(super) use operation::Operation;
+pub(super) use queue::Held;
+
+use super::setup::StartError;
 use base::{Buf, Slice};
 use io_uring::{IoUring, opcode, squeue, types};
-use slab::Slab;
+use queue::{Queue, Slot, State};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::fs::File;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -47,37 +49,6 @@ struct Shared {
     driver: RefCell<Option<Waker>>,
     /// Whether the driver has been woken and has not run yet.
     turn_due: Cell<bool>,
-}
-
-struct Queue {
-    uring: IoUring,
-    slots: Slab<Slot>,
-    backlog: VecDeque<squeue::Entry>,
-    /// Entries that are in the submission queue or in the kernel.
-    under_way: usize,
-    under_way_max: usize,
-    /// Reused by every turn.
-    woken: Vec<Waker>,
-}
-
-struct Slot {
-    state: State,
-    held: Held,
-    /// Keeps the descriptor open until the kernel is done with it.
-    _file: Rc<File>,
-}
-
-enum State {
-    Waiting(Option<Waker>),
-    Done(i32),
-    Abandoned,
-}
-
-/// What the kernel may use during an operation.
-pub(super) enum Held {
-    Read(Buf),
-    Write(#[expect(dead_code, reason = "held for the kernel, not for us")] Slice),
-    Nothing,
 }
 
 /// When a write is on stable media.
@@ -101,12 +72,11 @@ pub(super) struct Transfer {
 }
 
 impl Ring {
-    /// A ring with its driver task on the caller's local executor.
+    /// Drives `uring` by a task on the caller's local executor.
     ///
     /// # Errors
-    /// When the kernel gives no ring, eventfd or event loop.
-    pub(super) fn start() -> Result<Ring, StartError> {
-        let uring = setup::ring()?;
+    /// When the kernel gives no eventfd or event loop.
+    pub(super) fn over(uring: IoUring) -> Result<Ring, StartError> {
         let bell = eventfd().map_err(|e| StartError::event_loop(&e))?;
         uring
             .submitter()
@@ -115,17 +85,8 @@ impl Ring {
         // SAFETY: the AsyncFd owns the descriptor and keeps it until it is dropped.
         let bell = unsafe { AsyncFd::register_with_interest(bell, Interest::READABLE) }
             .map_err(|e| StartError::event_loop(&e.into()))?;
-        let under_way_max = uring.params().cq_entries() as usize;
-        let queue = Queue {
-            uring,
-            slots: Slab::new(),
-            backlog: VecDeque::new(),
-            under_way: 0,
-            under_way_max,
-            woken: Vec::new(),
-        };
         let shared = Rc::new(Shared {
-            queue: RefCell::new(queue),
+            queue: RefCell::new(Queue::over(uring)),
             bell,
             driver: RefCell::new(None),
             turn_due: Cell::new(true),
@@ -215,16 +176,6 @@ impl Transfer {
     }
 }
 
-impl Held {
-    /// The buffer of a read.
-    pub(super) fn into_buf(self) -> Buf {
-        match self {
-            Held::Read(buf) => buf,
-            Held::Write(_) | Held::Nothing => panic!("only a read gives a buffer back"),
-        }
-    }
-}
-
 fn descriptor(file: &File) -> types::Fd {
     types::Fd(file.as_raw_fd())
 }
@@ -296,113 +247,6 @@ impl Shared {
     }
 }
 
-impl Queue {
-    fn enqueue(&mut self, entry: squeue::Entry, slot: Slot) -> usize {
-        let key = self.slots.insert(slot);
-        let entry = entry.user_data(key as u64);
-        if !self.backlog.is_empty() || !self.push(&entry) {
-            self.backlog.push_back(entry);
-        }
-        key
-    }
-
-    /// Whether there was room for `entry`.
-    fn push(&mut self, entry: &squeue::Entry) -> bool {
-        if self.under_way == self.under_way_max {
-            return false;
-        }
-        // SAFETY: the entry's buffer and descriptor are in its slot, which stays
-        // until the completion has come; they do not move with the slot.
-        let pushed = unsafe { self.uring.submission().push(entry) }.is_ok();
-        self.under_way += usize::from(pushed);
-        pushed
-    }
-
-    /// Submits what is queued, and of the backlog what there is room for. True
-    /// when the kernel took not everything, for want of resources.
-    fn submit(&mut self) -> bool {
-        loop {
-            while let Some(entry) = self.backlog.front().cloned()
-                && self.push(&entry)
-            {
-                self.backlog.pop_front();
-            }
-            let queued = self.uring.submission().len();
-            // With nothing queued this still runs completions that the kernel
-            // has put off (IORING_SETUP_DEFER_TASKRUN).
-            if queued == 0 && !self.has_put_off() {
-                return false;
-            }
-            match self.uring.submit() {
-                Ok(_) if self.uring.submission().is_empty() && !self.can_submit() => return false,
-                Ok(_) => {}
-                Err(e) if errno::is_short_of_resources(&e) => return true,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => panic!("io_uring_enter refuses valid operations: {e}"),
-            }
-        }
-    }
-
-    /// Whether something of the backlog need not wait for completions.
-    fn can_submit(&self) -> bool {
-        !self.backlog.is_empty() && self.under_way < self.under_way_max
-    }
-
-    /// Takes in what has completed and gives the tasks to wake.
-    fn reap(&mut self) -> Vec<Waker> {
-        let mut woken = mem::take(&mut self.woken);
-        for completion in self.uring.completion() {
-            self.under_way -= 1;
-            let key = completion.user_data() as usize;
-            let slot = &mut self.slots[key];
-            match mem::replace(&mut slot.state, State::Done(completion.result())) {
-                State::Waiting(waker) => woken.extend(waker),
-                State::Abandoned => drop(self.slots.remove(key)),
-                State::Done(_) => panic!("operation {key} completed twice"),
-            }
-        }
-        woken
-    }
-
-    fn has_put_off(&mut self) -> bool {
-        self.uring.submission().taskrun()
-    }
-
-    fn has_news(&mut self) -> bool {
-        !self.uring.completion().is_empty() || self.has_put_off()
-    }
-
-    fn nothing_in_kernel(&mut self) -> bool {
-        self.under_way == self.uring.submission().len()
-    }
-
-    fn mute_bell(&mut self) {
-        self.uring.completion().disable_eventfd();
-    }
-
-    /// From here on what completes rings. What completed before does not: look
-    /// for it afterwards.
-    fn unmute_bell(&mut self) {
-        self.uring.completion().enable_eventfd();
-        fence(Ordering::SeqCst);
-    }
-
-    /// Waits until the kernel has nothing of ours. False when it can't be told.
-    fn drain(&mut self) -> bool {
-        self.backlog.clear();
-        while self.under_way > 0 {
-            match self.uring.submit_and_wait(1) {
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if errno::is_short_of_resources(&e) => {}
-                Err(_) => return false,
-            }
-            self.under_way -= self.uring.completion().count();
-        }
-        true
-    }
-}
-
 impl Drop for Shared {
     fn drop(&mut self) {
         let queue = self.queue.get_mut();
@@ -412,62 +256,6 @@ impl Drop for Shared {
         }
         if let Some(driver) = self.driver.get_mut() {
             driver.wake_by_ref();
-        }
-    }
-}
-
-/// An operation under way. Dropping it leaves the operation to itself: it may be
-/// done or not.
-#[must_use = "the result tells whether it was done"]
-pub(super) struct Operation {
-    shared: Rc<Shared>,
-    /// None when the result has been taken.
-    key: Option<usize>,
-}
-
-impl Future for Operation {
-    /// What the kernel said (a count of bytes), and what it had been lent.
-    type Output = (io::Result<usize>, Held);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(key) = self.key else {
-            panic!("polled after its end")
-        };
-        let mut queue = self.shared.queue.borrow_mut();
-        let slot = &mut queue.slots[key];
-        if let State::Waiting(known) = &mut slot.state {
-            let outdated = match known {
-                Some(waker) if waker.will_wake(cx.waker()) => None,
-                _ => known.replace(cx.waker().clone()),
-            };
-            drop(queue);
-            drop(outdated); // May drop a task, and with it another operation.
-            return Poll::Pending;
-        }
-        let slot = queue.slots.remove(key);
-        drop(queue);
-        self.key = None;
-        let State::Done(result) = slot.state else {
-            panic!("operation {key} was abandoned")
-        };
-        Poll::Ready((errno::count(result), slot.held))
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        let Some(key) = self.key else { return };
-        let mut queue = self.shared.queue.borrow_mut();
-        // What is dropped here may be the last of a task, and with it another
-        // operation: let go of the queue first.
-        if matches!(queue.slots[key].state, State::Done(_)) {
-            let slot = queue.slots.remove(key);
-            drop(queue);
-            drop(slot);
-        } else {
-            let state = mem::replace(&mut queue.slots[key].state, State::Abandoned);
-            drop(queue);
-            drop(state);
         }
     }
 }
