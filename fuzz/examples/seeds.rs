@@ -243,6 +243,7 @@ fn sessions() -> Vec<(&'static str, Vec<u8>)> {
         .flat_map(|(_, request, _)| step(5, request, 2))
         .collect();
     let text_and_answer = [step(3, &requests()[4].1, 0), vec![10, 0]].concat();
+    let logout = step(5, &requests()[11].1, 0);
     let data_out = step(2, &requests()[3].1, 64);
     vec![
         ("login", [&[0x80][..], &login_bytes].concat()),
@@ -265,6 +266,10 @@ fn sessions() -> Vec<(&'static str, Vec<u8>)> {
         (
             "ping-and-logout",
             [&[0][..], &[11, 0, 24, 0], &all].concat(),
+        ),
+        (
+            "accept-after-logout",
+            [&[4][..], &write, &logout, &[6, 0]].concat(),
         ),
         ("all", [&[0][..], &all].concat()),
     ]

@@ -178,14 +178,20 @@ fn a_discovery_session_lists_all_targets() {
 
 #[test]
 fn targets_are_found_by_name_and_a_normal_session_sees_its_own() {
-    for (mut session, value) in [(Session::discovery(), TARGET), (Session::new(), "")] {
+    for (mut session, value) in [
+        (Session::discovery(), TARGET.to_owned()),
+        (Session::discovery(), TARGET.to_uppercase()),
+        (Session::new(), String::new()),
+    ] {
         let order = session.order();
         session.send(
             Request::Text(text(order, NO_TAG)),
-            &text_of(&[("SendTargets", value)]),
+            &text_of(&[("SendTargets", &value)]),
         );
         let event = session.event();
-        assert!(matches!(&event, Event::SendTargets { target: Some(n) } if n == TARGET));
+        assert!(
+            matches!(&event, Event::SendTargets { target: Some(n) } if n.eq_ignore_ascii_case(TARGET))
+        );
         session.connection.answer_targets(&visible());
         let (_, text) = text_answer(&mut session);
         assert_eq!(text.matches("TargetName=").count(), 1, "{text}");

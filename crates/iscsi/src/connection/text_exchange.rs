@@ -109,7 +109,10 @@ impl Connection {
         let Some(waiting) = self.text.waiting.take() else {
             return;
         };
-        let asked = |row: &&VisibleTarget| waiting.target.as_ref().is_none_or(|n| *n == row.name);
+        // Names have no case (clause 4.2.7.1): a host may write them as it likes.
+        let wanted = waiting.target.as_deref();
+        let asked =
+            |row: &&VisibleTarget| wanted.is_none_or(|name| name.eq_ignore_ascii_case(&row.name));
         for target in targets.iter().filter(asked) {
             text::push(&mut self.text.answer, "TargetName", &target.name);
             for (address, portal_group) in &target.portals {
