@@ -168,11 +168,15 @@ fn portal_in(line: &str) -> Option<SocketAddr> {
         .find_map(|word| word.parse().ok())
 }
 
-/// The `ashlar` of the profile that this test was built in, built if it isn't
-/// fresh: a test of another package gets no path from Cargo.
+/// The program that `ASHLAR_BIN` names; else the `ashlar` of the profile that this
+/// test was built in, built if it isn't fresh (a test of another package gets no
+/// path from Cargo).
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("ASHLAR_BIN") {
+            return path.into();
+        }
         let target = target_directory();
         let profile = if cfg!(debug_assertions) {
             "dev"
