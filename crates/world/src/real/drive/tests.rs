@@ -1,5 +1,5 @@
 use super::*;
-use crate::real::{run, run_over, setup};
+use crate::real::{OpenErrorKind, run, run_over, setup};
 use base::Prng;
 use futures_util::future::join_all;
 use std::fs::{self, OpenOptions};
@@ -369,4 +369,56 @@ fn a_drive_survives_its_file_being_unlinked() {
         }
     })
     .unwrap();
+}
+
+#[test]
+#[ignore = "needs root and a free loop device"]
+fn a_block_device_is_a_drive_that_discards() {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::Command;
+    let dir = tempfile::tempdir().unwrap();
+    let below = dir.path().join("below");
+    fs::write(&below, vec![1; MIB as usize]).unwrap();
+    let out = Command::new("losetup")
+        .args(["--find", "--show"])
+        .arg(&below)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "losetup: {out:?}");
+    let device = String::from_utf8(out.stdout).unwrap();
+    let path = Path::new(device.trim());
+    run(|world| async move {
+        let drive = RealDrive::open(&world, path).unwrap();
+        let geometry = drive.geometry();
+        assert_eq!((geometry.capacity_bytes, geometry.discards), (MIB, true));
+        assert_eq!(
+            RealDrive::open(&world, path).err().unwrap().kind,
+            OpenErrorKind::InUse
+        );
+        let data = pattern(&world, 1, BLOCK_BYTES);
+        drive
+            .write_durable(DriveOffset(0), data.clone())
+            .await
+            .unwrap();
+        drive
+            .discard(DriveOffset(BLOCK), MIB - BLOCK)
+            .await
+            .unwrap();
+        drive.flush().await.unwrap();
+        assert_eq!(
+            read(&world, &drive, 0, BLOCK_BYTES).await.unwrap().bytes(),
+            data.bytes()
+        );
+    })
+    .unwrap();
+    let left = fs::metadata(&below).unwrap().blocks() * 512;
+    assert!(
+        Command::new("losetup")
+            .arg("--detach")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert!(left < MIB / 2, "{left} bytes are still taken");
 }
