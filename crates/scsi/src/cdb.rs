@@ -479,3 +479,94 @@ fn be32(cdb: &[u8; 16], at: usize) -> u32 {
 fn be64(cdb: &[u8; 16], at: usize) -> u64 {
     (u64::from(be32(cdb, at)) << 32) | u64::from(be32(cdb, at + 4))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(bytes: &[u8]) -> Result<Command, Sense> {
+        let mut cdb = [0; 16];
+        cdb[..bytes.len()].copy_from_slice(bytes);
+        decode(&cdb)
+    }
+
+    #[test]
+    fn extents_are_read_from_every_length_of_cdb() {
+        let extent = |lba, blocks| {
+            Ok(Command::Read(Extent {
+                lba: Lba(lba),
+                blocks,
+            }))
+        };
+        assert_eq!(decoded(&[0x08, 0x1f, 2, 3, 4, 0]), extent(0x1f_0203, 4));
+        assert_eq!(
+            decoded(&[0x28, 0, 1, 2, 3, 4, 0, 5, 6, 0]),
+            extent(0x0102_0304, 0x0506)
+        );
+        let cdb = [0xa8, 0, 1, 2, 3, 4, 0, 0, 5, 6, 0, 0];
+        assert_eq!(decoded(&cdb), extent(0x0102_0304, 0x0506));
+        let cdb = [0x88, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0x7f, 9, 0, 0];
+        assert_eq!(decoded(&cdb), extent(0x0102_0304_0506_0708, 0x7f09));
+    }
+
+    #[test]
+    fn every_bit_that_a_command_does_not_have_is_refused_and_pointed_at() {
+        for definition in COMMANDS {
+            for (place, usage) in definition.usage.iter().enumerate() {
+                for bit in (0..8).filter(|bit| usage & (1 << bit) == 0) {
+                    let mut cdb = [0; 16];
+                    cdb[0] = definition.opcode;
+                    cdb[1] = definition.action.unwrap_or(0) as u8;
+                    cdb[place + 1] |= 1 << bit;
+                    let expected = Sense::invalid_field(place as u16 + 1, Some(bit));
+                    assert_eq!(decode(&cdb), Err(expected), "CDB {cdb:02x?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_of_the_table_is_decoded_and_no_other() {
+        for opcode in 0..=255 {
+            let known = COMMANDS
+                .iter()
+                .find(|definition| definition.opcode == opcode);
+            let action = known.and_then(|definition| definition.action).unwrap_or(0) as u8;
+            match known {
+                Some(_) => assert!(decoded(&[opcode, action]).is_ok(), "{opcode:#x}"),
+                None => assert_eq!(decoded(&[opcode]), Err(Sense::INVALID_OPCODE)),
+            }
+        }
+    }
+
+    #[test]
+    fn data_out_is_wanted_by_writes_and_comparisons_alone() {
+        let wanted = |bytes: &[u8]| {
+            let mut cdb = [0; 16];
+            cdb[..bytes.len()].copy_from_slice(bytes);
+            (data_out_bytes(&cdb), data_bytes(&cdb))
+        };
+        assert_eq!(wanted(&[0x2a, 0, 0, 0, 0, 0, 0, 0, 3, 0]), (1536, 1536));
+        assert_eq!(wanted(&[0x28, 0, 0, 0, 0, 0, 0, 0, 3, 0]), (0, 1536));
+        assert_eq!(wanted(&[0x2f, 2, 0, 0, 0, 0, 0, 0, 3, 0]), (1536, 1536));
+        assert_eq!(wanted(&[0x2f, 0, 0, 0, 0, 0, 0, 0, 3, 0]), (0, 1536));
+        assert_eq!(
+            wanted(&[0x2a, 0x20, 0, 0, 0, 0, 0, 0, 3, 0]),
+            (0, 0),
+            "to be refused"
+        );
+        assert_eq!(wanted(&[0x12, 0, 0, 0, 96, 0]), (0, 0));
+    }
+
+    #[test]
+    fn kinds_agree_with_what_is_decoded() {
+        for opcode in 0..=255u8 {
+            let kind = match decoded(&[opcode]) {
+                Ok(Command::Read(_)) => Kind::Read,
+                Ok(Command::Write(_)) => Kind::Write,
+                _ => Kind::Other,
+            };
+            assert_eq!(Kind::of(opcode), kind, "{opcode:#x}");
+        }
+    }
+}
