@@ -53,11 +53,11 @@ pub struct Chart {
 }
 
 const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 64.0;
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 82.0;
 const RIGHT: f64 = 16.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 46.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 62.0;
 
 /// Colour classes that the page defines.
 pub const CLASSES: usize = 10;
@@ -80,13 +80,31 @@ impl Axis {
         }
     }
 
+    /// An axis from zero to `end`, with round ticks up to there.
+    pub fn until(label: &str, end: f64) -> Axis {
+        let mut axis = Axis::linear(label, end);
+        if end > 0.0 {
+            axis.range.1 = end;
+            axis.ticks.retain(|(value, _)| *value <= end);
+        }
+        axis
+    }
+
     /// An axis of whole powers of ten around `min` and `max`.
     pub fn log(label: &str, min: f64, max: f64) -> Axis {
         let first = min.max(1e-3).log10().floor() as i32;
         let last = (max.max(1e-3).log10().ceil() as i32).max(first + 1);
+        // Where few powers fit, 2 and 5 times them help to read values.
+        let times: &[f64] = if last - first <= 2 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0]
+        };
+        let end = 10f64.powi(last);
         let ticks = (first..=last)
-            .map(|power| 10f64.powi(power))
-            .map(|v| (v, number(v)));
+            .flat_map(|power| times.iter().map(move |times| times * 10f64.powi(power)))
+            .filter(|&value| value <= end * 1.001)
+            .map(|value| (value, number(value)));
         let (label, ticks) = (label.into(), ticks.collect());
         let range = (10f64.powi(first), 10f64.powi(last));
         Axis {
@@ -194,13 +212,13 @@ impl Chart {
                 HEIGHT - TOP - BOTTOM
             ),
         );
-        if x2 - x1 > 60.0 {
+        if x2 - x1 > 80.0 {
             put(
                 svg,
                 format_args!(
                     "<text class=\"note\" x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
-                    x1 + 6.0,
-                    TOP + 14.0
+                    x1 + 2.0,
+                    TOP - 8.0
                 ),
             );
         }
@@ -216,7 +234,7 @@ impl Chart {
                     "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
                     LEFT - 7.0,
-                    y + 4.0
+                    y + 5.0
                 ),
             );
         }
@@ -228,7 +246,7 @@ impl Chart {
                     "<line class=\"tick\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom}\" y2=\"{:.1}\"/>\
                  <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
                     bottom + 5.0,
-                    bottom + 19.0
+                    bottom + 23.0
                 ),
             );
         }
@@ -238,10 +256,10 @@ impl Chart {
             format_args!(
                 "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
              <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"label\" transform=\"translate(14 {middle:.1}) rotate(-90)\" \
+             <text class=\"label\" transform=\"translate(18 {middle:.1}) rotate(-90)\" \
              text-anchor=\"middle\">{}</text>",
                 LEFT + (right - LEFT) / 2.0,
-                HEIGHT - 6.0,
+                HEIGHT - 8.0,
                 escape(&self.x.label),
                 escape(&self.y.label)
             ),

@@ -188,7 +188,7 @@ fn whole_seconds(report: &Report) -> &[SecondReport] {
 }
 
 fn over_time(report: &Report, y: Axis, series: Vec<Series>, title: &str) -> Chart {
-    let x = Axis::linear(
+    let x = Axis::until(
         "seconds since the start",
         report.warmup_s + report.measured_s,
     );
@@ -351,7 +351,7 @@ fn details(report: &Report) -> String {
                     .map(|url| escape(url))
                     .collect::<Vec<_>>()
                     .join("<br>"),
-                disks.join("<br>"),
+                disks.join(" + "),
                 vm.offered_per_s
                     .map_or("–".into(), |rate| format!("{rate:.1}")),
                 vm.queue_length_by_littles_law,
