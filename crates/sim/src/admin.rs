@@ -13,8 +13,8 @@ const SECTOR: u64 = SECTOR_BYTES as u64;
 pub async fn run(session: Rc<Session>, mut prng: Prng) {
     while session.take_operation() {
         change(&session, &mut prng).await;
-        let pause = Duration::from_micros(prng.below(3_000));
-        session.world.sleep(pause).await;
+        let pause = prng.below(session.books.config.pause_us_max);
+        session.world.sleep(Duration::from_micros(pause)).await;
     }
 }
 
@@ -24,9 +24,10 @@ async fn change(session: &Session, prng: &mut Prng) {
         create(session, prng).await;
         return;
     }
-    match prng.below(6) {
-        0 => delete(session, prng).await,
-        1 => wrong_request(session, prng).await,
+    let deletions = session.books.config.deletions_of_16;
+    match prng.below(16) {
+        draw if draw < deletions => delete(session, prng).await,
+        draw if draw < deletions + 2 => wrong_request(session, prng).await,
         _ => resize(session, prng).await,
     }
 }

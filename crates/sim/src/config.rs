@@ -30,6 +30,12 @@ pub struct Config {
     pub volume_bytes_max: u64,
     /// The most volumes at a time.
     pub volumes: u64,
+    /// Deletions among 16 changes of volumes.
+    pub deletions_of_16: u64,
+    /// The longest pause between changes of volumes, in microseconds.
+    pub pause_us_max: u64,
+    /// How many times slower than others each drive is, by its place.
+    pub slowdown: Vec<u32>,
 }
 
 const LABELS_BYTES: u64 = 64 << 10;
@@ -69,6 +75,9 @@ impl Config {
             hot_spots: prng.between(1, 12),
             volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),
             volumes,
+            deletions_of_16: *prng.pick(&[1, 3, 8]),
+            pause_us_max: *prng.pick(&[50, 500, 3_000]),
+            slowdown: slowdowns(prng, drives),
             pool,
         }
     }
@@ -85,7 +94,9 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
         u64::from(pool.page_bytes),
         u64::from(pool.stripe_unit_bytes),
     );
-    let pages = prng.between(4, 80).min((4 << 20) / page);
+    // A pool that is nearly full uses freed pages again at once.
+    let most = *prng.pick(&[8, 20, 80]);
+    let pages = prng.between(4, most).min((4 << 20) / page);
     let data = (pages * page).div_ceil(columns).next_multiple_of(unit);
     // Upper bounds of what the format needs, so that a few pages always fit.
     let regions = (data * columns * 2).div_ceil(u64::from(pool.region_bytes));
@@ -97,4 +108,14 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
         _ => 0,
     };
     (0..drives).map(|_| smallest + spare(prng)).collect()
+}
+
+/// Drives of one speed, or some that lag behind their copies.
+fn slowdowns(prng: &mut Prng, drives: u64) -> Vec<u32> {
+    let uneven = prng.chance(1, 3);
+    let slowdown = |_| match uneven {
+        true => *prng.pick(&[1, 1, 5, 30]),
+        false => 1,
+    };
+    (0..drives).map(slowdown).collect()
 }

@@ -117,7 +117,9 @@ impl Scenario {
                 ignores_flush: config.drives_ignore_flush,
             };
             let stream = format!("media {place}, boot {}", self.boots);
-            Rc::new(Media::new(spec, self.seed.stream(&stream)))
+            let media = Media::new(spec, self.seed.stream(&stream));
+            media.with_faults(|faults| faults.slowdown = config.slowdown[place]);
+            Rc::new(media)
         };
         self.media = config.drive_bytes.iter().enumerate().map(media).collect();
         if config.damage {
