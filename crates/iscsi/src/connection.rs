@@ -126,6 +126,10 @@ const UNREAD_BYTES_MAX: usize = 16 << 20;
 /// Immediate commands in progress, beyond the command window.
 const IMMEDIATE_MAX: usize = 16;
 
+/// Data-out is asked for up to this many of the largest transfers at a time; other
+/// commands wait until one of those has ended.
+const SOLICITED_TRANSFERS: usize = 4;
+
 /// The deepest command window: task slots and target transfer tags have room for
 /// this many.
 pub const QUEUE_DEPTH_MAX: u32 = 8192;
@@ -140,6 +144,9 @@ pub struct Connection {
     /// Commands that came after a gap.
     held: Vec<Held>,
     tasks: Tasks,
+    /// Sum of what tasks have reserved, and the tasks that wait to reserve.
+    solicited_bytes: usize,
+    waiting: VecDeque<TaskId>,
     events: VecDeque<Event>,
     output: Output,
     text: TextExchange,
@@ -173,6 +180,8 @@ impl Connection {
             window,
             held: Vec::new(),
             tasks: Tasks::default(),
+            solicited_bytes: 0,
+            waiting: VecDeque::new(),
             events: VecDeque::new(),
             output: Output::default(),
             text: TextExchange::default(),
@@ -301,6 +310,11 @@ impl Connection {
         let task = self.tasks.remove(id)?;
         if task.occupies {
             self.window.vacate();
+        }
+        self.solicited_bytes -= task.reserved_bytes;
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|waiting| *waiting != id);
+            self.resume_waiting();
         }
         Some(task)
     }

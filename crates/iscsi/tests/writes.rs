@@ -272,6 +272,50 @@ fn a_transfer_is_never_longer_than_the_limit() {
     assert_eq!(data_of(&mut session, task), [7; 2048]);
 }
 
+#[test]
+fn no_more_is_asked_for_than_may_be_held() {
+    let limits = Limits {
+        max_transfer_bytes: 1024,
+        first_burst_bytes: 512,
+        ..Limits::default()
+    };
+    let mut session = Session::with(Parameters::default(), limits);
+    let tasks: Vec<TaskId> = (0..7)
+        .map(|tag| {
+            let task = session.write(tag, 1024, &[], true);
+            session.connection.accept(task, 1024);
+            session.connection.accept(task, 1024);
+            task
+        })
+        .collect();
+    let asked = r2ts(&mut session);
+    let tags = |asked: &[ReadyToTransfer]| asked.iter().map(|r| r.task_tag).collect::<Vec<_>>();
+    assert_eq!(tags(&asked), [0, 1, 2, 3]);
+    fulfil(&mut session, asked[1], &[7; 1024], 512);
+    data_of(&mut session, tasks[1]);
+    assert!(session.answers().is_empty(), "its data is still held");
+    session.connection.abort(tasks[4]);
+    session.connection.complete(
+        tasks[1],
+        Completion {
+            wanted_bytes: 1024,
+            ..Completion::default()
+        },
+    );
+    let answers = session.answers();
+    assert!(matches!(answers[0].response, Response::ReadyToTransfer(r2t) if r2t.task_tag == 5));
+    assert!(matches!(answers[1].response, Response::ScsiResponse(_)));
+    let small = session.write(9, 512, &[1; 512], true);
+    session.connection.accept(small, 512);
+    assert_eq!(
+        data_of(&mut session, small),
+        [1; 512],
+        "a write with its data needs no room"
+    );
+    session.connection.abort(tasks[0]);
+    assert_eq!(tags(&r2ts(&mut session)), [6]);
+}
+
 /// Ends the command with ABORTED COMMAND and these codes; the owner is told.
 fn assert_failed(session: &mut Session, task: TaskId, code: (u8, u8)) {
     match session.event() {

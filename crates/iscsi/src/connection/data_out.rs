@@ -181,6 +181,12 @@ impl DataOut {
         }
     }
 
+    /// Bytes that R2Ts have to ask for, once that is known and it is their turn.
+    pub(super) fn missing(&self) -> Option<usize> {
+        let wanted = self.wanted.filter(|_| !self.unsolicited)?;
+        Some(wanted.saturating_sub(self.received))
+    }
+
     /// The next burst to ask for, if one is due.
     pub(super) fn next_burst(&mut self, max_outstanding: u32) -> Option<Burst> {
         let wanted = self.wanted?;

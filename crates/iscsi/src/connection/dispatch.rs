@@ -5,7 +5,7 @@ use super::data_out::{DataOut, Fault};
 use super::input::Sink;
 use super::tasks::{Command, Work};
 use super::window::Place;
-use super::{Connection, Event, IMMEDIATE_MAX, TaskId};
+use super::{Connection, Event, IMMEDIATE_MAX, SOLICITED_TRANSFERS, TaskId};
 use crate::pdu::request::{self, Order};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
 
@@ -335,12 +335,63 @@ impl Connection {
         if let Some(data) = command.data_out.complete() {
             return self.events.push_back(Event::DataOut { task: id, data });
         }
+        if command.data_out.missing().is_none() {
+            return;
+        }
+        let admitted = self
+            .tasks
+            .get(id)
+            .is_some_and(|task| task.reserved_bytes > 0);
+        if admitted || (self.waiting.is_empty() && self.reserve(id)) {
+            self.solicit(id, most);
+        } else if !self.waiting.contains(&id) {
+            self.waiting.push_back(id);
+        }
+    }
+
+    /// Sends the R2Ts that are due.
+    fn solicit(&mut self, id: TaskId, most: u32) {
         while let Some(burst) = self
             .tasks
             .command(id)
-            .and_then(|c| c.data_out.next_burst(most))
+            .and_then(|command| command.data_out.next_burst(most))
         {
             self.send_ready_to_transfer(id, burst);
+        }
+    }
+
+    /// Makes room for the data-out that a command has to ask for: data that the
+    /// peer is asked for must be held, so it is asked for within bounds.
+    fn reserve(&mut self, id: TaskId) -> bool {
+        let bound = SOLICITED_TRANSFERS * self.limits.max_transfer_bytes as usize;
+        let Some(task) = self.tasks.get(id) else {
+            return false;
+        };
+        let Work::Command(command) = &task.work else {
+            return false;
+        };
+        if task.reserved_bytes == 0 {
+            let missing = command.data_out.missing().unwrap_or(0);
+            if self.solicited_bytes + missing > bound {
+                return false;
+            }
+            task.reserved_bytes = missing;
+            self.solicited_bytes += missing;
+        }
+        true
+    }
+
+    /// Lets commands that wait for room ask for their data, in order.
+    pub(super) fn resume_waiting(&mut self) {
+        let most = u32::from(self.negotiated.parameters.max_outstanding_r2t);
+        while !self.closed
+            && let Some(id) = self.waiting.front().copied()
+        {
+            if !self.reserve(id) {
+                break;
+            }
+            self.solicit(id, most);
+            self.waiting.pop_front();
         }
     }
 }

@@ -15,6 +15,10 @@ pub(super) struct Task {
     pub(super) lun: Lun,
     /// It holds a place in the command window.
     pub(super) occupies: bool,
+    /// Bytes of data-out that it may ask for (see [`Limits::max_transfer_bytes`]).
+    ///
+    /// [`Limits::max_transfer_bytes`]: crate::login::Limits::max_transfer_bytes
+    pub(super) reserved_bytes: usize,
     /// The owner has been told of it.
     pub(super) shown: bool,
     pub(super) work: Work,
@@ -75,6 +79,7 @@ impl Tasks {
             tag,
             lun,
             occupies: false,
+            reserved_bytes: 0,
             shown: false,
             work,
         };
