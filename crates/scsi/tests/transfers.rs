@@ -156,7 +156,10 @@ fn a_write_that_the_drive_refuses_names_its_block() {
         bench.good(&nexus, &ten(0x2a, 8, 8), &[1; 4096]).await;
         bench.media.with_faults(|faults| faults.gone = true);
         let response = bench.run(&nexus, &ten(0x2a, 8, 8), &[2; 4096]).await;
-        assert_eq!((sense(&response), information(&response)), ((3, 0x0c, 0), Some(8)));
+        assert_eq!(
+            (sense(&response), information(&response)),
+            ((3, 0x0c, 0), Some(8))
+        );
     });
 }
 

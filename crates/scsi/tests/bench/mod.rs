@@ -1,5 +1,9 @@
 //! A target over a small pool on simulated drives.
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "every test uses a part of it, and fails where it is unfit"
+)]
 
 use base::{BufPool, Prng, Slice, Time};
 use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};

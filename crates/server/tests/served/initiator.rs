@@ -1,5 +1,7 @@
 //! An initiator that says exactly what a test tells it to, byte by byte.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where this is unfit")]
+
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,6 +1,10 @@
 //! A shard with a RAID 10 pool on four file drives, and a front on a port that
 //! the system chooses. Everything is gone when the test ends.
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "every test uses a part of it, and fails where it is unfit"
+)]
 
 pub mod initiator;
 
