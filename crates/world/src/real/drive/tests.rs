@@ -1,3 +1,5 @@
+//! Tests of drives on real files: round trips, refusals, many operations at once.
+
 use super::*;
 use crate::real::{OpenErrorKind, run, run_over, setup};
 use base::Prng;

@@ -1,3 +1,5 @@
+//! Tests of opening and creating drive files: locks, sizes, refusals.
+
 use super::*;
 use tempfile::TempDir;
 
