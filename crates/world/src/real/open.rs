@@ -174,9 +174,13 @@ fn capacity(
 fn prepare(file: &File, in_memory: bool) -> io::Result<bool> {
     if in_memory {
         // Without this io_uring hands every transfer to a kernel worker, though
-        // none of them ever waits.
+        // none of them ever waits; writes also without O_DIRECT, which tmpfs takes
+        // (and has no use for) since Linux 6.6.
         set_flag(file, libc::O_NONBLOCK)?;
-        return Ok(false);
+        return match set_flag(file, libc::O_DIRECT) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
+            _ => Ok(false),
+        };
     }
     if direct_alignment(file).is_some_and(|grain| grain == 0 || grain > BLOCK_BYTES) {
         return Ok(false);
