@@ -78,7 +78,11 @@ impl BufPool {
     /// unspecified.
     pub fn data(&self, len: usize) -> Buf {
         if self.shared.length_only {
-            Buf { blocks: None, len, home: Weak::new() }
+            Buf {
+                blocks: None,
+                len,
+                home: Weak::new(),
+            }
         } else {
             self.bytes(len)
         }
@@ -91,8 +95,14 @@ impl BufPool {
         let reused = class_of(blocks).and_then(|class| self.shared.free[class].borrow_mut().pop());
         let blocks = reused.unwrap_or_else(|| new_blocks(blocks));
         let held = blocks.len() * BLOCK_BYTES;
-        self.shared.outstanding_bytes.set(self.shared.outstanding_bytes.get() + held);
-        Buf { blocks: Some(blocks), len, home: Rc::downgrade(&self.shared) }
+        self.shared
+            .outstanding_bytes
+            .set(self.shared.outstanding_bytes.get() + held);
+        Buf {
+            blocks: Some(blocks),
+            len,
+            home: Rc::downgrade(&self.shared),
+        }
     }
 
     /// A buffer of zeroes for user data.
@@ -114,7 +124,12 @@ impl BufPool {
         // keep each other alive.
         let all = kept.get_or_insert_with(|| {
             let blocks = Some(new_blocks(POOLED_BYTES_MAX / BLOCK_BYTES));
-            Buf { blocks, len: POOLED_BYTES_MAX, home: Weak::new() }.freeze()
+            Buf {
+                blocks,
+                len: POOLED_BYTES_MAX,
+                home: Weak::new(),
+            }
+            .freeze()
         });
         all.slice(0, len)
     }
@@ -147,7 +162,10 @@ fn new_blocks(count: usize) -> Blocks {
     };
     match <[Block]>::new_box_zeroed_with_elems(rounded) {
         Ok(blocks) => blocks,
-        Err(_) => panic!("out of memory: {} bytes for a buffer", rounded * BLOCK_BYTES),
+        Err(_) => panic!(
+            "out of memory: {} bytes for a buffer",
+            rounded * BLOCK_BYTES
+        ),
     }
 }
 
@@ -181,13 +199,17 @@ impl Buf {
 
     /// The bytes, or `None` for a length-only buffer.
     pub fn bytes(&self) -> Option<&[u8]> {
-        self.blocks.as_ref().map(|blocks| &blocks.as_bytes()[..self.len])
+        self.blocks
+            .as_ref()
+            .map(|blocks| &blocks.as_bytes()[..self.len])
     }
 
     /// The bytes to write into, or `None` for a length-only buffer.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let len = self.len;
-        self.blocks.as_mut().map(|blocks| &mut blocks.as_mut_bytes()[..len])
+        self.blocks
+            .as_mut()
+            .map(|blocks| &mut blocks.as_mut_bytes()[..len])
     }
 
     /// Copies `from` to `at`. Does nothing when either has no bytes.
@@ -195,7 +217,12 @@ impl Buf {
     /// # Panics
     /// When `from` does not fit: a length is never silently cut.
     pub fn put(&mut self, at: usize, from: &Slice) {
-        assert!(at + from.len() <= self.len, "{} bytes at {at} overflow {}", from.len(), self.len);
+        assert!(
+            at + from.len() <= self.len,
+            "{} bytes at {at} overflow {}",
+            from.len(),
+            self.len
+        );
         if let (Some(to), Some(from)) = (self.bytes_mut(), from.bytes()) {
             to[at..at + from.len()].copy_from_slice(from);
         }
@@ -204,17 +231,28 @@ impl Buf {
     /// Gives up writing for sharing.
     pub fn freeze(self) -> Slice {
         let len = self.len;
-        Slice { buf: Rc::new(self), start: 0, len }
+        Slice {
+            buf: Rc::new(self),
+            start: 0,
+            len,
+        }
     }
 }
 
 impl Drop for Buf {
     fn drop(&mut self) {
-        let Some(blocks) = self.blocks.take() else { return };
-        let Some(home) = self.home.upgrade() else { return };
+        let Some(blocks) = self.blocks.take() else {
+            return;
+        };
+        let Some(home) = self.home.upgrade() else {
+            return;
+        };
         let held = blocks.len() * BLOCK_BYTES;
-        home.outstanding_bytes.set(home.outstanding_bytes.get() - held);
-        let Some(class) = class_of(blocks.len()) else { return };
+        home.outstanding_bytes
+            .set(home.outstanding_bytes.get() - held);
+        let Some(class) = class_of(blocks.len()) else {
+            return;
+        };
         let mut free = home.free[class].borrow_mut();
         if (free.len() + 1) * held <= KEPT_BYTES_PER_CLASS.max(held) {
             free.push(blocks);
@@ -224,7 +262,11 @@ impl Drop for Buf {
 
 impl fmt::Debug for Buf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.is_length_only() { "length-only " } else { "" };
+        let kind = if self.is_length_only() {
+            "length-only "
+        } else {
+            ""
+        };
         write!(f, "Buf({kind}{} bytes)", self.len)
     }
 }
@@ -255,7 +297,9 @@ impl Slice {
 
     /// The bytes, or `None` when length-only.
     pub fn bytes(&self) -> Option<&[u8]> {
-        self.buf.bytes().map(|bytes| &bytes[self.start..self.start + self.len])
+        self.buf
+            .bytes()
+            .map(|bytes| &bytes[self.start..self.start + self.len])
     }
 
     /// The run of `len` bytes from `start` on, shared.
@@ -263,8 +307,16 @@ impl Slice {
     /// # Panics
     /// When it reaches past the end.
     pub fn slice(&self, start: usize, len: usize) -> Slice {
-        assert!(start + len <= self.len, "slice {start}+{len} of {}", self.len);
-        Slice { buf: Rc::clone(&self.buf), start: self.start + start, len }
+        assert!(
+            start + len <= self.len,
+            "slice {start}+{len} of {}",
+            self.len
+        );
+        Slice {
+            buf: Rc::clone(&self.buf),
+            start: self.start + start,
+            len,
+        }
     }
 
     /// Whether the bytes start on a [`BLOCK_BYTES`] boundary in memory.
@@ -322,7 +374,11 @@ impl Payload {
             run.push(part.slice(skipped, taken));
             len -= taken;
         }
-        assert!(start == 0 && len == 0, "slice reaches {} bytes past the payload", start + len);
+        assert!(
+            start == 0 && len == 0,
+            "slice reaches {} bytes past the payload",
+            start + len
+        );
         run
     }
 
@@ -361,7 +417,11 @@ mod tests {
         drop(buf);
         assert_eq!(pool.outstanding_bytes(), 0);
         let again = pool.bytes(8192);
-        assert_eq!(again.bytes().unwrap().as_ptr() as usize, address, "the buffer is reused");
+        assert_eq!(
+            again.bytes().unwrap().as_ptr() as usize,
+            address,
+            "the buffer is reused"
+        );
     }
 
     #[test]
@@ -379,7 +439,10 @@ mod tests {
         assert_eq!((buf.len(), buf.bytes()), (1 << 40, None));
         buf.put(7, &pool.copy_of(b"dropped").freeze());
         assert!(buf.freeze().slice(9, 4).is_length_only());
-        assert!(pool.bytes(10).bytes().is_some(), "metadata has bytes in any pool");
+        assert!(
+            pool.bytes(10).bytes().is_some(),
+            "metadata has bytes in any pool"
+        );
     }
 
     #[test]

@@ -16,7 +16,10 @@ pub struct Prng {
 impl Prng {
     /// The root stream of a seed.
     pub fn from_seed(seed: u64) -> Self {
-        Prng { seed, state: Xoshiro256PlusPlus::seed_from_u64(seed) }
+        Prng {
+            seed,
+            state: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
     }
 
     /// The stream called `name` under this one. It depends on the seed and the

@@ -96,16 +96,49 @@ impl<W: World> Inner<W> {
             change(&mut label);
             label.clone()
         };
-        let healthy = self
-            .group
-            .members
-            .iter()
-            .filter(|member| member.is_healthy());
-        let writes = healthy.map(|member| self.write_label(member, &label));
-        for fault in join_all(writes).await.into_iter().flatten() {
+        self.send_labels(&label, |_| true).await
+    }
+
+    /// Writes the present labels again to those members at `places` that are in use.
+    pub async fn repeat_labels(&self, places: &[usize]) -> Result<(), PoolError> {
+        let label = self.labels.current.borrow().clone();
+        self.send_labels(&label, |place| places.contains(&place))
+            .await
+    }
+
+    async fn send_labels(
+        &self,
+        label: &Label,
+        concerns: impl Fn(usize) -> bool,
+    ) -> Result<(), PoolError> {
+        let members = self.group.members.iter();
+        let healthy =
+            members.filter(|member| member.is_healthy() && concerns(usize::from(member.place)));
+        let writes = healthy.map(|member| self.write_label(member, label));
+        self.expel_all(join_all(writes).await)
+    }
+
+    /// Flushes every drive in use.
+    pub async fn flush_members(&self) -> Result<(), PoolError> {
+        let flush = async |member: &Member<W>| {
+            let outcome = member.flush().await;
+            outcome.err().map(|error| Fault {
+                place: usize::from(member.place),
+                error,
+            })
+        };
+        let members = self.group.members.iter().map(AsRef::as_ref);
+        let healthy = members.filter(|member: &&Member<W>| member.is_healthy());
+        self.expel_all(join_all(healthy.map(flush)).await)
+    }
+
+    /// Takes the drives of `faults` out of use in memory; an error when the pool
+    /// needs one of them.
+    fn expel_all(&self, faults: Vec<Option<Fault>>) -> Result<(), PoolError> {
+        for fault in faults.into_iter().flatten() {
             let name = &self.group.members[fault.place].name;
             if !self.expel(fault.place) {
-                let context = format!("the label of drive '{name}': {}", fault.error);
+                let context = format!("drive '{name}': {}", fault.error);
                 return Err(PoolError::new(PoolErrorKind::Drive, context));
             }
         }

@@ -65,7 +65,15 @@ impl<W: World> Pool<W> {
             labelled.push(labelled_drive::<W>(&world, named).await?);
         }
         let newest = newest_label(&labelled)?;
+        let behind: Vec<Uuid> = labelled
+            .iter()
+            .filter(|drive| drive.label.generation < newest.generation)
+            .map(|drive| drive.label.drive_uuid)
+            .collect();
         let members = match_members(&newest, labelled)?;
+        let laggards: Vec<usize> = (0..members.len())
+            .filter(|place| behind.contains(&members[*place].uuid))
+            .collect();
         let (generation, mut state) = recover(&world, &newest.pool, &members).await?;
         let unfinished: Vec<_> = state
             .volumes
@@ -79,13 +87,23 @@ impl<W: World> Pool<W> {
             assert!(dropped.is_ok(), "{dropped:?}");
         }
         let inner = assemble(world, newest, members, state)?;
-        take_over(&inner, generation).await?;
+        take_over(&inner, &laggards, generation).await?;
         Ok(Pool::start(inner))
     }
 }
 
 /// Takes ownership: labels first, then a checkpoint of what was recovered.
-async fn take_over<W: World>(inner: &Inner<W>, generation: u64) -> Result<(), PoolError> {
+async fn take_over<W: World>(
+    inner: &Inner<W>,
+    laggards: &[usize],
+    generation: u64,
+) -> Result<(), PoolError> {
+    // A killed owner leaves writes in drive caches. They can be read, so they may be
+    // answered with, so they must not go away any more.
+    inner.flush_members().await?;
+    // Who lags by one would lag by two if the next writes were cut short, and be
+    // taken for stale: first everybody gets the label that the newest has.
+    inner.repeat_labels(laggards).await?;
     inner
         .write_labels(|label| {
             label.epoch += 1;

@@ -58,14 +58,7 @@ impl<W: World> Inner<W> {
             if self.check().is_err() {
                 return;
             }
-            let faults = self.group.equalise(GroupOffset(at), run as usize).await;
-            // A copy that can't be read has been passed over; one that can't be
-            // written goes out of use, or the pool stops.
-            let writes: Vec<_> = faults
-                .into_iter()
-                .filter(|fault| fault.error.operation != "read")
-                .collect();
-            if let Err(error) = self.absorb(&writes).await {
+            if let Err(error) = self.equalise(GroupOffset(at), run as usize).await {
                 self.stop(format!("copies can't be made equal: {error}"));
                 return;
             }

@@ -10,7 +10,7 @@ use super::layout::{Layout, Piece};
 use super::member::Member;
 use crate::drive::{DriveError, DriveErrorKind};
 use crate::world::World;
-use base::{DriveOffset, GroupOffset, Payload, Slice};
+use base::{Buf, DriveOffset, GroupOffset, Payload, Slice};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,16 +22,6 @@ pub struct Fault {
     pub place: usize,
     /// What it said.
     pub error: DriveError,
-}
-
-/// Which copy a read may come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// Any: they are equal.
-    Any,
-    /// The first that is healthy: copies may differ, and an answer once given must
-    /// stay.
-    First,
 }
 
 /// What a group read came to.
@@ -76,7 +66,7 @@ impl<W: World> Group<W> {
     }
 
     /// Reads `len` bytes at `at`.
-    pub async fn read(&self, at: GroupOffset, len: usize, choice: Choice) -> ReadOutcome {
+    pub async fn read(&self, at: GroupOffset, len: usize) -> ReadOutcome {
         let mut pieces = self.layout.pieces(at, len);
         let first = pieces.next();
         let rest: Vec<Piece> = pieces.collect();
@@ -86,7 +76,7 @@ impl<W: World> Group<W> {
         };
         // The common read is one piece: no list, no join.
         if let (Some(piece), true) = (first, rest.is_empty()) {
-            let data = self.read_piece(piece, choice, &mut outcome.faults).await;
+            let data = self.read_piece(piece, &mut outcome.faults).await;
             outcome.data = data
                 .map(Payload::from)
                 .map_err(|error| (piece.start, error));
@@ -94,7 +84,7 @@ impl<W: World> Group<W> {
         }
         let reads = first.into_iter().chain(rest).map(async |piece| {
             let mut faults = Vec::new();
-            let data = self.read_piece(piece, choice, &mut faults).await;
+            let data = self.read_piece(piece, &mut faults).await;
             (piece.start, data, faults)
         });
         for (start, data, faults) in join_all(reads).await {
@@ -108,17 +98,9 @@ impl<W: World> Group<W> {
         outcome
     }
 
-    async fn read_piece(
-        &self,
-        piece: Piece,
-        choice: Choice,
-        faults: &mut Vec<Fault>,
-    ) -> Result<Slice, DriveError> {
+    async fn read_piece(&self, piece: Piece, faults: &mut Vec<Fault>) -> Result<Slice, DriveError> {
         let places = self.layout.places(piece.column);
-        let first = match choice {
-            Choice::First => places.start,
-            Choice::Any => self.least_busy(places.clone()),
-        };
+        let first = self.least_busy(places.clone());
         let order = std::iter::once(first).chain(places.filter(|place| *place != first));
         let mut last = None;
         for place in order {
@@ -186,8 +168,9 @@ impl<W: World> Group<W> {
         outcome.err().map(|error| Fault { place, error })
     }
 
-    /// Makes the other copies of `len` bytes at `at` equal to the first healthy
-    /// one. What is equal already is only read.
+    /// Makes the copies of `len` bytes at `at` equal to the first that can be read.
+    /// What is equal already is only read. Returns the copies that could not be
+    /// written.
     pub async fn equalise(&self, at: GroupOffset, len: usize) -> Vec<Fault> {
         let mut faults = Vec::new();
         for piece in self.layout.pieces(at, len) {
@@ -205,16 +188,12 @@ impl<W: World> Group<W> {
                         .await,
                 )
             };
-            let mut copies = join_all(healthy.iter().map(read)).await.into_iter();
-            let source = copies.find_map(|(place, outcome)| match outcome {
-                Ok(buf) => Some(buf.freeze()),
-                Err(error) => {
-                    faults.push(Fault { place, error });
-                    None
-                }
-            });
-            let Some(source) = source else { continue };
+            let mut copies = join_all(healthy.iter().map(read)).await;
+            let readable = copies.iter().position(|(_, copy)| copy.is_ok());
+            let source = readable.and_then(|index| copies.swap_remove(index).1.ok());
+            let source = source.map(Buf::freeze);
             for (place, copy) in copies {
+                let Some(source) = &source else { continue };
                 // A copy that can't be read is written: drives remap on write.
                 if copy.is_ok_and(|copy| copy.bytes() == source.bytes()) {
                     continue;

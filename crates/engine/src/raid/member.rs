@@ -108,6 +108,16 @@ impl<W: World> Member<W> {
             .await
     }
 
+    /// Makes what an earlier owner may have left in the drive's cache durable.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn flush(&self) -> Result<(), DriveError> {
+        bump(&self.counters.flushes);
+        let drive = self.drive("flush", DriveOffset(0), 0)?;
+        self.counted(drive.flush(), Result::is_err).await
+    }
+
     fn drive(
         &self,
         operation: &'static str,

@@ -2,7 +2,7 @@
 //!
 //! A write that is cut short may leave copies that differ. A region is marked
 //! dirty, durably, before the first write to it; after a crash its copies are made
-//! equal again, and until then reads of it come from one copy only. A region
+//! equal again, before anything there is read. A region
 //! without writes for a while is marked clean.
 //!
 //! Invariants:

@@ -12,7 +12,7 @@ use super::{IoError, IoErrorKind, Volume};
 use crate::drive::{DriveError, DriveErrorKind};
 use crate::meta::Record;
 use crate::pool::{Inner, PoolError};
-use crate::raid::group::Choice;
+use crate::range_lock::Guard;
 use crate::world::World;
 use base::{
     BLOCK_BYTES, GroupOffset, PageIndex, Payload, PhysPage, SECTOR_BYTES, Slice, VolumeOffset,
@@ -340,7 +340,8 @@ fn failed(at: VolumeOffset, error: PoolError) -> IoError {
 }
 
 impl<W: World> Inner<W> {
-    /// Reads a run of the group from a copy that may be trusted.
+    /// Reads a run of the group. Where copies may differ after a crash they are
+    /// made equal first, so that an answer once given stays, whatever drive fails.
     ///
     /// # Errors
     /// The offset in the run that no copy could give, and what the last one said.
@@ -349,12 +350,10 @@ impl<W: World> Inner<W> {
         at: GroupOffset,
         len: usize,
     ) -> Result<Payload, (usize, DriveError)> {
-        let choice = {
-            let regions = self.regions.borrow();
-            let suspect = self.has_copies() && regions.is_suspect(regions.of(at, len));
-            if suspect { Choice::First } else { Choice::Any }
-        };
-        let outcome = self.group.read(at, len, choice).await;
+        if let Some(_alone) = self.alone_if_suspect(at, len).await {
+            self.equalise(at, len).await.map_err(|error| (0, error))?;
+        }
+        let outcome = self.group.read(at, len).await;
         if !outcome.faults.is_empty() {
             // A drive that is gone is taken out of use; bad media are one copy
             // fewer of these bytes. What matters to the reader is the data.
@@ -378,23 +377,34 @@ impl<W: World> Inner<W> {
         at: GroupOffset,
         data: &Slice,
     ) -> Result<(), DriveError> {
-        let suspect = self.has_copies() && {
-            let regions = self.regions.borrow();
-            regions.is_suspect(regions.of(at, data.len()))
-        };
-        let _alone = match suspect {
-            true => Some(
-                self.equalising
-                    .exclusive(at.0, at.0 + data.len() as u64)
-                    .await,
-            ),
-            false => None,
-        };
+        let _alone = self.alone_if_suspect(at, data.len()).await;
         let faults = self.group.write(at, data).await;
         if faults.is_empty() {
             Ok(())
         } else {
             self.absorb(&faults).await
         }
+    }
+
+    /// Keeps others from making this run's copies equal, where that is still to be
+    /// done.
+    async fn alone_if_suspect(&self, at: GroupOffset, len: usize) -> Option<Guard> {
+        let suspect = self.has_copies() && {
+            let regions = self.regions.borrow();
+            regions.is_suspect(regions.of(at, len))
+        };
+        match suspect {
+            true => Some(self.equalising.exclusive(at.0, at.0 + len as u64).await),
+            false => None,
+        }
+    }
+
+    /// Makes the copies of a run equal, durably. The caller holds the run.
+    ///
+    /// # Errors
+    /// What a copy said that is needed and can't be written.
+    pub(crate) async fn equalise(&self, at: GroupOffset, len: usize) -> Result<(), DriveError> {
+        let faults = self.group.equalise(at, len).await;
+        self.absorb(&faults).await
     }
 }
