@@ -228,6 +228,11 @@ impl Endpoint for IscsiEndpoint {
         let serviced = self.serviced(revents & (libc::POLLIN | libc::POLLOUT));
         let mut cancelled = false;
         for (token, ended) in self.session.finished() {
+            if token == CONTROL {
+                // The second call-back of connecting: the connection is gone.
+                cancelled = true;
+                continue;
+            }
             let outcome = match ended {
                 Ended::Good(_) => Ok(()),
                 Ended::Failed(detail) => Err(detail),
