@@ -10,6 +10,7 @@ mod served;
 use served::initiator::{Initiator, LUN0, read10, write10};
 use served::{Served, TARGET, VOLUME_BYTES};
 use server::front::{Front, FrontLimits};
+use server::shard::SessionInfo;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,6 +163,65 @@ async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
         0,
         "who asked for it knows"
     );
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_cold_reset_ends_every_connection_to_the_target() {
+    let served = Served::start().await;
+    let mut by = settled(&served, 1).await;
+    let mut other = settled(&served, 2).await;
+    let tag = by.manage(7, LUN0, 0xffff_ffff).await;
+    let answer = by.receive().await.unwrap();
+    assert_eq!((answer.tag(), answer.header[2]), (tag, 0));
+    assert!(other.receive().await.is_none());
+    assert!(by.receive().await.is_none());
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_holds_little_and_loses_nothing() {
+    const READS: u32 = 100;
+    let served = Served::start().await;
+    let mut lazy = settled(&served, 1).await;
+    let mut good = settled(&served, 2).await;
+    let data: Vec<u8> = (0..2048 * 512).map(|at| (at % 253) as u8).collect();
+    for at in 0..16u32 {
+        let run = &data[at as usize * 65536..][..65536];
+        let written = good.run(&write10(at * 128, 128), 0, run).await;
+        assert_eq!(written.header[3], 0);
+    }
+    for _ in 0..READS {
+        lazy.command(&read10(0, 2048), 2048 * 512, 0, &[]).await;
+    }
+    assert_eq!(good.run(&[0; 6], 0, &[]).await.header[3], 0);
+    // Until all have come: the session counts those that ended and those in progress.
+    let came = |session: &SessionInfo| session.commands + session.in_flight;
+    let expected = 2 + u64::from(READS);
+    while !served
+        .sessions()
+        .await
+        .iter()
+        .any(|session| came(session) == expected)
+    {}
+    let held = served
+        .shard
+        .handle()
+        .call(|state| async move { engine::World::buffers(state.world()).outstanding_bytes() });
+    assert!(
+        held.await.unwrap() < 64 << 20,
+        "of the {READS} MiB that were asked for"
+    );
+    let mut read: std::collections::BTreeMap<u32, Vec<u8>> = Default::default();
+    let mut ended = 0;
+    while ended < READS {
+        let part = lazy.receive().await.unwrap();
+        assert_eq!(part.opcode(), 0x25);
+        ended += u32::from(part.header[1] & 1);
+        read.entry(part.tag()).or_default().extend(part.data);
+    }
+    assert_eq!(read.len(), READS as usize);
+    assert!(read.values().all(|whole| *whole == data));
     served.stop().await;
 }
 

@@ -23,7 +23,9 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 /// A connection that has logged in, on its way from the front to a shard.
 pub(crate) struct Arrival {
@@ -42,50 +44,54 @@ pub(crate) struct Arrival {
     pub(crate) lease: TsihLease,
 }
 
+/// A login response that is not taken within this time is given up.
+const GREETING: Duration = Duration::from_secs(5);
+
 /// Serves `arrival` until its session has ended.
 pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
     let Some(session) = begin(&state, &arrival).await else {
         return;
     };
-    let Arrival {
-        stream,
+    let Session {
+        initiator,
+        target,
         peer,
-        negotiated,
-        input,
-        output,
-        limits,
-        directory,
-        lease,
+        tsih,
         ..
-    } = arrival;
-    tracing::info!(
-        initiator = session.initiator,
-        target = session.target,
-        %peer,
-        tsih = session.tsih,
-        "session begins"
-    );
+    } = &*session;
+    tracing::info!(initiator, target, %peer, tsih, "session begins");
+    let ending = Ending {
+        state: Rc::clone(&state),
+        session: Rc::clone(&session),
+        _lease: arrival.lease,
+    };
     let buffers = engine::World::buffers(state.world()).clone();
-    let connection = Connection::new(*negotiated, buffers, limits);
-    let reason = match greet(stream, &output).await {
+    let connection = Connection::new(*arrival.negotiated, buffers, arrival.limits);
+    let reason = match greet(arrival.stream, &arrival.output).await {
         Ok(stream) => {
-            Pump::new(stream, connection, Rc::clone(&session), &state, directory)
-                .run(&input)
-                .await
+            let session = Rc::clone(&session);
+            let pump = Pump::new(stream, connection, session, &state, arrival.directory);
+            pump.run(&arrival.input).await
         }
         Err(error) => format!("the login response could not be sent: {error}"),
     };
-    tracing::info!(
-        initiator = session.initiator,
-        target = session.target,
-        %peer,
-        tsih = session.tsih,
-        reason,
-        "session ends"
-    );
-    state.remove_session(&session);
-    session.end();
-    drop(lease);
+    tracing::info!(initiator, target, %peer, tsih, reason, "session ends");
+    drop(ending);
+}
+
+/// Ends its session when dropped: also when the connection's task is dropped
+/// with its shard, or panics. Whoever waits for the session must hear of it.
+struct Ending {
+    state: Rc<ShardState>,
+    session: Rc<Session>,
+    _lease: TsihLease,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.state.remove_session(&self.session);
+        self.session.end();
+    }
 }
 
 /// Makes the session, after ending the one that it reinstates (RFC 7143 clause
@@ -116,6 +122,6 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
 
 async fn greet(stream: TcpStream, output: &[u8]) -> io::Result<tokio::net::TcpStream> {
     let mut stream = tokio::net::TcpStream::from_std(stream)?;
-    stream.write_all(output).await?;
+    timeout(GREETING, stream.write_all(output)).await??;
     Ok(stream)
 }

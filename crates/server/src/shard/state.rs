@@ -7,11 +7,15 @@ use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use world::real::RealWorld;
 
 /// Bytes read from a socket at once.
 const RECEIVE_BYTES: usize = 256 << 10;
+
+/// Commands in flight have this long to end when the shard stops.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
 
 /// What went wrong with an export, as far as callers act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +214,10 @@ impl ShardState {
     /// Closes all sessions, then all pools.
     pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
         self.stopping.set(true);
-        self.close_sessions(Closing::Drain, |_| true).await;
+        let drained = self.close_sessions(Closing::Drain, |_| true);
+        if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
+            tracing::error!("commands that do not end are left behind");
+        }
         let pools = std::mem::take(&mut *self.pools.borrow_mut());
         let mut failures = Vec::new();
         for (name, pool) in pools {
