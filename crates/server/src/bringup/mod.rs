@@ -74,9 +74,9 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         Some(portal) => vec![portal],
         None => site.portals.iter().map(|portal| portal.address).collect(),
     };
+    let data = DataDir::take(&data)?;
     check_portals(&portals)?;
     let api = open_api(api.unwrap_or(site.api.listen)).await?;
-    let data = DataDir::take(&data)?;
     let shards = start_shards(site.shards).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
     match furnish(&site, &data, &handles, &portals).await {
@@ -145,11 +145,7 @@ fn check_portals(portals: &[SocketAddr]) -> Result<(), BringUpError> {
 async fn open_api(address: SocketAddr) -> Result<TcpListener, BringUpError> {
     TcpListener::bind(address).await.map_err(|error| {
         let what = format!("API address {address}");
-        BringUpError::address(
-            &what,
-            &error,
-            "[api] listen in the site file, or --listen-api",
-        )
+        BringUpError::address(&what, &error, "[api] listen in the site file, or --api")
     })
 }
 

@@ -1,0 +1,243 @@
+//! The array under test: a directory with a site file, and a process.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+/// A pool of one mirrored pair with a thin volume behind a target.
+pub const SITE: &str = r#"[site]
+name = "test"
+[api]
+listen = "127.0.0.1:0"
+[[portal]]
+address = "127.0.0.1:0"
+[[drive]]
+name = "d0"
+file = "d0.img"
+size = "64 MiB"
+[[drive]]
+name = "d1"
+file = "d1.img"
+size = "64 MiB"
+[[pool]]
+name = "p0"
+level = "10"
+drives = ["d0", "d1"]
+[[volume]]
+name = "v0"
+pool = "p0"
+size = "8 MiB"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:a"
+volumes = ["v0"]
+"#;
+
+/// A second pool, of one drive.
+pub const SECOND_POOL: &str = r#"[[drive]]
+name = "e0"
+file = "e0.img"
+size = "64 MiB"
+[[pool]]
+name = "p1"
+level = "simple"
+drives = ["e0"]
+"#;
+
+/// A directory with a site file and a data directory.
+pub struct Home {
+    dir: tempfile::TempDir,
+}
+
+/// A serving array; killed hard when dropped.
+pub struct Serving {
+    child: Child,
+    pub api: String,
+    pub portal: String,
+}
+
+/// The binary, to be given arguments.
+pub fn ashlar() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ashlar"));
+    command
+        .env_remove("ASHLAR_API")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null());
+    command
+}
+
+impl Home {
+    pub fn new(site: &str) -> Self {
+        let home = Home {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        home.set_site(site);
+        home
+    }
+
+    pub fn set_site(&self, site: &str) {
+        fs::write(self.site(), site).unwrap();
+    }
+
+    pub fn site(&self) -> PathBuf {
+        self.dir.path().join("site.toml")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.data().join(name)
+    }
+
+    /// `ashlar serve` on this home.
+    pub fn command(&self) -> Command {
+        let mut command = ashlar();
+        command
+            .arg("serve")
+            .arg("--site")
+            .arg(self.site())
+            .arg("--data")
+            .arg(self.data());
+        command
+    }
+
+    /// Starts it and waits until it serves.
+    pub fn serve(&self) -> Serving {
+        Serving::start(self.command(), &self.dir.path().join("log"))
+    }
+
+    /// Starts it, expecting that it refuses; gives exit code and what it said.
+    pub fn refused(&self) -> (i32, String) {
+        said(self.command().output().unwrap())
+    }
+
+    /// Everything in the data directory: names with sizes.
+    pub fn listing(&self) -> Vec<(String, u64)> {
+        let mut all: Vec<(String, u64)> = fs::read_dir(self.data())
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|e| {
+                (
+                    e.file_name().into_string().unwrap(),
+                    e.metadata().unwrap().len(),
+                )
+            })
+            .filter(|(name, _)| name != "ashlar.lock")
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// The records in the data directory, as text.
+    pub fn records(&self) -> Vec<Option<String>> {
+        let names = ["ashlar-data.json", "ashlar-exports.json"];
+        names
+            .iter()
+            .map(|name| fs::read_to_string(self.file(name)).ok())
+            .collect()
+    }
+}
+
+/// Exit code and standard error.
+pub fn said(output: Output) -> (i32, String) {
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+impl Serving {
+    /// Runs `command`, which is to serve, with its log in `log`.
+    pub fn start(mut command: Command, log: &Path) -> Self {
+        command
+            .stdout(Stdio::piped())
+            .stderr(File::create(log).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        if !line.starts_with("serving ") {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!(
+                "it doesn't serve: {line:?}\n{}",
+                fs::read_to_string(log).unwrap()
+            );
+        }
+        let word_after = |word: &str| {
+            let rest = line.split_once(word).unwrap().1;
+            rest.split([',', '\n']).next().unwrap().to_owned()
+        };
+        Serving {
+            portal: word_after(" portal "),
+            api: word_after(" API "),
+            child,
+        }
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs a command against it.
+    pub fn run(&self, args: &[&str]) -> Output {
+        ashlar()
+            .args(args)
+            .env("ASHLAR_API", &self.api)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that has to succeed and gives its JSON.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs a command that has to succeed.
+    pub fn done(&self, args: &[&str]) {
+        let output = self.run(args);
+        assert!(
+            output.status.success(),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// Runs a command that has to fail; gives exit code and what it said.
+    pub fn refused(&self, args: &[&str]) -> (i32, String) {
+        let output = self.run(args);
+        assert!(!output.status.success(), "{args:?} succeeds");
+        said(output)
+    }
+
+    /// Sends a signal and gives how the process ended.
+    pub fn stop(mut self, signal: &str) -> ExitStatus {
+        let process = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &process])
+                .status()
+                .unwrap()
+                .success()
+        );
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

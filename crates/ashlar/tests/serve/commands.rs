@@ -1,0 +1,352 @@
+//! The commands: what people and programs read, and the exit codes.
+
+use crate::array::{Home, SITE, ashlar, said};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+#[test]
+fn tables_are_for_people_and_json_for_programs() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let text = |args: &[&str]| String::from_utf8(serving.run(args).stdout).unwrap();
+    let table = text(&["volume", "list"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].starts_with("NAME  POOL"), "{table}");
+    assert!(lines[1].contains("8 MiB"), "{table}");
+    assert!(text(&["status"]).contains("health    healthy\n"));
+    assert!(text(&["export", "list"]).contains("iqn.2026-11.dev.ashlar:a    0  v0"));
+    assert_eq!(text(&["drive", "list"]).lines().count(), 3);
+    assert!(
+        text(&["pool", "list"])
+            .lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("p0    10")
+    );
+
+    let status = serving.json(&["status"]);
+    assert_eq!(
+        (&status["site"], &status["volumes"]),
+        (&json!("test"), &json!(1))
+    );
+    assert_eq!(status["portals"], json!([serving.portal]));
+    let place = json!({"target": "iqn.2026-11.dev.ashlar:a", "lun": 0});
+    assert_eq!(serving.json(&["volume", "show", "v0"])["export"], place);
+    assert_eq!(serving.json(&["export", "list"])[0]["initiators"], "any");
+    assert_eq!(serving.json(&["session", "list"]), json!([]));
+    assert_eq!(serving.json(&["drive", "list"])[1]["name"], "d1");
+}
+
+#[test]
+fn exit_codes_tell_failures_apart() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let target = "iqn.2026-11.dev.ashlar:a";
+    let cases: &[(i32, &[&str], &str)] = &[
+        (
+            5,
+            &["volume", "show", "no"],
+            "error: there is no volume no\n",
+        ),
+        (5, &["pool", "show", "no"], "error: there is no pool no\n"),
+        (5, &["drive", "show", "no"], "error: there is no drive no\n"),
+        (
+            5,
+            &["export", "show", "iqn.no"],
+            "error: there is no target iqn.no\n",
+        ),
+        (
+            5,
+            &["session", "drop", "9"],
+            "error: there is no session 9\n",
+        ),
+        (
+            5,
+            &["volume", "create", "x", "--pool", "no", "--size", "1 MiB"],
+            "error: there is no pool no\n",
+        ),
+        (
+            5,
+            &["volume", "delete", "../pools/p0"],
+            "error: there is no volume ../pools/p0\n",
+        ),
+        (
+            6,
+            &["volume", "create", "v0", "--pool", "p0", "--size", "1 MiB"],
+            "there is a volume v0 already, in pool p0",
+        ),
+        (
+            6,
+            &["volume", "delete", "v0"],
+            "volume v0 is LUN 0 of target iqn.2026-11.dev.ashlar:a; delete that export first",
+        ),
+        (
+            6,
+            &["export", "create", target, "--volume", "v0"],
+            "there is a target iqn.2026-11.dev.ashlar:a already",
+        ),
+        (
+            6,
+            &[
+                "export",
+                "create",
+                "iqn.2026-11.dev.ashlar:b",
+                "--volume",
+                "v0",
+            ],
+            "volume v0 is LUN 0 of target iqn.2026-11.dev.ashlar:a already",
+        ),
+        (
+            5,
+            &[
+                "export",
+                "create",
+                "iqn.2026-11.dev.ashlar:b",
+                "--volume",
+                "no",
+            ],
+            "error: there is no volume no\n",
+        ),
+        (
+            2,
+            &["export", "create", "b", "--volume", "v0"],
+            "target: found \"b\"; allowed: an iSCSI qualified name",
+        ),
+        (
+            2,
+            &[
+                "export",
+                "create",
+                "iqn.2026-11.dev.ashlar:b",
+                "--volume",
+                "v0",
+                "--volume",
+                "v0",
+            ],
+            "volumes: found \"v0\" twice",
+        ),
+        (
+            2,
+            &[
+                "export",
+                "create",
+                "iqn.2026-11.dev.ashlar:b",
+                "--volume",
+                "v0",
+                "--initiator",
+                "x",
+            ],
+            "initiators: found \"x\"; allowed: ",
+        ),
+        (
+            2,
+            &["volume", "create", "a b", "--pool", "p0", "--size", "1 MiB"],
+            "name: found \"a b\"; allowed: ",
+        ),
+        (
+            2,
+            &["volume", "create", "x", "--pool", "p0", "--size", "1000 B"],
+            "size_bytes: found 1000; allowed: ",
+        ),
+        (
+            2,
+            &["volume", "create", "x", "--pool", "p0", "--size", "lots"],
+            "allowed: a number above zero and a unit",
+        ),
+        (2, &["volume", "resize", "v0", "--size", "1 MiB"], "v0"),
+        (
+            1,
+            &[
+                "volume", "create", "x", "--pool", "p0", "--size", "1 GiB", "--thick",
+            ],
+            "p0",
+        ),
+    ];
+    for (code, args, part) in cases {
+        let (found, said) = serving.refused(args);
+        assert_eq!(found, *code, "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
+    }
+    assert_eq!(
+        serving.json(&["volume", "list"]).as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(
+        serving.json(&["export", "list"]).as_array().unwrap().len(),
+        1
+    );
+}
+
+#[test]
+fn an_array_that_is_not_there_has_its_own_code() {
+    // A port that nothing listens on: it was just given back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{free}");
+    for args in [
+        &["--api", &url, "status"][..],
+        &["volume", "list", "--api", &url],
+    ] {
+        let (code, text) = said(ashlar().args(args).output().unwrap());
+        assert_eq!(code, 4, "{args:?}: {text}");
+        assert!(
+            text.contains(&format!("can't reach the array at {url}")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_site_file_is_checked_without_an_array() {
+    let home = Home::new(SITE);
+    let check = |home: &Home| {
+        ashlar()
+            .args(["site", "check"])
+            .arg(home.site())
+            .output()
+            .unwrap()
+    };
+    let output = check(&home);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("good: 2 drives, 1 pools, 1 volumes"));
+    home.set_site("[site]\nname = 1\n");
+    let (code, text) = said(check(&home));
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("site.toml:2: site.name: found the number 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_full_pool_has_its_own_status() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let body = r#"{"name":"x","pool":"p0","size_bytes":1073741824,"provisioning":"thick"}"#;
+    let answer = request(&serving.api, "POST /api/v1/volumes", "", body);
+    assert!(answer.starts_with("HTTP/1.1 507 "), "{answer}");
+    assert!(answer.contains("\"kind\":\"full\""), "{answer}");
+}
+
+#[test]
+fn the_api_refuses_what_it_does_not_know() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let unknown = r#"{"name":"x","pool":"p0","size_bytes":512,"compressed":true}"#;
+    let evil = "Host: evil.example\r\n";
+    for (line, headers, body, status, part) in [
+        (
+            "POST /api/v1/volumes",
+            "",
+            unknown,
+            "400",
+            "unknown field `compressed`",
+        ),
+        (
+            "POST /api/v1/volumes",
+            "",
+            "{",
+            "400",
+            "\"kind\":\"invalid\"",
+        ),
+        (
+            "GET /api/v1/nothing",
+            "",
+            "",
+            "404",
+            "\"kind\":\"not_found\"",
+        ),
+        (
+            "GET /api/v1/sessions/x",
+            "",
+            "",
+            "404",
+            "\"kind\":\"not_found\"",
+        ),
+        (
+            "PUT /api/v1/volumes",
+            "",
+            "",
+            "405",
+            "\"kind\":\"method_not_allowed\"",
+        ),
+        (
+            "GET /api/v1/status",
+            evil,
+            "",
+            "403",
+            "\"kind\":\"forbidden\"",
+        ),
+        (
+            "GET /api/v1/status",
+            "Origin: http://evil.example\r\n",
+            "",
+            "403",
+            "Origin is",
+        ),
+    ] {
+        let answer = request(&serving.api, line, headers, body);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{line}: {answer}"
+        );
+        assert!(answer.contains(part), "{line}: {answer}");
+    }
+    let large = "x".repeat(100_000);
+    let answer = request(&serving.api, "POST /api/v1/volumes", "", &large);
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+}
+
+#[test]
+fn the_description_names_every_resource() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let answer = request(&serving.api, "GET /api/v1/openapi.json", "", "");
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    let description: serde_json::Value = serde_json::from_str(body).unwrap();
+    let paths: Vec<&String> = description["paths"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        paths,
+        [
+            "/api/v1/drives",
+            "/api/v1/drives/{name}",
+            "/api/v1/exports",
+            "/api/v1/exports/{target}",
+            "/api/v1/pools",
+            "/api/v1/pools/{name}",
+            "/api/v1/sessions",
+            "/api/v1/sessions/{id}",
+            "/api/v1/stats",
+            "/api/v1/status",
+            "/api/v1/volumes",
+            "/api/v1/volumes/{name}",
+        ]
+    );
+    assert!(description["components"]["schemas"]["Problem"].is_object());
+}
+
+/// One HTTP request, written by hand, so that its headers can be wrong.
+fn request(api: &str, line: &str, headers: &str, body: &str) -> String {
+    let address = api.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let host = if headers.contains("Host:") {
+        String::new()
+    } else {
+        format!("Host: {address}\r\n")
+    };
+    let head = format!(
+        "{line} HTTP/1.1\r\n{host}{headers}Content-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The server may have answered and closed before it has all.
+    let _ = stream.write_all(body.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}

@@ -1,0 +1,206 @@
+//! A pool is found by its drives' labels; what isn't right is refused by name,
+//! and no drive is ever made anew in the place of a lost one.
+
+use crate::array::{Home, SECOND_POOL, SITE};
+use std::fs;
+
+fn two_pools() -> Home {
+    let home = Home::new(&(SITE.to_owned() + SECOND_POOL));
+    drop(home.serve());
+    home
+}
+
+/// Refused, with exit code 1, and all of this said.
+fn assert_refused(home: &Home, parts: &[&str]) {
+    let before = home.listing();
+    let (code, said) = home.refused();
+    assert_eq!(code, 1, "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is not in: {said}");
+    }
+    assert_eq!(home.listing(), before, "nothing is made or removed");
+}
+
+#[test]
+fn names_and_order_do_not_matter() {
+    let home = Home::new(SITE);
+    let first = home.serve();
+    let uuid = first.json(&["volume", "show", "v0"])["uuid"].clone();
+    drop(first);
+    fs::rename(home.file("d0.img"), home.file("left.img")).unwrap();
+    fs::rename(home.file("d1.img"), home.file("right.img")).unwrap();
+    let site = SITE
+        .replace("d0.img", "right.img")
+        .replace("d1.img", "left.img");
+    let site = site
+        .replace("\"d0\"", "\"one\"")
+        .replace("\"d1\"", "\"two\"");
+    home.set_site(&site.replace("[\"one\", \"two\"]", "[\"two\", \"one\"]"));
+    let serving = home.serve();
+    assert_eq!(serving.json(&["volume", "show", "v0"])["uuid"], uuid);
+    assert_eq!(
+        serving.json(&["drive", "show", "two"])["place"],
+        0,
+        "left.img is still the first"
+    );
+}
+
+#[test]
+fn a_missing_drive_is_named_and_not_made_anew() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::rename(home.file("d1.img"), home.file("away")).unwrap();
+    let parts = [
+        "drive d1: ",
+        "d1.img is not there, and pool p0 holds data on this drive",
+    ];
+    assert_refused(&home, &parts);
+    // Without the record, the other drive's label tells as much.
+    fs::remove_file(home.file("ashlar-data.json")).unwrap();
+    assert_refused(&home, &parts);
+    fs::rename(home.file("away"), home.file("d1.img")).unwrap();
+    drop(home.serve());
+}
+
+#[test]
+fn all_drives_missing_are_named_each() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::remove_file(home.file("d0.img")).unwrap();
+    fs::remove_file(home.file("d1.img")).unwrap();
+    assert_refused(&home, &["drive d0: ", "drive d1: "]);
+}
+
+#[test]
+fn a_wiped_drive_is_named() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::remove_file(home.file("d0.img")).unwrap();
+    fs::File::create(home.file("d0.img"))
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    assert_refused(
+        &home,
+        &[
+            "drive d0: ",
+            "d0.img has no label: it isn't the drive that pool p0",
+        ],
+    );
+}
+
+#[test]
+fn a_truncated_drive_is_too_small() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::File::options()
+        .write(true)
+        .open(home.file("d1.img"))
+        .unwrap()
+        .set_len(32 << 20)
+        .unwrap();
+    assert_refused(
+        &home,
+        &[
+            "drive d1: ",
+            "d1.img: too small: it has 32 MiB",
+            "the site says 64 MiB",
+        ],
+    );
+}
+
+#[test]
+fn drives_swapped_between_pools_are_named() {
+    let home = two_pools();
+    fs::rename(home.file("d1.img"), home.file("x")).unwrap();
+    fs::rename(home.file("e0.img"), home.file("d1.img")).unwrap();
+    fs::rename(home.file("x"), home.file("e0.img")).unwrap();
+    assert_refused(
+        &home,
+        &[
+            "drive d1: ",
+            "d1.img is a drive of pool p1; put it under that pool",
+            "drive e0: ",
+            "e0.img is a drive of pool p0; put it under that pool",
+        ],
+    );
+}
+
+#[test]
+fn a_drive_of_another_array_is_named() {
+    let (home, other) = (Home::new(SITE), Home::new(SITE));
+    drop(home.serve());
+    drop(other.serve());
+    fs::copy(other.file("d1.img"), home.file("d1.img")).unwrap();
+    assert_refused(
+        &home,
+        &["drive d1: ", "d1.img is a drive of another pool called p0"],
+    );
+    // Also where no record tells which of the two is the right one.
+    fs::remove_file(home.file("ashlar-data.json")).unwrap();
+    assert_refused(&home, &["error: pool p0: "]);
+}
+
+#[test]
+fn a_stale_copy_of_a_drive_is_named() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::copy(home.file("d1.img"), home.file("old")).unwrap();
+    let later = home.serve();
+    later.done(&[
+        "volume", "create", "later", "--pool", "p0", "--size", "1 MiB",
+    ]);
+    drop(later);
+    fs::copy(home.file("old"), home.file("d1.img")).unwrap();
+    assert_refused(&home, &["error: pool p0: ", "d1"]);
+}
+
+#[test]
+fn a_file_with_something_in_it_is_not_taken() {
+    let home = Home::new(SITE);
+    fs::create_dir(home.data()).unwrap();
+    let mut content = vec![0u8; 64 << 20];
+    content[1080] = 0x53;
+    fs::write(home.file("d0.img"), &content).unwrap();
+    assert_refused(
+        &home,
+        &["drive d0: ", "d0.img has no label and isn't empty"],
+    );
+    assert!(
+        fs::read(home.file("d0.img")).unwrap() == content,
+        "it is as it was"
+    );
+}
+
+#[test]
+fn an_empty_file_of_the_right_size_is_taken() {
+    let home = Home::new(SITE);
+    fs::create_dir(home.data()).unwrap();
+    fs::File::create(home.file("d0.img"))
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    assert_eq!(home.serve().json(&["status"])["health"], "healthy");
+}
+
+#[test]
+fn a_drive_that_another_program_has_locked_is_named() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    let file = fs::File::open(home.file("d0.img")).unwrap();
+    file.lock().unwrap();
+    assert_refused(&home, &["drive d0: ", "d0.img: in use"]);
+}
+
+#[test]
+fn a_device_that_is_not_there_is_named() {
+    let device = "device = \"/dev/ashlar-no-such-device\"\n";
+    let home = Home::new(&SITE.replace("file = \"d1.img\"\nsize = \"64 MiB\"\n", device));
+    let (code, said) = home.refused();
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("drive d1: /dev/ashlar-no-such-device: not found"),
+        "{said}"
+    );
+    assert_eq!(home.listing(), [], "and no other drive is made");
+}

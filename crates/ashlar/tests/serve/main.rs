@@ -1,0 +1,13 @@
+//! `ashlar serve` and the commands that talk to it, as users run them: the real
+//! binary over temporary directories and ports that the system chooses.
+
+// Tests of the real world: processes, files, sockets.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod array;
+mod bring_up;
+mod commands;
+mod drives;
+mod refusals;
+mod space;
