@@ -102,12 +102,27 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
     let regions = (data * columns * 2).div_ceil(u64::from(pool.region_bytes));
     let checkpoint = 12_288 + u64::from(pool.volumes_max) * 160 + pages * 40 + regions * 10;
     let metadata = LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint;
-    let smallest = (metadata.next_multiple_of(unit) + data).next_multiple_of(BLOCK_BYTES as u64);
+    let mut smallest =
+        (metadata.next_multiple_of(unit) + data).next_multiple_of(BLOCK_BYTES as u64);
+    // The format sizes its checkpoints for a drive that is all data.
+    while metadata_of(pool, columns, smallest).next_multiple_of(unit) + data > smallest {
+        smallest += unit;
+    }
     let spare = |prng: &mut Prng| match prng.below(4) {
         0 => prng.below(64) * BLOCK_BYTES as u64,
         _ => 0,
     };
     (0..drives).map(|_| smallest + spare(prng)).collect()
+}
+
+/// At least the bytes before the data on drives of `drive_bytes`.
+fn metadata_of(pool: &PoolSpec, columns: u64, drive_bytes: u64) -> u64 {
+    let data_max = drive_bytes * columns;
+    let pages = data_max / u64::from(pool.page_bytes);
+    let regions = data_max.div_ceil(u64::from(pool.region_bytes));
+    let payload = u64::from(pool.volumes_max) * 110 + pages * 20 + regions * 5 + 64;
+    let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
+    LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
 }
 
 /// Drives of one speed, or some that lag behind their copies.
