@@ -333,7 +333,7 @@ async fn recover<W: World>(
     for member in copies() {
         for slot in 0..2 {
             let found = read_checkpoint(world, pool, member, slot).await;
-            let Some((generation, state)) = found.map_err(&corrupt)? else {
+            let Some((generation, state)) = found.map_err(corrupt)? else {
                 continue;
             };
             if best.as_ref().is_none_or(|(newest, _)| *newest < generation) {
@@ -354,13 +354,13 @@ async fn recover<W: World>(
             let Some(area) = read_run(world, member, at, len).await else {
                 continue;
             };
-            let found = journal::scan(&area, pool.uuid, generation).map_err(&corrupt)?;
+            let found = journal::scan(&area, pool.uuid, generation).map_err(corrupt)?;
             if found.0 > longest.0 {
                 longest = found;
             }
         }
         for record in &longest.1 {
-            state.apply(record).map_err(&corrupt)?;
+            state.apply(record).map_err(corrupt)?;
         }
     }
     Ok((generation, state))

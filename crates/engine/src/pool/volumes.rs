@@ -210,7 +210,7 @@ impl<W: World> Pool<W> {
         while let Some(written) = writes.next().await {
             outcome = outcome.and(written);
             if outcome.is_ok() {
-                writes.extend(left.next().map(&zero));
+                writes.extend(left.next().map(zero));
             }
         }
         outcome.map_err(|error| {

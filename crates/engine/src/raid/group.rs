@@ -69,20 +69,28 @@ impl<W: World> Group<W> {
     pub async fn read(&self, at: GroupOffset, len: usize) -> ReadOutcome {
         let mut pieces = self.layout.pieces(at, len);
         let first = pieces.next();
-        let rest: Vec<Piece> = pieces.collect();
+        let Some(second) = pieces.next() else {
+            // The common read is one piece: no list, no join.
+            let mut faults = Vec::new();
+            let data = match first {
+                Some(piece) => self.read_piece(piece, &mut faults).await,
+                None => Ok(self.world.buffers().zeros(0)),
+            };
+            let data = data.map(Payload::from).map_err(|error| (0, error));
+            return ReadOutcome { data, faults };
+        };
+        let pieces: Vec<Piece> = first.into_iter().chain([second]).chain(pieces).collect();
+        // Boxed, as are the other paths that are not the common one: the future of a
+        // small read is then small, and there is one for every command.
+        Box::pin(self.read_pieces(pieces)).await
+    }
+
+    async fn read_pieces(&self, pieces: Vec<Piece>) -> ReadOutcome {
         let mut outcome = ReadOutcome {
             data: Ok(Payload::new()),
             faults: Vec::new(),
         };
-        // The common read is one piece: no list, no join.
-        if let (Some(piece), true) = (first, rest.is_empty()) {
-            let data = self.read_piece(piece, &mut outcome.faults).await;
-            outcome.data = data
-                .map(Payload::from)
-                .map_err(|error| (piece.start, error));
-            return outcome;
-        }
-        let reads = first.into_iter().chain(rest).map(async |piece| {
+        let reads = pieces.into_iter().map(async |piece| {
             let mut faults = Vec::new();
             let data = self.read_piece(piece, &mut faults).await;
             (piece.start, data, faults)

@@ -94,16 +94,21 @@ impl<W: World> Volume<W> {
         }
         let (start, end) = block_span(at.0, data.len());
         let _range = self.core.live.ranges.exclusive(start, end).await;
-        let data = self.whole_blocks(start, end, at, data).await?;
-        let mut runs = runs(self.inner.page_bytes(), start, data.len());
-        let first = runs.next();
-        let rest: Vec<Run> = runs.collect();
-        if let (Some(run), true) = (first, rest.is_empty()) {
-            self.write_run(run, data).await?;
+        let data = if data.len() as u64 == end - start && data.is_aligned() {
+            data
+        } else {
+            Box::pin(self.whole_blocks(start, end, at, data)).await?
+        };
+        let page_bytes = self.inner.page_bytes();
+        if start / page_bytes == (end - 1) / page_bytes {
+            for run in runs(page_bytes, start, data.len()) {
+                self.write_run(run, data.clone()).await?;
+            }
         } else {
             let write = |run: Run| self.write_run(run, data.slice(run.start, run.len));
-            let writes = join_all(first.into_iter().chain(rest).map(write)).await;
-            writes.into_iter().collect::<Result<(), IoError>>()?;
+            let writes = runs(page_bytes, start, data.len()).map(write);
+            let written = Box::pin(join_all(writes)).await;
+            written.into_iter().collect::<Result<(), IoError>>()?;
         }
         self.settle(at).await
     }
@@ -167,14 +172,18 @@ impl<W: World> Volume<W> {
     async fn read_blocks(&self, at: u64, len: usize) -> Result<Payload, IoError> {
         let page_bytes = self.inner.page_bytes();
         let mut runs = runs(page_bytes, at, len);
-        let first = runs.next();
-        let rest: Vec<Run> = runs.collect();
-        if let (Some(run), true) = (first, rest.is_empty()) {
-            return self.read_run(run).await;
+        match (runs.next(), runs.next()) {
+            (Some(run), None) => self.read_run(run).await,
+            (first, second) => {
+                let runs = first.into_iter().chain(second).chain(runs);
+                Box::pin(self.read_runs(runs.collect())).await
+            }
         }
-        let reads = first.into_iter().chain(rest).map(|run| self.read_run(run));
+    }
+
+    async fn read_runs(&self, runs: Vec<Run>) -> Result<Payload, IoError> {
         let mut whole = Payload::new();
-        for part in join_all(reads).await {
+        for part in join_all(runs.into_iter().map(|run| self.read_run(run))).await {
             part?.parts.into_iter().for_each(|slice| whole.push(slice));
         }
         Ok(whole)
@@ -219,9 +228,6 @@ impl<W: World> Volume<W> {
         data: Slice,
     ) -> Result<Slice, IoError> {
         let len = (end - start) as usize;
-        if data.len() == len && data.is_aligned() {
-            return Ok(data);
-        }
         let mut whole = self.inner.world.buffers().data(len);
         let data_end = at.0 + data.len() as u64;
         let mut edges = Vec::new();
@@ -255,7 +261,7 @@ impl<W: World> Volume<W> {
             // Between the look at the map and the right to allocate, nothing was
             // awaited; but the look may have come before somebody else's end.
             if self.lookup(run.page).is_none() {
-                return self.fill_new_page(run, &data).await;
+                return Box::pin(self.fill_new_page(run, &data)).await;
             }
         }
     }
@@ -351,7 +357,8 @@ impl<W: World> Inner<W> {
         len: usize,
     ) -> Result<Payload, (usize, DriveError)> {
         if let Some(_alone) = self.alone_if_suspect(at, len).await {
-            self.equalise(at, len).await.map_err(|error| (0, error))?;
+            let equal = Box::pin(self.equalise(at, len)).await;
+            equal.map_err(|error| (0, error))?;
         }
         let outcome = self.group.read(at, len).await;
         if !outcome.faults.is_empty() {
@@ -363,7 +370,7 @@ impl<W: World> Inner<W> {
                 .into_iter()
                 .filter(|fault| gone(fault.error.kind))
                 .collect();
-            let _ = self.absorb(&gone).await;
+            let _ = Box::pin(self.absorb(&gone)).await;
         }
         outcome.data
     }
@@ -382,7 +389,7 @@ impl<W: World> Inner<W> {
         if faults.is_empty() {
             Ok(())
         } else {
-            self.absorb(&faults).await
+            Box::pin(self.absorb(&faults)).await
         }
     }
 

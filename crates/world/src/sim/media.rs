@@ -340,10 +340,8 @@ fn copy_of(blocks: &[Option<Block>], at: DriveOffset, len: usize) -> Slice {
 /// Puts `data` at `at` into `blocks`.
 fn put(blocks: &mut [Option<Block>], at: DriveOffset, data: &Slice) {
     let Some(data) = data.bytes() else { return };
-    for (written, block) in data
-        .chunks_exact(BLOCK_BYTES)
-        .zip(at.0 as usize / BLOCK_BYTES..)
-    {
+    let (written, _) = data.as_chunks::<BLOCK_BYTES>();
+    for (written, block) in written.iter().zip(at.0 as usize / BLOCK_BYTES..) {
         let content = blocks[block].get_or_insert_with(|| Box::new([0; BLOCK_BYTES]));
         content.copy_from_slice(written);
     }
@@ -357,13 +355,12 @@ fn put_some(
     mut reaches: impl FnMut() -> bool,
 ) {
     let Some(data) = data.bytes() else { return };
-    for (written, block) in data
-        .chunks_exact(BLOCK_BYTES)
-        .zip(at.0 as usize / BLOCK_BYTES..)
-    {
+    let (written, _) = data.as_chunks::<BLOCK_BYTES>();
+    for (written, block) in written.iter().zip(at.0 as usize / BLOCK_BYTES..) {
         let content = blocks[block].get_or_insert_with(|| Box::new([0; BLOCK_BYTES]));
-        let sectors = content.chunks_exact_mut(SECTOR_BYTES);
-        for (to, from) in sectors.zip(written.chunks_exact(SECTOR_BYTES)) {
+        let (sectors, _) = content.as_chunks_mut::<SECTOR_BYTES>();
+        let (written, _) = written.as_chunks::<SECTOR_BYTES>();
+        for (to, from) in sectors.iter_mut().zip(written) {
             if reaches() {
                 to.copy_from_slice(from);
             }

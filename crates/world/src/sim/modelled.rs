@@ -56,10 +56,8 @@ impl ModelledMedia {
 
     fn keep(&self, at: DriveOffset, bytes: &[u8]) {
         let mut blocks = self.blocks.borrow_mut();
-        for (written, block) in bytes
-            .chunks_exact(BLOCK_BYTES)
-            .zip(at.0 / BLOCK_BYTES as u64..)
-        {
+        let (written, _) = bytes.as_chunks::<BLOCK_BYTES>();
+        for (written, block) in written.iter().zip(at.0 / BLOCK_BYTES as u64..) {
             let content = blocks
                 .entry(block)
                 .or_insert_with(|| Box::new([0; BLOCK_BYTES]));
