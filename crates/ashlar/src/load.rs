@@ -65,10 +65,20 @@ pub struct Args {
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
     /// Limit of each VM's mean read latency, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 20.0)]
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 20.0,
+        allow_negative_numbers = true
+    )]
     limit_read_ms: f64,
     /// Limit of each VM's mean write latency, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 20.0)]
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 20.0,
+        allow_negative_numbers = true
+    )]
     limit_write_ms: f64,
     /// The seed of operations and data
     #[arg(long, default_value_t = 1)]
@@ -159,6 +169,9 @@ fn plan(args: &Args) -> Result<Plan, String> {
     };
     profile = profile.scaled(args.rate_scale);
     if let Some(outstanding) = args.iodepth {
+        if outstanding == 0 {
+            return Err("--iodepth 0: allowed is a depth of 1 or more".to_owned());
+        }
         profile = profile.with_depth(outstanding);
     }
     if let Some(per_second) = args.rate {
