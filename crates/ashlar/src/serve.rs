@@ -60,15 +60,16 @@ async fn serve(options: Options) -> Result<(), Failure> {
     output::print(&format!("{}\n", ready(&name, &running)))?;
     let which = first(&mut terminate, &mut interrupt).await;
     tracing::info!("{which}: closing");
-    // A second signal doesn't wait for the drain.
+    // Ctrl-C by somebody who has no patience ends the drain. A second SIGTERM does
+    // not: supervisors and timeout(1) repeat it.
     tokio::select! {
         stopped = running.stop() => {
             stopped.map_err(|error| Failure::Failed(error.to_string()))?;
             tracing::info!("closed");
             Ok(())
         }
-        which = first(&mut terminate, &mut interrupt) => {
-            Err(Failure::Failed(format!("{which} for the second time: not closed cleanly")))
+        _ = interrupt.recv() => {
+            Err(Failure::Failed("SIGINT while closing: not closed cleanly".to_owned()))
         }
     }
 }
