@@ -13,6 +13,7 @@ pub use checksum::crc32c;
 pub use random::Prng;
 pub use time::Time;
 pub use units::{
-    BLOCK_BYTES, DriveOffset, GroupOffset, Lba, PageIndex, PhysPage, SECTOR_BYTES, VolumeOffset,
+    BLOCK_BYTES, DriveOffset, GroupOffset, Lba, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES,
+    VolumeOffset,
 };
 pub use uuid::Uuid;

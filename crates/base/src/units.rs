@@ -48,6 +48,11 @@ quantity!(
     GroupOffset
 );
 quantity!(
+    /// A byte offset in the address space of a pool: physical page times page
+    /// size, plus the offset in the page.
+    PoolOffset
+);
+quantity!(
     /// A byte offset in a volume.
     VolumeOffset
 );

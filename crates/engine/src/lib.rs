@@ -20,6 +20,7 @@ pub mod meta;
 pub mod pool;
 pub mod raid;
 pub mod range_lock;
+pub mod rare;
 pub mod volume;
 pub mod world;
 

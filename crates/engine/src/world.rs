@@ -31,4 +31,17 @@ pub trait World: Clone + 'static {
 
     /// This shard's buffers.
     fn buffers(&self) -> &BufPool;
+
+    /// A path of [`crate::rare::MARKS`] was taken. The simulator counts them, so
+    /// that a path that is never reached shows.
+    fn reached(&self, mark: &'static str) {
+        let _ = mark;
+    }
+
+    /// Whether the bug called so ([`crate::rare::BUGS`]) is planted. Only the
+    /// simulated world ever says so: it shows that the checker notices.
+    fn planted(&self, bug: &'static str) -> bool {
+        let _ = bug;
+        false
+    }
 }
