@@ -83,6 +83,9 @@ fn table(drives: &[Drive]) -> Table {
 fn word(state: DriveState) -> &'static str {
     match state {
         DriveState::Healthy => "healthy",
+        DriveState::Suspect => "suspect",
         DriveState::Failed => "failed",
+        DriveState::Rebuilding => "rebuilding",
+        DriveState::Spare => "spare",
     }
 }

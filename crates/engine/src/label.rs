@@ -196,8 +196,11 @@ impl MemberEntry {
         w.u16(self.group);
         w.u16(self.place);
         w.u8(match self.state {
-            MemberState::Healthy => 0,
+            // What made a drive suspect is found out again after an opening.
+            MemberState::Healthy | MemberState::Suspect => 0,
             MemberState::Failed => 1,
+            MemberState::Rebuilding => 2,
+            MemberState::Spare => 3,
         });
         w.u8(u8::from(self.metadata));
         w.u16(0);
@@ -212,6 +215,8 @@ impl MemberEntry {
         let state = match r.u8()? {
             0 => MemberState::Healthy,
             1 => MemberState::Failed,
+            2 => MemberState::Rebuilding,
+            3 => MemberState::Spare,
             _ => return None,
         };
         let metadata = r.u8()? != 0;

@@ -74,8 +74,14 @@ impl PoolSpec {
 pub enum MemberState {
     /// In use.
     Healthy,
+    /// In use, but slow or with errors: read only when nobody else can answer.
+    Suspect,
     /// Left out after an error; its content is stale.
     Failed,
+    /// Takes all writes; read only where its content is whole already.
+    Rebuilding,
+    /// Waits to stand in for a drive that fails.
+    Spare,
 }
 
 /// A drive as the pool sees it.

@@ -1,11 +1,12 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
-use crate::drive::{Drive, DriveError, DriveErrorKind};
+use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::label::MemberEntry;
 use crate::pool::{MemberInfo, MemberState};
 use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Uuid};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 /// Operations since the pool was opened.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub struct Member<W: World> {
     pub metadata: bool,
     pub capacity_bytes: u64,
     state: Cell<MemberState>,
+    /// While it is being rebuilt: the zones whose content on it is whole.
+    rebuilt: RefCell<BTreeSet<u32>>,
     counters: Counters,
     outstanding: Cell<u32>,
 }
@@ -61,6 +64,7 @@ impl<W: World> Member<W> {
             metadata: entry.metadata,
             capacity_bytes: entry.capacity_bytes,
             state: Cell::new(entry.state),
+            rebuilt: RefCell::default(),
             counters: Counters::default(),
             outstanding: Cell::new(0),
         }
@@ -69,6 +73,43 @@ impl<W: World> Member<W> {
     /// Whether it is in use.
     pub fn is_healthy(&self) -> bool {
         self.state.get() == MemberState::Healthy
+    }
+
+    /// Whether writes go to it.
+    pub fn is_writable(&self) -> bool {
+        matches!(
+            self.state.get(),
+            MemberState::Healthy | MemberState::Suspect | MemberState::Rebuilding
+        )
+    }
+
+    /// Whether it holds what it should in `zone`.
+    pub fn is_readable(&self, zone: u32) -> bool {
+        match self.state.get() {
+            MemberState::Healthy | MemberState::Suspect => true,
+            MemberState::Rebuilding => self.rebuilt.borrow().contains(&zone),
+            MemberState::Failed | MemberState::Spare => false,
+        }
+    }
+
+    /// Its state in the pool.
+    pub fn state(&self) -> MemberState {
+        self.state.get()
+    }
+
+    /// Changes its state.
+    pub fn set_state(&self, state: MemberState) {
+        self.state.set(state);
+    }
+
+    /// The zones whose content on it is whole, while it is being rebuilt.
+    pub fn rebuilt(&self) -> &RefCell<BTreeSet<u32>> {
+        &self.rebuilt
+    }
+
+    /// What the drive is; `None` when it is not there.
+    pub fn geometry(&self) -> Option<Geometry> {
+        self.drive.as_ref().map(Drive::geometry)
     }
 
     /// Takes it out of use for good.
@@ -106,6 +147,16 @@ impl<W: World> Member<W> {
         let drive = self.drive("write", at, data.len() as u64)?;
         self.counted(drive.write_durable(at, data), Result::is_err)
             .await
+    }
+
+    /// Writes without making it durable; [`Member::flush`] does.
+    ///
+    /// # Errors
+    /// What the drive said: what was written may be lost or torn.
+    pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        bump(&self.counters.writes);
+        let drive = self.drive("write", at, data.len() as u64)?;
+        self.counted(drive.write(at, data), Result::is_err).await
     }
 
     /// Makes what an earlier owner may have left in the drive's cache durable.

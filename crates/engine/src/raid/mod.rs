@@ -3,11 +3,13 @@
 //! [`layout`] is the arithmetic, [`member`] a drive in a group, [`group`] reads and
 //! writes all copies, [`regions`] remembers where copies may differ.
 
+pub mod fault;
 pub mod group;
 pub mod layout;
 pub mod member;
 pub mod regions;
 
+pub use fault::DriveFault;
 pub use group::{Fault, Group};
 pub use layout::Layout;
 pub use member::Member;

@@ -57,7 +57,10 @@ fn drive(pool: &str, member: MemberInfo) -> Drive {
         place: member.place,
         state: match member.state {
             MemberState::Healthy => DriveState::Healthy,
+            MemberState::Suspect => DriveState::Suspect,
             MemberState::Failed => DriveState::Failed,
+            MemberState::Rebuilding => DriveState::Rebuilding,
+            MemberState::Spare => DriveState::Spare,
         },
         capacity_bytes: member.capacity_bytes,
         reads: member.reads,

@@ -78,8 +78,14 @@ pub struct Drive {
 pub enum DriveState {
     /// In use.
     Healthy,
+    /// In use, but slow or with errors.
+    Suspect,
     /// Left out after an error; its content is stale.
     Failed,
+    /// Takes all writes; its content is being restored.
+    Rebuilding,
+    /// Waits to stand in for a drive that fails.
+    Spare,
 }
 
 /// A pool.
