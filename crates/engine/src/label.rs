@@ -104,10 +104,7 @@ impl Label {
         w.uuid(self.pool.uuid);
         w.uuid(self.drive_uuid);
         w.name(&self.pool.name, NAME_BYTES_MAX);
-        w.u8(match self.pool.level {
-            Level::Simple => 0,
-            Level::Raid10 => 10,
-        });
+        w.u8(self.pool.level.code());
         w.u8(u8::from(self.clean));
         w.u16(u16::try_from(self.members.len()).unwrap_or_else(|_| unreachable!()));
         w.u32(self.pool.stripe_unit_bytes);
@@ -156,11 +153,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
     let uuid = r.uuid()?;
     let drive_uuid = r.uuid()?;
     let name = r.name(NAME_BYTES_MAX)?;
-    let level = match r.u8()? {
-        0 => Level::Simple,
-        10 => Level::Raid10,
-        _ => return None,
-    };
+    let level = Level::from_code(r.u8()?)?;
     let clean = r.u8()? != 0;
     let count = usize::from(r.u16()?);
     let pool = PoolIdentity {
@@ -261,7 +254,7 @@ mod tests {
             pool: PoolIdentity {
                 uuid: Uuid::from_u128(99),
                 name: "p".repeat(NAME_BYTES_MAX),
-                level: Level::Raid10,
+                level: Level::Raid10 { copies: 2 },
                 stripe_unit_bytes: 1 << 16,
                 page_bytes: 1 << 18,
                 journal_bytes: 1 << 23,

@@ -21,7 +21,7 @@ fn holds(shelf: &Shelf, tag: u64) {
 
 #[test]
 fn a_pool_is_found_in_any_order_and_under_any_name() {
-    let mut shelf = Shelf::with_pool(6, Level::Raid10);
+    let mut shelf = Shelf::with_pool(6, Level::Raid10 { copies: 2 });
     shelf.media.reverse();
     shelf.media.swap(1, 3);
     shelf
@@ -41,8 +41,8 @@ fn a_pool_is_found_in_any_order_and_under_any_name() {
 
 #[test]
 fn a_drive_that_does_not_belong_is_named() {
-    let mut shelf = Shelf::with_pool(4, Level::Raid10);
-    let other = Shelf::with_pool_of_seed(2, Level::Raid10, 1000);
+    let mut shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
+    let other = Shelf::with_pool_of_seed(2, Level::Raid10 { copies: 2 }, 1000);
     let own = shelf.media[1].clone();
 
     shelf.media[1] = ("blank".into(), media("blank", DRIVE_BYTES));
@@ -72,8 +72,8 @@ fn a_drive_that_does_not_belong_is_named() {
 
 #[test]
 fn labelled_drives_are_not_taken_for_a_new_pool() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
-    let refused = shelf.create(spec("new", Level::Raid10), async |_| ());
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
+    let refused = shelf.create(spec("new", Level::Raid10 { copies: 2 }), async |_| ());
     let error = refused.unwrap_err();
     assert_eq!(error.kind, PoolErrorKind::Exists);
     assert!(
@@ -86,8 +86,16 @@ fn labelled_drives_are_not_taken_for_a_new_pool() {
 #[test]
 fn pools_that_make_no_sense_are_refused() {
     let kinds = [
-        (1, spec("p", Level::Raid10), PoolErrorKind::Invalid),
-        (3, spec("p", Level::Raid10), PoolErrorKind::Invalid),
+        (
+            1,
+            spec("p", Level::Raid10 { copies: 2 }),
+            PoolErrorKind::Invalid,
+        ),
+        (
+            3,
+            spec("p", Level::Raid10 { copies: 2 }),
+            PoolErrorKind::Invalid,
+        ),
         (2, spec("p", Level::Simple), PoolErrorKind::Invalid),
         (0, spec("p", Level::Simple), PoolErrorKind::Invalid),
         (1, spec("p q", Level::Simple), PoolErrorKind::Invalid),
@@ -131,7 +139,7 @@ fn pools_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_drive_that_fails_is_out_of_use_for_good() {
-    let shelf = Shelf::with_pool(4, Level::Raid10);
+    let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {
         shelf.named("d1").with_faults(|faults| faults.gone = true);
         let volume = pool.volume("v").unwrap();
@@ -169,7 +177,7 @@ fn a_drive_that_fails_is_out_of_use_for_good() {
 
 #[test]
 fn what_only_one_copy_has_lost_is_read_from_the_other() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     let blocks = DRIVE_BYTES / 4096;
     // Everything but the label area of the first drive can't be read.
     shelf.open(async |pool| {
@@ -210,7 +218,7 @@ fn what_only_one_copy_has_lost_is_read_from_the_other() {
 
 #[test]
 fn the_last_copy_fails_its_writes_and_nothing_is_acknowledged() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {
         for name in ["d0", "d1"] {
             shelf.named(name).with_faults(|faults| faults.gone = true);
@@ -228,7 +236,7 @@ fn the_last_copy_fails_its_writes_and_nothing_is_acknowledged() {
 
 #[test]
 fn an_old_copy_of_a_drive_is_stale() {
-    let shelf = Shelf::with_pool(4, Level::Raid10);
+    let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
     let old = copy(shelf.named("d3"), DRIVE_BYTES);
     shelf.open(async |pool| {
         let volume = pool.volume("v").unwrap();
@@ -249,7 +257,7 @@ fn an_old_copy_of_a_drive_is_stale() {
 
 #[test]
 fn a_drive_cut_short_is_too_small() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     let mut short = Shelf::new(0);
     short.media = shelf.media.clone();
     short.media[1].1 = copy(shelf.named("d1"), DRIVE_BYTES / 2);

@@ -7,7 +7,11 @@ use base::VolumeOffset;
 use common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use engine::{IoErrorKind, Level, PoolErrorKind};
 
-const LEVELS: [(usize, Level); 3] = [(1, Level::Simple), (2, Level::Raid10), (6, Level::Raid10)];
+const LEVELS: [(usize, Level); 3] = [
+    (1, Level::Simple),
+    (2, Level::Raid10 { copies: 2 }),
+    (6, Level::Raid10 { copies: 2 }),
+];
 
 #[test]
 fn writes_of_any_size_and_place_are_read_back_beside_zeroes() {
@@ -81,7 +85,7 @@ fn requests_outside_the_volume_are_refused() {
 #[test]
 fn a_full_pool_fails_new_pages_and_goes_on_with_old_ones() {
     let shelf = Shelf::new(2);
-    let tested = shelf.create(spec("pool", Level::Raid10), async |pool| {
+    let tested = shelf.create(spec("pool", Level::Raid10 { copies: 2 }), async |pool| {
         let capacity = pool.info().capacity_bytes;
         let volume = pool.create_volume(thin("v", 2 * capacity)).await.unwrap();
         let small = pool.create_volume(thin("small", 4096)).await.unwrap();
@@ -124,7 +128,7 @@ fn a_full_pool_fails_new_pages_and_goes_on_with_old_ones() {
 
 #[test]
 fn thick_volumes_have_their_pages_and_zeroes_from_the_start() {
-    let shelf = Shelf::with_pool(4, Level::Raid10);
+    let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {
         // Leave old content where the new pages will be.
         pool.delete_volume("v").await.unwrap();
@@ -154,7 +158,7 @@ fn thick_volumes_have_their_pages_and_zeroes_from_the_start() {
 
 #[test]
 fn volumes_are_created_resized_and_deleted_for_good() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     let uuid = shelf.open(async |pool| {
         let kind = |outcome: Result<(), engine::PoolError>| outcome.unwrap_err().kind;
         for (name, size) in [
@@ -213,7 +217,7 @@ fn volumes_are_created_resized_and_deleted_for_good() {
 
 #[test]
 fn the_journal_goes_round_many_times() {
-    let shelf = Shelf::with_pool(4, Level::Raid10);
+    let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
     for round in 0..3 {
         shelf.open(async |pool| {
             for n in 0..40u64 {
@@ -231,7 +235,7 @@ fn the_journal_goes_round_many_times() {
 
 #[test]
 fn nothing_is_acknowledged_after_the_close() {
-    let shelf = Shelf::with_pool(2, Level::Raid10);
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {
         pool.close().await.unwrap();
         let volume = pool.volume("v").unwrap();

@@ -44,10 +44,14 @@ impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
     pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
         let prng = &mut seed.stream("config");
-        let level = *prng.pick(&[Level::Simple, Level::Raid10, Level::Raid10]);
+        let level = *prng.pick(&[
+            Level::Simple,
+            Level::Raid10 { copies: 2 },
+            Level::Raid10 { copies: 2 },
+        ]);
         let drives = match level {
             Level::Simple => 1,
-            Level::Raid10 => 2 * prng.between(1, 4),
+            _ => 2 * prng.between(1, 4),
         };
         let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
         let largest = if prng.chance(1, 8) { 18 } else { 15 };
@@ -67,7 +71,7 @@ impl Config {
             drive_bytes,
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
-            damage: level == Level::Raid10 && prng.chance(1, 3),
+            damage: level == Level::Raid10 { copies: 2 } && prng.chance(1, 3),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
@@ -88,7 +92,7 @@ impl Config {
 fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
     let columns = match pool.level {
         Level::Simple => 1,
-        Level::Raid10 => drives / 2,
+        _ => drives / 2,
     };
     let (page, unit) = (
         u64::from(pool.page_bytes),

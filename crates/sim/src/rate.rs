@@ -109,7 +109,7 @@ impl Bench {
             provisioning: Provisioning::Thick,
         };
         let (pool, volume) = finish(&world, async {
-            let spec_of_pool = PoolSpec::new("rate", Level::Raid10);
+            let spec_of_pool = PoolSpec::new("rate", Level::Raid10 { copies: 2 });
             let pool = Pool::create(world.clone(), spec_of_pool, drives).await?;
             let volume = pool.create_volume(spec).await?;
             Ok((pool, volume))

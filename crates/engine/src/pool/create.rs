@@ -46,7 +46,7 @@ fn layout_of(level: Level, drives: usize, unit_bytes: u32) -> Option<Layout> {
             copies: 1,
             unit_bytes,
         }),
-        Level::Raid10 if drives >= 2 && drives.is_multiple_of(2) => Some(Layout {
+        Level::Raid10 { copies: 2 } if drives >= 2 && drives.is_multiple_of(2) => Some(Layout {
             columns: drives / 2,
             copies: 2,
             unit_bytes,
@@ -81,7 +81,7 @@ fn check_spec(spec: &PoolSpec, drives: usize) -> Result<(), PoolError> {
     if drives > MEMBERS_MAX || layout_of(spec.level, drives, spec.stripe_unit_bytes).is_none() {
         let allowed = match spec.level {
             Level::Simple => "exactly one".to_owned(),
-            Level::Raid10 => format!("an even number from 2 to {MEMBERS_MAX}"),
+            _ => format!("an even number from 2 to {MEMBERS_MAX}"),
         };
         return Err(invalid(format!(
             "{drives} drives in pool '{}' of level {:?}: allowed is {allowed}",

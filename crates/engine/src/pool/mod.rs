@@ -14,21 +14,13 @@ pub mod space;
 mod upkeep;
 mod volumes;
 
+pub use crate::raid::Level;
 pub(crate) use inner::Inner;
 
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// How a RAID group protects data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// One drive, no protection.
-    Simple,
-    /// Pairs of drives with the same content, striped over.
-    Raid10,
-}
 
 /// What is asked for when a pool is created. Sizes are configurable so that the
 /// simulator can make edges common.

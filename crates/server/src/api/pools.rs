@@ -5,7 +5,7 @@ use super::types::{Health, Pool, Problem};
 use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
-use engine::pool::{Level, MemberState, PoolInfo};
+use engine::pool::{MemberState, PoolInfo};
 use std::sync::Arc;
 
 /// All pools, by name.
@@ -57,10 +57,7 @@ fn pool(shard: usize, info: PoolInfo) -> Pool {
         health: health(&info),
         name: info.name,
         uuid: info.uuid.to_string(),
-        level: match info.level {
-            Level::Simple => "simple".to_owned(),
-            Level::Raid10 => "10".to_owned(),
-        },
+        level: info.level.to_string(),
         failure: info.failure,
         page_bytes: info.page_bytes,
         capacity_bytes: info.capacity_bytes,

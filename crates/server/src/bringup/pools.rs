@@ -251,7 +251,7 @@ async fn make_one(
     make_files(new_files).await?;
     let level = match pool.level {
         Level::Simple => engine::pool::Level::Simple,
-        Level::Raid10 => engine::pool::Level::Raid10,
+        Level::Raid10 => engine::pool::Level::Raid10 { copies: 2 },
     };
     let mut spec = PoolSpec::new(&pool.name, level);
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;

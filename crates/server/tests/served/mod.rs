@@ -50,7 +50,7 @@ impl Served {
                 drive: RealDrive::open(state.world(), path).unwrap(),
             });
             let drives = drives.collect();
-            let spec = PoolSpec::new("p", Level::Raid10);
+            let spec = PoolSpec::new("p", Level::Raid10 { copies: 2 });
             let pool = Pool::create(state.world().clone(), spec, drives)
                 .await
                 .unwrap();

@@ -1,0 +1,90 @@
+//! How a RAID group protects data.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a RAID group protects data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// One drive, no protection.
+    Simple,
+    /// Two or three drives with the same content, striped over.
+    Raid10 {
+        /// Drives with the same content.
+        copies: u8,
+    },
+    /// One parity drive's worth, in turns over all drives.
+    Raid5,
+    /// RAID 5 groups, striped over.
+    Raid50,
+    /// Two parity drives' worth, in turns over all drives.
+    Raid6,
+}
+
+impl Level {
+    /// Every level there is.
+    pub const ALL: [Level; 6] = [
+        Level::Simple,
+        Level::Raid10 { copies: 2 },
+        Level::Raid10 { copies: 3 },
+        Level::Raid5,
+        Level::Raid50,
+        Level::Raid6,
+    ];
+
+    /// Its code on drives (`docs/FORMAT.md`).
+    pub fn code(self) -> u8 {
+        match self {
+            Level::Simple => 0,
+            Level::Raid10 { copies: 3 } => 13,
+            Level::Raid10 { .. } => 10,
+            Level::Raid5 => 5,
+            Level::Raid50 => 50,
+            Level::Raid6 => 6,
+        }
+    }
+
+    /// The level with that code.
+    pub fn from_code(code: u8) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.code() == code)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::Simple => "simple",
+            Level::Raid10 { copies: 3 } => "10x3",
+            Level::Raid10 { .. } => "10",
+            Level::Raid5 => "5",
+            Level::Raid50 => "50",
+            Level::Raid6 => "6",
+        })
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Level::ALL
+            .into_iter()
+            .find(|level| level.to_string() == text);
+        found.ok_or_else(|| format!("level '{text}': there are simple, 10, 10x3, 5, 50 and 6"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_comes_back_from_its_name_and_code() {
+        for level in Level::ALL {
+            assert_eq!(level.to_string().parse(), Ok(level));
+            assert_eq!(Level::from_code(level.code()), Some(level));
+        }
+        assert!("7".parse::<Level>().is_err());
+        assert_eq!(Level::from_code(7), None);
+    }
+}
