@@ -21,6 +21,7 @@ pub mod pool;
 pub mod raid;
 pub mod range_lock;
 pub mod rare;
+pub mod ring;
 pub mod volume;
 pub mod world;
 

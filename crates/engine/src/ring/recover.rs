@@ -1,0 +1,251 @@
+//! Finding what a ring holds, and making all its copies equal.
+
+use super::format::{self, SUPERBLOCKS_BYTES, Superblock, Whole};
+use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
+use crate::raid::{DriveFault, Member};
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset, Slice};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Drives are read this much at a time.
+const WINDOW_BYTES: u64 = 1 << 20;
+
+/// A drive, and the part of it that was read last.
+struct Copy<W: World> {
+    member: Rc<Member<W>>,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// A batch as found on some drive.
+struct Found {
+    whole: Whole,
+    bytes: Slice,
+}
+
+impl<W: World> Ring<W> {
+    /// The ring that `members` carry, and its entries in order.
+    ///
+    /// # Errors
+    /// `NoRing` when no drive has a superblock; `Drive` when one fails that can't be
+    /// done without.
+    pub async fn recover(
+        world: W,
+        spec: RingSpec,
+        members: Vec<Rc<Member<W>>>,
+        stamps: Rc<Cell<u64>>,
+        losses: Rc<dyn Losses<W>>,
+    ) -> Result<(Rc<Self>, Vec<Recovered>), RingError> {
+        let ring = Rc::new(Ring::with(world, spec, members, stamps, losses));
+        let superblock = ring.newest_superblock().await;
+        let superblock = superblock.ok_or_else(|| {
+            let context = format!(
+                "{}: no drive that should carry it can be read: bring the missing drives back",
+                ring.spec.label
+            );
+            RingError::new(RingErrorKind::NoRing, context)
+        })?;
+        {
+            let mut state = ring.state.borrow_mut();
+            state.version = superblock.version;
+            state.head = superblock.tail;
+            state.tail = superblock.tail;
+            state.next_sequence = superblock.tail_sequence;
+            state.tail_sequence = superblock.tail_sequence;
+            state.tail_stamp = superblock.tail_stamp;
+        }
+        let recovered = ring.walk().await?;
+        let last = recovered
+            .last()
+            .map_or(superblock.tail_stamp, |entry| entry.stamp);
+        ring.stamps.set(ring.stamps.get().max(last));
+        if !ring.world.planted("log incarnation not counted") {
+            ring.state.borrow_mut().incarnation = superblock.incarnation + 1;
+        }
+        ring.write_superblocks().await?;
+        Ok((ring, recovered))
+    }
+
+    async fn newest_superblock(&self) -> Option<Superblock> {
+        let mut newest: Option<Superblock> = None;
+        for member in self.in_use() {
+            for slot in 0..2 {
+                let buf = self.world.buffers().bytes(BLOCK_BYTES);
+                let Ok(buf) = member.read(self.spec.at + slot * BLOCK, buf).await else {
+                    continue;
+                };
+                let found = buf
+                    .bytes()
+                    .and_then(|block| Superblock::decode(block, &self.spec));
+                newest = newest
+                    .into_iter()
+                    .chain(found)
+                    .max_by_key(|superblock| superblock.version);
+            }
+        }
+        newest
+    }
+
+    /// Follows the chain from the tail on.
+    async fn walk(&self) -> Result<Vec<Recovered>, RingError> {
+        let members = self.in_use();
+        let mut copies: Vec<Copy<W>> = members
+            .into_iter()
+            .map(|member| Copy {
+                member,
+                start: 0,
+                bytes: Vec::new(),
+            })
+            .collect();
+        let mut recovered = Vec::new();
+        let mut incarnation = 0;
+        loop {
+            let (head, sequence) = {
+                let state = self.state.borrow();
+                (state.head, state.next_sequence)
+            };
+            let mut next = None;
+            // Right after the last one, or, where it did not fit, at the start.
+            for at in [head, 0] {
+                if let Some(found) = self.find(&mut copies, at, sequence, incarnation).await? {
+                    next = Some((at, found));
+                    break;
+                }
+                if head == 0 {
+                    break;
+                }
+            }
+            let Some((at, found)) = next else {
+                return Ok(recovered);
+            };
+            incarnation = found.whole.id.incarnation;
+            self.take_up(at, head, found, &mut recovered);
+            let full = self.state.borrow().used_bytes > self.capacity_bytes();
+            if full {
+                let context = format!("{}: its batches overlap", self.spec.label);
+                return Err(RingError::new(RingErrorKind::NoRing, context));
+            }
+        }
+    }
+
+    fn take_up(&self, at: u64, head: u64, found: Found, recovered: &mut Vec<Recovered>) {
+        let live = Rc::new(Cell::new(0));
+        let first_stamp = found.whole.id.first_stamp;
+        for (stamp, (head, range)) in (first_stamp..).zip(found.whole.entries) {
+            let data = match range.is_empty() {
+                true => Vec::new(),
+                false => vec![found.bytes.slice(range.start, range.len())],
+            };
+            recovered.push(Recovered {
+                stamp,
+                head,
+                data,
+                hold: Hold::new(&live),
+            });
+        }
+        let mut state = self.state.borrow_mut();
+        let len = found.bytes.len() as u64;
+        let skipped = if at == head {
+            0
+        } else {
+            self.capacity_bytes() - head
+        };
+        state.head = at + len;
+        state.next_sequence += 1;
+        state.used_bytes += len + skipped;
+        state.batches.push_back(Batch {
+            at,
+            taken_bytes: len + skipped,
+            first_stamp,
+            live,
+            durable: true,
+            waiting: Vec::new(),
+            acknowledged: true,
+        });
+    }
+
+    /// The batch `sequence` at `at`, if it is whole on any drive; then it is made so
+    /// on all of them.
+    async fn find(
+        &self,
+        copies: &mut [Copy<W>],
+        at: u64,
+        sequence: u64,
+        incarnation: u32,
+    ) -> Result<Option<Found>, RingError> {
+        let mut found: Option<Found> = None;
+        let mut lacking = Vec::new();
+        for (index, copy) in copies.iter_mut().enumerate() {
+            let whole = self.whole_on(copy, at).await.filter(|(whole, _)| {
+                let id = whole.id;
+                id.at == at
+                    && id.sequence == sequence
+                    && (id.incarnation >= incarnation
+                        || self.world.planted("log incarnation not checked"))
+            });
+            match (whole, &found) {
+                (Some((whole, bytes)), None) => {
+                    let bytes = self.world.buffers().copy_of(&bytes).freeze();
+                    found = Some(Found { whole, bytes });
+                }
+                (Some((whole, _)), Some(first)) if whole.id == first.whole.id => {}
+                _ => lacking.push(index),
+            }
+        }
+        let Some(found) = found else { return Ok(None) };
+        let mut faults = Vec::new();
+        if !self.world.planted("log copies not made equal") {
+            for index in lacking {
+                self.world.reached("log copy rewritten in recovery");
+                let member = Rc::clone(&copies[index].member);
+                let written = member
+                    .write_durably(self.on_drive(at), found.bytes.clone())
+                    .await;
+                // What was read ahead of it is out of date.
+                copies[index].bytes.clear();
+                faults.extend(written.err().map(|error| DriveFault { member, error }));
+            }
+        }
+        self.absorb(faults).await?;
+        Ok(Some(found))
+    }
+
+    async fn whole_on(&self, copy: &mut Copy<W>, at: u64) -> Option<(Whole, Vec<u8>)> {
+        let first = self.bytes_of(copy, at, BLOCK).await?;
+        let (_, len) = format::lengths(&first)?;
+        let bytes = self.bytes_of(copy, at, len as u64).await?;
+        let whole = format::decode(&self.spec, &bytes)?;
+        Some((whole, bytes))
+    }
+
+    /// A run of the batch space as a drive has it; none when it can't be read or does
+    /// not lie in the ring.
+    async fn bytes_of(&self, copy: &mut Copy<W>, at: u64, len: u64) -> Option<Vec<u8>> {
+        let end = at
+            .checked_add(len)
+            .filter(|end| *end <= self.capacity_bytes())?;
+        let have = copy.start + copy.bytes.len() as u64;
+        if at < copy.start || end > have {
+            copy.bytes.clear();
+            copy.start = at;
+            let want = len.max(WINDOW_BYTES.min(self.capacity_bytes() - at));
+            copy.bytes = match self.read(&copy.member, at, want).await {
+                Some(bytes) => bytes,
+                // Something further on may be what can't be read.
+                None => self.read(&copy.member, at, len).await?,
+            };
+        }
+        let from = (at - copy.start) as usize;
+        copy.bytes
+            .get(from..from + len as usize)
+            .map(<[u8]>::to_vec)
+    }
+
+    async fn read(&self, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
+        let place: DriveOffset = self.spec.at + SUPERBLOCKS_BYTES + at;
+        let buf = self.world.buffers().bytes(len as usize);
+        let buf = member.read(place, buf).await.ok()?;
+        buf.bytes().map(<[u8]>::to_vec)
+    }
+}

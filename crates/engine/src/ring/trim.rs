@@ -1,0 +1,176 @@
+//! Letting go of the oldest batches, and taking in another drive.
+
+use super::format::Superblock;
+use super::{BLOCK, Ring, RingError, RingErrorKind};
+use crate::raid::Member;
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset};
+use futures_channel::oneshot;
+use std::rc::Rc;
+
+const TRANSFER_BYTES: u64 = 1 << 20;
+
+impl<W: World> Ring<W> {
+    /// Frees the space of the oldest batches that nobody holds. Nothing of it is used
+    /// again before that is durable.
+    ///
+    /// # Errors
+    /// When the ring is dead.
+    pub async fn trim(self: &Rc<Self>) -> Result<(), RingError> {
+        let _alone = self.trimming.lock().await;
+        self.check()?;
+        let free = {
+            let mut state = self.state.borrow_mut();
+            let idle = |batch: &&super::Batch| batch.acknowledged && batch.live.get() == 0;
+            let free = state.batches.iter().take_while(idle).count();
+            if free == 0 {
+                return Ok(());
+            }
+            let head = (state.head, self.stamps.get() + 1);
+            let (tail, stamp) = state
+                .batches
+                .get(free)
+                .map_or(head, |batch| (batch.at, batch.first_stamp));
+            if self.world.planted("log trimmed before it is durable") {
+                drop(state);
+                self.let_go(free, tail, stamp);
+                return Ok(());
+            }
+            state.version += 1;
+            (free, tail, stamp)
+        };
+        let (free, tail, stamp) = free;
+        let superblock = {
+            let state = self.state.borrow();
+            Superblock {
+                version: state.version,
+                incarnation: state.incarnation,
+                tail,
+                tail_sequence: state.tail_sequence + free as u64,
+                tail_stamp: stamp,
+            }
+        };
+        self.write_superblock(superblock).await?;
+        self.let_go(free, tail, stamp);
+        Ok(())
+    }
+
+    fn let_go(self: &Rc<Self>, free: usize, tail: u64, stamp: u64) {
+        {
+            let mut state = self.state.borrow_mut();
+            let taken: u64 = state
+                .batches
+                .drain(..free)
+                .map(|batch| batch.taken_bytes)
+                .sum();
+            state.used_bytes -= taken;
+            state.tail = tail;
+            state.tail_sequence += free as u64;
+            state.tail_stamp = stamp;
+            if state.batches.is_empty() {
+                // What was appended meanwhile would be here.
+                assert!(
+                    state.used_bytes == 0,
+                    "{} bytes of no batch",
+                    state.used_bytes
+                );
+            }
+        }
+        self.kick();
+    }
+
+    /// The superblocks of the present state, in the next version.
+    pub(super) async fn write_superblocks(&self) -> Result<(), RingError> {
+        let superblock = {
+            let mut state = self.state.borrow_mut();
+            state.version += 1;
+            Superblock {
+                version: state.version,
+                incarnation: state.incarnation,
+                tail: state.tail,
+                tail_sequence: state.tail_sequence,
+                tail_stamp: state.tail_stamp,
+            }
+        };
+        self.write_superblock(superblock).await
+    }
+
+    async fn write_superblock(&self, superblock: Superblock) -> Result<(), RingError> {
+        let block = self
+            .world
+            .buffers()
+            .copy_of(&superblock.encode(&self.spec))
+            .freeze();
+        self.write_all(self.superblock_at(superblock.version), &block)
+            .await
+    }
+
+    fn superblock_at(&self, version: u64) -> DriveOffset {
+        self.spec.at + version % 2 * BLOCK
+    }
+
+    /// Takes in a drive: it gets all that is in the ring, and everything from then
+    /// on. Appends wait meanwhile.
+    ///
+    /// # Errors
+    /// `Drive` when the new drive can't be written or nobody can be read; the ring is
+    /// as before then.
+    pub async fn add_member(self: &Rc<Self>, member: Rc<Member<W>>) -> Result<(), RingError> {
+        let _alone = self.trimming.lock().await;
+        self.check()?;
+        let quiet = {
+            let mut state = self.state.borrow_mut();
+            state.paused = true;
+            (state.in_flight > 0).then(|| {
+                let (quiet, wait) = oneshot::channel();
+                state.quiet = Some(quiet);
+                wait
+            })
+        };
+        if let Some(quiet) = quiet {
+            let _ = quiet.await;
+        }
+        let copied = self.copy_to(&member).await;
+        if copied.is_ok() {
+            let mut members = self.members.borrow_mut();
+            members.retain(|old| old.is_writable());
+            members.push(member);
+        }
+        self.state.borrow_mut().paused = false;
+        self.kick();
+        copied
+    }
+
+    async fn copy_to(&self, member: &Member<W>) -> Result<(), RingError> {
+        let from = self.in_use();
+        let len = self.spec.len_bytes;
+        let mut at = 0;
+        while at < len {
+            let piece = TRANSFER_BYTES.min(len - at) as usize;
+            assert!(piece.is_multiple_of(BLOCK_BYTES));
+            let place = self.spec.at + at;
+            let mut read = None;
+            for source in &from {
+                let buf = self.world.buffers().data(piece);
+                if let Ok(buf) = source.read(place, buf).await {
+                    read = Some(buf.freeze());
+                    break;
+                }
+            }
+            let context = |what: String| {
+                RingError::new(RingErrorKind::Drive, format!("{}: {what}", self.spec.label))
+            };
+            let data = read.ok_or_else(|| context(format!("no drive can be read at {place}")))?;
+            let written = member.write(place, data).await;
+            written.map_err(|error| context(format!("drive '{}': {error}", member.name)))?;
+            at += piece as u64;
+        }
+        let flushed = member.flush().await;
+        flushed.map_err(|error| {
+            RingError::new(
+                RingErrorKind::Drive,
+                format!("drive '{}': {error}", member.name),
+            )
+        })
+    }
+}
