@@ -23,35 +23,55 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
 
 /// The format that this version writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Drives in one pool.
 pub const MEMBERS_MAX: usize = 128;
+
+/// RAID groups in one pool.
+pub const GROUPS_MAX: usize = 32;
 
 /// Longest name of a pool, drive or volume, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
 const MAGIC: &[u8; 8] = b"ASHLARDR";
 const CRC_OFFSET: usize = 8;
-const TABLE_OFFSET: usize = 256;
+const GROUPS_OFFSET: usize = 256;
+const TABLE_OFFSET: usize = 1024;
 
 /// What is the same on every drive of a pool and never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolIdentity {
     pub uuid: Uuid,
     pub name: String,
-    pub level: Level,
     pub stripe_unit_bytes: u32,
     pub page_bytes: u32,
     pub journal_bytes: u32,
-    pub region_bytes: u32,
     pub volumes_max: u32,
     /// Bytes of one of the two checkpoint slots.
     pub checkpoint_bytes: u64,
-    /// First byte of data on each drive.
+    /// Bytes of the data log and of the intent log on each drive.
+    pub log_bytes: u64,
+    pub intent_bytes: u64,
+    /// Bytes of a zone on each drive.
+    pub zone_bytes: u64,
+    /// Where the first zone begins on each drive.
     pub data_start: u64,
-    /// Bytes of data on each drive, a whole number of stripe units.
-    pub data_bytes: u64,
+    /// Stands in the batches of both logs; known to nobody outside.
+    pub salt: u64,
+}
+
+/// A RAID group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupEntry {
+    /// Of zones taken into use from now on.
+    pub level: Level,
+    /// How many drives it has.
+    pub drives: u16,
+    /// The pool's number of its first zone.
+    pub first_zone: u32,
+    /// How many zones it has.
+    pub zones: u32,
 }
 
 /// A drive in the member table.
@@ -63,6 +83,8 @@ pub struct MemberEntry {
     pub state: MemberState,
     /// Whether it carries a copy of the metadata.
     pub metadata: bool,
+    /// Whether it carries a copy of the logs.
+    pub log: bool,
     pub capacity_bytes: u64,
     /// The name it last went by, for messages.
     pub name: String,
@@ -78,6 +100,7 @@ pub struct Label {
     /// The drive that carries this label.
     pub drive_uuid: Uuid,
     pub pool: PoolIdentity,
+    pub groups: Vec<GroupEntry>,
     pub members: Vec<MemberEntry>,
 }
 
@@ -104,19 +127,31 @@ impl Label {
         w.uuid(self.pool.uuid);
         w.uuid(self.drive_uuid);
         w.name(&self.pool.name, NAME_BYTES_MAX);
-        w.u8(self.pool.level.code());
         w.u8(u8::from(self.clean));
+        w.u8(0);
         w.u16(u16::try_from(self.members.len()).unwrap_or_else(|_| unreachable!()));
+        w.u32(self.groups.len() as u32);
         w.u32(self.pool.stripe_unit_bytes);
         w.u32(self.pool.page_bytes);
         w.u32(self.pool.journal_bytes);
-        w.u32(self.pool.region_bytes);
         w.u32(self.pool.volumes_max);
         w.u64(self.pool.checkpoint_bytes);
+        w.u64(self.pool.log_bytes);
+        w.u64(self.pool.intent_bytes);
+        w.u64(self.pool.zone_bytes);
         w.u64(self.pool.data_start);
-        w.u64(self.pool.data_bytes);
+        w.u64(self.pool.salt);
+        w.pad_to(GROUPS_OFFSET);
+        assert!(self.groups.len() <= GROUPS_MAX && self.members.len() <= MEMBERS_MAX);
+        for group in &self.groups {
+            w.u8(group.level.code());
+            w.u8(0);
+            w.u16(group.drives);
+            w.u32(group.first_zone);
+            w.u32(group.zones);
+            w.u32(0);
+        }
         w.pad_to(TABLE_OFFSET);
-        assert!(self.members.len() <= MEMBERS_MAX);
         for member in &self.members {
             member.encode(&mut w);
         }
@@ -153,22 +188,43 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
     let uuid = r.uuid()?;
     let drive_uuid = r.uuid()?;
     let name = r.name(NAME_BYTES_MAX)?;
-    let level = Level::from_code(r.u8()?)?;
     let clean = r.u8()? != 0;
+    r.u8()?;
     let count = usize::from(r.u16()?);
+    let group_count = r.u32()? as usize;
     let pool = PoolIdentity {
         uuid,
         name,
-        level,
         stripe_unit_bytes: r.u32()?,
         page_bytes: r.u32()?,
         journal_bytes: r.u32()?,
-        region_bytes: r.u32()?,
         volumes_max: r.u32()?,
         checkpoint_bytes: r.u64()?,
+        log_bytes: r.u64()?,
+        intent_bytes: r.u64()?,
+        zone_bytes: r.u64()?,
         data_start: r.u64()?,
-        data_bytes: r.u64()?,
+        salt: r.u64()?,
     };
+    if group_count > GROUPS_MAX {
+        return None;
+    }
+    let mut table = Reader::new(slot.get(GROUPS_OFFSET..)?);
+    let group = |table: &mut Reader<'_>| {
+        let level = Level::from_code(table.u8()?)?;
+        table.u8()?;
+        let entry = GroupEntry {
+            level,
+            drives: table.u16()?,
+            first_zone: table.u32()?,
+            zones: table.u32()?,
+        };
+        table.u32()?;
+        Some(entry)
+    };
+    let groups = (0..group_count)
+        .map(|_| group(&mut table))
+        .collect::<Option<_>>()?;
     let mut table = Reader::new(slot.get(TABLE_OFFSET..)?);
     let members = (0..count)
         .map(|_| MemberEntry::decode(&mut table))
@@ -179,6 +235,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
         clean,
         drive_uuid,
         pool,
+        groups,
         members,
     })
 }
@@ -195,7 +252,7 @@ impl MemberEntry {
             MemberState::Rebuilding => 2,
             MemberState::Spare => 3,
         });
-        w.u8(u8::from(self.metadata));
+        w.u8(u8::from(self.metadata) | u8::from(self.log) << 1);
         w.u16(0);
         w.u64(self.capacity_bytes);
         w.name(&self.name, NAME_BYTES_MAX);
@@ -212,7 +269,7 @@ impl MemberEntry {
             3 => MemberState::Spare,
             _ => return None,
         };
-        let metadata = r.u8()? != 0;
+        let flags = r.u8()?;
         r.u16()?;
         let capacity_bytes = r.u64()?;
         let name = r.name(NAME_BYTES_MAX)?;
@@ -221,7 +278,8 @@ impl MemberEntry {
             group,
             place,
             state,
-            metadata,
+            metadata: flags & 1 != 0,
+            log: flags & 2 != 0,
             capacity_bytes,
             name,
         })
@@ -243,6 +301,7 @@ mod tests {
                 MemberState::Healthy
             },
             metadata: place < 3,
+            log: place % 5 == 0,
             capacity_bytes: 1 << 40,
             name: format!("drive-{place}"),
         };
@@ -254,16 +313,25 @@ mod tests {
             pool: PoolIdentity {
                 uuid: Uuid::from_u128(99),
                 name: "p".repeat(NAME_BYTES_MAX),
-                level: Level::Raid10 { copies: 2 },
                 stripe_unit_bytes: 1 << 16,
                 page_bytes: 1 << 18,
                 journal_bytes: 1 << 23,
-                region_bytes: 1 << 22,
                 volumes_max: 4096,
                 checkpoint_bytes: 1 << 20,
+                log_bytes: 1 << 26,
+                intent_bytes: 1 << 25,
+                zone_bytes: 1 << 28,
                 data_start: 1 << 24,
-                data_bytes: 1 << 39,
+                salt: 0x5a17,
             },
+            groups: (0..GROUPS_MAX as u32)
+                .map(|index| GroupEntry {
+                    level: Level::ALL[index as usize % 6],
+                    drives: 4,
+                    first_zone: index * 100,
+                    zones: 100,
+                })
+                .collect(),
             members: (0..members).map(entry).collect(),
         }
     }

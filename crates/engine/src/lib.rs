@@ -12,9 +12,11 @@
 //! Operations run to their end: a future of the engine that has been polled once
 //! is polled until it is ready, or its whole world ends with it.
 
+pub mod cache;
 mod codec;
 pub mod drive;
 pub mod group_commit;
+pub mod integrity;
 pub mod label;
 pub mod meta;
 pub mod pool;
@@ -22,12 +24,13 @@ pub mod raid;
 pub mod range_lock;
 pub mod rare;
 pub mod ring;
+pub mod store;
 pub mod volume;
 pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};
 pub use pool::{
-    LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
+    GroupInfo, LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
     PoolInfo, PoolSpec,
 };
 pub use volume::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};

@@ -44,24 +44,34 @@ impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
     pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
         let prng = &mut seed.stream("config");
-        let level = *prng.pick(&[
-            Level::Simple,
-            Level::Raid10 { copies: 2 },
-            Level::Raid10 { copies: 2 },
+        let (level, drives) = *prng.pick(&[
+            (Level::Simple, 1),
+            (Level::Raid10 { copies: 2 }, 2),
+            (Level::Raid10 { copies: 2 }, 6),
+            (Level::Raid10 { copies: 3 }, 3),
+            (Level::Raid10 { copies: 3 }, 6),
+            (Level::Raid5, 3),
+            (Level::Raid5, 4),
+            (Level::Raid5, 7),
+            (Level::Raid50, 6),
+            (Level::Raid50, 8),
+            (Level::Raid6, 4),
+            (Level::Raid6, 6),
+            (Level::Raid6, 8),
         ]);
-        let drives = match level {
-            Level::Simple => 1,
-            _ => 2 * prng.between(1, 4),
-        };
         let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
         let largest = if prng.chance(1, 8) { 18 } else { 15 };
         let page_bytes = power(prng, 12, largest);
         let volumes = prng.between(1, 5);
+        let stripe_unit_bytes = power(prng, 12, 15);
+        let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         let pool = PoolSpec {
-            stripe_unit_bytes: power(prng, 12, 16),
+            stripe_unit_bytes,
             page_bytes,
             journal_bytes: 4096 * *prng.pick(&[2, 2, 3, 4, 8, 64]),
-            region_bytes: power(prng, 12, 20),
+            zone_bytes: Some(zone_bytes),
+            log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
+            intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
             volumes_max: (volumes + prng.below(3)) as u32,
             ..PoolSpec::new("sim", level)
         };
@@ -71,7 +81,7 @@ impl Config {
             drive_bytes,
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
-            damage: level == Level::Raid10 { copies: 2 } && prng.chance(1, 3),
+            damage: level != Level::Simple && prng.chance(1, 3),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
@@ -87,31 +97,22 @@ impl Config {
     }
 }
 
-/// Drives that hold 4 to 80 pages in all beside the metadata, some with room to
-/// spare.
+/// Drives of a few zones beside the metadata, some with room to spare.
 fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
-    let columns = match pool.level {
-        Level::Simple => 1,
-        _ => drives / 2,
-    };
-    let (page, unit) = (
-        u64::from(pool.page_bytes),
-        u64::from(pool.stripe_unit_bytes),
-    );
+    let zone = pool.zone_bytes.unwrap_or(1 << 20);
+    let unit = u64::from(pool.stripe_unit_bytes);
     // A pool that is nearly full uses freed pages again at once.
-    let most = *prng.pick(&[8, 20, 80]);
-    let pages = prng.between(4, most).min((4 << 20) / page);
-    let data = (pages * page).div_ceil(columns).next_multiple_of(unit);
-    // Upper bounds of what the format needs, so that a few pages always fit.
-    let regions = (data * columns * 2).div_ceil(u64::from(pool.region_bytes));
-    let checkpoint = 12_288 + u64::from(pool.volumes_max) * 160 + pages * 40 + regions * 10;
-    let metadata = LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint;
-    let mut smallest =
-        (metadata.next_multiple_of(unit) + data).next_multiple_of(BLOCK_BYTES as u64);
-    // The format sizes its checkpoints for a drive that is all data.
-    while metadata_of(pool, columns, smallest).next_multiple_of(unit) + data > smallest {
+    let most = *prng.pick(&[2, 5, 12]);
+    let zones = prng.between(1, most).min((8 << 20) / zone).max(1);
+    // Upper bounds of what the format needs, so that a zone always fits.
+    let sums = 6 * 8192 + zone / 64;
+    let stride = zone + sums.next_multiple_of(unit);
+    let logs = pool.log_bytes.unwrap_or(0) + pool.intent_bytes.unwrap_or(0) + 8 * drives * unit + (1 << 18);
+    let mut smallest = logs + zones * stride;
+    while metadata_of(pool, drives, smallest) + logs + zones * stride > smallest {
         smallest += unit;
     }
+    let smallest = smallest.next_multiple_of(BLOCK_BYTES as u64);
     let spare = |prng: &mut Prng| match prng.below(4) {
         0 => prng.below(64) * BLOCK_BYTES as u64,
         _ => 0,
@@ -119,12 +120,11 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
     (0..drives).map(|_| smallest + spare(prng)).collect()
 }
 
-/// At least the bytes before the data on drives of `drive_bytes`.
-fn metadata_of(pool: &PoolSpec, columns: u64, drive_bytes: u64) -> u64 {
-    let data_max = drive_bytes * columns;
-    let pages = data_max / u64::from(pool.page_bytes);
-    let regions = data_max.div_ceil(u64::from(pool.region_bytes));
-    let payload = u64::from(pool.volumes_max) * 110 + pages * 20 + regions * 5 + 64;
+/// At least the bytes before the logs on drives of `drive_bytes`.
+fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
+    let pages = drive_bytes * drives / u64::from(pool.page_bytes);
+    let zones = drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
+    let payload = u64::from(pool.volumes_max) * 110 + pages * 20 + zones * 200 + 64;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
     LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
 }

@@ -1,21 +1,30 @@
-//! Failing drives, never more than the redundancy of RAID 10 covers.
+//! Failing drives, never more than the redundancy covers.
 //!
-//! One drive of each pair is its victim for the whole run; the other one stays
-//! sound. So every sector always has a copy that can be read and written.
+//! As many drives of each span as it can lose are its victims for the whole run; the
+//! others stay sound.
 
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};
-use engine::World;
+use engine::raid::Geometry;
+use engine::{Level, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::Media;
 
 /// The victims among `media`, which are in the order of their places in the pool.
-pub fn victims(media: &[Rc<Media>], prng: &mut Prng) -> Vec<Rc<Media>> {
-    media
-        .chunks_exact(2)
-        .map(|pair| Rc::clone(prng.pick(pair)))
-        .collect()
+pub fn victims(media: &[Rc<Media>], level: Level, prng: &mut Prng) -> Vec<Rc<Media>> {
+    let Ok(geometry) = Geometry::of(level, media.len(), BLOCK_BYTES as u64) else {
+        return Vec::new();
+    };
+    let mut victims = Vec::new();
+    for span in 0..geometry.spans {
+        let mut places: Vec<usize> = geometry.span_places(span).collect();
+        for _ in 0..geometry.redundancy() {
+            let place = places.swap_remove(prng.below(places.len() as u64) as usize);
+            victims.push(Rc::clone(&media[place]));
+        }
+    }
+    victims
 }
 
 /// Strikes victims at random times until the run has no more requests.

@@ -123,7 +123,7 @@ impl Scenario {
         };
         self.media = config.drive_bytes.iter().enumerate().map(media).collect();
         if config.damage {
-            self.victims = damage::victims(&self.media, &mut self.seed.stream("victims"));
+            self.victims = damage::victims(&self.media, config.pool.level, &mut self.seed.stream("victims"));
         }
     }
 

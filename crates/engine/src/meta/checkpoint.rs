@@ -11,6 +11,10 @@ use base::{BLOCK_BYTES, Uuid, crc32c};
 const MAGIC: &[u8; 8] = b"ASHLARCP";
 const HEADER_CRC_OFFSET: usize = 8;
 
+/// Bytes of the records of a zone in use, and of one that is rebuilt.
+const ZONE_BYTES: u64 = 1 + 4 + 1 + 4;
+const REBUILT_BYTES: u64 = 1 + 16 + 4;
+
 /// Bytes of the header, a block of its own.
 pub const HEADER_BYTES: usize = BLOCK_BYTES;
 
@@ -23,11 +27,15 @@ pub struct Header {
     pub payload_crc: u32,
 }
 
+/// Drives that are being rebuilt at the same time, at most.
+const REBUILDS_MAX: u64 = 8;
+
 /// Bytes that a slot needs for the worst state of a pool: every page mapped on
-/// its own, every other region dirty, all volumes there.
-pub fn slot_bytes(pages: u64, regions: u64, volumes_max: u32) -> u64 {
+/// its own, all zones in use and nearly rebuilt on several drives, all volumes there.
+pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32) -> u64 {
     let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
-    let payload = volumes + pages * MAP_BYTES as u64 + regions.div_ceil(2) * 9 + 5;
+    let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
+    let payload = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
     (HEADER_BYTES as u64 + payload).next_multiple_of(BLOCK_BYTES as u64)
 }
 
@@ -99,6 +107,7 @@ pub fn decode_payload(header: &Header, payload: &[u8]) -> Result<Option<State>, 
 mod tests {
     use super::*;
     use crate::meta::VolumeId;
+    use crate::raid::Level;
     use crate::volume::Provisioning;
     use base::{PageIndex, PhysPage};
 
@@ -130,8 +139,15 @@ mod tests {
                 })
                 .unwrap();
         }
-        for region in (0..10).step_by(2) {
-            state.apply(&Record::Dirty { region, count: 1 }).unwrap();
+        for zone in 0..10 {
+            let on = Record::ZoneOn {
+                zone,
+                level: Level::Raid6,
+                incarnation: zone,
+            };
+            state.apply(&on).unwrap();
+            let member = Uuid::from_u128(3);
+            state.apply(&Record::Rebuilt { member, zone }).unwrap();
         }
         state
     }

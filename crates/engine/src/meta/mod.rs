@@ -1,5 +1,5 @@
 //! The pool's metadata: which volumes there are, which page of each lies where,
-//! and which regions may differ between copies.
+//! which zones are in use, and how far rebuilds have come.
 //!
 //! Invariants:
 //! - [`State`] changes only by [`State::apply`], one [`Record`] at a time, and
@@ -17,4 +17,4 @@ pub mod state;
 
 pub use page_map::PageMap;
 pub use record::{Record, VolumeId};
-pub use state::{State, VolumeCore};
+pub use state::{State, VolumeCore, ZoneState};

@@ -48,6 +48,21 @@ impl PageMap {
         self.mapped += 1;
     }
 
+    /// Maps `page`, which is mapped, to `phys` instead.
+    ///
+    /// # Panics
+    /// When it is not mapped.
+    pub fn remap(&mut self, page: PageIndex, phys: PhysPage) {
+        let entry = u32::try_from(phys.0).unwrap_or(UNMAPPED);
+        let chunk = self.chunks.get_mut(page.0 as usize / CHUNK);
+        match chunk.and_then(Option::as_mut) {
+            Some(chunk) if chunk[page.0 as usize % CHUNK] != UNMAPPED && entry != UNMAPPED => {
+                chunk[page.0 as usize % CHUNK] = entry;
+            }
+            _ => panic!("page {page} is not mapped, or {phys} is outside the format"),
+        }
+    }
+
     /// Pages mapped.
     pub fn mapped(&self) -> u64 {
         self.mapped

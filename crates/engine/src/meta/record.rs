@@ -2,6 +2,7 @@
 
 use crate::codec::{Reader, Writer};
 use crate::label::NAME_BYTES_MAX;
+use crate::raid::Level;
 use crate::volume::Provisioning;
 use base::{PageIndex, PhysPage, Uuid};
 
@@ -33,10 +34,26 @@ pub enum Record {
         phys: PhysPage,
         count: u32,
     },
-    /// Copies may differ in this run of regions from now on.
-    Dirty { region: u32, count: u32 },
-    /// Copies are equal again in this run of regions.
-    Clean { region: u32, count: u32 },
+    /// A page that was mapped lies elsewhere from now on.
+    Remap {
+        id: VolumeId,
+        page: PageIndex,
+        phys: PhysPage,
+    },
+    /// A zone is in use.
+    ZoneOn {
+        zone: u32,
+        level: Level,
+        incarnation: u32,
+    },
+    /// A zone is not in use any more.
+    ZoneOff { zone: u32 },
+    /// A drive that is being rebuilt is whole in this zone.
+    Rebuilt { member: Uuid, zone: u32 },
+    /// Incarnations below this one have been given out.
+    NextIncarnation { incarnation: u32 },
+    /// The rebuild of a drive is over, well or not.
+    RebuildOver { member: Uuid },
     /// Volume ids below this one have been given out.
     NextId { id: VolumeId },
 }
@@ -46,9 +63,13 @@ const READY: u8 = 2;
 const RESIZE: u8 = 3;
 const DELETE: u8 = 4;
 const MAP: u8 = 5;
-const DIRTY: u8 = 6;
-const CLEAN: u8 = 7;
 const NEXT_ID: u8 = 8;
+const REMAP: u8 = 9;
+const ZONE_ON: u8 = 10;
+const ZONE_OFF: u8 = 11;
+const REBUILT: u8 = 12;
+const REBUILD_OVER: u8 = 13;
+const NEXT_INCARNATION: u8 = 14;
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
@@ -99,15 +120,38 @@ impl Record {
                 w.u32(narrow(phys.0));
                 w.u32(*count);
             }
-            Record::Dirty { region, count } => {
-                w.u8(DIRTY);
-                w.u32(*region);
-                w.u32(*count);
+            Record::Remap { id, page, phys } => {
+                w.u8(REMAP);
+                w.u32(id.0);
+                w.u32(narrow(page.0));
+                w.u32(narrow(phys.0));
             }
-            Record::Clean { region, count } => {
-                w.u8(CLEAN);
-                w.u32(*region);
-                w.u32(*count);
+            Record::ZoneOn {
+                zone,
+                level,
+                incarnation,
+            } => {
+                w.u8(ZONE_ON);
+                w.u32(*zone);
+                w.u8(level.code());
+                w.u32(*incarnation);
+            }
+            Record::ZoneOff { zone } => {
+                w.u8(ZONE_OFF);
+                w.u32(*zone);
+            }
+            Record::Rebuilt { member, zone } => {
+                w.u8(REBUILT);
+                w.uuid(*member);
+                w.u32(*zone);
+            }
+            Record::NextIncarnation { incarnation } => {
+                w.u8(NEXT_INCARNATION);
+                w.u32(*incarnation);
+            }
+            Record::RebuildOver { member } => {
+                w.u8(REBUILD_OVER);
+                w.uuid(*member);
             }
             Record::NextId { id } => {
                 w.u8(NEXT_ID);
@@ -119,12 +163,28 @@ impl Record {
     /// Takes one record off `r`; `None` when it is not one.
     pub fn decode(r: &mut Reader<'_>) -> Option<Record> {
         let code = r.u8()?;
-        if matches!(code, DIRTY | CLEAN) {
-            let (region, count) = (r.u32()?, r.u32()?);
-            return Some(match code {
-                DIRTY => Record::Dirty { region, count },
-                _ => Record::Clean { region, count },
-            });
+        match code {
+            ZONE_ON => {
+                let zone = r.u32()?;
+                let level = Level::from_code(r.u8()?)?;
+                let incarnation = r.u32()?;
+                return Some(Record::ZoneOn {
+                    zone,
+                    level,
+                    incarnation,
+                });
+            }
+            ZONE_OFF => return Some(Record::ZoneOff { zone: r.u32()? }),
+            REBUILT => {
+                let (member, zone) = (r.uuid()?, r.u32()?);
+                return Some(Record::Rebuilt { member, zone });
+            }
+            NEXT_INCARNATION => {
+                let incarnation = r.u32()?;
+                return Some(Record::NextIncarnation { incarnation });
+            }
+            REBUILD_OVER => return Some(Record::RebuildOver { member: r.uuid()? }),
+            _ => {}
         }
         let id = VolumeId(r.u32()?);
         Some(match code {
@@ -160,6 +220,11 @@ impl Record {
                     phys,
                     count: r.u32()?,
                 }
+            }
+            REMAP => {
+                let page = PageIndex(u64::from(r.u32()?));
+                let phys = PhysPage(u64::from(r.u32()?));
+                Record::Remap { id, page, phys }
             }
             NEXT_ID => Record::NextId { id },
             _ => return None,
@@ -198,13 +263,24 @@ mod tests {
                 count: 2,
             },
             Record::Delete { id },
-            Record::Dirty {
-                region: 8,
-                count: 1,
+            Record::Remap {
+                id,
+                page: PageIndex(3),
+                phys: PhysPage(10),
             },
-            Record::Clean {
-                region: 8,
-                count: 1,
+            Record::ZoneOn {
+                zone: 8,
+                level: Level::Raid6,
+                incarnation: 2,
+            },
+            Record::ZoneOff { zone: 8 },
+            Record::NextIncarnation { incarnation: 3 },
+            Record::Rebuilt {
+                member: Uuid::from_u128(6),
+                zone: 8,
+            },
+            Record::RebuildOver {
+                member: Uuid::from_u128(6),
             },
             Record::NextId { id },
         ];

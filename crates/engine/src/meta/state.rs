@@ -1,6 +1,7 @@
 //! The metadata in memory.
 
 use super::{PageMap, Record, VolumeId};
+use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
@@ -22,13 +23,26 @@ pub struct VolumeCore {
     pub live: Live,
 }
 
+/// A zone in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneState {
+    /// How it protects data.
+    pub level: Level,
+    /// Which use of it this is.
+    pub incarnation: u32,
+}
+
 /// Everything that the metadata says.
 #[derive(Debug, Default)]
 pub struct State {
     /// All volumes, complete or not.
     pub volumes: BTreeMap<VolumeId, Rc<VolumeCore>>,
-    /// Regions whose copies may differ.
-    pub dirty: BTreeSet<u32>,
+    /// Zones in use.
+    pub zones: BTreeMap<u32, ZoneState>,
+    /// The incarnation that the next zone gets; none is given out twice.
+    pub next_incarnation: u32,
+    /// Of each drive that is being rebuilt, the zones that are whole.
+    pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// The id that the next volume gets.
     pub next_id: u32,
 }
@@ -88,11 +102,44 @@ impl State {
                     map.insert(PageIndex(page), PhysPage(phys));
                 }
             }
-            Record::Dirty { region, count } => self.dirty.extend(*region..*region + *count),
-            Record::Clean { region, count } => {
-                for region in *region..*region + *count {
-                    self.dirty.remove(&region);
+            Record::Remap { id, page, phys } => {
+                let mut map = self.known(*id)?.map.borrow_mut();
+                if map.get(*page).is_none() {
+                    return Err(format!("page {page} of volume id {} moves and lies nowhere", id.0));
                 }
+                map.remap(*page, *phys);
+            }
+            Record::ZoneOn {
+                zone,
+                level,
+                incarnation,
+            } => {
+                if self.zones.contains_key(zone) {
+                    return Err(format!("zone {zone} is taken into use twice"));
+                }
+                let state = ZoneState {
+                    level: *level,
+                    incarnation: *incarnation,
+                };
+                self.zones.insert(*zone, state);
+                self.next_incarnation = self.next_incarnation.max(*incarnation + 1);
+            }
+            Record::ZoneOff { zone } => {
+                if self.zones.remove(zone).is_none() {
+                    return Err(format!("zone {zone} goes out of use and was not in it"));
+                }
+                self.rebuilt.values_mut().for_each(|zones| {
+                    zones.remove(zone);
+                });
+            }
+            Record::Rebuilt { member, zone } => {
+                self.rebuilt.entry(*member).or_default().insert(*zone);
+            }
+            Record::NextIncarnation { incarnation } => {
+                self.next_incarnation = self.next_incarnation.max(*incarnation);
+            }
+            Record::RebuildOver { member } => {
+                self.rebuilt.remove(member);
             }
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
         }
@@ -123,17 +170,18 @@ impl State {
                 records.push(Record::Ready { id });
             }
         }
-        for &region in &self.dirty {
-            match records.last_mut() {
-                Some(Record::Dirty {
-                    region: first,
-                    count,
-                }) if *first + *count == region => {
-                    *count += 1;
-                }
-                _ => records.push(Record::Dirty { region, count: 1 }),
-            }
+        records.extend(self.zones.iter().map(|(zone, state)| Record::ZoneOn {
+            zone: *zone,
+            level: state.level,
+            incarnation: state.incarnation,
+        }));
+        for (member, zones) in &self.rebuilt {
+            let member = *member;
+            records.extend(zones.iter().map(|&zone| Record::Rebuilt { member, zone }));
         }
+        records.push(Record::NextIncarnation {
+            incarnation: self.next_incarnation,
+        });
         records.push(Record::NextId {
             id: VolumeId(self.next_id),
         });
@@ -174,14 +222,30 @@ mod tests {
                 id,
                 size_bytes: 1024,
             },
-            Record::Dirty {
-                region: 3,
-                count: 4,
+            Record::Remap {
+                id,
+                page: PageIndex(1),
+                phys: PhysPage(9),
             },
-            Record::Clean {
-                region: 4,
-                count: 1,
+            Record::ZoneOn {
+                zone: 3,
+                level: Level::Raid5,
+                incarnation: 4,
             },
+            Record::ZoneOn {
+                zone: 4,
+                level: Level::Raid5,
+                incarnation: 5,
+            },
+            Record::Rebuilt {
+                member: Uuid::from_u128(2),
+                zone: 3,
+            },
+            Record::Rebuilt {
+                member: Uuid::from_u128(2),
+                zone: 4,
+            },
+            Record::ZoneOff { zone: 4 },
         ];
         for record in &records {
             state.apply(record).unwrap();
@@ -191,7 +255,9 @@ mod tests {
             again.apply(&record).unwrap();
         }
         assert_eq!(again.records(), state.records());
-        assert_eq!(again.dirty, BTreeSet::from([3, 5, 6]));
+        assert_eq!(again.zones[&3].incarnation, 4);
+        assert_eq!(again.rebuilt[&Uuid::from_u128(2)], BTreeSet::from([3]));
+        assert_eq!(again.volumes[&id].map.borrow().get(PageIndex(1)), Some(PhysPage(9)));
         assert_eq!(again.volumes[&id].size_bytes.get(), 1024);
         assert_eq!(again.next_id, 5);
     }

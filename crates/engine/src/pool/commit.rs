@@ -3,13 +3,13 @@
 //! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
 
 use super::inner::Inner;
-use super::{PoolError, PoolErrorKind};
+use super::PoolError;
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
 use crate::meta::{Record, checkpoint};
-use crate::raid::{Fault, Member};
+use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
@@ -29,6 +29,11 @@ impl PoolIdentity {
     pub fn checkpoint_offset(&self, generation: u64) -> u64 {
         let journals = 2 * u64::from(self.journal_bytes);
         LABEL_AREA_BYTES + journals + generation % 2 * self.checkpoint_bytes
+    }
+
+    /// Where both logs begin on each drive that carries them.
+    pub fn logs_offset(&self) -> u64 {
+        self.checkpoint_offset(0) + 2 * self.checkpoint_bytes
     }
 }
 
@@ -53,7 +58,7 @@ impl<W: World> Inner<W> {
     async fn write_pending(self: &Rc<Self>) -> Result<(), PoolError> {
         self.check()?;
         let records = self.journal.pending.take();
-        let area = self.identity.journal_bytes as usize;
+        let area = self.identity().journal_bytes as usize;
         let per_batch = (area - HEADER_BYTES) / RECORD_BYTES_MAX;
         for batch in records.chunks(per_batch) {
             self.write_batch(batch).await?;
@@ -73,12 +78,12 @@ impl<W: World> Inner<W> {
             .for_each(|record| record.encode(&mut payload));
         let journal = &self.journal;
         let bytes = batch_bytes(payload.bytes.len()) as u64;
-        if journal.used.get() + bytes > u64::from(self.identity.journal_bytes) {
+        if journal.used.get() + bytes > u64::from(self.identity().journal_bytes) {
             self.next_generation().await?;
         }
         let generation = journal.generation.get();
         let id = BatchId {
-            pool: self.identity.uuid,
+            pool: self.identity().uuid,
             generation,
             sequence: journal.sequence.get(),
         };
@@ -87,7 +92,7 @@ impl<W: World> Inner<W> {
             .buffers()
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
-        let at = self.identity.journal_offset(generation) + journal.used.get();
+        let at = self.identity().journal_offset(generation) + journal.used.get();
         self.write_metadata(at, &batch).await?;
         journal.used.set(journal.used.get() + bytes);
         journal.sequence.set(journal.sequence.get() + 1);
@@ -127,14 +132,14 @@ impl<W: World> Inner<W> {
     /// The present state as a checkpoint of the present generation, and its place.
     pub fn checkpoint_now(&self) -> (u64, Vec<u8>) {
         let generation = self.journal.generation.get();
-        let bytes = checkpoint::encode(self.identity.uuid, generation, &self.state.borrow());
+        let bytes = checkpoint::encode(self.identity().uuid, generation, &self.state.borrow());
         assert!(
-            bytes.len() as u64 <= self.identity.checkpoint_bytes,
+            bytes.len() as u64 <= self.identity().checkpoint_bytes,
             "a checkpoint of {} bytes overflows its slot of {}",
             bytes.len(),
-            self.identity.checkpoint_bytes
+            self.identity().checkpoint_bytes
         );
-        (self.identity.checkpoint_offset(generation), bytes)
+        (self.identity().checkpoint_offset(generation), bytes)
     }
 
     /// Writes a checkpoint durably to every metadata drive.
@@ -149,29 +154,17 @@ impl<W: World> Inner<W> {
 
     /// Writes `data` durably to every healthy metadata drive.
     async fn write_metadata(&self, at: u64, data: &Slice) -> Result<(), PoolError> {
-        let write = async |member: &Member<W>| {
+        let write = async |member: Rc<Member<W>>| {
             let outcome = member.write_durably(DriveOffset(at), data.clone()).await;
-            outcome.err().map(|error| Fault {
-                place: usize::from(member.place),
-                error,
-            })
+            outcome.err().map(|error| DriveFault { member, error })
         };
-        let writes = self.metadata_members().map(write);
-        let faults: Vec<Fault> = join_all(writes).await.into_iter().flatten().collect();
-        if let Err(error) = self.absorb(&faults).await {
+        let writes = self.drives.metadata_members().into_iter().map(write);
+        let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
+        if !faults.is_empty()
+            && let Err(error) = self.drives.absorb(faults).await
+        {
             self.stop(format!("its metadata can't be written: {error}"));
         }
-        self.check_failure()
-    }
-
-    /// That the pool has not stopped (closing goes on through this).
-    fn check_failure(&self) -> Result<(), PoolError> {
-        match self.failure.borrow().as_ref() {
-            None => Ok(()),
-            Some(reason) => {
-                let context = format!("pool '{}' has stopped: {reason}", self.identity.name);
-                Err(PoolError::new(PoolErrorKind::Failed, context))
-            }
-        }
+        self.drives.check_failure()
     }
 }

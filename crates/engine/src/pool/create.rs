@@ -1,27 +1,29 @@
 //! Making a pool out of drives without labels.
 
-use super::inner::{Inner, JournalCursor, Labels};
-use super::space::Space;
+use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_pages};
 use super::{
-    JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec,
+    Inner, JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
+    PoolSpec,
 };
 use crate::drive::Drive;
 use crate::label::{
-    LABEL_AREA_BYTES, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
+    GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
 };
 use crate::meta::{State, checkpoint};
-use crate::raid::{Group, Layout, Member, Regions};
+use crate::raid::{Geometry, Member};
 use crate::world::World;
-use base::{BLOCK_BYTES, PhysPage};
-use std::cell::{Cell, RefCell};
+use base::BLOCK_BYTES;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Copies of the metadata, where there are that many drives.
 const METADATA_COPIES: usize = 3;
 
-/// How long a region is without writes before it is marked clean.
-const REGION_IDLE: Duration = Duration::from_secs(5);
+/// What each log takes of a drive that is large enough, and the least.
+const LOG_BYTES: u64 = 64 << 20;
+const LOG_BYTES_MIN: u64 = 256 << 10;
+
+/// The largest zone that is chosen unasked.
+const ZONE_BYTES_MAX: u64 = 256 << 20;
 
 /// Whether `name` can name a pool, drive or volume.
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), PoolError> {
@@ -38,30 +40,12 @@ fn invalid(context: String) -> PoolError {
     PoolError::new(PoolErrorKind::Invalid, context)
 }
 
-fn layout_of(level: Level, drives: usize, unit_bytes: u32) -> Option<Layout> {
-    let unit_bytes = u64::from(unit_bytes);
-    match level {
-        Level::Simple if drives == 1 => Some(Layout {
-            columns: 1,
-            copies: 1,
-            unit_bytes,
-        }),
-        Level::Raid10 { copies: 2 } if drives >= 2 && drives.is_multiple_of(2) => Some(Layout {
-            columns: drives / 2,
-            copies: 2,
-            unit_bytes,
-        }),
-        _ => None,
-    }
-}
-
-fn check_spec(spec: &PoolSpec, drives: usize) -> Result<(), PoolError> {
+fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolError> {
     check_name("pool", &spec.name)?;
     let block = BLOCK_BYTES as u32;
     let sizes = [
         ("stripe unit", spec.stripe_unit_bytes),
         ("page", spec.page_bytes),
-        ("region", spec.region_bytes),
     ];
     for (what, bytes) in sizes {
         if !bytes.is_power_of_two() || !(block..=1 << 30).contains(&bytes) {
@@ -78,80 +62,138 @@ fn check_spec(spec: &PoolSpec, drives: usize) -> Result<(), PoolError> {
             spec.journal_bytes, spec.name
         )));
     }
-    if drives > MEMBERS_MAX || layout_of(spec.level, drives, spec.stripe_unit_bytes).is_none() {
-        let allowed = match spec.level {
-            Level::Simple => "exactly one".to_owned(),
-            _ => format!("an even number from 2 to {MEMBERS_MAX}"),
-        };
-        return Err(invalid(format!(
-            "{drives} drives in pool '{}' of level {:?}: allowed is {allowed}",
-            spec.name, spec.level
-        )));
+    if groups.is_empty() || groups.len() > GROUPS_MAX {
+        return Err(invalid(format!("{} groups in pool '{}': allowed are 1 to {GROUPS_MAX}", groups.len(), spec.name)));
+    }
+    for (level, drives) in groups {
+        if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
+            return Err(invalid(format!("{drives} drives in pool '{}' at level {level}: allowed is {allowed}", spec.name)));
+        }
     }
     Ok(())
 }
 
-/// Lays out drives whose smallest has `capacity_bytes`.
-fn lay_out<W: World>(
-    world: &W,
-    spec: &PoolSpec,
-    drives: usize,
-    capacity_bytes: u64,
-) -> Result<PoolIdentity, PoolError> {
-    let unit = u64::from(spec.stripe_unit_bytes);
-    let columns = layout_of(spec.level, drives, spec.stripe_unit_bytes).map_or(1, |l| l.columns);
-    // Sized for the whole drive as data: a little too large, never too small.
-    let data_max = capacity_bytes * columns as u64;
-    let pages = data_max / u64::from(spec.page_bytes);
-    let regions = data_max.div_ceil(u64::from(spec.region_bytes));
-    let checkpoint_bytes = checkpoint::slot_bytes(pages, regions, spec.volumes_max);
-    let metadata = LABEL_AREA_BYTES + 2 * u64::from(spec.journal_bytes) + 2 * checkpoint_bytes;
-    let data_start = metadata.next_multiple_of(unit);
-    let data_bytes = capacity_bytes.saturating_sub(data_start) / unit * unit;
-    if data_bytes * (columns as u64) < u64::from(spec.page_bytes) {
-        return Err(PoolError::new(
-            PoolErrorKind::TooSmall,
-            format!(
-                "drives of {capacity_bytes} bytes are too small for pool '{}': {data_start} bytes go to labels and metadata, and no page fits in the rest",
-                spec.name
-            ),
-        ));
-    }
-    if pages >= u64::from(u32::MAX) {
+/// What a log takes of a drive when nobody says otherwise: a sixteenth, 64 MiB at
+/// most.
+fn log_bytes(asked: Option<u64>, capacity_bytes: u64, least: u64) -> u64 {
+    let block = BLOCK_BYTES as u64;
+    let usual = (capacity_bytes / 16).clamp(LOG_BYTES_MIN, LOG_BYTES);
+    asked.unwrap_or(usual).max(least).next_multiple_of(block)
+}
+
+/// Power of two, about a sixty-fourth of a drive.
+fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
+    let least = u64::from(spec.page_bytes.max(spec.stripe_unit_bytes));
+    let usual = (capacity_bytes / 64).max(1);
+    let usual = (1 << usual.ilog2()).clamp(least, ZONE_BYTES_MAX.max(least));
+    let bytes = spec.zone_bytes.unwrap_or(usual);
+    if !bytes.is_power_of_two() || bytes < least || bytes > 1 << 34 {
         return Err(invalid(format!(
-            "pool '{}' would have {pages} pages, and the format ends at {}: choose a larger page",
+            "zone of {bytes} bytes in pool '{}': allowed are powers of two from {least} to {}",
             spec.name,
-            u32::MAX
+            1u64 << 34
         )));
     }
-    Ok(PoolIdentity {
-        uuid: world.prng(&format!("pool {}", spec.name)).uuid(),
+    Ok(bytes)
+}
+
+/// Lays out groups, each with its level, its drives and the capacity of the smallest.
+fn lay_out<W: World>(world: &W, spec: &PoolSpec, groups: &[(Level, usize, u64)]) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
+    let smallest = groups.iter().map(|(_, _, capacity)| *capacity).min().unwrap_or(0);
+    let unit = u64::from(spec.stripe_unit_bytes);
+    let widest = groups.iter().map(|(_, drives, _)| *drives as u64).max().unwrap_or(1);
+    let zone_bytes = zone_bytes(spec, smallest)?;
+    // Sized for the whole drives as data: a little too large, never too small.
+    let raw: u64 = groups.iter().map(|(_, drives, capacity)| *drives as u64 * capacity).sum();
+    let pages = raw / u64::from(spec.page_bytes);
+    let zones: u64 = groups.iter().map(|(_, _, capacity)| capacity / zone_bytes).sum();
+    let mut prng = world.prng(&format!("pool {}", spec.name));
+    let mut identity = PoolIdentity {
+        uuid: prng.uuid(),
         name: spec.name.clone(),
-        level: spec.level,
         stripe_unit_bytes: spec.stripe_unit_bytes,
         page_bytes: spec.page_bytes,
         journal_bytes: spec.journal_bytes,
-        region_bytes: spec.region_bytes,
         volumes_max: spec.volumes_max,
-        checkpoint_bytes,
-        data_start,
-        data_bytes,
-    })
+        checkpoint_bytes: checkpoint::slot_bytes(pages, zones, spec.volumes_max),
+        log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
+        // A change of a whole stripe must fit a quarter of it.
+        intent_bytes: log_bytes(spec.intent_bytes, smallest, 8 * widest * unit + LOG_BYTES_MIN / 4),
+        zone_bytes,
+        data_start: 0,
+        salt: prng.next_u64(),
+    };
+    let end = identity.logs_offset() + identity.log_bytes + identity.intent_bytes;
+    identity.data_start = end.next_multiple_of(unit);
+    let mut first_zone = 0;
+    let mut entries = Vec::new();
+    for (level, drives, capacity) in groups {
+        let stride = stride_bytes(*drives, &identity);
+        let zones = capacity.saturating_sub(identity.data_start) / stride;
+        if zones == 0 {
+            return Err(PoolError::new(
+                PoolErrorKind::TooSmall,
+                format!(
+                    "drives of {capacity} bytes are too small for pool '{}': {} bytes go to labels, metadata and logs, and no zone of {stride} fits in the rest",
+                    spec.name, identity.data_start
+                ),
+            ));
+        }
+        entries.push(GroupEntry { level: *level, drives: *drives as u16, first_zone, zones: zones as u32 });
+        first_zone += zones as u32;
+    }
+    if u64::from(first_zone) * zone_pages(&identity) >= u64::from(u32::MAX) {
+        return Err(invalid(format!(
+            "pool '{}' would have {first_zone} zones of {} page numbers, and the format ends at {}: choose a larger page",
+            spec.name,
+            zone_pages(&identity),
+            u32::MAX
+        )));
+    }
+    Ok((identity, entries))
+}
+
+/// Drives that carry the logs: as many as a span can lose, and one more, all of one
+/// span; losing them all is losing the span. Flash first.
+pub(super) fn log_places(groups: &[GroupEntry], unit_bytes: u64, rotational: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+    let mut best: Option<(usize, Vec<(usize, usize)>)> = None;
+    for (index, group) in groups.iter().enumerate() {
+        let Ok(geometry) = Geometry::of(group.level, usize::from(group.drives), unit_bytes) else { continue };
+        for span in 0..geometry.spans {
+            let places: Vec<(usize, usize)> = geometry.span_places(span).take(geometry.redundancy() + 1).map(|place| (index, place)).collect();
+            let slow = places.iter().filter(|(group, place)| rotational(*group, *place)).count();
+            if best.as_ref().is_none_or(|(least, _)| slow < *least) {
+                best = Some((slow, places));
+            }
+        }
+    }
+    best.map(|(_, places)| places).unwrap_or_default()
 }
 
 impl<W: World> Pool<W> {
     /// Makes a new pool of one group out of unlabelled drives, and opens it.
     ///
     /// # Errors
+    /// As [`Pool::create_groups`].
+    pub async fn create(world: W, spec: PoolSpec, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
+        let level = spec.level;
+        Self::create_groups(world, spec, vec![(level, drives)], Vec::new()).await
+    }
+
+    /// Makes a new pool of several groups, and spares, out of unlabelled drives, and
+    /// opens it.
+    ///
+    /// # Errors
     /// `Invalid` or `TooSmall` for what can't be made, `Exists` when a drive has a
     /// label already; nothing has been written then. `Drive` when a write fails.
-    pub async fn create(
-        world: W,
-        spec: PoolSpec,
-        drives: Vec<NamedDrive<W>>,
-    ) -> Result<Self, PoolError> {
-        check_spec(&spec, drives.len())?;
-        for NamedDrive { name, drive } in &drives {
+    pub async fn create_groups(world: W, spec: PoolSpec, groups: Vec<(Level, Vec<NamedDrive<W>>)>, spares: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
+        let shapes: Vec<(Level, usize)> = groups.iter().map(|(level, drives)| (*level, drives.len())).collect();
+        check_spec(&spec, &shapes)?;
+        let all = || groups.iter().flat_map(|(_, drives)| drives).chain(&spares);
+        if all().count() > MEMBERS_MAX {
+            return Err(invalid(format!("{} drives in pool '{}': allowed are {MEMBERS_MAX}", all().count(), spec.name)));
+        }
+        for NamedDrive { name, drive } in all() {
             check_name("drive", name)?;
             if let Some(label) = Self::probe(&world, drive).await? {
                 return Err(PoolError::new(
@@ -163,48 +205,20 @@ impl<W: World> Pool<W> {
                 ));
             }
         }
-        let smallest = drives
-            .iter()
-            .map(|named| named.drive.geometry().capacity_bytes)
-            .min();
-        let identity = lay_out(&world, &spec, drives.len(), smallest.unwrap_or(0))?;
-        let mut prng = world.prng(&format!("drives of {}", identity.uuid));
-        let entry = |(place, named): (usize, &NamedDrive<W>)| MemberEntry {
-            uuid: prng.uuid(),
-            group: 0,
-            place: place as u16,
-            state: MemberState::Healthy,
-            metadata: place < METADATA_COPIES,
-            capacity_bytes: named.drive.geometry().capacity_bytes,
-            name: named.name.clone(),
-        };
-        let members: Vec<MemberEntry> = drives.iter().enumerate().map(entry).collect();
-        let members_and_drives = members
-            .iter()
-            .cloned()
-            .zip(drives.into_iter().map(|n| n.drive));
-        let label = Label {
-            generation: 0,
-            epoch: 1,
-            clean: false,
-            drive_uuid: identity.uuid,
-            pool: identity.clone(),
-            members: members.clone(),
-        };
-        let members = members_and_drives
-            .map(|(entry, drive)| Rc::new(Member::new(drive, &entry)))
-            .collect();
-        let inner = assemble(world, label, members, State::default())?;
+        let smallest = |drives: &[NamedDrive<W>]| drives.iter().map(|named| named.drive.geometry().capacity_bytes).min().unwrap_or(0);
+        let sizes: Vec<(Level, usize, u64)> = groups.iter().map(|(level, drives)| (*level, drives.len(), smallest(drives))).collect();
+        let (identity, entries) = lay_out(&world, &spec, &sizes)?;
+        let least = sizes.iter().map(|(_, _, capacity)| *capacity).max().unwrap_or(0);
+        if let Some(small) = spares.iter().find(|spare| spare.drive.geometry().capacity_bytes < least) {
+            return Err(PoolError::new(PoolErrorKind::TooSmall, format!("spare '{}' of pool '{}' has fewer than {least} bytes: it could not stand in for every drive", small.name, spec.name)));
+        }
+        let drives = new_drives(&world, identity, entries, groups, spares);
         // Metadata first: a drive with a label is a drive with a pool.
+        let inner = Inner::assemble(Rc::new(drives), State::default(), true).await?;
         inner.begin_generation(1);
         inner.write_checkpoint(inner.checkpoint_now()).await?;
-        inner.write_labels(|_| ()).await?;
-        if let Some(failed) = inner
-            .group
-            .members
-            .iter()
-            .find(|member| !member.is_healthy())
-        {
+        inner.drives.write_labels_alone(|_| ()).await?;
+        if let Some(failed) = inner.drives.members().iter().find(|member| !member.is_whole()) {
             let context = format!("drive '{}' failed while it was labelled", failed.name);
             return Err(PoolError::new(PoolErrorKind::Drive, context));
         }
@@ -212,51 +226,39 @@ impl<W: World> Pool<W> {
     }
 }
 
-/// An open pool out of its parts, as recovered or new.
-pub(super) fn assemble<W: World>(
-    world: W,
-    label: Label,
-    members: Vec<Rc<Member<W>>>,
-    state: State,
-) -> Result<Rc<Inner<W>>, PoolError> {
-    let identity = label.pool.clone();
-    let corrupt = |what: String| {
-        let context = format!("metadata of pool '{}': {what}", identity.name);
-        PoolError::new(PoolErrorKind::Corrupt, context)
+fn new_drives<W: World>(world: &W, identity: PoolIdentity, entries: Vec<GroupEntry>, groups: Vec<(Level, Vec<NamedDrive<W>>)>, spares: Vec<NamedDrive<W>>) -> Drives<W> {
+    let mut prng = world.prng(&format!("drives of {}", identity.uuid));
+    let rotational = |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
+    let logs = log_places(&entries, u64::from(identity.stripe_unit_bytes), rotational);
+    let mut metadata_left = METADATA_COPIES;
+    let mut member = |named: NamedDrive<W>, group: u16, place: u16, state| {
+        let metadata = state == MemberState::Healthy && metadata_left > 0;
+        metadata_left -= usize::from(metadata);
+        let entry = MemberEntry {
+            uuid: prng.uuid(),
+            group,
+            place,
+            state,
+            metadata,
+            log: logs.contains(&(usize::from(group), usize::from(place))),
+            capacity_bytes: named.drive.geometry().capacity_bytes,
+            name: named.name,
+        };
+        Rc::new(Member::new(named.drive, &entry))
     };
-    let layout = layout_of(identity.level, members.len(), identity.stripe_unit_bytes)
-        .ok_or_else(|| corrupt(format!("{} drives don't make its level", members.len())))?;
-    let capacity = identity.data_bytes * layout.columns as u64;
-    let mut space = Space::new(capacity / u64::from(identity.page_bytes));
-    for core in state.volumes.values() {
-        for (page, phys) in core.map.borrow().iter() {
-            if !space.claim(PhysPage(phys.0)) {
-                return Err(corrupt(format!(
-                    "page {page} of volume '{}' lies at {phys}, which is taken or not there",
-                    core.name
-                )));
-            }
-        }
-    }
-    let regions = Regions::new(identity.region_bytes, &state.dirty);
-    Ok(Rc::new(Inner {
-        group: Group::new(world.clone(), members, layout, identity.data_start),
-        world,
-        identity,
-        labels: Labels {
-            current: RefCell::new(label),
-            writing: Default::default(),
-            wanted: Cell::new(0),
-            durable: Cell::new(0),
-        },
-        journal: JournalCursor::default(),
-        state: RefCell::new(state),
-        space: RefCell::new(space),
-        regions: RefCell::new(regions),
-        equalising: Default::default(),
-        administration: Default::default(),
-        failure: RefCell::new(None),
-        closed: Cell::new(false),
-        region_idle: Cell::new(REGION_IDLE),
-    }))
+    let groups: Vec<Vec<Rc<Member<W>>>> = (0..)
+        .zip(groups)
+        .map(|(group, (_, drives))| (0..).zip(drives).map(|(place, named)| member(named, group, place, MemberState::Healthy)).collect())
+        .collect();
+    let spares = (0..).zip(spares).map(|(place, named)| member(named, SPARE_GROUP, place, MemberState::Spare)).collect();
+    let label = Label {
+        generation: 0,
+        epoch: 1,
+        clean: false,
+        drive_uuid: identity.uuid,
+        pool: identity,
+        groups: entries,
+        members: Vec::new(),
+    };
+    Drives::new(world.clone(), label, groups, spares)
 }

@@ -1,17 +1,24 @@
 //! What all handles on an open pool share.
 
+use super::drives::{Drives, RingLosses};
 use super::space::Space;
 use super::{PoolError, PoolErrorKind};
+use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
-use crate::label::{Label, PoolIdentity};
+use crate::integrity::Integrity;
+use crate::label::PoolIdentity;
 use crate::meta::{Record, State};
-use crate::raid::{Group, Regions};
-use crate::range_lock::RangeLock;
+use crate::ring::{Ring, RingError, RingSpec};
+use crate::store::Store;
 use crate::world::World;
+use base::{DriveOffset, PhysPage};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::rc::Rc;
+
+/// Blocks of sums kept in RAM: 64 MiB, the sums of 64 GiB.
+const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 
 /// Where the journal stands. See `docs/FORMAT.md`, "Metadata".
 #[derive(Debug, Default)]
@@ -27,69 +34,129 @@ pub(crate) struct JournalCursor {
     pub checkpoint: RefCell<Option<oneshot::Receiver<()>>>,
 }
 
-/// The labels as they are to be, and how far that has got.
-#[derive(Debug)]
-pub(crate) struct Labels {
-    /// As last written, but for the drive's own identity.
-    pub current: RefCell<Label>,
-    pub writing: Mutex<()>,
-    /// Changes of the member table asked for, and made durable.
-    pub wanted: Cell<u64>,
-    pub durable: Cell<u64>,
-}
-
 pub(crate) struct Inner<W: World> {
     pub world: W,
-    pub identity: PoolIdentity,
-    pub group: Group<W>,
-    pub labels: Labels,
+    pub drives: Rc<Drives<W>>,
+    pub store: Rc<Store<W>>,
     pub journal: JournalCursor,
     pub state: RefCell<State>,
-    pub space: RefCell<Space>,
-    pub regions: RefCell<Regions>,
-    /// Held by writes to suspect regions and by what makes copies equal again.
-    pub equalising: RangeLock,
+    pub space: Rc<RefCell<Space>>,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
-    /// Why the pool has stopped.
-    pub failure: RefCell<Option<String>>,
-    pub closed: Cell<bool>,
-    pub region_idle: Cell<Duration>,
+    /// Pages taken by overwrites that give back as many when they end.
+    pub moving: Cell<u64>,
+    /// Serialises taking zones into use.
+    pub zoning: Mutex<()>,
+}
+
+impl<W: World> Drop for Inner<W> {
+    fn drop(&mut self) {
+        self.store.end();
+    }
 }
 
 impl<W: World> Inner<W> {
+    /// An open pool out of its parts, as recovered (with what its logs hold) or new.
+    pub async fn assemble(drives: Rc<Drives<W>>, state: State, fresh: bool) -> Result<Rc<Self>, PoolError> {
+        let world = drives.world().clone();
+        let space = Rc::new(RefCell::new(claim_space(&drives, &state)?));
+        let (logs, recovered) = rings(&world, &drives, fresh).await?;
+        let integrity = Integrity::new(Rc::clone(&drives), SUMS_BUDGET_BLOCKS);
+        let store = Store::new(Rc::clone(&drives), integrity, logs, Rc::clone(&space), ReadCache::new(0));
+        if let Some((log, intents)) = recovered {
+            store.replay(log, intents).await?;
+        }
+        Ok(Rc::new(Inner {
+            world,
+            drives,
+            store: Rc::new(store),
+            journal: JournalCursor::default(),
+            state: RefCell::new(state),
+            space,
+            administration: Default::default(),
+            moving: Cell::new(0),
+            zoning: Default::default(),
+        }))
+    }
+
     /// That the pool is in use and sound.
     pub fn check(&self) -> Result<(), PoolError> {
-        if let Some(reason) = self.failure.borrow().as_ref() {
-            let context = format!("pool '{}' has stopped: {reason}", self.identity.name);
-            return Err(PoolError {
-                kind: PoolErrorKind::Failed,
-                context,
-            });
-        }
-        if self.closed.get() {
-            let context = format!("pool '{}' is closed", self.identity.name);
-            return Err(PoolError {
-                kind: PoolErrorKind::Failed,
-                context,
-            });
-        }
-        Ok(())
+        self.drives.check()
     }
 
     /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
     pub fn stop(&self, reason: String) {
-        self.failure.borrow_mut().get_or_insert(reason);
+        self.drives.stop(reason);
+    }
+
+    pub fn identity(&self) -> &PoolIdentity {
+        self.drives.identity()
     }
 
     pub fn page_bytes(&self) -> u64 {
-        u64::from(self.identity.page_bytes)
+        self.drives.page_bytes()
     }
+}
 
-    /// Whether copies can differ at all.
-    pub fn has_copies(&self) -> bool {
-        self.group.layout.copies > 1
+/// Where both logs lie on every drive.
+fn ring_specs(identity: &PoolIdentity) -> (RingSpec, RingSpec) {
+    let spec = |label, at, len_bytes, salt| RingSpec {
+        label,
+        pool: identity.uuid,
+        salt,
+        at: DriveOffset(at),
+        len_bytes,
+    };
+    let at = identity.logs_offset();
+    let log = spec("data log", at, identity.log_bytes, identity.salt);
+    let intents = spec("intent log", at + identity.log_bytes, identity.intent_bytes, !identity.salt);
+    (log, intents)
+}
+
+type Logs<W> = (Rc<Ring<W>>, Rc<Ring<W>>);
+type Held = (Vec<crate::ring::Recovered>, Vec<crate::ring::Recovered>);
+
+async fn rings<W: World>(world: &W, drives: &Rc<Drives<W>>, fresh: bool) -> Result<(Logs<W>, Option<Held>), PoolError> {
+    let (log, intents) = ring_specs(drives.identity());
+    let stamps = Rc::new(Cell::new(0));
+    let losses = || -> Rc<dyn crate::ring::Losses<W>> { Rc::new(RingLosses(Rc::clone(drives))) };
+    let members = || drives.log_members();
+    let failed = |error: RingError| {
+        let context = format!("pool '{}': {}", drives.name(), error.context);
+        PoolError::new(PoolErrorKind::Drive, context)
+    };
+    if fresh {
+        let log = Ring::format(world.clone(), log, members(), Rc::clone(&stamps), losses()).await.map_err(failed)?;
+        let intents = Ring::format(world.clone(), intents, members(), stamps, losses()).await.map_err(failed)?;
+        return Ok(((log, intents), None));
     }
+    let (log, in_log) = Ring::recover(world.clone(), log, members(), Rc::clone(&stamps), losses()).await.map_err(failed)?;
+    let (intents, in_intents) = Ring::recover(world.clone(), intents, members(), stamps, losses()).await.map_err(failed)?;
+    Ok(((log, intents), Some((in_log, in_intents))))
+}
+
+/// The zones in use, and the pages that volumes have in them.
+fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
+    let corrupt = |what: String| {
+        let context = format!("metadata of pool '{}': {what}", drives.name());
+        PoolError::new(PoolErrorKind::Corrupt, context)
+    };
+    let mut space = Space::new(drives.zone_pages());
+    for (number, zone) in &state.zones {
+        let zone = drives.zone_on(*number, zone.level, zone.incarnation).map_err(corrupt)?;
+        space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
+    }
+    for core in state.volumes.values() {
+        for (page, phys) in core.map.borrow().iter() {
+            if !space.claim(PhysPage(phys.0)) {
+                return Err(corrupt(format!(
+                    "page {page} of volume '{}' lies at {phys}, which is taken or not there",
+                    core.name
+                )));
+            }
+        }
+    }
+    Ok(space)
 }
 
 impl PoolError {

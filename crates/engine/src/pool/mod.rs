@@ -1,18 +1,18 @@
 //! A pool: RAID groups of drives, and the volumes they hold.
-
 //!
-//! Rooms: [`space`] (free pages), `create` and `open` (from drives to a pool),
-//! `volumes` (creation to deletion), `commit` (metadata made durable), `failure`
-//! (drives taken out of use), `upkeep` (copies made equal, regions marked clean).
+//! Rooms: [`drives`] (groups, zones, labels, losses), [`space`] (free pages), `create`
+//! and `open` (from drives to a pool), `recover` (metadata read back), `zones` (taken
+//! into use), `volumes` (creation to deletion), `commit` (metadata made durable).
 
 mod commit;
 mod create;
-mod failure;
+pub mod drives;
 mod inner;
 mod open;
+mod recover;
 pub mod space;
-mod upkeep;
 mod volumes;
+mod zones;
 
 pub use crate::raid::Level;
 pub(crate) use inner::Inner;
@@ -20,7 +20,6 @@ pub(crate) use inner::Inner;
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// What is asked for when a pool is created. Sizes are configurable so that the
 /// simulator can make edges common.
@@ -28,7 +27,7 @@ use std::time::Duration;
 pub struct PoolSpec {
     /// 1 to 64 bytes of letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// Protection of its one group.
+    /// Protection of its first group.
     pub level: Level,
     /// Power of two, from [`base::BLOCK_BYTES`]; default 64 KiB.
     pub stripe_unit_bytes: u32,
@@ -37,8 +36,14 @@ pub struct PoolSpec {
     /// Bytes of one of the two journal areas on a metadata drive, a multiple of
     /// [`base::BLOCK_BYTES`] from [`JOURNAL_BYTES_MIN`]; default 8 MiB.
     pub journal_bytes: u32,
-    /// Grain of the record of where copies may differ; default 4 MiB.
-    pub region_bytes: u32,
+    /// Bytes of a zone on each drive, a power of two that holds whole pages and
+    /// stripe units; by default about a sixty-fourth of a drive.
+    pub zone_bytes: Option<u64>,
+    /// Bytes of the data log and of the intent log on each drive; by default a
+    /// sixteenth of a drive each, and 64 MiB at most.
+    pub log_bytes: Option<u64>,
+    /// See `log_bytes`.
+    pub intent_bytes: Option<u64>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
 }
@@ -55,7 +60,9 @@ impl PoolSpec {
             stripe_unit_bytes: 64 << 10,
             page_bytes: 256 << 10,
             journal_bytes: 8 << 20,
-            region_bytes: 4 << 20,
+            zone_bytes: None,
+            log_bytes: None,
+            intent_bytes: None,
             volumes_max: 4096,
         }
     }
@@ -101,6 +108,21 @@ pub struct MemberInfo {
     pub errors: u64,
 }
 
+/// A RAID group at a glance.
+#[derive(Clone, Debug)]
+pub struct GroupInfo {
+    /// Its number in the pool.
+    pub index: u16,
+    /// How it protects what is written to new zones.
+    pub level: Level,
+    /// Its drives, by place.
+    pub members: Vec<MemberInfo>,
+    /// Zones that it has, and how many are in use.
+    pub zones: u32,
+    /// See `zones`.
+    pub zones_in_use: u32,
+}
+
 /// A pool at a glance.
 #[derive(Clone, Debug)]
 pub struct PoolInfo {
@@ -108,7 +130,7 @@ pub struct PoolInfo {
     pub name: String,
     /// Identity for life.
     pub uuid: Uuid,
-    /// Protection.
+    /// Protection of its first group.
     pub level: Level,
     /// Unit of thin allocation.
     pub page_bytes: u32,
@@ -118,12 +140,22 @@ pub struct PoolInfo {
     pub mapped_bytes: u64,
     /// Sum of the sizes of its volumes.
     pub provisioned_bytes: u64,
-    /// Its drives, by group and place.
+    /// Its groups.
+    pub groups: Vec<GroupInfo>,
+    /// Drives that wait to stand in.
+    pub spares: Vec<MemberInfo>,
+    /// The drives of its groups, by group and place.
     pub members: Vec<MemberInfo>,
     /// Epoch under which it is owned; grows with every opening.
     pub epoch: u64,
-    /// Regions whose copies are still to be made equal after a crash.
-    pub suspect_regions: usize,
+    /// Bytes in the data log, and what it takes.
+    pub log_used_bytes: u64,
+    /// See `log_used_bytes`.
+    pub log_capacity_bytes: u64,
+    /// Bytes that were damaged and have been put right since the opening.
+    pub mended_bytes: u64,
+    /// Bytes that were found to be lost since the opening.
+    pub lost_bytes: u64,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -211,26 +243,45 @@ impl<W: World> Pool<W> {
     /// The pool and its drives at a glance.
     pub fn info(&self) -> PoolInfo {
         let inner = &self.inner;
-        let space = inner.space.borrow();
         let page_bytes = inner.page_bytes();
+        let drives = &inner.drives;
+        let (pages, free) = (inner.space.borrow().pages(), inner.space.borrow().free());
+        let groups: Vec<GroupInfo> = drives.groups().iter().map(|group| self.group_info(group)).collect();
+        let block = base::BLOCK_BYTES as u64;
         PoolInfo {
-            name: inner.identity.name.clone(),
-            uuid: inner.identity.uuid,
-            level: inner.identity.level,
-            page_bytes: inner.identity.page_bytes,
-            capacity_bytes: space.pages() * page_bytes,
-            mapped_bytes: (space.pages() - space.free()) * page_bytes,
+            name: drives.name().to_owned(),
+            uuid: drives.uuid(),
+            level: groups.first().map_or(Level::Simple, |group| group.level),
+            page_bytes: inner.identity().page_bytes,
+            capacity_bytes: (pages - free + inner.free_pages()) * page_bytes,
+            mapped_bytes: (pages - free) * page_bytes,
             provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
-            members: inner
-                .group
-                .members
-                .iter()
-                .map(|member| member.info())
-                .collect(),
-            epoch: inner.labels.current.borrow().epoch,
-            suspect_regions: inner.regions.borrow().suspects(),
-            failure: inner.failure.borrow().clone(),
+            members: groups.iter().flat_map(|group| group.members.clone()).collect(),
+            groups,
+            spares: drives.spares().iter().map(|spare| spare.info()).collect(),
+            epoch: drives.epoch(),
+            log_used_bytes: inner.store.log.used_bytes(),
+            log_capacity_bytes: inner.store.log.capacity_bytes(),
+            mended_bytes: inner.store.counts.mended_blocks.get() * block,
+            lost_bytes: inner.store.counts.lost_blocks.get() * block,
+            failure: drives.failure(),
         }
+    }
+
+    fn group_info(&self, group: &drives::Group<W>) -> GroupInfo {
+        let zones = group.first_zone..group.first_zone + group.zones;
+        GroupInfo {
+            index: group.index,
+            level: group.level(),
+            members: group.places().iter().map(|member| member.info()).collect(),
+            zones: group.zones,
+            zones_in_use: zones.filter(|zone| self.inner.drives.zone(*zone).is_some()).count() as u32,
+        }
+    }
+
+    /// Events with a higher number than `sequence`, as far as they are kept.
+    pub fn events(&self, sequence: u64) -> Vec<drives::Event> {
+        self.inner.drives.events_since(sequence)
     }
 
     /// The world that the pool runs in.
@@ -238,15 +289,18 @@ impl<W: World> Pool<W> {
         &self.inner.world
     }
 
-    /// For tests and for sites that know better: how long a region must be without
-    /// writes before its copies count as equal (default 5 s). Shorter costs metadata
-    /// writes, longer costs copying after a crash.
-    pub fn set_region_idle(&self, idle: Duration) {
-        self.inner.region_idle.set(idle);
+    /// What its drives were used for, and more to count.
+    pub fn store(&self) -> &crate::store::Store<W> {
+        &self.inner.store
     }
 
-    /// Ends the use of the pool: makes copies equal, marks everything clean, and
-    /// says so on the labels. I/O in flight must have ended; I/O after this fails.
+    pub(crate) fn start(inner: Rc<Inner<W>>) -> Self {
+        inner.store.start();
+        Pool { inner }
+    }
+
+    /// Ends the use of the pool: empties the logs, and says so on the labels. I/O in
+    /// flight must have ended; I/O after this fails.
     ///
     /// # Errors
     /// When the pool has stopped or is closed already, or a write fails; the drives
@@ -255,13 +309,11 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        inner.clean_idle_regions(Duration::ZERO).await?;
-        inner.closed.set(true);
+        inner.store.drain().await?;
+        inner.drives.set_closed();
         if let Some(durable) = inner.journal.checkpoint.take() {
             let _ = durable.await;
         }
-        let _writing = inner.labels.writing.lock().await;
-        let clean = inner.regions.borrow().suspects() == 0;
-        inner.write_labels(|label| label.clean = clean).await
+        inner.drives.write_labels_alone(|label| label.clean = true).await
     }
 }

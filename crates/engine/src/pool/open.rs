@@ -5,19 +5,17 @@
 //! drive that is not there now is known to be stale later (`docs/FORMAT.md`,
 //! "Label").
 
-use super::create::assemble;
+use super::drives::{Drives, EventKind};
+use super::recover::recover;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
-use crate::label::{Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
-use crate::meta::{Record, State, checkpoint, journal};
+use crate::label::{Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::meta::{Record, State};
 use crate::raid::Member;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset, Uuid};
+use base::{DriveOffset, Uuid};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// Large metadata reads go in pieces of this size.
-const TRANSFER_BYTES: u64 = 1 << 20;
 
 /// A drive with the newest label that it carries.
 struct Labelled<W: World> {
@@ -53,74 +51,115 @@ impl<W: World> Pool<W> {
     }
 
     /// Opens the pool that the labels of `drives` describe, whatever their order
-    /// and names, recovering from whatever happened before.
+    /// and names, recovering from whatever happened before. Drives that are missing,
+    /// blank, stale or cut short are out of use from now on, where the others can do
+    /// without them; events name them.
     ///
     /// # Errors
-    /// `Unlabelled`, `Foreign`, `Missing`, `Stale`, `TooSmall` and `Version` name the
-    /// drive; `Corrupt` when no copy of the metadata is whole. Nothing has been
-    /// written then.
+    /// `Missing`, `Stale`, `TooSmall`, `Unlabelled` and `Drive` name what the pool
+    /// can't do without; `Foreign` and `Version` what should not be there; `Corrupt`
+    /// when no copy of the metadata is whole. Nothing has been written then.
     pub async fn open(world: W, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
         let mut labelled = Vec::new();
-        for named in drives {
-            labelled.push(labelled_drive::<W>(&world, named).await?);
+        let mut notes = Vec::new();
+        for NamedDrive { name, drive } in drives {
+            match read_label::<W>(&world, &drive).await {
+                Ok(Some(label)) => labelled.push(Labelled { name, drive, label }),
+                Ok(None) => notes.push((PoolErrorKind::Unlabelled, format!("drive '{name}' has no label: it belongs to no pool, or was replaced"))),
+                Err(error) if error.kind == PoolErrorKind::Version => {
+                    let context = format!("drive '{name}': {}", error.context);
+                    return Err(PoolError { context, ..error });
+                }
+                Err(error) => notes.push((error.kind, format!("drive '{name}': {}", error.context))),
+            }
+        }
+        if labelled.is_empty() && let Some((kind, text)) = notes.first() {
+            return Err(refuse(*kind, text.clone()));
         }
         let newest = newest_label(&labelled)?;
-        let behind: Vec<Uuid> = labelled
+        let laggards: Vec<Uuid> = labelled
             .iter()
             .filter(|drive| drive.label.generation < newest.generation)
             .map(|drive| drive.label.drive_uuid)
             .collect();
-        let members = match_members(&newest, labelled)?;
-        let laggards: Vec<usize> = (0..members.len())
-            .filter(|place| behind.contains(&members[*place].uuid))
-            .collect();
-        let (generation, mut state) = recover(&world, &newest.pool, &members).await?;
-        let unfinished: Vec<_> = state
-            .volumes
-            .values()
-            .filter(|core| !core.ready.get())
-            .map(|core| core.id)
-            .collect();
-        for id in unfinished {
-            // A creation cut short: its pages are free, as if it had never begun.
-            let dropped = state.apply(&Record::Delete { id });
-            assert!(dropped.is_ok(), "{dropped:?}");
+        let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
+        let pool = newest.pool.clone();
+        let drives = Rc::new(Drives::new(world.clone(), newest, groups, spares));
+        let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
+        for (_, text) in &notes {
+            world.reached("degraded start");
+            drives.event(EventKind::DriveMissing, text.clone());
         }
-        let inner = assemble(world, newest, members, state)?;
-        take_over(&inner, &laggards, generation).await?;
+        take_over(&drives, &laggards).await?;
+        let inner = Inner::assemble(Rc::clone(&drives), state, false).await?;
+        // Three ahead: the other checkpoint slot, and a generation of which neither
+        // journal area can hold a batch (the last owner was at most one ahead).
+        inner.begin_generation(generation + 3);
+        inner.write_checkpoint(inner.checkpoint_now()).await?;
+        inner.check()?;
         Ok(Pool::start(inner))
     }
 }
 
-/// Takes ownership: labels first, then a checkpoint of what was recovered.
-async fn take_over<W: World>(
-    inner: &Inner<W>,
-    laggards: &[usize],
-    generation: u64,
-) -> Result<(), PoolError> {
+type Notes = Vec<(PoolErrorKind, String)>;
+
+/// The metadata, when it is to be had and the drives that are there suffice.
+async fn recovered<W: World>(world: &W, drives: &Rc<Drives<W>>, pool: &PoolIdentity, notes: &Notes) -> Result<(u64, State), PoolError> {
+    // What is wrong with the drives is the reason for what is wrong with the pool.
+    let because = |kind: PoolErrorKind, what: String| match notes.first() {
+        None => refuse(kind, what),
+        Some((kind, _)) => {
+            let reasons: Vec<&str> = notes.iter().map(|(_, text)| text.as_str()).collect();
+            refuse(*kind, format!("{what}: {}", reasons.join("; ")))
+        }
+    };
+    let found = recover(world, pool, &drives.members()).await;
+    let (generation, mut state) = found.map_err(|error| because(error.kind, error.context))?;
+    for (number, zone) in &state.zones {
+        let on = drives.zone_on(*number, zone.level, zone.incarnation);
+        on.map_err(|what| refuse(PoolErrorKind::Corrupt, format!("metadata of pool '{}': {what}", pool.name)))?;
+    }
+    for group in drives.groups() {
+        if !drives.survives_without(&group, &[]) {
+            let what = format!("pool '{}' can't do without these drives (group {}, level {})", pool.name, group.index, group.level());
+            return Err(because(PoolErrorKind::Missing, what));
+        }
+    }
+    if drives.log_members().is_empty() {
+        let what = format!("pool '{}' has no drive left that carries its logs", pool.name);
+        return Err(because(PoolErrorKind::Missing, what));
+    }
+    for member in drives.members() {
+        if let Some(zones) = state.rebuilt.get(&member.uuid) {
+            member.rebuilt().borrow_mut().extend(zones);
+        }
+    }
+    let unfinished: Vec<_> = state.volumes.values().filter(|core| !core.ready.get()).map(|core| core.id).collect();
+    for id in unfinished {
+        // A creation cut short: its pages are free, as if it had never begun.
+        let dropped = state.apply(&Record::Delete { id });
+        assert!(dropped.is_ok(), "{dropped:?}");
+    }
+    Ok((generation, state))
+}
+
+/// Takes ownership, durably on the labels of all drives in use.
+async fn take_over<W: World>(drives: &Drives<W>, laggards: &[Uuid]) -> Result<(), PoolError> {
     // A killed owner leaves writes in drive caches. They can be read, so they may be
     // answered with, so they must not go away any more.
-    inner.flush_members().await?;
+    drives.flush_members().await?;
     // Who lags by one would lag by two if the next writes were cut short, and be
     // taken for stale: first everybody gets the label that the newest has.
-    inner.repeat_labels(laggards).await?;
-    inner
-        .write_labels(|label| {
-            label.epoch += 1;
-            label.clean = false;
-            for (entry, member) in label.members.iter_mut().zip(&inner.group.members) {
-                entry.name.clone_from(&member.name);
-            }
-        })
-        .await?;
-    inner.write_labels(|_| ()).await?;
+    drives.repeat_labels(laggards).await?;
+    let own = |label: &mut Label| {
+        label.epoch += 1;
+        label.clean = false;
+    };
+    drives.write_labels_alone(own).await?;
+    drives.write_labels_alone(|_| ()).await?;
     // A drive that failed just now is out of use before anything else happens.
-    inner.settle_labels().await;
-    inner.check()?;
-    // Three ahead: the other checkpoint slot, and a generation of which neither
-    // journal area can hold a batch (the last owner was at most one ahead).
-    inner.begin_generation(generation + 3);
-    inner.write_checkpoint(inner.checkpoint_now()).await
+    drives.settle_labels().await;
+    drives.check()
 }
 
 async fn read_label<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Label>, PoolError> {
@@ -161,24 +200,6 @@ async fn read_label<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Labe
         (None, Some(failure)) => Err(failure),
         (newest, _) => Ok(newest),
     }
-}
-
-async fn labelled_drive<W: World>(
-    world: &W,
-    NamedDrive { name, drive }: NamedDrive<W>,
-) -> Result<Labelled<W>, PoolError> {
-    let label = read_label::<W>(world, &drive)
-        .await
-        .map_err(|error| PoolError {
-            context: format!("drive '{name}': {}", error.context),
-            ..error
-        })?;
-    let label = label.ok_or_else(|| {
-        let context =
-            format!("drive '{name}' has no label: it belongs to no pool, or was replaced");
-        refuse(PoolErrorKind::Unlabelled, context)
-    })?;
-    Ok(Labelled { name, drive, label })
 }
 
 /// The newest label, when all drives are of one pool and each is there once.
@@ -235,60 +256,68 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
     Ok(newest.clone())
 }
 
-/// The members by place, every healthy one with its drive.
-fn match_members<W: World>(
-    newest: &Label,
-    drives: Vec<Labelled<W>>,
-) -> Result<Vec<Rc<Member<W>>>, PoolError> {
+/// The members by group and place, and the spares. Those that can't be used are
+/// failed, and `notes` says why.
+fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, notes: &mut Notes) -> (Vec<Vec<Rc<Member<W>>>>, Vec<Rc<Member<W>>>) {
     let pool = &newest.pool.name;
     let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = drives
         .into_iter()
         .map(|drive| (drive.label.drive_uuid, drive))
         .collect();
-    let mut members = Vec::new();
+    let mut groups: Vec<Vec<Rc<Member<W>>>> = newest.groups.iter().map(|_| Vec::new()).collect();
+    let mut spares = Vec::new();
     for entry in &newest.members {
-        let Some(found) = by_uuid.remove(&entry.uuid) else {
-            if entry.state == MemberState::Failed {
-                members.push(Rc::new(Member::absent(entry)));
-                continue;
+        let found = by_uuid.remove(&entry.uuid);
+        if entry.state == MemberState::Spare {
+            match found {
+                Some(found) => spares.push(Rc::new(Member::new(found.drive, &MemberEntry { name: found.name, ..entry.clone() }))),
+                None => notes.push((PoolErrorKind::Missing, format!("spare '{}' of pool '{pool}' is missing", entry.name))),
             }
-            return Err(refuse(
-                PoolErrorKind::Missing,
-                format!(
-                    "drive '{}' (place {} of group {}, {}) of pool '{pool}' is missing: bring it back",
-                    entry.name, entry.place, entry.group, entry.uuid
-                ),
-            ));
-        };
-        if entry.state == MemberState::Healthy {
-            check_member(newest, entry.capacity_bytes, &found)?;
+            continue;
         }
-        let entry = crate::label::MemberEntry {
-            name: found.name,
+        let fault = match &found {
+            None if entry.state == MemberState::Failed => None,
+            None => Some((
+                PoolErrorKind::Missing,
+                format!("drive '{}' (place {} of group {}, {}) of pool '{pool}' is missing: bring it back", entry.name, entry.place, entry.group, entry.uuid),
+            )),
+            Some(found) => member_fault(world, newest, entry, found),
+        };
+        let state = match (&fault, entry.state) {
+            (Some(_), _) => MemberState::Failed,
+            (None, state) => state,
+        };
+        notes.extend(fault);
+        let entry = MemberEntry {
+            state,
+            name: found.as_ref().map_or_else(|| entry.name.clone(), |found| found.name.clone()),
             ..entry.clone()
         };
-        members.push(Rc::new(Member::new(found.drive, &entry)));
+        let member = match found {
+            Some(found) => Member::new(found.drive, &entry),
+            None => Member::absent(&entry),
+        };
+        if let Some(group) = groups.get_mut(usize::from(entry.group)) {
+            group.push(Rc::new(member));
+        }
     }
-    if let Some(stranger) = by_uuid.into_values().next() {
-        return Err(refuse(
+    for stranger in by_uuid.into_values() {
+        notes.push((
             PoolErrorKind::Stale,
-            format!(
-                "drive '{}' is not a member of pool '{pool}' any more: take it out",
-                stranger.name
-            ),
+            format!("drive '{}' is not a member of pool '{pool}' any more: take it out", stranger.name),
         ));
     }
-    Ok(members)
+    (groups, spares)
 }
 
-fn check_member<W: World>(
-    newest: &Label,
-    labelled_bytes: u64,
-    found: &Labelled<W>,
-) -> Result<(), PoolError> {
+/// Why a drive that is there can't be used.
+fn member_fault<W: World>(world: &W, newest: &Label, entry: &MemberEntry, found: &Labelled<W>) -> Option<(PoolErrorKind, String)> {
+    if entry.state == MemberState::Failed {
+        return None;
+    }
     let Labelled { name, drive, label } = found;
-    if label.generation + 1 < newest.generation {
-        return Err(refuse(
+    if label.generation + 1 < newest.generation && !world.planted("epoch not checked") {
+        return Some((
             PoolErrorKind::Stale,
             format!(
                 "drive '{name}' has an old state of pool '{}' (label generation {}, the others {}): it was away while the pool was in use, or is an old copy; bring the right one back",
@@ -296,113 +325,15 @@ fn check_member<W: World>(
             ),
         ));
     }
-    let needed = newest.pool.data_start + newest.pool.data_bytes;
     let capacity = drive.geometry().capacity_bytes;
-    if capacity < needed {
-        return Err(refuse(
+    if capacity < entry.capacity_bytes {
+        return Some((
             PoolErrorKind::TooSmall,
             format!(
-                "drive '{name}' has {capacity} bytes and had {labelled_bytes} when it was labelled; pool '{}' uses {needed} of them: it was cut short or copied to a smaller one",
-                newest.pool.name
+                "drive '{name}' has {capacity} bytes and had {} when it was labelled for pool '{}': it was cut short or copied to a smaller one",
+                entry.capacity_bytes, newest.pool.name
             ),
         ));
     }
-    Ok(())
-}
-
-/// The generation of the newest checkpoint, and the state after every record
-/// journalled since.
-async fn recover<W: World>(
-    world: &W,
-    pool: &PoolIdentity,
-    members: &[Rc<Member<W>>],
-) -> Result<(u64, State), PoolError> {
-    let copies = || {
-        members
-            .iter()
-            .filter(|m| m.metadata && m.is_healthy())
-            .map(AsRef::as_ref)
-    };
-    let corrupt = |what: String| {
-        refuse(
-            PoolErrorKind::Corrupt,
-            format!("metadata of pool '{}': {what}", pool.name),
-        )
-    };
-    let mut best: Option<(u64, State)> = None;
-    for member in copies() {
-        for slot in 0..2 {
-            let found = read_checkpoint(world, pool, member, slot).await;
-            let Some((generation, state)) = found.map_err(corrupt)? else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|(newest, _)| *newest < generation) {
-                best = Some((generation, state));
-            }
-        }
-    }
-    let (generation, mut state) =
-        best.ok_or_else(|| corrupt("no copy of it is whole".to_owned()))?;
-    // The generation after it, too: a crash may have come between the switch of the
-    // journal area and the end of the checkpoint that goes with it.
-    for generation in [generation, generation + 1] {
-        let mut longest = (0, Vec::new());
-        for member in copies() {
-            let at = pool.journal_offset(generation);
-            let len = u64::from(pool.journal_bytes);
-            // A copy that can't be read is one copy fewer.
-            let Some(area) = read_run(world, member, at, len).await else {
-                continue;
-            };
-            let found = journal::scan(&area, pool.uuid, generation).map_err(corrupt)?;
-            if found.0 > longest.0 {
-                longest = found;
-            }
-        }
-        for record in &longest.1 {
-            state.apply(record).map_err(corrupt)?;
-        }
-    }
-    Ok((generation, state))
-}
-
-async fn read_checkpoint<W: World>(
-    world: &W,
-    pool: &PoolIdentity,
-    member: &Member<W>,
-    slot: u64,
-) -> Result<Option<(u64, State)>, String> {
-    let at = pool.checkpoint_offset(slot);
-    let Some(block) = read_run(world, member, at, checkpoint::HEADER_BYTES as u64).await else {
-        return Ok(None);
-    };
-    let Some(header) = checkpoint::decode_header(&block, pool.uuid) else {
-        return Ok(None);
-    };
-    let room = pool.checkpoint_bytes - checkpoint::HEADER_BYTES as u64;
-    if header.payload_bytes > room || header.generation % 2 != slot {
-        return Ok(None);
-    }
-    let at = at + checkpoint::HEADER_BYTES as u64;
-    let Some(payload) = read_run(world, member, at, header.payload_bytes).await else {
-        return Ok(None);
-    };
-    let state = checkpoint::decode_payload(&header, &payload)?;
-    Ok(state.map(|state| (header.generation, state)))
-}
-
-/// `len` bytes of a member, or `None` when they can't be read.
-async fn read_run<W: World>(world: &W, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
-    let mut run = Vec::new();
-    while (run.len() as u64) < len {
-        let left = len - run.len() as u64;
-        let piece = left.min(TRANSFER_BYTES) as usize;
-        let buf = world.buffers().bytes(piece.next_multiple_of(BLOCK_BYTES));
-        let buf = member
-            .read(DriveOffset(at + run.len() as u64), buf)
-            .await
-            .ok()?;
-        run.extend_from_slice(&buf.bytes()?[..piece]);
-    }
-    Some(run)
+    None
 }

@@ -1,28 +1,114 @@
 //! Which physical pages are free.
 //!
-//! Next fit: pages are given out in rising order from where the last one was, so a
-//! volume written in order lies in long runs.
+//! Pages belong to zones, zones to groups. Groups take turns, a few pages at a time,
+//! so that a volume is striped over all of them; inside a group pages are given out
+//! in rising order from where the last one was, so that what is written in order lies
+//! in long runs.
 
 use base::PhysPage;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The free pages of a pool.
+/// Pages that one group gives before the next has its turn.
+const TURN_PAGES: u64 = 4;
+
+/// The pages of a zone.
 #[derive(Debug)]
-pub struct Space {
-    /// One bit a page, set when used.
-    used: Vec<u64>,
+struct ZoneSpace {
+    group: u16,
     pages: u64,
     free: u64,
     cursor: u64,
+    /// One bit a page, set when used.
+    used: Vec<u64>,
+    /// Nothing is given out here: it is being emptied.
+    avoided: bool,
+}
+
+/// The free pages of a pool, as far as its zones are in use.
+#[derive(Debug)]
+pub struct Space {
+    zone_pages: u64,
+    zones: BTreeMap<u32, ZoneSpace>,
+    /// Of each group, the zones that have free pages to give.
+    open: BTreeMap<u16, BTreeSet<u32>>,
+    /// Of each group, the zone that pages came from last.
+    current: BTreeMap<u16, u32>,
+    turn: u16,
+    left_of_turn: u64,
+    pages: u64,
+    free: u64,
 }
 
 impl Space {
-    /// A pool of `pages` free pages.
-    pub fn new(pages: u64) -> Self {
+    /// No pages yet; those of a zone are `zone_pages` numbers apart from the next's.
+    pub fn new(zone_pages: u64) -> Self {
         Space {
-            used: vec![0; pages.div_ceil(64) as usize],
+            zone_pages,
+            zones: BTreeMap::new(),
+            open: BTreeMap::new(),
+            current: BTreeMap::new(),
+            turn: 0,
+            left_of_turn: TURN_PAGES,
+            pages: 0,
+            free: 0,
+        }
+    }
+
+    /// A zone with `pages` free pages.
+    ///
+    /// # Panics
+    /// When it is there already, or has more pages than a zone can have.
+    pub fn add_zone(&mut self, zone: u32, group: u16, pages: u64) {
+        assert!(pages <= self.zone_pages, "zone {zone} of {pages} pages");
+        let space = ZoneSpace {
+            group,
             pages,
             free: pages,
             cursor: 0,
+            used: vec![0; pages.div_ceil(64) as usize],
+            avoided: false,
+        };
+        let before = self.zones.insert(zone, space);
+        assert!(before.is_none(), "zone {zone} is there already");
+        self.open.entry(group).or_default().insert(zone);
+        self.pages += pages;
+        self.free += pages;
+    }
+
+    /// Takes a zone away that has no page in use.
+    ///
+    /// # Panics
+    /// When it has.
+    pub fn remove_zone(&mut self, zone: u32) {
+        let Some(space) = self.zones.remove(&zone) else {
+            panic!("zone {zone} is not there");
+        };
+        assert!(space.free == space.pages, "zone {zone} has pages in use");
+        self.pages -= space.pages;
+        if !space.avoided {
+            self.free -= space.free;
+        }
+        if let Some(open) = self.open.get_mut(&space.group) {
+            open.remove(&zone);
+        }
+    }
+
+    /// Gives out nothing of this zone any more, or again.
+    pub fn avoid(&mut self, zone: u32, avoided: bool) {
+        let Some(space) = self.zones.get_mut(&zone) else { return };
+        if std::mem::replace(&mut space.avoided, avoided) == avoided {
+            return;
+        }
+        let open = self.open.entry(space.group).or_default();
+        match avoided {
+            true => {
+                self.free -= space.free;
+                open.remove(&zone);
+            }
+            false => {
+                self.free += space.free;
+                open.insert(zone);
+            }
         }
     }
 
@@ -31,13 +117,145 @@ impl Space {
         self.pages
     }
 
-    /// Pages free.
+    /// Pages that can be given out.
     pub fn free(&self) -> u64 {
         self.free
     }
 
+    /// Free pages of a group's zones.
+    pub fn free_of(&self, group: u16) -> u64 {
+        let zones = self.open.get(&group).into_iter().flatten();
+        zones.filter_map(|zone| self.zones.get(zone)).map(|zone| zone.free).sum()
+    }
+
+    /// Pages in use in a zone.
+    pub fn used_in(&self, zone: u32) -> u64 {
+        self.zones.get(&zone).map_or(0, |space| space.pages - space.free)
+    }
+
     /// Takes a free page; `None` when there is none.
     pub fn allocate(&mut self) -> Option<PhysPage> {
+        self.allocate_run(1).map(|(page, _)| page)
+    }
+
+    /// Takes a run of consecutive free pages, `max` at most; `None` when there is
+    /// none.
+    pub fn allocate_run(&mut self, max: u64) -> Option<(PhysPage, u64)> {
+        let group = self.next_group()?;
+        let zone = self.next_zone(group)?;
+        let space = self.zones.get_mut(&zone)?;
+        let first = space.next_free()?;
+        let mut count = 0;
+        while count < max.max(1) && first + count < space.pages && !space.is_used(first + count) {
+            space.set_used(first + count, true);
+            count += 1;
+        }
+        space.cursor = (first + count) % space.pages;
+        self.left_of_turn = self.left_of_turn.saturating_sub(count);
+        if space.free == 0
+            && let Some(open) = self.open.get_mut(&group)
+        {
+            open.remove(&zone);
+        }
+        self.free -= count;
+        Some((PhysPage(u64::from(zone) * self.zone_pages + first), count))
+    }
+
+    /// The group whose turn it is, or the next that has something to give.
+    fn next_group(&mut self) -> Option<u16> {
+        let has = |group: &u16| self.open.get(group).is_some_and(|open| !open.is_empty());
+        if self.left_of_turn > 0 && has(&self.turn) {
+            return Some(self.turn);
+        }
+        let after = self.open.range(self.turn.saturating_add(1)..);
+        let next = after.chain(self.open.range(..=self.turn)).map(|(group, _)| *group).find(has)?;
+        self.turn = next;
+        self.left_of_turn = TURN_PAGES;
+        Some(next)
+    }
+
+    fn next_zone(&mut self, group: u16) -> Option<u32> {
+        let open = self.open.get(&group)?;
+        if let Some(current) = self.current.get(&group).filter(|zone| open.contains(zone)) {
+            return Some(*current);
+        }
+        let next = *open.first()?;
+        self.current.insert(group, next);
+        Some(next)
+    }
+
+    fn find(&self, page: PhysPage) -> Option<(u32, u64, &ZoneSpace)> {
+        let zone = u32::try_from(page.0 / self.zone_pages).ok()?;
+        let space = self.zones.get(&zone)?;
+        let inside = page.0 % self.zone_pages;
+        (inside < space.pages).then_some((zone, inside, space))
+    }
+
+    /// Whether a page is in use; one that is not there is not.
+    pub fn is_used(&self, page: PhysPage) -> bool {
+        self.find(page).is_some_and(|(_, inside, space)| space.is_used(inside))
+    }
+
+    /// Marks a page as used; false when it is used already or not there.
+    pub fn claim(&mut self, page: PhysPage) -> bool {
+        let Some((zone, inside, space)) = self.find(page) else { return false };
+        if space.is_used(inside) {
+            return false;
+        }
+        if let Some(space) = self.zones.get_mut(&zone) {
+            space.set_used(inside, true);
+            if !space.avoided {
+                self.free -= 1;
+            }
+            if space.free == 0
+                && let Some(open) = self.open.get_mut(&space.group)
+            {
+                open.remove(&zone);
+            }
+        }
+        true
+    }
+
+    /// Gives a page back.
+    ///
+    /// # Panics
+    /// When it is free already: two owners would come of it.
+    pub fn release(&mut self, page: PhysPage) {
+        let found = self.find(page).map(|(zone, inside, space)| (zone, inside, space.is_used(inside)));
+        let Some((zone, inside, true)) = found else {
+            panic!("page {page} is freed twice");
+        };
+        if let Some(space) = self.zones.get_mut(&zone) {
+            space.set_used(inside, false);
+            if !space.avoided {
+                self.free += 1;
+                self.open.entry(space.group).or_default().insert(zone);
+            }
+        }
+    }
+}
+
+impl ZoneSpace {
+    fn is_used(&self, page: u64) -> bool {
+        self.used[(page / 64) as usize] >> (page % 64) & 1 == 1
+    }
+
+    fn set_used(&mut self, page: u64, used: bool) {
+        let word = &mut self.used[(page / 64) as usize];
+        match used {
+            true => {
+                *word |= 1 << (page % 64);
+                self.free -= 1;
+            }
+            false => {
+                *word &= !(1 << (page % 64));
+                self.free += 1;
+            }
+        }
+    }
+
+    /// The first free page from the cursor on, and round.
+    fn next_free(&self) -> Option<u64> {
         if self.free == 0 {
             return None;
         }
@@ -51,40 +269,10 @@ impl Space {
             let free = !(self.used[word as usize] | skipped);
             let page = word * 64 + u64::from(free.trailing_zeros());
             if free != 0 && page < self.pages {
-                self.take(PhysPage(page));
-                self.cursor = (page + 1) % self.pages;
-                return Some(PhysPage(page));
+                return Some(page);
             }
         }
         unreachable!("{} pages are free and none was found", self.free)
-    }
-
-    /// Marks a page as used; false when it is used already or not there.
-    pub fn claim(&mut self, page: PhysPage) -> bool {
-        if page.0 >= self.pages || self.is_used(page) {
-            return false;
-        }
-        self.take(page);
-        true
-    }
-
-    /// Gives a page back.
-    ///
-    /// # Panics
-    /// When it is free already: two owners would come of it.
-    pub fn release(&mut self, page: PhysPage) {
-        assert!(self.is_used(page), "page {page} is freed twice");
-        self.used[(page.0 / 64) as usize] &= !(1 << (page.0 % 64));
-        self.free += 1;
-    }
-
-    fn take(&mut self, page: PhysPage) {
-        self.used[(page.0 / 64) as usize] |= 1 << (page.0 % 64);
-        self.free -= 1;
-    }
-
-    fn is_used(&self, page: PhysPage) -> bool {
-        self.used[(page.0 / 64) as usize] >> (page.0 % 64) & 1 == 1
     }
 }
 
@@ -92,16 +280,18 @@ impl Space {
 mod tests {
     use super::*;
 
+    fn all(space: &mut Space) -> Vec<u64> {
+        std::iter::from_fn(|| space.allocate()).map(|page| page.0).collect()
+    }
+
     #[test]
     fn every_page_is_given_out_once_in_order_and_again_when_freed() {
         for pages in [1, 63, 64, 65, 130] {
-            let mut space = Space::new(pages);
-            let given: Vec<_> = std::iter::from_fn(|| space.allocate())
-                .map(|p| p.0)
-                .collect();
-            assert_eq!(given, (0..pages).collect::<Vec<_>>());
+            let mut space = Space::new(200);
+            space.add_zone(1, 0, pages);
+            assert_eq!(all(&mut space), (200..200 + pages).collect::<Vec<_>>());
             assert_eq!(space.free(), 0);
-            for page in [0, pages / 2] {
+            for page in [200, 200 + pages / 2] {
                 space.release(PhysPage(page));
                 assert_eq!(space.allocate(), Some(PhysPage(page)), "of {pages}");
             }
@@ -109,22 +299,52 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_page_is_not_given_out() {
-        let mut space = Space::new(3);
-        assert!(space.claim(PhysPage(1)));
-        assert!(!space.claim(PhysPage(1)));
-        assert!(!space.claim(PhysPage(3)));
-        assert_eq!(
-            [space.allocate(), space.allocate()],
-            [Some(PhysPage(0)), Some(PhysPage(2))]
-        );
+    fn groups_take_turns_and_one_goes_on_when_the_other_is_full() {
+        let mut space = Space::new(100);
+        space.add_zone(0, 0, 6);
+        space.add_zone(5, 1, 100);
+        let given = all(&mut space);
+        assert_eq!(given.len(), 106);
+        let expected = [0, 1, 2, 3, 500, 501, 502, 503, 4, 5, 504];
+        assert_eq!(given[..11], expected);
+        assert_eq!(space.free_of(1), 0);
+    }
+
+    #[test]
+    fn runs_are_consecutive_and_end_at_what_is_used() {
+        let mut space = Space::new(100);
+        space.add_zone(0, 0, 10);
+        assert!(space.claim(PhysPage(4)));
+        assert!(!space.claim(PhysPage(4)));
+        assert!(!space.claim(PhysPage(10)));
+        assert_eq!(space.allocate_run(8), Some((PhysPage(0), 4)));
+        assert_eq!(space.allocate_run(3), Some((PhysPage(5), 3)));
+        assert_eq!(space.allocate_run(3), Some((PhysPage(8), 2)));
+        assert_eq!(space.allocate_run(1), None);
+        assert_eq!(space.used_in(0), 10);
+    }
+
+    #[test]
+    fn an_avoided_zone_gives_nothing_until_it_is_taken_away() {
+        let mut space = Space::new(100);
+        space.add_zone(0, 0, 4);
+        space.add_zone(1, 0, 4);
+        let page = space.allocate().unwrap();
+        space.avoid(0, true);
+        assert_eq!(space.free(), 4);
+        assert_eq!(all(&mut space), [100, 101, 102, 103]);
+        space.release(page);
         assert_eq!(space.allocate(), None);
+        space.remove_zone(0);
+        assert_eq!((space.pages(), space.free()), (4, 0));
+        assert!(!space.is_used(page));
     }
 
     #[test]
     #[should_panic(expected = "freed twice")]
     fn a_page_is_never_freed_twice() {
         let mut space = Space::new(3);
+        space.add_zone(0, 0, 3);
         space.claim(PhysPage(1));
         space.release(PhysPage(1));
         space.release(PhysPage(1));

@@ -5,12 +5,12 @@ use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
-use base::{GroupOffset, PageIndex, PhysPage, SECTOR_BYTES};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use crate::store::Write;
+use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
 use std::rc::Rc;
 
 /// Pages zeroed at once when a thick volume is made.
-const ZEROED_AT_ONCE: usize = 8;
+const ZEROED_AT_ONCE: u64 = 64;
 
 impl<W: World> Pool<W> {
     /// Its volumes, by name.
@@ -43,7 +43,7 @@ impl<W: World> Pool<W> {
         self.find(name).ok_or_else(|| {
             let context = format!(
                 "there is no volume '{name}' in pool '{}'",
-                self.inner.identity.name
+                self.inner.identity().name
             );
             PoolError::new(PoolErrorKind::NotFound, context)
         })
@@ -75,7 +75,7 @@ impl<W: World> Pool<W> {
         check_name("volume", &spec.name)?;
         let pages = self.check_size(&spec.name, spec.size_bytes)?;
         let _administration = inner.administration.lock().await;
-        let pool = &inner.identity.name;
+        let pool = &inner.identity().name;
         if self.find(&spec.name).is_some() {
             let context = format!("volume '{}' is in pool '{pool}' already", spec.name);
             return Err(PoolError::new(PoolErrorKind::Exists, context));
@@ -84,16 +84,16 @@ impl<W: World> Pool<W> {
             let state = inner.state.borrow();
             (state.volumes.len(), VolumeId(state.next_id))
         };
-        if count >= inner.identity.volumes_max as usize || id.0 == u32::MAX {
+        if count >= inner.identity().volumes_max as usize || id.0 == u32::MAX {
             let context = format!(
                 "pool '{pool}' holds {count} volumes and was made for {}",
-                inner.identity.volumes_max
+                inner.identity().volumes_max
             );
             return Err(PoolError::new(PoolErrorKind::Full, context));
         }
         let thick = spec.provisioning == Provisioning::Thick;
         let taken = if thick {
-            self.take_pages(&spec.name, pages)?
+            self.take_zeroed(&spec.name, pages).await?
         } else {
             Vec::new()
         };
@@ -101,13 +101,12 @@ impl<W: World> Pool<W> {
             id,
             uuid: inner
                 .world
-                .prng(&format!("volume {} of {}", id.0, inner.identity.uuid))
+                .prng(&format!("volume {} of {}", id.0, inner.identity().uuid))
                 .uuid(),
             name: spec.name.clone(),
             size_bytes: spec.size_bytes,
             provisioning: spec.provisioning,
         };
-        self.zero_pages(&taken).await?;
         let mut records = vec![create];
         records.extend(map_runs(id, (0..).map(PageIndex).zip(taken)));
         records.push(Record::Ready { id });
@@ -144,8 +143,7 @@ impl<W: World> Pool<W> {
             // A resize that was cut short by a crash may have left pages mapped.
             let new = |page: &PageIndex| core.map.borrow().get(*page).is_none();
             let pages: Vec<PageIndex> = (0..pages).map(PageIndex).filter(new).collect();
-            let taken = self.take_pages(name, pages.len() as u64)?;
-            self.zero_pages(&taken).await?;
+            let taken = self.take_zeroed(name, pages.len() as u64).await?;
             records.extend(map_runs(id, pages.into_iter().zip(taken)));
         }
         if size_bytes > present {
@@ -174,50 +172,49 @@ impl<W: World> Pool<W> {
         Ok(())
     }
 
-    fn take_pages(&self, name: &str, count: u64) -> Result<Vec<PhysPage>, PoolError> {
-        let mut space = self.inner.space.borrow_mut();
-        if space.free() < count {
-            let page_bytes = self.inner.page_bytes();
-            return Err(PoolError::new(
+    /// Takes pages that read as zeroes; gives them back on an error.
+    async fn take_zeroed(&self, name: &str, count: u64) -> Result<Vec<PhysPage>, PoolError> {
+        let inner = &self.inner;
+        let mut taken = Vec::new();
+        let outcome = self.take_and_zero(name, count, &mut taken).await;
+        if outcome.is_err() {
+            let mut space = inner.space.borrow_mut();
+            taken.iter().for_each(|page| space.release(*page));
+        }
+        outcome.map(|()| taken)
+    }
+
+    async fn take_and_zero(&self, name: &str, count: u64, taken: &mut Vec<PhysPage>) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        let page_bytes = inner.page_bytes();
+        let full = |free: u64| {
+            PoolError::new(
                 PoolErrorKind::Full,
                 format!(
                     "thick volume '{name}' needs {} bytes, and pool '{}' has {} left: delete volumes or make it thin",
                     count * page_bytes,
-                    self.inner.identity.name,
-                    space.free() * page_bytes
+                    inner.identity().name,
+                    free * page_bytes
                 ),
-            ));
-        }
-        Ok((0..count).map_while(|_| space.allocate()).collect())
-    }
-
-    /// Zeroes pages that are taken and not mapped; gives them back on an error.
-    async fn zero_pages(&self, pages: &[PhysPage]) -> Result<(), PoolError> {
-        let inner = &self.inner;
-        let zeros = inner
-            .world
-            .buffers()
-            .zeros(inner.identity.page_bytes as usize);
-        let mut left = pages.iter();
-        let zero = async |phys: &PhysPage| {
-            inner
-                .write_group(GroupOffset(phys.0 * inner.page_bytes()), &zeros)
-                .await
+            )
         };
-        let mut writes: FuturesUnordered<_> =
-            left.by_ref().take(ZEROED_AT_ONCE).map(&zero).collect();
-        let mut outcome = Ok(());
-        while let Some(written) = writes.next().await {
-            outcome = outcome.and(written);
-            if outcome.is_ok() {
-                writes.extend(left.next().map(zero));
+        if inner.free_pages() < count {
+            return Err(full(inner.free_pages()));
+        }
+        while (taken.len() as u64) < count {
+            let left = count - taken.len() as u64;
+            let run = inner.take_pages(left.min(ZEROED_AT_ONCE)).await?;
+            let (first, pages) = run.ok_or_else(|| full(taken.len() as u64))?;
+            taken.extend((0..pages).map(|page| PhysPage(first.0 + page)));
+            for page in first.0..first.0 + pages {
+                let at = PoolOffset(page * page_bytes);
+                let blocks = page_bytes / BLOCK_BYTES as u64;
+                if inner.store.needs_zeroing(at, blocks).await {
+                    inner.store.write(vec![Write::Zero(at, blocks)]).await?;
+                }
             }
         }
-        outcome.map_err(|error| {
-            let mut space = inner.space.borrow_mut();
-            pages.iter().for_each(|page| space.release(*page));
-            PoolError::new(PoolErrorKind::Drive, format!("zeroing new pages: {error}"))
-        })
+        Ok(())
     }
 }
 

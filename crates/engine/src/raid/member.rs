@@ -23,10 +23,12 @@ pub struct Member<W: World> {
     drive: Option<W::Drive>,
     pub name: String,
     pub uuid: Uuid,
-    pub group: u16,
-    pub place: u16,
-    /// Whether it carries a copy of the metadata.
-    pub metadata: bool,
+    /// Changes when a spare takes the place of another.
+    group: Cell<u16>,
+    place: Cell<u16>,
+    /// Whether it carries a copy of the metadata, of the logs.
+    metadata: Cell<bool>,
+    log: Cell<bool>,
     pub capacity_bytes: u64,
     state: Cell<MemberState>,
     /// While it is being rebuilt: the zones whose content on it is whole.
@@ -45,12 +47,8 @@ impl<W: World> Member<W> {
         Self::with(Some(drive), entry)
     }
 
-    /// A failed drive that is not there.
+    /// A drive that is not there.
     pub fn absent(entry: &MemberEntry) -> Self {
-        assert!(
-            entry.state == MemberState::Failed,
-            "a healthy drive has to be there"
-        );
         Self::with(None, entry)
     }
 
@@ -59,9 +57,10 @@ impl<W: World> Member<W> {
             drive,
             name: entry.name.clone(),
             uuid: entry.uuid,
-            group: entry.group,
-            place: entry.place,
-            metadata: entry.metadata,
+            group: Cell::new(entry.group),
+            place: Cell::new(entry.place),
+            metadata: Cell::new(entry.metadata),
+            log: Cell::new(entry.log),
             capacity_bytes: entry.capacity_bytes,
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
@@ -70,9 +69,67 @@ impl<W: World> Member<W> {
         }
     }
 
-    /// Whether it is in use.
-    pub fn is_healthy(&self) -> bool {
-        self.state.get() == MemberState::Healthy
+    /// Its group, and its place there.
+    pub fn group(&self) -> u16 {
+        self.group.get()
+    }
+
+    /// Its place in its group.
+    pub fn place(&self) -> u16 {
+        self.place.get()
+    }
+
+    /// Moves it to another place.
+    pub fn set_place(&self, group: u16, place: u16) {
+        self.group.set(group);
+        self.place.set(place);
+    }
+
+    /// Whether it carries a copy of the metadata.
+    pub fn metadata(&self) -> bool {
+        self.metadata.get()
+    }
+
+    /// Says whether it carries a copy of the metadata.
+    pub fn set_metadata(&self, carries: bool) {
+        self.metadata.set(carries);
+    }
+
+    /// Whether it carries a copy of the logs.
+    pub fn log(&self) -> bool {
+        self.log.get()
+    }
+
+    /// Says whether it carries a copy of the logs.
+    pub fn set_log(&self, carries: bool) {
+        self.log.set(carries);
+    }
+
+    /// Its entry in the member table.
+    pub fn entry(&self) -> MemberEntry {
+        MemberEntry {
+            uuid: self.uuid,
+            group: self.group(),
+            place: self.place(),
+            state: self.state.get(),
+            metadata: self.metadata(),
+            log: self.log(),
+            capacity_bytes: self.capacity_bytes,
+            name: self.name.clone(),
+        }
+    }
+
+    /// Whether it holds all that it should: in use, and not being rebuilt.
+    pub fn is_whole(&self) -> bool {
+        matches!(
+            self.state.get(),
+            MemberState::Healthy | MemberState::Suspect
+        )
+    }
+
+    /// Whether others are asked first.
+    pub fn is_suspect(&self) -> bool {
+        self.state.get() == MemberState::Suspect
     }
 
     /// Whether writes go to it.
@@ -110,11 +167,6 @@ impl<W: World> Member<W> {
     /// What the drive is; `None` when it is not there.
     pub fn geometry(&self) -> Option<Geometry> {
         self.drive.as_ref().map(Drive::geometry)
-    }
-
-    /// Takes it out of use for good.
-    pub fn set_failed(&self) {
-        self.state.set(MemberState::Failed);
     }
 
     /// Operations in flight: a copy with fewer answers sooner.
@@ -203,8 +255,8 @@ impl<W: World> Member<W> {
         MemberInfo {
             name: self.name.clone(),
             uuid: self.uuid,
-            group: self.group,
-            place: self.place,
+            group: self.group(),
+            place: self.place(),
             state: self.state.get(),
             capacity_bytes: self.capacity_bytes,
             reads: self.counters.reads.get(),

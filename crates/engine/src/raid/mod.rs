@@ -1,20 +1,16 @@
-//! RAID groups: drives that hold the same data several times, striped over.
+//! RAID groups: drives that protect each other.
 //!
-//! [`layout`] is the arithmetic, [`member`] a drive in a group, [`group`] reads and
-//! writes all copies, [`regions`] remembers where copies may differ.
+//! [`level`] names the ways, [`geometry`] is the arithmetic of places, [`parity`]
+//! that of contents, [`member`] a drive in a group. How stripes are read and changed
+//! is the [`crate::store`]'s.
 
 pub mod fault;
 pub mod geometry;
-pub mod group;
-pub mod layout;
 pub mod level;
 pub mod member;
-pub mod regions;
+pub mod parity;
 
 pub use fault::DriveFault;
 pub use geometry::{Code, Geometry, Role};
-pub use group::{Fault, Group};
-pub use layout::Layout;
 pub use level::Level;
 pub use member::Member;
-pub use regions::Regions;

@@ -1,24 +1,22 @@
 //! The data path: volume → page → group.
 //!
 //! Invariants:
-//! - A write that ends well is durable on every healthy copy.
+//! - A write that ends well is durable, in the log or in place.
 //! - While a write to a block is in flight, nobody reads or writes that block: so
-//!   copies are never written in different orders, and no reader sees a value that
-//!   a later reader doesn't.
-//! - A page enters the map only when all of it, zeroes included, is durable on
-//!   every copy. So a page never shows what was there before.
+//!   no reader sees a value that a later reader doesn't.
+//! - A page enters the map only when all of it, zeroes included, is durable. So a
+//!   page never shows what was there before.
 
 use super::{IoError, IoErrorKind, Volume};
-use crate::drive::{DriveError, DriveErrorKind};
 use crate::meta::Record;
-use crate::pool::{Inner, PoolError};
-use crate::range_lock::Guard;
+use crate::pool::PoolError;
+use crate::store::Write;
 use crate::world::World;
 use base::{
-    BLOCK_BYTES, GroupOffset, PageIndex, Payload, PhysPage, SECTOR_BYTES, Slice, VolumeOffset,
+    BLOCK_BYTES, PageIndex, Payload, PhysPage, PoolOffset, SECTOR_BYTES, Slice, VolumeOffset,
 };
-use futures_util::future::join_all;
-use std::rc::Rc;
+use futures_util::future::{join, join_all};
+use std::time::Duration;
 
 /// A run of bytes inside one page.
 #[derive(Clone, Copy, Debug)]
@@ -99,18 +97,8 @@ impl<W: World> Volume<W> {
         } else {
             Box::pin(self.whole_blocks(start, end, at, data)).await?
         };
-        let page_bytes = self.inner.page_bytes();
-        if start / page_bytes == (end - 1) / page_bytes {
-            for run in runs(page_bytes, start, data.len()) {
-                self.write_run(run, data.clone()).await?;
-            }
-        } else {
-            let write = |run: Run| self.write_run(run, data.slice(run.start, run.len));
-            let writes = runs(page_bytes, start, data.len()).map(write);
-            let written = Box::pin(join_all(writes)).await;
-            written.into_iter().collect::<Result<(), IoError>>()?;
-        }
-        self.settle(at).await
+        self.write_blocks(start, data).await?;
+        self.settle(at)
     }
 
     /// Ends when everything acknowledged before is durable (it is already; this
@@ -121,13 +109,11 @@ impl<W: World> Volume<W> {
     pub async fn flush(&self) -> Result<(), IoError> {
         let at = VolumeOffset(0);
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
-        self.settle(at).await
+        self.settle(at)
     }
 
-    /// Before anything is acknowledged: the pool is sound, and drives that missed
-    /// something are out of use on the labels of the others.
-    async fn settle(&self, at: VolumeOffset) -> Result<(), IoError> {
-        self.inner.settle_labels().await;
+    /// Before anything is acknowledged: the pool is sound.
+    fn settle(&self, at: VolumeOffset) -> Result<(), IoError> {
         self.inner.check().map_err(|error| failed(at, error))
     }
 
@@ -159,15 +145,6 @@ impl<W: World> Volume<W> {
         }
     }
 
-    fn media(&self, at: u64, error: &DriveError) -> IoError {
-        let context = format!("volume '{}' at {at}: {error}", self.core.name);
-        IoError {
-            kind: IoErrorKind::Media,
-            at: VolumeOffset(at),
-            context,
-        }
-    }
-
     /// Reads whole blocks; the caller holds their range.
     async fn read_blocks(&self, at: u64, len: usize) -> Result<Payload, IoError> {
         let page_bytes = self.inner.page_bytes();
@@ -194,13 +171,15 @@ impl<W: World> Volume<W> {
             return Ok(self.zeros(run.len));
         };
         let page_bytes = self.inner.page_bytes();
-        let at = GroupOffset(phys.0 * page_bytes + run.inside);
-        self.inner
-            .read_group(at, run.len)
-            .await
-            .map_err(|(start, error)| {
-                self.media(run.page.0 * page_bytes + run.inside + start as u64, &error)
-            })
+        let at = PoolOffset(phys.0 * page_bytes + run.inside);
+        self.inner.store.read(at, run.len).await.map_err(|unreadable| {
+            let at = run.page.0 * page_bytes + run.inside + unreadable.start as u64;
+            IoError {
+                kind: IoErrorKind::Media,
+                at: VolumeOffset(at),
+                context: format!("volume '{}' at {at}: {}", self.core.name, unreadable.context),
+            }
+        })
     }
 
     fn zeros(&self, len: usize) -> Payload {
@@ -249,11 +228,47 @@ impl<W: World> Volume<W> {
         Ok(whole.freeze())
     }
 
-    /// Writes whole blocks of one page; the caller holds their range.
-    async fn write_run(&self, run: Run, data: Slice) -> Result<(), IoError> {
+    /// Writes whole blocks; the caller holds their range.
+    async fn write_blocks(&self, start: u64, data: Slice) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        if start / page_bytes == (start + data.len() as u64 - 1) / page_bytes
+            && let Some(phys) = self.lookup(PageIndex(start / page_bytes))
+            && (data.len() as u64) < page_bytes
+        {
+            // The common write: some blocks of one page that is there.
+            let at = PoolOffset(phys.0 * page_bytes + start % page_bytes);
+            let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
+            return written.map_err(|error| failed(VolumeOffset(start), error));
+        }
+        Box::pin(self.write_pages(start, data)).await
+    }
+
+    async fn write_pages(&self, start: u64, data: Slice) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let (whole, parts): (Vec<Run>, Vec<Run>) = runs(page_bytes, start, data.len()).partition(|run| run.len as u64 == page_bytes);
+        let whole = async {
+            match whole.first() {
+                None => Ok(()),
+                Some(first) => {
+                    let data = data.slice(first.start, whole.len() * page_bytes as usize);
+                    self.write_whole_pages(first.page, data).await
+                }
+            }
+        };
+        let parts = join_all(parts.iter().map(|run| self.write_part(*run, data.slice(run.start, run.len))));
+        let (whole, parts) = join(whole, parts).await;
+        parts.into_iter().fold(whole, |outcome, part| outcome.and(part))
+    }
+
+    /// Writes a part of one page.
+    async fn write_part(&self, run: Run, data: Slice) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let volume_at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         loop {
             if let Some(phys) = self.lookup(run.page) {
-                return self.overwrite(run, phys, &data).await;
+                let at = PoolOffset(phys.0 * page_bytes + run.inside);
+                let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
+                return written.map_err(|error| failed(volume_at, error));
             }
             let Some(_allocation) = self.core.live.allocate(run.page).await else {
                 continue;
@@ -261,79 +276,134 @@ impl<W: World> Volume<W> {
             // Between the look at the map and the right to allocate, nothing was
             // awaited; but the look may have come before somebody else's end.
             if self.lookup(run.page).is_none() {
-                return Box::pin(self.fill_new_page(run, &data)).await;
+                return self.fill_new_page(run, data).await;
             }
         }
-    }
-
-    async fn overwrite(&self, run: Run, phys: PhysPage, data: &Slice) -> Result<(), IoError> {
-        let page_bytes = self.inner.page_bytes();
-        let volume_at = run.page.0 * page_bytes + run.inside;
-        let at = GroupOffset(phys.0 * page_bytes + run.inside);
-        if !self.inner.has_copies() {
-            let written = self.inner.write_group(at, data).await;
-            return written.map_err(|error| self.media(volume_at, &error));
-        }
-        let regions = self.inner.regions.borrow().of(at, data.len());
-        let unmarked = self.inner.regions.borrow_mut().begin(regions.clone());
-        let marks = unmarked.iter().map(|region| Record::Dirty {
-            region: *region,
-            count: 1,
-        });
-        let outcome = match self.inner.commit(marks.collect()).await {
-            Ok(()) => {
-                self.inner.regions.borrow_mut().marked(&unmarked);
-                let written = self.inner.write_group(at, data).await;
-                written.map_err(|error| self.media(volume_at, &error))
-            }
-            Err(error) => Err(failed(VolumeOffset(volume_at), error)),
-        };
-        self.inner
-            .regions
-            .borrow_mut()
-            .end(regions, self.inner.world.now());
-        outcome
     }
 
     /// Allocates a page, makes all of it durable, then maps it.
-    async fn fill_new_page(&self, run: Run, data: &Slice) -> Result<(), IoError> {
-        let inner = &self.inner;
-        let page_bytes = inner.page_bytes();
+    async fn fill_new_page(&self, run: Run, data: Slice) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
-        let allocated = inner.space.borrow_mut().allocate();
-        let phys = allocated.ok_or_else(|| IoError {
-            kind: IoErrorKind::PoolFull,
-            at,
-            context: format!(
-                "pool '{}' is full: volume '{}' can't have another page",
-                inner.identity.name, self.core.name
-            ),
-        })?;
-        let whole = if data.len() as u64 == page_bytes {
-            data.clone()
-        } else {
-            let mut page = inner.world.buffers().zeroed(page_bytes as usize);
-            page.put(run.inside as usize, data);
-            page.freeze()
-        };
-        if let Err(error) = inner
-            .write_group(GroupOffset(phys.0 * page_bytes), &whole)
-            .await
-        {
-            inner.space.borrow_mut().release(phys);
-            return Err(self.media(at.0, &error));
+        let (phys, _) = self.take(1, at).await?;
+        let start = PoolOffset(phys.0 * page_bytes);
+        let block = BLOCK_BYTES as u64;
+        let mut writes = Vec::new();
+        if self.inner.store.needs_zeroing(start, page_bytes / block).await {
+            // What was there before must not show around the data.
+            let end = run.inside + data.len() as u64;
+            if run.inside > 0 {
+                writes.push(Write::Zero(start, run.inside / block));
+            }
+            if end < page_bytes {
+                writes.push(Write::Zero(start + end, (page_bytes - end) / block));
+            }
         }
+        if self.inner.world.planted("page not zeroed around the data") {
+            writes.clear();
+        }
+        writes.push(Write::Data(start + run.inside, data));
         let map = Record::Map {
             id: self.core.id,
             page: run.page,
             phys,
             count: 1,
         };
+        if self.inner.world.planted("map record before data") {
+            self.inner.commit(vec![map]).await.map_err(|error| failed(at, error))?;
+            return self.inner.store.write(writes).await.map_err(|error| failed(at, error));
+        }
         // When this fails the pool has stopped: the page stays taken, mapped or not.
-        inner
-            .commit(vec![map])
-            .await
-            .map_err(|error| failed(at, error))
+        self.inner.store.write(writes).await.map_err(|error| failed(at, error))?;
+        self.inner.commit(vec![map]).await.map_err(|error| failed(at, error))
+    }
+
+    /// Writes whole pages: to new ones, so that whole stripes can go in place at once
+    /// and nothing needs to be read; in the log, where there is no room to move.
+    async fn write_whole_pages(&self, first: PageIndex, data: Slice) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let count = data.len() as u64 / page_bytes;
+        let mut done = 0;
+        while done < count {
+            let page = PageIndex(first.0 + done);
+            let rest = |pages: u64| data.slice((done * page_bytes) as usize, (pages * page_bytes) as usize);
+            let at = VolumeOffset(page.0 * page_bytes);
+            if self.lookup(page).is_some() && !self.has_room_to_move() {
+                let run = Run { page, inside: 0, start: 0, len: page_bytes as usize };
+                self.write_part(run, rest(1)).await?;
+                done += 1;
+                continue;
+            }
+            // Whole pages are held alone by their ranges: nobody else allocates them.
+            let (phys, pages) = match self.lookup(page) {
+                None => self.take(count - done, at).await?,
+                Some(_) => {
+                    let taken = self.inner.space.borrow_mut().allocate_run(count - done);
+                    match taken {
+                        Some(taken) => taken,
+                        None => continue,
+                    }
+                }
+            };
+            let moving = &self.inner.moving;
+            moving.set(moving.get() + pages);
+            let written = self.inner.store.write_fresh(PoolOffset(phys.0 * page_bytes), &rest(pages)).await;
+            let mapped = match written {
+                Ok(()) => self.map_pages(page, phys, pages).await,
+                Err(error) => Err(error),
+            };
+            moving.set(moving.get() - pages);
+            mapped.map_err(|error| failed(at, error))?;
+            done += pages;
+        }
+        Ok(())
+    }
+
+    /// Whether there are so many free pages that an overwrite may take new ones.
+    fn has_room_to_move(&self) -> bool {
+        let space = self.inner.space.borrow();
+        space.free() * 8 > space.pages()
+    }
+
+    async fn take(&self, max: u64, at: VolumeOffset) -> Result<(PhysPage, u64), IoError> {
+        let mut taken = self.inner.take_pages(max).await.map_err(|error| failed(at, error))?;
+        while taken.is_none() && self.inner.moving.get() > 0 {
+            // An overwrite on its way to new pages gives its old ones back soon.
+            self.inner.world.sleep(Duration::from_micros(100)).await;
+            taken = self.inner.take_pages(max).await.map_err(|error| failed(at, error))?;
+        }
+        taken.ok_or_else(|| IoError {
+            kind: IoErrorKind::PoolFull,
+            at,
+            context: format!(
+                "pool '{}' is full: volume '{}' can't have another page",
+                self.inner.identity().name, self.core.name
+            ),
+        })
+    }
+
+    /// Maps a run of pages to new ones; those they had are free afterwards.
+    async fn map_pages(&self, first: PageIndex, phys: PhysPage, count: u64) -> Result<(), PoolError> {
+        let id = self.core.id;
+        let mut records: Vec<Record> = Vec::new();
+        let mut left = Vec::new();
+        for offset in 0..count {
+            let (page, phys) = (PageIndex(first.0 + offset), PhysPage(phys.0 + offset));
+            if let Some(old) = self.lookup(page) {
+                left.push(old);
+                records.push(Record::Remap { id, page, phys });
+                continue;
+            }
+            match records.last_mut() {
+                Some(Record::Map { page: start, count, .. }) if start.0 + u64::from(*count) == page.0 => *count += 1,
+                _ => records.push(Record::Map { id, page, phys, count: 1 }),
+            }
+        }
+        self.inner.commit(records).await?;
+        // Only now may others write there.
+        let mut space = self.inner.space.borrow_mut();
+        left.into_iter().for_each(|page| space.release(page));
+        Ok(())
     }
 }
 
@@ -342,76 +412,5 @@ fn failed(at: VolumeOffset, error: PoolError) -> IoError {
         kind: IoErrorKind::PoolFailed,
         at,
         context: error.context,
-    }
-}
-
-impl<W: World> Inner<W> {
-    /// Reads a run of the group. Where copies may differ after a crash they are
-    /// made equal first, so that an answer once given stays, whatever drive fails.
-    ///
-    /// # Errors
-    /// The offset in the run that no copy could give, and what the last one said.
-    pub(crate) async fn read_group(
-        self: &Rc<Self>,
-        at: GroupOffset,
-        len: usize,
-    ) -> Result<Payload, (usize, DriveError)> {
-        if let Some(_alone) = self.alone_if_suspect(at, len).await {
-            let equal = Box::pin(self.equalise(at, len)).await;
-            equal.map_err(|error| (0, error))?;
-        }
-        let outcome = self.group.read(at, len).await;
-        if !outcome.faults.is_empty() {
-            // A drive that is gone is taken out of use; bad media are one copy
-            // fewer of these bytes. What matters to the reader is the data.
-            let gone = |kind| kind == DriveErrorKind::Gone;
-            let gone: Vec<_> = outcome
-                .faults
-                .into_iter()
-                .filter(|fault| gone(fault.error.kind))
-                .collect();
-            let _ = Box::pin(self.absorb(&gone)).await;
-        }
-        outcome.data
-    }
-
-    /// Writes a run of the group durably to every healthy copy.
-    ///
-    /// # Errors
-    /// What the last copy of some of it said.
-    pub(crate) async fn write_group(
-        self: &Rc<Self>,
-        at: GroupOffset,
-        data: &Slice,
-    ) -> Result<(), DriveError> {
-        let _alone = self.alone_if_suspect(at, data.len()).await;
-        let faults = self.group.write(at, data).await;
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Box::pin(self.absorb(&faults)).await
-        }
-    }
-
-    /// Keeps others from making this run's copies equal, where that is still to be
-    /// done.
-    async fn alone_if_suspect(&self, at: GroupOffset, len: usize) -> Option<Guard> {
-        let suspect = self.has_copies() && {
-            let regions = self.regions.borrow();
-            regions.is_suspect(regions.of(at, len))
-        };
-        match suspect {
-            true => Some(self.equalising.exclusive(at.0, at.0 + len as u64).await),
-            false => None,
-        }
-    }
-
-    /// Makes the copies of a run equal, durably. The caller holds the run.
-    ///
-    /// # Errors
-    /// What a copy said that is needed and can't be written.
-    pub(crate) async fn equalise(&self, at: GroupOffset, len: usize) -> Result<(), DriveError> {
-        let faults = self.group.equalise(at, len).await;
-        self.absorb(&faults).await
     }
 }

@@ -44,7 +44,6 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
             stripe_unit_bytes: 8 << 10,
             page_bytes: PAGE_BYTES as u32,
             journal_bytes: 8 << 10,
-            region_bytes: 64 << 10,
             volumes_max: 8,
             ..PoolSpec::new("p", Level::Simple)
         };

@@ -1,0 +1,307 @@
+//! Data blocks in RAM, for reads: S3-FIFO (Yang et al., "FIFO queues are all you need
+//! for cache eviction", SOSP 2023).
+//!
+//! A block comes into a small queue first; only one that is asked for again while it
+//! is there goes on to the main queue. What passes once, as a scan does, never gets
+//! further. A list of names of blocks that left the small queue lets one that comes
+//! back go straight to the main queue.
+//!
+//! Invariants: what is here is what the block holds; whoever changes a block
+//! invalidates it. Memory stays under the capacity, overhead counted.
+
+use base::{BLOCK_BYTES, Slice};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Memory of a resident block: its data, and about what tables and queues take.
+const ENTRY_BYTES: u64 = BLOCK_BYTES as u64 + 160;
+
+/// Times that a block must be asked for again to have another round.
+const USES_MAX: u8 = 3;
+
+/// Counters since the opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Blocks found.
+    pub hits: u64,
+    /// Blocks asked for and not found.
+    pub misses: u64,
+    /// Blocks taken in.
+    pub inserted: u64,
+    /// Blocks sent out for others.
+    pub evicted: u64,
+    /// Memory in use.
+    pub resident_bytes: u64,
+    /// Memory that it may use.
+    pub capacity_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    Small,
+    Main,
+}
+
+struct Entry {
+    data: Slice,
+    uses: Cell<u8>,
+    queue: Queue,
+    /// Tells it from an earlier one of the same block that still has a place in a
+    /// queue.
+    ticket: u64,
+}
+
+#[derive(Default)]
+struct Tables {
+    entries: FxHashMap<u64, Entry>,
+    small: VecDeque<(u64, u64)>,
+    main: VecDeque<(u64, u64)>,
+    small_blocks: u64,
+    ghosts: VecDeque<u64>,
+    ghost_names: FxHashMap<u64, ()>,
+    tickets: u64,
+}
+
+/// The read cache.
+pub struct ReadCache {
+    capacity_blocks: Cell<u64>,
+    tables: RefCell<Tables>,
+    stats: RefCell<CacheStats>,
+}
+
+impl ReadCache {
+    /// A cache of about `capacity_bytes`; 0 is none.
+    pub fn new(capacity_bytes: u64) -> Self {
+        let cache = ReadCache {
+            capacity_blocks: Cell::new(0),
+            tables: RefCell::default(),
+            stats: RefCell::default(),
+        };
+        cache.set_capacity(capacity_bytes);
+        cache
+    }
+
+    /// Changes how much it may use.
+    pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.capacity_blocks.set(capacity_bytes / ENTRY_BYTES);
+        self.stats.borrow_mut().capacity_bytes = capacity_bytes;
+        self.make_room(0);
+    }
+
+    /// Whether there is any.
+    pub fn is_on(&self) -> bool {
+        self.capacity_blocks.get() > 0
+    }
+
+    /// What a block holds, if it is here.
+    pub fn get(&self, block: u64) -> Option<Slice> {
+        if !self.is_on() {
+            return None;
+        }
+        let tables = self.tables.borrow();
+        let mut stats = self.stats.borrow_mut();
+        let Some(entry) = tables.entries.get(&block) else {
+            stats.misses += 1;
+            return None;
+        };
+        stats.hits += 1;
+        entry.uses.set((entry.uses.get() + 1).min(USES_MAX));
+        Some(entry.data.clone())
+    }
+
+    /// Takes in what a block holds.
+    pub fn insert(&self, block: u64, data: Slice) {
+        if !self.is_on() {
+            return;
+        }
+        let mut tables = self.tables.borrow_mut();
+        if tables.entries.contains_key(&block) {
+            return;
+        }
+        drop(tables);
+        self.make_room(1);
+        tables = self.tables.borrow_mut();
+        let queue = match tables.ghost_names.remove(&block) {
+            Some(()) => Queue::Main,
+            None => Queue::Small,
+        };
+        tables.forget_the_gone(self.capacity_blocks.get());
+        tables.tickets += 1;
+        let ticket = tables.tickets;
+        match queue {
+            Queue::Small => {
+                tables.small_blocks += 1;
+                tables.small.push_back((block, ticket));
+            }
+            Queue::Main => tables.main.push_back((block, ticket)),
+        }
+        let uses = Cell::new(0);
+        tables.entries.insert(block, Entry { data, uses, queue, ticket });
+        self.stats.borrow_mut().inserted += 1;
+    }
+
+    /// These blocks hold something else now.
+    pub fn invalidate(&self, blocks: Range<u64>) {
+        let mut tables = self.tables.borrow_mut();
+        if tables.entries.is_empty() {
+            return;
+        }
+        for block in blocks {
+            tables.remove(block);
+        }
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> CacheStats {
+        CacheStats {
+            resident_bytes: self.tables.borrow().entries.len() as u64 * ENTRY_BYTES,
+            ..*self.stats.borrow()
+        }
+    }
+
+    fn make_room(&self, blocks: u64) {
+        let capacity = self.capacity_blocks.get();
+        let mut tables = self.tables.borrow_mut();
+        while tables.entries.len() as u64 + blocks > capacity && !tables.entries.is_empty() {
+            let from_small = tables.small_blocks > capacity / 10 || tables.main.is_empty();
+            let sent = match from_small {
+                true => tables.leave_small(capacity),
+                false => tables.leave_main(),
+            };
+            self.stats.borrow_mut().evicted += u64::from(sent);
+        }
+    }
+}
+
+impl Tables {
+    fn remove(&mut self, block: u64) {
+        if let Some(entry) = self.entries.remove(&block)
+            && entry.queue == Queue::Small
+        {
+            self.small_blocks -= 1;
+        }
+    }
+
+    /// Blocks that were invalidated leave their places in the queues behind: not too
+    /// many of them.
+    fn forget_the_gone(&mut self, capacity: u64) {
+        if ((self.small.len() + self.main.len()) as u64) < 2 * capacity + 16 {
+            return;
+        }
+        let Tables { entries, small, main, .. } = self;
+        let is_there = |(block, ticket): &(u64, u64)| entries.get(block).is_some_and(|entry| entry.ticket == *ticket);
+        small.retain(is_there);
+        main.retain(is_there);
+    }
+
+    /// The oldest of the small queue goes: out, or on to the main queue. Whether one
+    /// went out.
+    fn leave_small(&mut self, capacity: u64) -> bool {
+        let Some((block, ticket)) = self.small.pop_front() else { return self.leave_main() };
+        let Some(entry) = self.entries.get_mut(&block).filter(|entry| entry.ticket == ticket) else {
+            return false;
+        };
+        if entry.uses.get() > 0 {
+            entry.uses.set(0);
+            entry.queue = Queue::Main;
+            self.small_blocks -= 1;
+            self.main.push_back((block, ticket));
+            return false;
+        }
+        self.remove(block);
+        self.ghosts.push_back(block);
+        self.ghost_names.insert(block, ());
+        while self.ghosts.len() as u64 > capacity {
+            if let Some(oldest) = self.ghosts.pop_front() {
+                self.ghost_names.remove(&oldest);
+            }
+        }
+        true
+    }
+
+    /// The oldest of the main queue goes out, or has another round. Whether one went
+    /// out.
+    fn leave_main(&mut self) -> bool {
+        let Some((block, ticket)) = self.main.pop_front() else { return false };
+        let Some(entry) = self.entries.get_mut(&block).filter(|entry| entry.ticket == ticket) else {
+            return false;
+        };
+        if entry.uses.get() > 0 {
+            entry.uses.set(entry.uses.get() - 1);
+            self.main.push_back((block, ticket));
+            return false;
+        }
+        self.remove(block);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{BufPool, Prng};
+
+    fn block(pool: &BufPool, value: u64) -> Slice {
+        pool.copy_of(&[value as u8; BLOCK_BYTES]).freeze()
+    }
+
+    #[test]
+    fn what_is_put_in_comes_out_until_it_is_invalidated() {
+        let (pool, cache) = (BufPool::new(), ReadCache::new(100 * ENTRY_BYTES));
+        assert!(cache.get(7).is_none());
+        cache.insert(7, block(&pool, 1));
+        assert_eq!(cache.get(7).unwrap().bytes().unwrap()[0], 1);
+        cache.invalidate(0..100);
+        assert!(cache.get(7).is_none());
+        cache.insert(7, block(&pool, 2));
+        assert_eq!(cache.get(7).unwrap().bytes().unwrap()[0], 2);
+        let stats = cache.stats();
+        assert_eq!((stats.hits, stats.misses, stats.inserted), (2, 2, 2));
+    }
+
+    #[test]
+    fn a_hot_set_survives_a_scan_ten_times_the_cache() {
+        let (pool, cache) = (BufPool::new(), ReadCache::new(1000 * ENTRY_BYTES));
+        let look = |number: u64| match cache.get(number) {
+            Some(_) => true,
+            None => {
+                cache.insert(number, block(&pool, number));
+                false
+            }
+        };
+        for _ in 0..5 {
+            (0..500).for_each(|number| {
+                look(number);
+            });
+        }
+        (10_000..20_000).for_each(|number| {
+            look(number);
+        });
+        let kept = (0..500).filter(|number| look(*number)).count();
+        assert!(kept >= 490, "{kept} of 500 are left");
+    }
+
+    #[test]
+    fn it_never_grows_beyond_its_capacity_and_0_is_off() {
+        let (pool, cache) = (BufPool::new(), ReadCache::new(50 * ENTRY_BYTES));
+        let mut prng = Prng::from_seed(1);
+        for _ in 0..20_000 {
+            let number = prng.below(200);
+            match prng.below(4) {
+                0 => cache.invalidate(number..number + 3),
+                1 => drop(cache.get(number)),
+                _ => cache.insert(number, block(&pool, number)),
+            }
+            assert!(cache.stats().resident_bytes <= 50 * ENTRY_BYTES);
+            let tables = cache.tables.borrow();
+            let small = tables.entries.values().filter(|entry| entry.queue == Queue::Small).count();
+            assert_eq!(small as u64, tables.small_blocks);
+        }
+        cache.set_capacity(0);
+        cache.insert(1, block(&pool, 1));
+        assert!(!cache.is_on() && cache.get(1).is_none());
+        assert_eq!(cache.stats().resident_bytes, 0);
+    }
+}

@@ -1,0 +1,166 @@
+//! Integrity blocks: 1,008 sums and what makes them trustworthy, and where they lie.
+//!
+//! Layout: `docs/FORMAT.md`, "Integrity blocks". A block that says it is another one,
+//! of another zone, pool or use of the zone, is none: so a write that went astray
+//! shows. Each copy has two slots; a version goes to the slot of its parity, so a
+//! torn write harms only itself.
+
+use super::Sum;
+use crate::codec::{Reader, Writer};
+use crate::raid::Geometry;
+use base::{BLOCK_BYTES, Uuid, crc32c};
+
+/// Sums in one block.
+pub const SUMS: usize = 1008;
+
+/// Bytes that one copy takes: two slots.
+pub const PAIR_BYTES: u64 = 2 * BLOCK_BYTES as u64;
+
+const MAGIC: &[u8; 4] = b"ASIN";
+const CRC_OFFSET: usize = 4;
+const SUMS_OFFSET: usize = BLOCK_BYTES - 4 * SUMS;
+
+/// Which block this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockId {
+    pub pool: Uuid,
+    pub zone: u32,
+    pub incarnation: u32,
+    pub index: u32,
+}
+
+/// The bytes of a slot.
+pub fn encode(id: BlockId, version: u64, sums: &[Sum; SUMS]) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.bytes.extend_from_slice(MAGIC);
+    w.u32(0);
+    w.uuid(id.pool);
+    w.u32(id.zone);
+    w.u32(id.incarnation);
+    w.u32(id.index);
+    w.u32(0);
+    w.u64(version);
+    w.pad_to(SUMS_OFFSET);
+    sums.iter().for_each(|sum| w.u32(sum.0));
+    let crc = crc32c(&w.bytes);
+    w.bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+    w.bytes
+}
+
+/// Version and sums of a slot, when it is whole and the block asked for.
+pub fn decode(id: BlockId, slot: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
+    let mut r = Reader::new(slot);
+    if slot.len() != BLOCK_BYTES || r.take(4)? != MAGIC {
+        return None;
+    }
+    let crc = r.u32()?;
+    let (head, tail) = slot.split_at(CRC_OFFSET);
+    if base::checksum::crc32c_of([head, &[0; 4], tail.get(4..)?]) != crc {
+        return None;
+    }
+    let found = BlockId {
+        pool: r.uuid()?,
+        zone: r.u32()?,
+        incarnation: r.u32()?,
+        index: r.u32()?,
+    };
+    r.u32()?;
+    let version = r.u64()?;
+    let mut sums = Box::new([Sum::UNWRITTEN; SUMS]);
+    for (sum, bytes) in sums.iter_mut().zip(slot[SUMS_OFFSET..].as_chunks::<4>().0) {
+        *sum = Sum(u32::from_le_bytes(*bytes));
+    }
+    (found == id).then_some((version, sums))
+}
+
+/// Integrity blocks of a zone with `blocks` data blocks.
+pub fn count(blocks: u64) -> u64 {
+    blocks.div_ceil(SUMS as u64)
+}
+
+/// Where the copies of integrity block `index` lie: place in the group, offset in
+/// the zone's integrity area there. They are on as many drives of one span as the
+/// span can lose, and one more.
+pub fn copies(geometry: Geometry, index: u64) -> impl Iterator<Item = (usize, u64)> {
+    let (spans, width) = (geometry.spans as u64, geometry.width as u64);
+    let copies = geometry.redundancy() as u64 + 1;
+    let (span, inside) = (index % spans, index / spans);
+    let (row, first) = (inside / width, inside % width);
+    (0..copies).map(move |copy| {
+        let place = span * width + (first + copy) % width;
+        (place as usize, (row * copies + copy) * PAIR_BYTES)
+    })
+}
+
+/// The integrity block whose copy lies at pair `pair` of the area on `place`.
+pub fn at(geometry: Geometry, place: usize, pair: u64) -> u64 {
+    let (spans, width) = (geometry.spans as u64, geometry.width as u64);
+    let copies = geometry.redundancy() as u64 + 1;
+    let (span, inside) = (place as u64 / width, place as u64 % width);
+    let (row, copy) = (pair / copies, pair % copies);
+    let first = (inside + width - copy) % width;
+    (row * width + first) * spans + span
+}
+
+/// Bytes of the integrity area of a zone on each drive.
+pub fn area_bytes(geometry: Geometry, zone_bytes: u64) -> u64 {
+    let blocks = geometry.zone_data_bytes(zone_bytes) / BLOCK_BYTES as u64;
+    let of_span = count(blocks).div_ceil(geometry.spans as u64);
+    let rows = of_span.div_ceil(geometry.width as u64);
+    rows * (geometry.redundancy() as u64 + 1) * PAIR_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raid::Level;
+    use std::collections::BTreeSet;
+
+    const ID: BlockId = BlockId {
+        pool: Uuid::from_u128(9),
+        zone: 1,
+        incarnation: 2,
+        index: 3,
+    };
+
+    #[test]
+    fn a_block_comes_back_and_a_changed_or_other_one_is_none() {
+        let mut sums = [Sum::UNWRITTEN; SUMS];
+        sums[0] = Sum(77);
+        sums[SUMS - 1] = Sum::LOST;
+        let bytes = encode(ID, 8, &sums);
+        assert_eq!(bytes.len(), BLOCK_BYTES);
+        let (version, back) = decode(ID, &bytes).unwrap();
+        assert_eq!((version, *back), (8, sums));
+        assert!(decode(BlockId { index: 4, ..ID }, &bytes).is_none());
+        assert!(decode(BlockId { incarnation: 1, ..ID }, &bytes).is_none());
+        for sector in 0..8 {
+            let mut torn = bytes.clone();
+            torn[sector * 512 + 100] ^= 1;
+            assert!(decode(ID, &torn).is_none());
+        }
+    }
+
+    #[test]
+    fn copies_are_apart_and_each_pair_has_one_block() {
+        let zone_bytes = 64 << 20;
+        for (level, drives) in [(Level::Simple, 1), (Level::Raid10 { copies: 2 }, 6), (Level::Raid10 { copies: 3 }, 6), (Level::Raid5, 3), (Level::Raid5, 7), (Level::Raid50, 9), (Level::Raid6, 5)] {
+            let geometry = Geometry::of(level, drives, 65536).unwrap();
+            let total = count(geometry.zone_data_bytes(zone_bytes) / 4096);
+            let area = area_bytes(geometry, zone_bytes);
+            let mut seen = BTreeSet::new();
+            for index in 0..total {
+                let homes: Vec<_> = copies(geometry, index).collect();
+                let places: BTreeSet<_> = homes.iter().map(|(place, _)| *place).collect();
+                assert_eq!(places.len(), geometry.redundancy() + 1);
+                let spans: BTreeSet<_> = places.iter().map(|place| geometry.span_of(*place)).collect();
+                assert_eq!(spans.len(), 1);
+                for (place, offset) in homes {
+                    assert!(offset + PAIR_BYTES <= area);
+                    assert!(seen.insert((place, offset)));
+                    assert_eq!(at(geometry, place, offset / PAIR_BYTES), index);
+                }
+            }
+        }
+    }
+}

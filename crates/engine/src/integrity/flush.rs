@@ -1,0 +1,155 @@
+//! Making changed sums durable.
+
+use super::block::{self, PAIR_BYTES, SUMS};
+use super::{Cached, Integrity, Sum};
+use crate::drive::DriveError;
+use crate::pool::drives::Zone;
+use crate::raid::{DriveFault, Member};
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset};
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// An area is formatted this much at a time.
+const TRANSFER_BYTES: u64 = 256 << 10;
+
+/// Blocks written together.
+const BLOCKS_AT_ONCE: usize = 128;
+
+impl<W: World> Integrity<W> {
+    /// Makes everything that was set before the call durable on every copy in use.
+    ///
+    /// # Errors
+    /// What a drive said that can't be done without.
+    pub async fn flush(&self) -> Result<(), DriveError> {
+        self.flushing.run(async || self.flush_dirty().await).await
+    }
+
+    async fn flush_dirty(&self) -> Result<(), DriveError> {
+        let dirty = self.dirty.take();
+        for some in dirty.chunks(BLOCKS_AT_ONCE) {
+            self.flush_some(some).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush_some(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
+        let mut touched: Vec<Rc<Member<W>>> = Vec::new();
+        let mut writes = Vec::new();
+        for cached in dirty {
+            // A change from here on is for the next flush.
+            cached.dirty.set(false);
+            let Some(zone) = self.drives.zone(cached.zone) else { continue };
+            cached.version.set(cached.version.get() + 1);
+            let version = cached.version.get();
+            let id = self.block_id(&zone, u64::from(cached.index));
+            let bytes = block::encode(id, version, &cached.sums.borrow());
+            let slot = match self.world.planted("integrity slot not alternated") {
+                true => 0,
+                false => version % 2 * BLOCK_BYTES as u64,
+            };
+            let data = self.world.buffers().copy_of(&bytes).freeze();
+            for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
+                let member = zone.group.place(place);
+                if !member.is_writable() {
+                    continue;
+                }
+                if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
+                    touched.push(Rc::clone(&member));
+                }
+                self.count(|stats| stats.writes += 1);
+                let (at, data) = (zone.shape.area + (offset + slot), data.clone());
+                writes.push(async move {
+                    let outcome = member.write(at, data).await;
+                    outcome.err().map(|error| DriveFault { member, error })
+                });
+            }
+        }
+        let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
+        faults.extend(flush_all(touched).await);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => self.drives.absorb(faults).await,
+        }
+    }
+
+    /// Writes all sums of a zone as unwritten, to every copy, durably.
+    ///
+    /// # Errors
+    /// What a drive said that can't be done without.
+    pub async fn format_zone(&self, zone: &Zone<W>) -> Result<(), DriveError> {
+        let geometry = zone.shape.geometry;
+        let total = block::count(zone.shape.blocks);
+        let version = self.drives.epoch() << 32;
+        if self.world.buffers().is_length_only() {
+            for index in 0..total {
+                self.insert(zone.shape.zone, index, version, Box::new([Sum::UNWRITTEN; SUMS]), false);
+            }
+        }
+        let area = block::area_bytes(geometry, zone.zone_bytes());
+        let places: Vec<Rc<Member<W>>> = (0..geometry.drives()).map(|place| zone.group.place(place)).filter(|member| member.is_writable()).collect();
+        let formats = places.iter().map(|member| self.format_area(zone, member, area, total, version));
+        let mut faults: Vec<DriveFault<W>> = join_all(formats).await.into_iter().flatten().collect();
+        faults.extend(flush_all(places).await);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => self.drives.absorb(faults).await,
+        }
+    }
+
+    async fn format_area(&self, zone: &Zone<W>, member: &Rc<Member<W>>, area: u64, total: u64, version: u64) -> Option<DriveFault<W>> {
+        let empty = [Sum::UNWRITTEN; SUMS];
+        let mut at = 0;
+        while at < area {
+            let len = TRANSFER_BYTES.min(area - at);
+            let mut buf = self.world.buffers().zeroed(len as usize);
+            if let Some(bytes) = buf.bytes_mut() {
+                for (pair, place) in (at / PAIR_BYTES..).zip(bytes.chunks_mut(PAIR_BYTES as usize)) {
+                    let index = block::at(zone.shape.geometry, usize::from(member.place()), pair);
+                    if index < total {
+                        place[..BLOCK_BYTES].copy_from_slice(&block::encode(self.block_id(zone, index), version, &empty));
+                    }
+                }
+            }
+            let place: DriveOffset = zone.shape.area + at;
+            if let Err(error) = member.write(place, buf.freeze()).await {
+                let member = Rc::clone(member);
+                return Some(DriveFault { member, error });
+            }
+            at += len;
+        }
+        None
+    }
+
+    /// Gives a drive that is being rebuilt its copies of a zone's sums. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// What a drive said that can't be done without.
+    pub async fn rebuild_copies(&self, zone: &Zone<W>, place: usize) -> Result<u64, DriveError> {
+        let mut written = 0;
+        let total = block::count(zone.shape.blocks);
+        let hosted = (0..total).filter(|index| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place));
+        let hosted: Vec<u64> = hosted.collect();
+        for some in hosted.chunks(BLOCKS_AT_ONCE) {
+            let mut held = Vec::with_capacity(some.len());
+            for index in some {
+                // A new version on all copies: two contents never have one version.
+                let cached = self.cached(zone.shape.zone, *index).await;
+                cached.set_dirty(&self.dirty);
+                held.push(cached);
+            }
+            self.flush().await?;
+            written += held.len() as u64;
+        }
+        Ok(written)
+    }
+}
+
+async fn flush_all<W: World>(members: Vec<Rc<Member<W>>>) -> Vec<DriveFault<W>> {
+    let flushes = members.into_iter().map(async |member| {
+        let outcome = member.flush().await;
+        outcome.err().map(|error| DriveFault { member, error })
+    });
+    join_all(flushes).await.into_iter().flatten().collect()
+}

@@ -1,0 +1,221 @@
+//! Bringing blocks of sums into RAM, and sending them out of it.
+
+use super::block::{self, BlockId, PAIR_BYTES, SUMS};
+use super::{Cached, Integrity, Slot, Sum, key};
+use crate::drive::DriveErrorKind;
+use crate::pool::drives::{EventKind, Zone};
+use crate::raid::DriveFault;
+use crate::world::World;
+use base::BLOCK_BYTES;
+use futures_channel::oneshot;
+use futures_util::future::join_all;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What the copies of a block say.
+struct Found {
+    version: u64,
+    sums: Box<[Sum; SUMS]>,
+    /// Copies that do not have that version: place, offset in the area.
+    stale: Vec<(usize, u64)>,
+}
+
+impl<W: World> Integrity<W> {
+    pub(super) fn block_id(&self, zone: &Zone<W>, index: u64) -> BlockId {
+        BlockId {
+            pool: self.drives.uuid(),
+            zone: zone.shape.zone,
+            incarnation: zone.shape.incarnation,
+            index: index as u32,
+        }
+    }
+
+    /// The block in RAM; read when it is not there. Callers at the same time share
+    /// the read.
+    pub(super) async fn cached(&self, zone: u32, index: u64) -> Rc<Cached> {
+        let key = key(zone, index);
+        loop {
+            let wait = {
+                let mut slots = self.slots.borrow_mut();
+                match slots.get_mut(&key) {
+                    Some(Slot::Loaded(cached)) => {
+                        cached.used.set(true);
+                        return Rc::clone(cached);
+                    }
+                    Some(Slot::Loading(waiting)) => {
+                        let (done, wait) = oneshot::channel();
+                        waiting.push(done);
+                        Some(wait)
+                    }
+                    None => {
+                        slots.insert(key, Slot::Loading(Vec::new()));
+                        None
+                    }
+                }
+            };
+            match wait {
+                // Whoever reads it has ended, and it is there now.
+                Some(wait) => drop(wait.await),
+                None => return self.load(zone, index).await,
+            }
+        }
+    }
+
+    async fn load(&self, number: u32, index: u64) -> Rc<Cached> {
+        let Some(zone) = self.drives.zone(number) else {
+            panic!("zone {number} is not in use, and its sums were asked for")
+        };
+        let found = self.read_copies(&zone, index).await;
+        let (version, sums, dirty) = match found {
+            Some(found) => {
+                self.note_stale(&zone, &found);
+                (found.version, found.sums, !found.stale.is_empty())
+            }
+            // A world without bytes keeps no sums on its drives.
+            None if self.world.buffers().is_length_only() => (0, Box::new([Sum::UNWRITTEN; SUMS]), false),
+            None => {
+                self.note_lost(&zone, index);
+                // Above anything that may come back.
+                let version = (self.drives.epoch() << 32) | 1 << 31;
+                (version, Box::new([Sum::LOST; SUMS]), true)
+            }
+        };
+        self.insert(number, index, version, sums, dirty)
+    }
+
+    pub(super) fn insert(&self, zone: u32, index: u64, version: u64, sums: Box<[Sum; SUMS]>, dirty: bool) -> Rc<Cached> {
+        let cached = Rc::new(Cached {
+            zone,
+            index: index as u32,
+            sums: RefCell::new(sums),
+            version: Cell::new(version),
+            dirty: Cell::new(false),
+            used: Cell::new(true),
+        });
+        if dirty {
+            cached.set_dirty(&self.dirty);
+        }
+        let key = key(zone, index);
+        let before = self.slots.borrow_mut().insert(key, Slot::Loaded(Rc::clone(&cached)));
+        self.clock.borrow_mut().push_back(key);
+        if let Some(Slot::Loading(waiting)) = before {
+            for done in waiting {
+                let _ = done.send(());
+            }
+        }
+        self.evict();
+        cached
+    }
+
+    /// Reads all copies; none when none of them is whole.
+    async fn read_copies(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
+        self.count(|stats| stats.loads += 1);
+        let id = self.block_id(zone, index);
+        let copies: Vec<(usize, u64)> = block::copies(zone.shape.geometry, index).collect();
+        let reads = copies.iter().map(async |(place, offset)| {
+            let member = zone.group.place(*place);
+            if !member.is_readable(zone.shape.zone) {
+                return None;
+            }
+            let buf = self.world.buffers().bytes(PAIR_BYTES as usize);
+            let newest = match member.read(zone.shape.area + *offset, buf).await {
+                Ok(buf) => newest_of_pair(id, buf.bytes().unwrap_or_default()),
+                Err(error) => {
+                    if error.kind == DriveErrorKind::Gone {
+                        let fault = DriveFault { member, error };
+                        let _ = self.drives.absorb(vec![fault]).await;
+                        return None;
+                    }
+                    None
+                }
+            };
+            Some((*place, *offset, newest))
+        });
+        let found: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
+        let versions = found.iter().filter_map(|(_, _, newest)| newest.as_ref().map(|(version, _)| *version));
+        let version = match self.world.planted("integrity read from one copy") {
+            true => versions.take(1).next()?,
+            false => versions.max()?,
+        };
+        let is_newest = |newest: &Option<(u64, Box<[Sum; SUMS]>)>| newest.as_ref().is_some_and(|(found, _)| *found == version);
+        let stale = found.iter().filter(|(_, _, newest)| !is_newest(newest)).map(|(place, offset, _)| (*place, *offset)).collect();
+        let sums = found.into_iter().find(|(_, _, newest)| is_newest(newest))?.2?.1;
+        Some(Found { version, sums, stale })
+    }
+
+    fn note_stale(&self, zone: &Zone<W>, found: &Found) {
+        for (place, offset) in &found.stale {
+            self.world.reached("integrity copy mended");
+            self.count(|stats| stats.mended += 1);
+            let text = format!(
+                "drive '{}': the sums at {} were behind or damaged, and are put right from another copy",
+                zone.group.place(*place).name,
+                zone.shape.area + *offset
+            );
+            self.drives.event(EventKind::BlockMended, text);
+        }
+    }
+
+    fn note_lost(&self, zone: &Zone<W>, index: u64) {
+        self.world.reached("integrity block lost");
+        self.count(|stats| stats.lost += 1);
+        let text = format!(
+            "no copy of the sums of blocks {} to {} of zone {} can be had: these blocks count as lost",
+            index * SUMS as u64,
+            (index + 1) * SUMS as u64 - 1,
+            zone.shape.zone
+        );
+        self.drives.event(EventKind::BlockLost, text);
+    }
+
+    /// Sends blocks out of RAM that are clean, not in use, and were not looked at
+    /// since the clock came by last.
+    fn evict(&self) {
+        // What is in RAM is all there is where drives keep no bytes.
+        if self.world.buffers().is_length_only() {
+            return;
+        }
+        let mut clock = self.clock.borrow_mut();
+        let mut slots = self.slots.borrow_mut();
+        let mut steps = 2 * clock.len();
+        while slots.len() > self.budget_blocks && steps > 0 {
+            steps -= 1;
+            let Some(key) = clock.pop_front() else { return };
+            let Some(Slot::Loaded(cached)) = slots.get(&key) else { continue };
+            let idle = !cached.dirty.get() && Rc::strong_count(cached) == 1 && !cached.used.replace(false);
+            if idle {
+                slots.remove(&key);
+                self.world.reached("integrity block evicted");
+            } else {
+                clock.push_back(key);
+            }
+        }
+    }
+
+    /// Reads all copies of a zone's sums again and puts stale ones right, but for
+    /// blocks that are being changed now: a flush writes those to all copies.
+    pub async fn scrub_zone(&self, zone: u32) {
+        let Some(shape) = self.drives.zone(zone).map(|zone| zone.shape) else { return };
+        for index in 0..block::count(shape.blocks) {
+            let key = key(zone, index);
+            {
+                let mut slots = self.slots.borrow_mut();
+                match slots.get(&key) {
+                    Some(Slot::Loaded(cached)) if !cached.dirty.get() && Rc::strong_count(cached) == 1 => {
+                        slots.remove(&key);
+                        drop(slots);
+                        self.clock.borrow_mut().retain(|other| *other != key);
+                    }
+                    Some(_) => continue,
+                    None => {}
+                }
+            }
+            drop(self.cached(zone, index).await);
+        }
+    }
+}
+
+fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
+    let slots = pair.chunks(BLOCK_BYTES).filter_map(|slot| block::decode(id, slot));
+    slots.max_by_key(|(version, _)| *version)
+}

@@ -1,0 +1,211 @@
+//! The sums of all data blocks, apart from the data, on several drives, and in RAM as
+//! far as the budget goes.
+//!
+//! Invariants:
+//! - A block of sums is read from all its copies, and the newest counts: so a write
+//!   that a drive lost, tore or put elsewhere shows, and is put right.
+//! - A new version is written only when the one before is durable on every copy in
+//!   use, and to the other slot.
+//! - When no copy can be had, every block it speaks for counts as lost: never as
+//!   unwritten.
+//! - Dirty blocks stay in RAM until they are flushed.
+
+pub mod block;
+mod flush;
+mod load;
+mod sum;
+
+pub use block::area_bytes;
+pub use sum::Sum;
+
+use crate::drive::DriveError;
+use crate::group_commit::GroupCommit;
+use crate::pool::drives::Drives;
+use crate::world::World;
+use base::DriveOffset;
+use block::SUMS;
+use futures_channel::oneshot;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::raid::Geometry;
+
+/// What of a zone the sums need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneShape {
+    /// Its number in the pool.
+    pub zone: u32,
+    /// Which use of it this is.
+    pub incarnation: u32,
+    /// The group it is part of.
+    pub group: u16,
+    /// Its shape.
+    pub geometry: Geometry,
+    /// Its data blocks.
+    pub blocks: u64,
+    /// Where its integrity area begins on each drive.
+    pub area: DriveOffset,
+}
+
+/// Counters since the opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntegrityStats {
+    /// Blocks of sums read from drives.
+    pub loads: u64,
+    /// Drive writes of blocks of sums.
+    pub writes: u64,
+    /// Copies that were behind, torn or astray, and have been put right.
+    pub mended: u64,
+    /// Blocks of sums of which no copy could be had.
+    pub lost: u64,
+    /// Blocks of sums in RAM.
+    pub resident: u64,
+    /// Of them, not flushed yet.
+    pub dirty: u64,
+}
+
+/// A block of sums in RAM.
+struct Cached {
+    zone: u32,
+    index: u32,
+    sums: RefCell<Box<[Sum; SUMS]>>,
+    version: Cell<u64>,
+    dirty: Cell<bool>,
+    /// Looked at since the clock came by.
+    used: Cell<bool>,
+}
+
+enum Slot {
+    Loaded(Rc<Cached>),
+    /// Somebody reads it; these wait.
+    Loading(Vec<oneshot::Sender<()>>),
+}
+
+/// The sums of a pool.
+pub struct Integrity<W: World> {
+    world: W,
+    drives: Rc<Drives<W>>,
+    budget_blocks: usize,
+    slots: RefCell<FxHashMap<u64, Slot>>,
+    /// The order in which blocks are looked at for eviction.
+    clock: RefCell<VecDeque<u64>>,
+    dirty: DirtyList,
+    flushing: GroupCommit<Result<(), DriveError>>,
+    stats: RefCell<IntegrityStats>,
+}
+
+/// Sums held in RAM, for looking at and changing without a wait.
+pub struct Pinned {
+    /// First integrity block of the run.
+    first: u64,
+    blocks: Vec<Rc<Cached>>,
+    dirty: DirtyList,
+}
+
+type DirtyList = Rc<RefCell<Vec<Rc<Cached>>>>;
+
+fn key(zone: u32, index: u64) -> u64 {
+    u64::from(zone) << 32 | index
+}
+
+impl<W: World> Integrity<W> {
+    /// A table that keeps about `budget_blocks` blocks of sums in RAM, 4 KiB each.
+    pub fn new(drives: Rc<Drives<W>>, budget_blocks: usize) -> Self {
+        Integrity {
+            world: drives.world().clone(),
+            drives,
+            budget_blocks: budget_blocks.max(1),
+            slots: RefCell::default(),
+            clock: RefCell::default(),
+            dirty: Rc::default(),
+            flushing: GroupCommit::default(),
+            stats: RefCell::default(),
+        }
+    }
+
+    /// The sum of a block, when it is in RAM.
+    pub fn peek(&self, zone: u32, block: u64) -> Option<Sum> {
+        match self.slots.borrow().get(&key(zone, block / SUMS as u64))? {
+            Slot::Loaded(cached) => {
+                cached.used.set(true);
+                Some(cached.sums.borrow()[(block % SUMS as u64) as usize])
+            }
+            Slot::Loading(_) => None,
+        }
+    }
+
+    /// Brings the sums of `blocks` into RAM and keeps them there. Sums that can't be
+    /// had come as [`Sum::LOST`].
+    pub async fn pin(&self, zone: u32, blocks: Range<u64>) -> Pinned {
+        let sums = SUMS as u64;
+        let indices = blocks.start / sums..blocks.end.div_ceil(sums);
+        let mut pinned = Pinned {
+            first: indices.start,
+            blocks: Vec::with_capacity((indices.end - indices.start) as usize),
+            dirty: Rc::clone(&self.dirty),
+        };
+        for index in indices {
+            pinned.blocks.push(self.cached(zone, index).await);
+        }
+        pinned
+    }
+
+    /// Whether so much is dirty that it should be flushed.
+    pub fn wants_flush(&self) -> bool {
+        self.dirty.borrow().len() * 2 > self.budget_blocks
+    }
+
+    /// Forgets a zone that is not in use any more.
+    pub fn forget_zone(&self, zone: u32) {
+        let of_zone = |key: &u64| (*key >> 32) as u32 == zone;
+        self.dirty.borrow_mut().retain(|cached| cached.zone != zone);
+        self.slots.borrow_mut().retain(|key, _| !of_zone(key));
+        self.clock.borrow_mut().retain(|key| !of_zone(key));
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> IntegrityStats {
+        IntegrityStats {
+            resident: self.slots.borrow().len() as u64,
+            dirty: self.dirty.borrow().len() as u64,
+            ..*self.stats.borrow()
+        }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut IntegrityStats)) {
+        change(&mut self.stats.borrow_mut());
+    }
+}
+
+impl Cached {
+    fn set_dirty(self: &Rc<Self>, dirty: &DirtyList) {
+        if !self.dirty.replace(true) {
+            dirty.borrow_mut().push(Rc::clone(self));
+        }
+    }
+}
+
+impl Pinned {
+    fn at(&self, block: u64) -> (&Rc<Cached>, usize) {
+        let sums = SUMS as u64;
+        let cached = &self.blocks[(block / sums - self.first) as usize];
+        (cached, (block % sums) as usize)
+    }
+
+    /// The sum of a block.
+    pub fn get(&self, block: u64) -> Sum {
+        let (cached, at) = self.at(block);
+        cached.sums.borrow()[at]
+    }
+
+    /// Changes the sum of a block; a flush makes it durable.
+    pub fn set(&self, block: u64, sum: Sum) {
+        let (cached, at) = self.at(block);
+        if std::mem::replace(&mut cached.sums.borrow_mut()[at], sum) != sum {
+            cached.set_dirty(&self.dirty);
+        }
+    }
+}

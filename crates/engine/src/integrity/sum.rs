@@ -1,0 +1,31 @@
+//! What is known of a 4 KiB block of data.
+
+use base::{Slice, crc32c};
+
+/// The sum of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum(pub u32);
+
+impl Sum {
+    /// Never written, or forgotten: reads as zeroes, whatever the medium holds.
+    pub const UNWRITTEN: Sum = Sum(0);
+    /// Damaged beyond what its level covers: can't be read until it is written.
+    pub const LOST: Sum = Sum(1);
+
+    /// The sum of a block with this content: its CRC-32C, kept clear of the two
+    /// values with a meaning of their own. A block without bytes counts as 2.
+    pub fn of(block: &Slice) -> Sum {
+        let Some(bytes) = block.bytes() else {
+            return Sum(2);
+        };
+        match crc32c(bytes) {
+            crc @ 0..=1 => Sum(crc + 2),
+            crc => Sum(crc),
+        }
+    }
+
+    /// Whether it says what the medium holds.
+    pub fn is_written(self) -> bool {
+        self.0 > 1
+    }
+}

@@ -1,0 +1,255 @@
+//! The drives of one pool: groups, zones, labels, and what becomes of a drive that
+//! fails.
+//!
+//! Invariants:
+//! - Nothing that a drive missed is acknowledged before the labels of the others say
+//!   that it has failed. So an opening never trusts it again.
+//! - A drive goes out of use only where every span of its group, at every level in
+//!   use there, can do without it, and somebody else carries metadata and logs.
+//!
+//! Rooms: `zone` (zones and groups), `labels`, `losses`, [`events`].
+
+pub mod events;
+mod labels;
+mod losses;
+mod zone;
+
+pub use events::{Event, EventKind};
+pub use losses::RingLosses;
+pub use zone::{Group, Zone, stride_bytes, zone_capacity};
+
+use super::{PoolError, PoolErrorKind};
+use crate::label::{GroupEntry, Label, PoolIdentity};
+use crate::raid::{Level, Member};
+use crate::world::World;
+use base::{DriveOffset, Uuid};
+use events::Events;
+use futures_util::lock::Mutex;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The most drives of a group: page numbers of a zone are spaced for it.
+const ZONE_DRIVES: u64 = crate::raid::geometry::DRIVES_MAX as u64;
+
+/// The group number of a spare.
+pub const SPARE_GROUP: u16 = u16::MAX;
+
+/// The drives of a pool.
+pub struct Drives<W: World> {
+    world: W,
+    identity: PoolIdentity,
+    groups: RefCell<Vec<Rc<Group<W>>>>,
+    /// Drives that wait to stand in.
+    spares: RefCell<Vec<Rc<Member<W>>>>,
+    /// By number; none for those not in use.
+    zones: RefCell<Vec<Option<Rc<Zone<W>>>>>,
+    /// As last written, but for the drive's own identity and the tables.
+    label: RefCell<Label>,
+    writing: Mutex<()>,
+    /// Changes of the member table asked for, and made durable.
+    wanted: Cell<u64>,
+    durable: Cell<u64>,
+    /// Why the pool has stopped.
+    failure: RefCell<Option<String>>,
+    closed: Cell<bool>,
+    events: Events,
+}
+
+impl<W: World> Drives<W> {
+    /// The drives that `label` describes: groups by place, and spares.
+    pub fn new(world: W, label: Label, groups: Vec<Vec<Rc<Member<W>>>>, spares: Vec<Rc<Member<W>>>) -> Self {
+        let identity = label.pool.clone();
+        let group = |(index, (entry, members)): (usize, (&GroupEntry, Vec<Rc<Member<W>>>))| Rc::new(Group::new(index as u16, *entry, members, &identity));
+        let groups = label.groups.iter().zip(groups).enumerate().map(group).collect();
+        Drives {
+            world,
+            groups: RefCell::new(groups),
+            identity,
+            spares: RefCell::new(spares),
+            zones: RefCell::default(),
+            label: RefCell::new(label),
+            writing: Mutex::new(()),
+            wanted: Cell::new(0),
+            durable: Cell::new(0),
+            failure: RefCell::new(None),
+            closed: Cell::new(false),
+            events: Events::default(),
+        }
+    }
+
+    /// The world that they are in.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// What never changes of the pool.
+    pub fn identity(&self) -> &PoolIdentity {
+        &self.identity
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// The pool's identity.
+    pub fn uuid(&self) -> Uuid {
+        self.identity.uuid
+    }
+
+    /// The epoch of this opening.
+    pub fn epoch(&self) -> u64 {
+        self.label.borrow().epoch
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u64 {
+        u64::from(self.identity.page_bytes)
+    }
+
+    /// Page numbers that a zone spans; only the first of them lie in it.
+    pub fn zone_pages(&self) -> u64 {
+        zone_pages(&self.identity)
+    }
+
+    /// A group.
+    pub fn group(&self, index: u16) -> Rc<Group<W>> {
+        Rc::clone(&self.groups.borrow()[usize::from(index)])
+    }
+
+    /// All groups.
+    pub fn groups(&self) -> Vec<Rc<Group<W>>> {
+        self.groups.borrow().clone()
+    }
+
+    /// Drives that wait to stand in.
+    pub fn spares(&self) -> Vec<Rc<Member<W>>> {
+        self.spares.borrow().clone()
+    }
+
+    /// Takes in a drive that waits to stand in, or gives one away.
+    pub fn change_spares(&self, change: impl FnOnce(&mut Vec<Rc<Member<W>>>)) {
+        change(&mut self.spares.borrow_mut());
+    }
+
+    /// The drives of all groups, by group and place.
+    pub fn members(&self) -> Vec<Rc<Member<W>>> {
+        let groups = self.groups.borrow();
+        groups.iter().flat_map(|group| group.places()).collect()
+    }
+
+    /// Whole drives that carry the metadata.
+    pub fn metadata_members(&self) -> Vec<Rc<Member<W>>> {
+        let mut members = self.members();
+        members.retain(|member| member.metadata() && member.is_writable());
+        members
+    }
+
+    /// Drives that carry the logs.
+    pub fn log_members(&self) -> Vec<Rc<Member<W>>> {
+        let mut members = self.members();
+        members.retain(|member| member.log() && member.is_writable());
+        members
+    }
+
+    /// A zone that is in use.
+    pub fn zone(&self, zone: u32) -> Option<Rc<Zone<W>>> {
+        self.zones.borrow().get(zone as usize)?.clone()
+    }
+
+    /// All zones that are in use.
+    pub fn zones(&self) -> Vec<Rc<Zone<W>>> {
+        self.zones.borrow().iter().flatten().cloned().collect()
+    }
+
+    /// The group that a zone belongs to.
+    pub fn group_of_zone(&self, zone: u32) -> Option<Rc<Group<W>>> {
+        let groups = self.groups.borrow();
+        let of = |group: &&Rc<Group<W>>| (group.first_zone..group.first_zone + group.zones).contains(&zone);
+        groups.iter().find(of).cloned()
+    }
+
+    /// Zone `zone` is in use from now on.
+    ///
+    /// # Errors
+    /// When it is not one, or can't be of that level.
+    pub fn zone_on(&self, zone: u32, level: Level, incarnation: u32) -> Result<Rc<Zone<W>>, String> {
+        let group = self.group_of_zone(zone).ok_or_else(|| format!("there is no zone {zone}"))?;
+        let made = Rc::new(Zone::new(&group, zone, level, incarnation, &self.identity)?);
+        let mut zones = self.zones.borrow_mut();
+        if zones.len() <= zone as usize {
+            zones.resize_with(zone as usize + 1, || None);
+        }
+        zones[zone as usize] = Some(Rc::clone(&made));
+        Ok(made)
+    }
+
+    /// Zone `zone` is not in use any more.
+    pub fn zone_off(&self, zone: u32) {
+        if let Some(slot) = self.zones.borrow_mut().get_mut(zone as usize) {
+            *slot = None;
+        }
+    }
+
+    /// That the pool is in use and sound.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check(&self) -> Result<(), PoolError> {
+        self.check_failure()?;
+        if self.closed.get() {
+            let context = format!("pool '{}' is closed", self.name());
+            return Err(PoolError::new(PoolErrorKind::Failed, context));
+        }
+        Ok(())
+    }
+
+    /// That the pool has not stopped (closing goes on through this).
+    pub(crate) fn check_failure(&self) -> Result<(), PoolError> {
+        match self.failure.borrow().as_ref() {
+            None => Ok(()),
+            Some(reason) => {
+                let context = format!("pool '{}' has stopped: {reason}", self.name());
+                Err(PoolError::new(PoolErrorKind::Failed, context))
+            }
+        }
+    }
+
+    /// Why the pool has stopped, if it has.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
+    pub fn stop(&self, reason: String) {
+        if self.failure.borrow().is_none() {
+            self.event(EventKind::PoolStopped, format!("pool '{}' has stopped: {reason}", self.name()));
+        }
+        self.failure.borrow_mut().get_or_insert(reason);
+    }
+
+    /// The pool is closed from now on.
+    pub(crate) fn set_closed(&self) {
+        self.closed.set(true);
+    }
+
+    /// Something that people should know of.
+    pub fn event(&self, kind: EventKind, text: String) {
+        self.events.push(self.world.now(), kind, text);
+    }
+
+    /// Events with a higher number than `sequence`, as far as they are kept.
+    pub fn events_since(&self, sequence: u64) -> Vec<Event> {
+        self.events.since(sequence)
+    }
+
+    /// Where the journal area of `generation` begins on each drive.
+    pub fn journal_at(&self, generation: u64) -> DriveOffset {
+        DriveOffset(self.identity.journal_offset(generation))
+    }
+}
+
+/// Page numbers that a zone spans.
+pub fn zone_pages(identity: &PoolIdentity) -> u64 {
+    ZONE_DRIVES * identity.zone_bytes / u64::from(identity.page_bytes)
+}

@@ -1,0 +1,133 @@
+//! Groups and zones: where they lie on drives, and which levels they can have.
+
+use crate::integrity::{ZoneShape, area_bytes};
+use crate::label::{GroupEntry, PoolIdentity};
+use crate::raid::{Geometry, Level, Member};
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// A RAID group.
+pub struct Group<W: World> {
+    /// Its number in the pool.
+    pub index: u16,
+    /// The pool's number of its first zone.
+    pub first_zone: u32,
+    /// Zones that it has, in use or not.
+    pub zones: u32,
+    level: Cell<Level>,
+    places: RefCell<Vec<Rc<Member<W>>>>,
+    stride_bytes: u64,
+}
+
+/// A zone in use.
+pub struct Zone<W: World> {
+    /// What the sums need to know.
+    pub shape: ZoneShape,
+    /// How it protects data.
+    pub level: Level,
+    /// The group it is part of.
+    pub group: Rc<Group<W>>,
+    /// Where its data begins on each drive.
+    pub data: DriveOffset,
+    zone_bytes: u64,
+}
+
+/// The shapes that `drives` drives can have.
+fn geometries(drives: usize, identity: &PoolIdentity) -> impl Iterator<Item = Geometry> {
+    let unit = u64::from(identity.stripe_unit_bytes);
+    Level::ALL.into_iter().filter_map(move |level| Geometry::of(level, drives, unit).ok())
+}
+
+/// Bytes of a drive from one zone to the next: sums first, then data. The same at
+/// every level that the drives can have, so that a zone can change its level.
+pub fn stride_bytes(drives: usize, identity: &PoolIdentity) -> u64 {
+    let unit = u64::from(identity.stripe_unit_bytes);
+    let areas = geometries(drives, identity).map(|geometry| area_bytes(geometry, identity.zone_bytes));
+    areas.max().unwrap_or(0).next_multiple_of(unit) + identity.zone_bytes
+}
+
+/// Pages that a zone of `drives` drives holds at `level`.
+pub fn zone_capacity(level: Level, drives: usize, identity: &PoolIdentity) -> u64 {
+    let geometry = Geometry::of(level, drives, u64::from(identity.stripe_unit_bytes));
+    let bytes = geometry.map_or(0, |geometry| geometry.zone_data_bytes(identity.zone_bytes));
+    bytes / u64::from(identity.page_bytes)
+}
+
+impl<W: World> Group<W> {
+    pub(super) fn new(index: u16, entry: GroupEntry, members: Vec<Rc<Member<W>>>, identity: &PoolIdentity) -> Self {
+        Group {
+            index,
+            first_zone: entry.first_zone,
+            zones: entry.zones,
+            level: Cell::new(entry.level),
+            stride_bytes: stride_bytes(members.len(), identity),
+            places: RefCell::new(members),
+        }
+    }
+
+    /// The level of zones taken into use from now on.
+    pub fn level(&self) -> Level {
+        self.level.get()
+    }
+
+    /// Zones taken into use from now on have this level.
+    pub fn set_level(&self, level: Level) {
+        self.level.set(level);
+    }
+
+    /// How many drives it has.
+    pub fn drives(&self) -> usize {
+        self.places.borrow().len()
+    }
+
+    /// The drive at a place.
+    pub fn place(&self, place: usize) -> Rc<Member<W>> {
+        Rc::clone(&self.places.borrow()[place])
+    }
+
+    /// Its drives, by place.
+    pub fn places(&self) -> Vec<Rc<Member<W>>> {
+        self.places.borrow().clone()
+    }
+
+    /// Puts another drive in a place.
+    pub fn put(&self, place: usize, member: Rc<Member<W>>) {
+        self.places.borrow_mut()[place] = member;
+    }
+}
+
+impl<W: World> Zone<W> {
+    pub(super) fn new(group: &Rc<Group<W>>, zone: u32, level: Level, incarnation: u32, identity: &PoolIdentity) -> Result<Self, String> {
+        let unit = u64::from(identity.stripe_unit_bytes);
+        let geometry = Geometry::of(level, group.drives(), unit).map_err(|allowed| format!("zone {zone} of level {level} has {} drives: allowed is {allowed}", group.drives()))?;
+        let local = u64::from(zone - group.first_zone);
+        let area = DriveOffset(identity.data_start + local * group.stride_bytes);
+        let data = area + (group.stride_bytes - identity.zone_bytes);
+        Ok(Zone {
+            shape: ZoneShape {
+                zone,
+                incarnation,
+                group: group.index,
+                geometry,
+                blocks: geometry.zone_data_bytes(identity.zone_bytes) / BLOCK_BYTES as u64,
+                area,
+            },
+            level,
+            group: Rc::clone(group),
+            data,
+            zone_bytes: identity.zone_bytes,
+        })
+    }
+
+    /// Bytes of each drive that are its data.
+    pub fn zone_bytes(&self) -> u64 {
+        self.zone_bytes
+    }
+
+    /// Pages that it holds.
+    pub fn pages(&self, page_bytes: u64) -> u64 {
+        self.shape.blocks * BLOCK_BYTES as u64 / page_bytes
+    }
+}

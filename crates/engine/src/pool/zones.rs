@@ -1,0 +1,88 @@
+//! Taking zones into use, and giving out their pages.
+//!
+//! A zone's sums are written before the record that it is in use is durable: what
+//! was there before is never taken for anything.
+
+use super::{Inner, PoolError, PoolErrorKind};
+use crate::meta::Record;
+use crate::pool::drives::{Group, zone_capacity};
+use crate::world::World;
+use base::PhysPage;
+use std::rc::Rc;
+
+impl<W: World> Inner<W> {
+    /// Takes a run of free pages, `max` at most, consecutive. None when the pool is
+    /// full.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn take_pages(self: &Rc<Self>, max: u64) -> Result<Option<(PhysPage, u64)>, PoolError> {
+        loop {
+            let taken = self.space.borrow_mut().allocate_run(max);
+            if taken.is_some() {
+                return Ok(taken);
+            }
+            if !self.open_zone().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Pages that could still be given out, zones not yet in use included.
+    pub fn free_pages(&self) -> u64 {
+        self.space.borrow().free() + self.unopened_pages()
+    }
+
+    fn unopened_pages(&self) -> u64 {
+        let groups = self.drives.groups();
+        let of = |group: &Rc<Group<W>>| {
+            let unopened = (group.first_zone..group.first_zone + group.zones).filter(|zone| self.drives.zone(*zone).is_none());
+            unopened.count() as u64 * zone_capacity(group.level(), group.drives(), self.identity())
+        };
+        groups.iter().map(of).sum()
+    }
+
+    /// Takes another zone into use, of the group that has the fewest free pages.
+    /// False when there is none. When somebody else just did, that counts, too.
+    async fn open_zone(self: &Rc<Self>) -> Result<bool, PoolError> {
+        let _alone = self.zoning.lock().await;
+        if self.space.borrow().free() > 0 {
+            return Ok(true);
+        }
+        let mut opened = false;
+        // All groups together, so that pages are spread over all of them.
+        for group in self.drives.groups() {
+            let mut zones = group.first_zone..group.first_zone + group.zones;
+            if let Some(zone) = zones.find(|zone| self.drives.zone(*zone).is_none()) {
+                self.zone_on(&group, zone).await?;
+                opened = true;
+            }
+        }
+        Ok(opened)
+    }
+
+    async fn zone_on(self: &Rc<Self>, group: &Rc<Group<W>>, number: u32) -> Result<(), PoolError> {
+        let (level, incarnation) = (group.level(), self.state.borrow().next_incarnation);
+        let invalid = |context| PoolError::new(PoolErrorKind::Invalid, context);
+        let zone = self.drives.zone_on(number, level, incarnation).map_err(invalid)?;
+        let formatted = self.store.integrity.format_zone(&zone).await;
+        formatted.map_err(|error| {
+            let context = format!("zone {number} can't be taken into use: {error}");
+            self.stop(context.clone());
+            PoolError::new(PoolErrorKind::Drive, context)
+        })?;
+        // Rebuilds under way have nothing to do here: a new zone is written whole.
+        let mut records = vec![Record::ZoneOn { zone: number, level, incarnation }];
+        for member in group.places() {
+            if member.state() == super::MemberState::Rebuilding {
+                member.rebuilt().borrow_mut().insert(number);
+                records.push(Record::Rebuilt { member: member.uuid, zone: number });
+            }
+        }
+        self.commit(records).await?;
+        self.world.reached("zone taken into use");
+        let pages = zone.pages(self.page_bytes());
+        self.space.borrow_mut().add_zone(number, group.index, pages);
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Changing stripes in place: intent, writes, sums.
+//!
+//! Invariant: the writes of a change begin only when its intent, if it needs one, is
+//! durable; its sums are set only when its writes are durable on every drive in use.
+
+use super::Store;
+use super::address::{StripeRef, ZoneAddress};
+use super::counts::Purpose;
+use super::entry::{Intent, encode_intents};
+use crate::integrity::{Pinned, Sum};
+use crate::pool::PoolError;
+use crate::pool::drives::Zone;
+use crate::raid::{DriveFault, Member};
+use crate::ring::{Entry, Hold};
+use crate::world::World;
+use base::{BLOCK_BYTES, Slice};
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// A run of rows on one drive, and what they are to hold.
+#[derive(Clone, Debug)]
+pub(crate) struct PlaceWrite {
+    pub place: usize,
+    pub row: u32,
+    pub data: Slice,
+    pub purpose: Purpose,
+}
+
+/// What changes in one stripe. Whoever made it holds the stripe's lock.
+pub(crate) struct Change<W: World> {
+    pub zone: Rc<Zone<W>>,
+    pub stripe: StripeRef,
+    pub writes: Vec<PlaceWrite>,
+    /// By block of the zone.
+    pub sums: Vec<(u64, Sum)>,
+    /// Whether it rests on something that is only in place.
+    pub needs_intent: bool,
+    pub pinned: Pinned,
+}
+
+impl<W: World> Change<W> {
+    /// A change of nothing yet.
+    pub fn new(zone: &Rc<Zone<W>>, stripe: StripeRef, pinned: Pinned) -> Self {
+        Change {
+            zone: Rc::clone(zone),
+            stripe,
+            writes: Vec::new(),
+            sums: Vec::new(),
+            needs_intent: false,
+            pinned,
+        }
+    }
+
+    fn data_bytes(&self) -> usize {
+        self.writes.iter().map(|write| write.data.len()).sum()
+    }
+
+    fn intent(&self) -> Intent {
+        let rows = |write: &PlaceWrite| (write.place as u8, write.row, (write.data.len() / BLOCK_BYTES) as u32);
+        Intent {
+            stripe: self.stripe,
+            writes: self.writes.iter().map(rows).collect(),
+            sums: self.sums.clone(),
+        }
+    }
+}
+
+impl<W: World> Store<W> {
+    /// Makes `changes`, durably. What holds their log entries is let go by the
+    /// caller through [`Store::settle`].
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub(crate) async fn make(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        // As much at once as the intent log surely takes: it is emptied behind us.
+        let most = self.intents.capacity_bytes() as usize / 4;
+        let mut rest = changes;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take_while(|change| {
+                bytes += change.data_bytes();
+                bytes <= most
+            });
+            let (now, later) = rest.split_at(fits.count().max(1));
+            self.make_some(now).await?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    async fn make_some(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        let intents = self.write_intents(changes).await?;
+        self.write_in_place(changes).await?;
+        for change in changes {
+            for (block, sum) in &change.sums {
+                change.pinned.set(*block, *sum);
+            }
+        }
+        self.settled.borrow_mut().extend(intents.into_iter().map(Rc::new));
+        self.keeper.set();
+        Ok(())
+    }
+
+    /// Makes the intents of those changes durable that need one.
+    async fn write_intents(&self, changes: &[Change<W>]) -> Result<Vec<Hold>, PoolError> {
+        let skipped = self.world.planted("no intent before a partial stripe");
+        let needs = |change: &&Change<W>| {
+            change.zone.has_parity() && !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
+        };
+        let most = self.entry_bytes_max(&self.intents);
+        let mut batches: Vec<(usize, Vec<&Change<W>>)> = Vec::new();
+        for change in changes.iter().filter(needs) {
+            let bytes = change.data_bytes();
+            match batches.last_mut() {
+                Some((used, batch)) if *used + bytes <= most => {
+                    *used += bytes;
+                    batch.push(change);
+                }
+                _ => batches.push((bytes, vec![change])),
+            }
+        }
+        let appends = batches.iter().map(|(_, batch)| {
+            let intents: Vec<Intent> = batch.iter().map(|change| change.intent()).collect();
+            let data = batch.iter().flat_map(|change| change.writes.iter().map(|write| write.data.clone()));
+            self.intents.append(Entry { head: encode_intents(&intents), data: data.collect() })
+        });
+        let mut holds = Vec::new();
+        for (appended, (_, batch)) in join_all(appends).await.into_iter().zip(&batches) {
+            let appended = appended.map_err(|error| self.stop(format!("the intent log can't be written: {error}")))?;
+            let mut last = self.last_intents.borrow_mut();
+            for change in batch {
+                last.insert(change.stripe, appended.stamp);
+            }
+            holds.push(appended.hold);
+        }
+        Ok(holds)
+    }
+
+    pub(super) async fn write_in_place(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        let mut touched: Vec<Rc<Member<W>>> = Vec::new();
+        let mut writes = Vec::new();
+        for change in changes {
+            for write in &change.writes {
+                let member = change.zone.group.place(write.place);
+                if !member.is_writable() {
+                    continue;
+                }
+                if !touched.iter().any(|other| Rc::ptr_eq(other, &member)) {
+                    touched.push(Rc::clone(&member));
+                }
+                self.counts.count(write.purpose, write.data.len());
+                let at = change.zone.on_drive(change.stripe, write.row);
+                let data = write.data.clone();
+                writes.push(async move {
+                    let outcome = member.write(at, data).await;
+                    outcome.err().map(|error| DriveFault { member, error })
+                });
+            }
+        }
+        let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
+        if !self.world.planted("destage not flushed") {
+            let flushes = touched.into_iter().map(async |member| {
+                let outcome = member.flush().await;
+                outcome.err().map(|error| DriveFault { member, error })
+            });
+            faults.extend(join_all(flushes).await.into_iter().flatten());
+        }
+        if faults.is_empty() {
+            return Ok(());
+        }
+        self.world.reached("destage outlives a drive");
+        let outcome = self.drives.absorb(faults).await;
+        outcome.map_err(|error| self.stop(format!("what was acknowledged can't be put in place: {error}")))
+    }
+
+    /// The most data of one entry of a ring.
+    pub(super) fn entry_bytes_max(&self, ring: &crate::ring::Ring<W>) -> usize {
+        // A quarter is what the ring takes at most; heads and headers need room too.
+        (ring.capacity_bytes() as usize / 8).min(1 << 20) / BLOCK_BYTES * BLOCK_BYTES
+    }
+}

@@ -1,0 +1,283 @@
+//! A stripe looked through from end to end: every block against its sum, every copy
+//! and parity against the data; what is wrong is put right, and what a drive that is
+//! being rebuilt should hold is written to it.
+//!
+//! First the whole stripe at once, in operations of a stripe unit; when anything is
+//! not as it should be, row by row. The log has been emptied since the opening, so
+//! nothing is unknown.
+
+use super::Store;
+use super::address::{StripeRef, ZoneAddress};
+use super::change::{Change, PlaceWrite};
+use super::counts::Purpose;
+use super::row::{Row, Want};
+use crate::integrity::{Pinned, Sum};
+use crate::pool::PoolError;
+use crate::pool::drives::{EventKind, Zone};
+use crate::raid::{Code, DriveFault, parity};
+use crate::world::World;
+use base::{BLOCK_BYTES, Slice};
+use futures_util::future::join_all;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// What came of looking through a stripe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Healed {
+    /// Blocks put right.
+    pub mended: u64,
+    /// Blocks that can't be had, and are marked so.
+    pub lost: u64,
+    /// Bytes written to the drive that is being rebuilt.
+    pub rebuilt_bytes: u64,
+}
+
+impl Healed {
+    /// Both together.
+    pub fn and(self, other: Healed) -> Healed {
+        Healed {
+            mended: self.mended + other.mended,
+            lost: self.lost + other.lost,
+            rebuilt_bytes: self.rebuilt_bytes + other.rebuilt_bytes,
+        }
+    }
+}
+
+/// Rows of a stripe that hold something, and each column's sums in them.
+struct Written {
+    rows: Range<u32>,
+    /// By column, then by row from the first.
+    sums: Vec<Vec<Sum>>,
+}
+
+impl<W: World> Store<W> {
+    /// Stripes of a zone.
+    pub fn stripes(&self, zone: &Zone<W>) -> impl Iterator<Item = StripeRef> + use<W> {
+        let spans = zone.shape.geometry.spans as u64;
+        let count = zone.shape.blocks / u64::from(zone.stripe_blocks());
+        let zone = zone.shape.zone;
+        (0..count).map(move |linear| StripeRef {
+            zone,
+            number: (linear / spans) as u32,
+            span: (linear % spans) as u16,
+        })
+    }
+
+    /// Looks a stripe through. With a `target`, what that place should hold is
+    /// written to it, not durably: the caller flushes it.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn heal_stripe(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, target: Option<usize>) -> Result<Healed, PoolError> {
+        let _alone = self.locks.lock(stripe).await;
+        let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(stripe)).await;
+        let Some(written) = written(zone, stripe, &pinned) else {
+            return Ok(Healed::default());
+        };
+        let whole = match zone.shape.geometry.code {
+            Code::Mirror => self.heal_copies(zone, stripe, &written, target).await,
+            Code::P | Code::PQ => self.heal_columns(zone, stripe, &written, target).await,
+        };
+        if let Some(healed) = whole {
+            return Ok(healed);
+        }
+        let mut healed = Healed::default();
+        for row in written.rows {
+            healed = healed.and(self.heal_row(zone, stripe, row, &pinned, target).await?);
+        }
+        Ok(healed)
+    }
+
+    async fn unit(&self, zone: &Zone<W>, stripe: StripeRef, place: usize, rows: &Range<u32>) -> Option<Slice> {
+        let member = zone.group.place(place);
+        if !member.is_readable(zone.shape.zone) {
+            return None;
+        }
+        let len = rows.len() * BLOCK_BYTES;
+        self.counts.count(Purpose::RepairRead, len);
+        let buf = self.world.buffers().data(len);
+        let at = zone.on_drive(stripe, rows.start);
+        member.read(at, buf).await.ok().map(base::Buf::freeze)
+    }
+
+    async fn put_unit(&self, zone: &Zone<W>, stripe: StripeRef, place: usize, row: u32, data: Slice) -> Option<u64> {
+        let member = zone.group.place(place);
+        let len = data.len();
+        self.counts.count(Purpose::RepairWrite, len);
+        let at = zone.on_drive(stripe, row);
+        match member.write(at, data).await {
+            Ok(()) => Some(len as u64),
+            Err(error) => {
+                // It is out of use then, and its rebuild ends.
+                let _ = self.drives.absorb(vec![DriveFault { member, error }]).await;
+                None
+            }
+        }
+    }
+
+    /// Whether every block of a column that holds something is what its sum says.
+    fn all_right(&self, data: &Slice, sums: &[Sum]) -> bool {
+        sums.iter().enumerate().all(|(index, sum)| !sum.is_written() || Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
+    }
+
+    async fn heal_copies(&self, zone: &Zone<W>, stripe: StripeRef, written: &Written, target: Option<usize>) -> Option<Healed> {
+        let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
+        let others: Vec<usize> = places.clone().filter(|place| Some(*place) != target && zone.group.place(*place).is_writable()).collect();
+        let copies = join_all(others.iter().map(|place| self.unit(zone, stripe, *place, &written.rows))).await;
+        let copies: Vec<Slice> = copies.into_iter().collect::<Option<_>>()?;
+        if !copies.iter().all(|copy| self.all_right(copy, &written.sums[0])) {
+            return None;
+        }
+        let mut healed = Healed::default();
+        if let Some(target) = target.filter(|target| places.contains(target)) {
+            let content = copies.first()?.clone();
+            healed.rebuilt_bytes = self.put_unit(zone, stripe, target, written.rows.start, content).await.unwrap_or(0);
+        }
+        Some(healed)
+    }
+
+    async fn heal_columns(&self, zone: &Zone<W>, stripe: StripeRef, written: &Written, target: Option<usize>) -> Option<Healed> {
+        let geometry = zone.shape.geometry;
+        let mut places: Vec<usize> = (0..geometry.data_columns()).map(|column| zone.data_place(stripe, column)).collect();
+        let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
+        let columns = places.len();
+        places.extend(p);
+        places.extend(q);
+        let target = target.and_then(|target| places.iter().position(|place| *place == target));
+        let reads = places.iter().enumerate().map(async |(index, place)| match Some(index) == target {
+            true => None,
+            false => self.unit(zone, stripe, *place, &written.rows).await,
+        });
+        let mut units = join_all(reads).await;
+        if units.iter().enumerate().any(|(index, unit)| unit.is_none() && Some(index) != target) {
+            return None;
+        }
+        for (unit, sums) in units.iter_mut().zip(&written.sums) {
+            if let Some(whole) = unit {
+                if !self.all_right(whole, sums) {
+                    return None;
+                }
+                *unit = Some(self.without_unwritten(whole, sums));
+            }
+        }
+        if let Some(column) = target.filter(|target| *target < columns) {
+            units[column] = Some(self.missing_column(&units[..columns], column, &units[columns..])?);
+            if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
+                return None;
+            }
+        }
+        let len = written.rows.len() * BLOCK_BYTES;
+        let right = self.parity_of(&units[..columns], len, geometry.code);
+        for (index, right) in (columns..places.len()).zip(right) {
+            if Some(index) == target {
+                units[index] = Some(right);
+            } else if !self.same_where_written(units[index].as_ref()?, &right, &written.sums) {
+                return None;
+            }
+        }
+        let mut healed = Healed::default();
+        if let Some(target) = target {
+            let content = units[target].take()?;
+            healed.rebuilt_bytes = self.put_unit(zone, stripe, places[target], written.rows.start, content).await.unwrap_or(0);
+        }
+        Some(healed)
+    }
+
+    /// A unit with zeroes where nothing was written: so it counts in the parity.
+    fn without_unwritten(&self, unit: &Slice, sums: &[Sum]) -> Slice {
+        if sums.iter().all(|sum| sum.is_written()) || unit.is_length_only() {
+            return unit.clone();
+        }
+        let mut masked = self.world.buffers().zeroed(unit.len());
+        for (index, _) in sums.iter().enumerate().filter(|(_, sum)| sum.is_written()) {
+            masked.put(index * BLOCK_BYTES, &unit.slice(index * BLOCK_BYTES, BLOCK_BYTES));
+        }
+        masked.freeze()
+    }
+
+    fn missing_column(&self, columns: &[Option<Slice>], missing: usize, parities: &[Option<Slice>]) -> Option<Slice> {
+        if self.world.buffers().is_length_only() {
+            return parities.iter().flatten().next().cloned();
+        }
+        let known: Vec<Option<&[u8]>> = columns.iter().map(|column| column.as_ref().and_then(Slice::bytes)).collect();
+        let parity = |index: usize| parities.get(index).and_then(Option::as_ref).and_then(Slice::bytes);
+        let (p, q) = (parity(0), parity(1));
+        let solved = parity::solve(&known, &[missing], p, if p.is_some() { None } else { q })?;
+        Some(self.world.buffers().copy_of(solved.first()?).freeze())
+    }
+
+    /// Whether two parities agree in the rows that hold something.
+    fn same_where_written(&self, found: &Slice, right: &Slice, sums: &[Vec<Sum>]) -> bool {
+        let (Some(found), Some(right)) = (found.bytes(), right.bytes()) else { return true };
+        let blocks = found.chunks(BLOCK_BYTES).zip(right.chunks(BLOCK_BYTES));
+        blocks.enumerate().all(|(row, (found, right))| found == right || !sums.iter().any(|sums| sums[row].is_written()))
+    }
+
+    async fn heal_row(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, row: u32, pinned: &Pinned, target: Option<usize>) -> Result<Healed, PoolError> {
+        let loaded = self.load_row(zone, stripe, row, pinned, Want::Everything).await;
+        let mut healed = Healed::default();
+        let lost: Vec<usize> = loaded.lost().collect();
+        if lost.is_empty() {
+            healed.mended = self.mend(zone, &loaded).await;
+        } else {
+            healed.lost = self.give_up(zone, &loaded, &lost, target).await?;
+        }
+        for bad in loaded.bad.iter().filter(|bad| Some(bad.place) == target) {
+            let written = self.put_unit(zone, stripe, bad.place, row, bad.content.clone()).await;
+            healed.rebuilt_bytes += written.unwrap_or(0);
+        }
+        Ok(healed)
+    }
+
+    /// Marks the blocks of `lost` as lost and reckons the parity without them, so
+    /// that what is left of the row is protected again.
+    async fn give_up(&self, zone: &Rc<Zone<W>>, row: &Row, lost: &[usize], target: Option<usize>) -> Result<u64, PoolError> {
+        self.world.reached("block given up");
+        let blocks = zone.blocks_of(row.stripe);
+        let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
+        let mut change = Change::new(zone, row.stripe, pinned);
+        let mut given_up = 0;
+        for column in lost {
+            let index = *column as u32 * zone.rows() + row.row;
+            let block = blocks.start + u64::from(index);
+            let logged = self.index.borrow().get(zone.locate(block)).is_some();
+            // What nobody uses, and what the log has anew, is no loss.
+            if logged || !self.is_used(zone.shape.zone, block) {
+                change.sums.push((block, Sum::UNWRITTEN));
+                continue;
+            }
+            change.sums.push((block, Sum::LOST));
+            given_up += 1;
+            let at = self.offset_of(zone.shape.zone, block);
+            self.drives.event(EventKind::BlockLost, format!("4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"));
+        }
+        self.counts.add(|counts| &counts.lost_blocks, given_up);
+        let contents: Vec<Option<Slice>> = row.columns.iter().map(|column| column.content.clone()).collect();
+        if zone.has_parity() && contents.iter().any(Option::is_some) {
+            let parity = self.parity_of(&contents, BLOCK_BYTES, zone.shape.geometry.code);
+            let (p, q) = zone.shape.geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
+            for (place, data) in [p, q].into_iter().zip(parity) {
+                change.writes.extend(place.map(|place| PlaceWrite { place, row: row.row, data, purpose: Purpose::ParityWrite }));
+            }
+        }
+        for bad in row.bad.iter().filter(|bad| Some(bad.place) != target && zone.group.place(bad.place).is_readable(zone.shape.zone)) {
+            let (place, data) = (bad.place, bad.content.clone());
+            change.writes.push(PlaceWrite { place, row: row.row, data, purpose: Purpose::RepairWrite });
+        }
+        change.needs_intent = true;
+        self.make(&[change]).await?;
+        Ok(given_up)
+    }
+}
+
+/// The rows between the first and the last block of a stripe that holds something.
+fn written<W: World>(zone: &Zone<W>, stripe: StripeRef, pinned: &Pinned) -> Option<Written> {
+    let first = zone.blocks_of(stripe).start;
+    let columns = zone.shape.geometry.data_columns() as u32;
+    let sum = |column: u32, row: u32| pinned.get(first + u64::from(column * zone.rows() + row));
+    let holds = |row: &u32| (0..columns).any(|column| sum(column, *row).is_written());
+    let start = (0..zone.rows()).find(holds)?;
+    let end = (start..zone.rows()).rev().find(holds)? + 1;
+    let sums = (0..columns).map(|column| (start..end).map(|row| sum(column, row)).collect());
+    Some(Written { rows: start..end, sums: sums.collect() })
+}

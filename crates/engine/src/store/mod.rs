@@ -1,0 +1,181 @@
+//! The blocks of a pool by address: logged, checked against their sums, mended.
+//!
+//! A write is durable once it is in the data log; what is in place follows, stripe
+//! by stripe. Invariants (`docs/ARCHITECTURE.md`, "The data path"):
+//! - A row changes in place only under its stripe's lock, and (a) after its intent
+//!   is durable, or (b) without one, if the stripe has no live intent and the whole
+//!   row is in the data log, or fresh, or the code is a mirror.
+//! - Log entries and intents are let go only when what they say is durable in place,
+//!   sums included.
+//! - What a read gives out has been checked against its sum.
+//!
+//! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
+//! yet), `entry` (heads of log entries), `read`, `write` (into the log, or around
+//! it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
+//! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
+//! looked through and put right), `replay` (after a crash), `counts`.
+
+pub mod address;
+pub(crate) mod change;
+pub mod counts;
+mod destage;
+pub mod entry;
+mod heal;
+mod index;
+mod locks;
+mod parity;
+mod plan;
+mod read;
+mod replay;
+mod row;
+mod signal;
+mod write;
+
+pub use address::StripeRef;
+pub use locks::StripeGuard;
+pub use read::Unreadable;
+pub use write::Write;
+pub use heal::Healed;
+
+use crate::cache::ReadCache;
+use crate::integrity::Integrity;
+use crate::pool::PoolError;
+use crate::pool::PoolErrorKind;
+use crate::pool::drives::{Drives, Zone};
+use crate::pool::space::Space;
+use crate::ring::{Hold, Ring};
+use crate::world::World;
+use address::{InStripe, ZoneAddress};
+use base::{BLOCK_BYTES, PhysPage, PoolOffset};
+use counts::Counts;
+use index::Index;
+use locks::StripeLocks;
+use rustc_hash::FxHashMap;
+use signal::Signal;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// The blocks of a pool.
+pub struct Store<W: World> {
+    pub world: W,
+    pub drives: Rc<Drives<W>>,
+    pub integrity: Integrity<W>,
+    /// Every change of data goes here first.
+    pub log: Rc<Ring<W>>,
+    /// What is about to be changed in place where there is parity.
+    pub intents: Rc<Ring<W>>,
+    pub space: Rc<RefCell<Space>>,
+    pub cache: ReadCache,
+    pub counts: Counts,
+    pub(crate) locks: StripeLocks,
+    index: RefCell<Index>,
+    /// Stamp of the last intent of each stripe that had one.
+    last_intents: RefCell<FxHashMap<StripeRef, u64>>,
+    /// In place, but for the sums: let go once they are flushed.
+    settled: RefCell<Vec<Rc<Hold>>>,
+    /// There may be something to destage.
+    pub(crate) destager: Signal,
+    /// There may be something to let go in the logs.
+    pub(crate) keeper: Signal,
+    /// The log is to be emptied as fast as it goes (closing, tests).
+    draining: Cell<bool>,
+    /// Nobody uses the store any more.
+    ended: Cell<bool>,
+}
+
+/// A block of the pool: its zone, and its number there.
+pub(crate) struct BlockAt<W: World> {
+    pub zone: Rc<Zone<W>>,
+    pub block: u64,
+}
+
+impl<W: World> Store<W> {
+    /// Its parts, put together.
+    pub fn new(
+        drives: Rc<Drives<W>>,
+        integrity: Integrity<W>,
+        (log, intents): (Rc<Ring<W>>, Rc<Ring<W>>),
+        space: Rc<RefCell<Space>>,
+        cache: ReadCache,
+    ) -> Self {
+        Store {
+            world: drives.world().clone(),
+            drives,
+            integrity,
+            log,
+            intents,
+            space,
+            cache,
+            counts: Counts::default(),
+            locks: StripeLocks::default(),
+            index: RefCell::default(),
+            last_intents: RefCell::default(),
+            settled: RefCell::default(),
+            destager: Signal::default(),
+            keeper: Signal::default(),
+            draining: Cell::new(false),
+            ended: Cell::new(false),
+        }
+    }
+
+    /// Blocks that the addresses of one zone span.
+    fn zone_span(&self) -> u64 {
+        self.drives.zone_pages() * self.page_blocks()
+    }
+
+    fn page_blocks(&self) -> u64 {
+        self.drives.page_bytes() / BLOCK
+    }
+
+    /// The zone of a block, and its number there.
+    ///
+    /// # Panics
+    /// When no zone is there: every mapped page lies in one.
+    pub(crate) fn block_at(&self, at: PoolOffset) -> BlockAt<W> {
+        assert!(at.0.is_multiple_of(BLOCK), "address {at} is off the block grain");
+        let (zone, block) = (at.0 / BLOCK / self.zone_span(), at.0 / BLOCK % self.zone_span());
+        match self.drives.zone(zone as u32) {
+            Some(zone) => BlockAt { zone, block },
+            None => panic!("address {at} lies in zone {zone}, which is not in use"),
+        }
+    }
+
+    /// The pool address of a zone's block, in blocks.
+    fn pool_block(&self, zone: u32, block: u64) -> u64 {
+        u64::from(zone) * self.zone_span() + block
+    }
+
+    /// Whether the page that a zone's block belongs to is in use.
+    fn is_used(&self, zone: u32, block: u64) -> bool {
+        let page = self.pool_block(zone, block) / self.page_blocks();
+        self.space.borrow().is_used(PhysPage(page))
+    }
+
+    fn locate(&self, at: &BlockAt<W>) -> InStripe {
+        at.zone.locate(at.block)
+    }
+
+    /// Whether an intent for the stripe may still be redone at the next opening.
+    fn has_live_intent(&self, stripe: StripeRef) -> bool {
+        let last = self.last_intents.borrow().get(&stripe).copied();
+        last.is_some_and(|stamp| stamp >= self.intents.tail_stamp())
+    }
+
+    /// That the pool has not stopped.
+    pub(crate) fn check(&self) -> Result<(), PoolError> {
+        self.drives.check()
+    }
+
+    /// Stops the pool for `reason`, and says so.
+    pub(crate) fn stop(&self, reason: String) -> PoolError {
+        self.drives.stop(reason.clone());
+        PoolError::new(PoolErrorKind::Failed, reason)
+    }
+
+    /// Blocks in the data log that are not in place yet.
+    pub fn blocks_logged(&self) -> usize {
+        self.index.borrow().blocks()
+    }
+}

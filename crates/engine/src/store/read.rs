@@ -1,0 +1,251 @@
+//! Reads: from the log, from RAM, or from one drive; checked, and put right when
+//! they are wrong.
+//!
+//! Whoever reads holds the blocks against writes through the volume (shared range),
+//! so a block does not change its content meanwhile. It may move from the log into
+//! place: entry and sum are looked at in one instant, without a wait in between, and
+//! what was taken from either stays true.
+
+use super::address::{StripeRef, ZoneAddress};
+use super::counts::Purpose;
+use super::index::Content;
+use super::row::Want;
+use super::{BLOCK, Store};
+use crate::drive::DriveErrorKind;
+use crate::integrity::{Pinned, Sum};
+use crate::pool::drives::Zone;
+use crate::raid::{Code, DriveFault, Member};
+use crate::world::World;
+use base::{BLOCK_BYTES, Payload, PoolOffset, Slice};
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// A block that no redundancy can give.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    /// Offset in the run that was asked for.
+    pub start: usize,
+    /// For people.
+    pub context: String,
+}
+
+/// Where the content of a run of blocks comes from.
+enum Source {
+    Here(Slice),
+    /// Blocks of one place, one after the other.
+    Drive { block: u64, count: u32, sums: Vec<Sum> },
+    /// Known to be lost.
+    Lost { block: u64 },
+}
+
+impl<W: World> Store<W> {
+    /// Reads `len` bytes at `at`, whole blocks inside one zone.
+    ///
+    /// # Errors
+    /// The first block that can't be had.
+    pub async fn read(&self, at: PoolOffset, len: usize) -> Result<Payload, Unreadable> {
+        let place = self.block_at(at);
+        let (zone, first, count) = (place.zone, place.block, (len / BLOCK_BYTES) as u64);
+        if count == 1 {
+            // The common read: no list, no join.
+            let source = match self.source_now(&zone, first) {
+                Some(source) => source,
+                None => {
+                    let _pinned = self.integrity.pin(zone.shape.zone, first..first + 1).await;
+                    match self.source_now(&zone, first) {
+                        Some(source) => source,
+                        None => unreachable!("a pinned block has its sum in RAM"),
+                    }
+                }
+            };
+            return self.fetch(&zone, source).await.map(Payload::from).map_err(|context| Unreadable { start: 0, context });
+        }
+        Box::pin(self.read_many(&zone, first, count)).await
+    }
+
+    async fn read_many(&self, zone: &Rc<Zone<W>>, first: u64, count: u64) -> Result<Payload, Unreadable> {
+        let _pinned = self.pin_unless_cached(zone, first, count).await;
+        let sources = self.sources_now(zone, first, count);
+        let reads = sources.into_iter().map(|(start, source)| async move { (start, self.fetch(zone, source).await) });
+        let mut payload = Payload::new();
+        for (start, outcome) in join_all(reads).await {
+            match outcome {
+                Ok(slice) => payload.push(slice),
+                Err(context) => {
+                    // Which block of the run it was is known from a look at each.
+                    return Err(Unreadable { start: start as usize * BLOCK_BYTES, context });
+                }
+            }
+        }
+        Ok(payload)
+    }
+
+    async fn pin_unless_cached(&self, zone: &Zone<W>, first: u64, count: u64) -> Option<Pinned> {
+        let cached = (first..first + count).all(|block| self.integrity.peek(zone.shape.zone, block).is_some());
+        match cached {
+            true => None,
+            false => Some(self.integrity.pin(zone.shape.zone, first..first + count).await),
+        }
+    }
+
+    /// Where one block comes from, at this instant; `None` when its sum is not in
+    /// RAM.
+    fn source_now(&self, zone: &Zone<W>, block: u64) -> Option<Source> {
+        if let Some(logged) = self.index.borrow().get(zone.locate(block)) {
+            return Some(match &logged.content {
+                Content::Data(slice) => Source::Here(slice.clone()),
+                Content::Zero => Source::Here(self.zeros(1)),
+            });
+        }
+        let sum = self.integrity.peek(zone.shape.zone, block)?;
+        Some(match sum {
+            Sum::UNWRITTEN => Source::Here(self.zeros(1)),
+            Sum::LOST => Source::Lost { block },
+            sum => match self.cache.get(self.pool_block(zone.shape.zone, block)) {
+                Some(slice) => Source::Here(slice),
+                None => Source::Drive { block, count: 1, sums: vec![sum] },
+            },
+        })
+    }
+
+    /// Where a run comes from, in pieces: first block of each in the run, source.
+    fn sources_now(&self, zone: &Zone<W>, first: u64, count: u64) -> Vec<(u64, Source)> {
+        let rows = u64::from(zone.rows());
+        let straight = zone.shape.geometry.spans == 1 && zone.shape.geometry.data_columns() == 1;
+        let mut sources: Vec<(u64, Source)> = Vec::new();
+        for block in first..first + count {
+            let Some(source) = self.source_now(zone, block) else {
+                unreachable!("a pinned block has its sum in RAM")
+            };
+            if let Source::Drive { sums: sum, .. } = &source
+                && let Some((_, Source::Drive { block: start, count, sums })) = sources.last_mut()
+                && *start + u64::from(*count) == block
+                && (straight || !block.is_multiple_of(rows))
+                && *count < (base::buffer::POOLED_BYTES_MAX / BLOCK_BYTES) as u32
+            {
+                *count += 1;
+                sums.extend_from_slice(sum);
+                continue;
+            }
+            sources.push((block - first, source));
+        }
+        sources
+    }
+
+    pub(super) fn zeros(&self, blocks: u32) -> Slice {
+        self.world.buffers().zeros(blocks as usize * BLOCK_BYTES)
+    }
+
+    async fn fetch(&self, zone: &Rc<Zone<W>>, source: Source) -> Result<Slice, String> {
+        match source {
+            Source::Here(slice) => Ok(slice),
+            Source::Lost { block } => Err(self.lost(zone, block)),
+            Source::Drive { block, count, sums } => self.from_drive(zone, block, count, &sums).await,
+        }
+    }
+
+    fn lost(&self, zone: &Zone<W>, block: u64) -> String {
+        format!("block {block} of zone {} is lost: more of its stripe was damaged than its level covers", zone.shape.zone)
+    }
+
+    async fn from_drive(&self, zone: &Rc<Zone<W>>, block: u64, count: u32, sums: &[Sum]) -> Result<Slice, String> {
+        let at = zone.locate(block);
+        let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
+        let member = self.reader(zone, at.stripe, column);
+        if let Some(member) = member {
+            let len = count as usize * BLOCK_BYTES;
+            self.counts.count(Purpose::HostRead, len);
+            let buf = self.world.buffers().data(len);
+            match member.read(zone.on_drive(at.stripe, row), buf).await {
+                Ok(buf) => {
+                    let data = buf.freeze();
+                    if self.matches(&data, sums) {
+                        self.keep(zone, block, &data);
+                        return Ok(data);
+                    }
+                }
+                Err(error) if error.kind == DriveErrorKind::Gone => {
+                    // It is out of use from now on, if the pool can do without it.
+                    let _ = Box::pin(self.drives.absorb(vec![DriveFault { member, error }])).await;
+                }
+                Err(_) => {}
+            }
+        }
+        Box::pin(self.put_together(zone, block, count)).await
+    }
+
+    /// Whether every block of `data` is what its sum says.
+    pub(super) fn matches(&self, data: &Slice, sums: &[Sum]) -> bool {
+        if self.world.planted("sums not verified on reads") {
+            return true;
+        }
+        sums.iter().enumerate().all(|(index, sum)| Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
+    }
+
+    fn keep(&self, zone: &Zone<W>, block: u64, data: &Slice) {
+        if !self.cache.is_on() {
+            return;
+        }
+        let first = self.pool_block(zone.shape.zone, block);
+        for index in 0..data.len() / BLOCK_BYTES {
+            // Each block by itself: a line that is evicted gives its memory back.
+            self.cache.insert(first + index as u64, data.slice(index * BLOCK_BYTES, BLOCK_BYTES));
+        }
+    }
+
+    /// The drive to ask for a data column: of several copies one that is not
+    /// suspect, with the fewest operations in flight.
+    fn reader(&self, zone: &Zone<W>, stripe: StripeRef, column: usize) -> Option<Rc<Member<W>>> {
+        let number = zone.shape.zone;
+        if zone.shape.geometry.code == Code::Mirror {
+            let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
+            let turn = self.counts.operations(Purpose::HostRead) as usize;
+            let copies = places.len();
+            let rotated = (0..copies).map(|i| places.start + (turn + i) % copies);
+            return rotated
+                .map(|place| zone.group.place(place))
+                .filter(|member| member.is_readable(number))
+                .min_by_key(|member| (member.is_suspect(), member.outstanding()));
+        }
+        let member = zone.group.place(zone.data_place(stripe, column));
+        // What a suspect drive holds is put together from the others, where they
+        // can: that is what the slow path does.
+        (member.is_readable(number) && !member.is_suspect()).then_some(member)
+    }
+
+    /// The slow way: block by block under the stripe's lock, from whatever is left,
+    /// and what is wrong is put right.
+    async fn put_together(&self, zone: &Rc<Zone<W>>, first: u64, count: u32) -> Result<Slice, String> {
+        let mut whole = self.world.buffers().data(count as usize * BLOCK_BYTES);
+        for index in 0..count {
+            let block = first + u64::from(index);
+            let at = zone.locate(block);
+            let _alone = self.locks.lock(at.stripe).await;
+            let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(at.stripe)).await;
+            let content = match self.source_now(zone, block) {
+                Some(Source::Here(slice)) => slice,
+                Some(Source::Lost { block }) => return Err(self.lost(zone, block)),
+                _ => {
+                    let row = at.index % zone.rows();
+                    let column = (at.index / zone.rows()) as usize;
+                    let row = self.load_row(zone, at.stripe, row, &pinned, Want::Column(column)).await;
+                    self.mend(zone, &row).await;
+                    match row.content(column) {
+                        Some(slice) => slice,
+                        None => {
+                            self.counts.add(|counts| &counts.lost_blocks, 1);
+                            return Err(self.lost(zone, block));
+                        }
+                    }
+                }
+            };
+            whole.put(index as usize * BLOCK_BYTES, &content);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The pool address of a zone's block, in bytes.
+    pub(crate) fn offset_of(&self, zone: u32, block: u64) -> PoolOffset {
+        PoolOffset(self.pool_block(zone, block) * BLOCK)
+    }
+}

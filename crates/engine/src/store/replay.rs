@@ -1,0 +1,160 @@
+//! After a crash, or any opening: what the logs hold is taken up again.
+//!
+//! Intents are redone, in their order, whether their writes had reached the drives
+//! or not: redoing is harmless, and a row is whole afterwards also where a drive is
+//! missing. Then sums of writes around the log are set, in the same order. What the
+//! data log holds becomes the index; it is destaged anew in time.
+
+use super::Store;
+use super::address::ZoneAddress;
+use super::change::{Change, PlaceWrite};
+use super::counts::Purpose;
+use super::entry::{Intent, Item, decode_intents, decode_items};
+use super::index::Content;
+use crate::integrity::Sum;
+use crate::pool::{PoolError, PoolErrorKind};
+use crate::ring::Recovered;
+use crate::world::World;
+use base::{BLOCK_BYTES, Slice};
+use std::rc::Rc;
+
+/// Something to do again, with its place in the order of all.
+enum Redo {
+    Intents(Vec<Intent>, Vec<Slice>),
+    Sums { at: u64, sums: Vec<Sum> },
+}
+
+impl<W: World> Store<W> {
+    /// Takes up what both logs hold. Nobody else uses the store yet.
+    ///
+    /// # Errors
+    /// `Corrupt` for a head that is none; when the pool stops.
+    pub async fn replay(&self, log: Vec<Recovered>, intents: Vec<Recovered>) -> Result<(), PoolError> {
+        let mut redo: Vec<(u64, Redo)> = Vec::new();
+        let mut holds = Vec::new();
+        for entry in intents {
+            let found = decode_intents(&entry.head).ok_or_else(|| self.no_head("intent log", entry.stamp))?;
+            redo.push((entry.stamp, Redo::Intents(found, entry.data)));
+            holds.push(Rc::new(entry.hold));
+        }
+        let mut logged = Vec::new();
+        for entry in log {
+            let items = decode_items(&entry.head).ok_or_else(|| self.no_head("data log", entry.stamp))?;
+            let hold = Rc::new(entry.hold);
+            let mut data = Cursor::new(entry.data);
+            for item in items {
+                match item {
+                    Item::InPlace { at, sums } => {
+                        redo.push((entry.stamp, Redo::Sums { at, sums }));
+                        holds.push(Rc::clone(&hold));
+                    }
+                    Item::Data { at, blocks } => {
+                        for block in at..at + u64::from(blocks) {
+                            let slice = data.next().ok_or_else(|| self.no_head("data log", entry.stamp))?;
+                            logged.push((entry.stamp, block, Content::Data(slice), Rc::clone(&hold)));
+                        }
+                    }
+                    Item::Zero { at, blocks } => {
+                        let zeros = at..at + u64::from(blocks);
+                        logged.extend(zeros.map(|block| (entry.stamp, block, Content::Zero, Rc::clone(&hold))));
+                    }
+                }
+            }
+        }
+        redo.sort_by_key(|(stamp, _)| *stamp);
+        if !redo.is_empty() {
+            self.world.reached("replay after a crash");
+        }
+        for (stamp, redo) in redo {
+            match redo {
+                Redo::Intents(intents, data) => self.redo(intents, data, stamp).await?,
+                Redo::Sums { at, sums } => self.set_sums(at, &sums).await,
+            }
+        }
+        logged.sort_by_key(|(stamp, ..)| *stamp);
+        let now = self.world.now();
+        for (_, block, content, hold) in logged {
+            // A zone that went out of use was emptied first.
+            if let Some(zone) = self.drives.zone((block / self.zone_span()) as u32) {
+                let at = zone.locate(block % self.zone_span());
+                self.index.borrow_mut().insert(at, content, &hold, now, true);
+            }
+        }
+        self.settled.borrow_mut().extend(holds);
+        self.trim().await
+    }
+
+    fn no_head(&self, log: &str, stamp: u64) -> PoolError {
+        let name = self.drives.name();
+        PoolError::new(
+            PoolErrorKind::Corrupt,
+            format!("{log} of pool '{name}': entry {stamp} is whole and not to be understood: use the version that wrote it"),
+        )
+    }
+
+    async fn redo(&self, intents: Vec<Intent>, data: Vec<Slice>, stamp: u64) -> Result<(), PoolError> {
+        if self.world.planted("intents not redone") {
+            return Ok(());
+        }
+        let mut data = Cursor::new(data);
+        let mut changes = Vec::new();
+        for intent in intents {
+            let mut writes = Vec::new();
+            for (place, row, rows) in intent.writes {
+                let blocks: Option<Vec<Slice>> = (0..rows).map(|_| data.next()).collect();
+                let blocks = blocks.ok_or_else(|| self.no_head("intent log", stamp))?;
+                for (offset, data) in (0..).zip(blocks) {
+                    writes.push(PlaceWrite { place: usize::from(place), row: row + offset, data, purpose: Purpose::DataWrite });
+                }
+            }
+            let Some(zone) = self.drives.zone(intent.stripe.zone) else { continue };
+            let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(intent.stripe)).await;
+            let mut change = Change::new(&zone, intent.stripe, pinned);
+            change.writes = writes;
+            change.sums = intent.sums;
+            changes.push(change);
+            self.last_intents.borrow_mut().insert(intent.stripe, stamp);
+        }
+        self.write_in_place(&changes).await?;
+        for change in &changes {
+            for (block, sum) in &change.sums {
+                change.pinned.set(*block, *sum);
+            }
+        }
+        Ok(())
+    }
+
+    async fn set_sums(&self, at: u64, sums: &[Sum]) {
+        let Some(zone) = self.drives.zone((at / self.zone_span()) as u32) else { return };
+        let first = at % self.zone_span();
+        let pinned = self.integrity.pin(zone.shape.zone, first..first + sums.len() as u64).await;
+        for (block, sum) in (first..).zip(sums) {
+            pinned.set(block, *sum);
+        }
+    }
+}
+
+/// The blocks of an entry's data, one after the other.
+struct Cursor {
+    slices: std::vec::IntoIter<Slice>,
+    current: Option<(Slice, usize)>,
+}
+
+impl Cursor {
+    fn new(slices: Vec<Slice>) -> Self {
+        Cursor { slices: slices.into_iter(), current: None }
+    }
+
+    fn next(&mut self) -> Option<Slice> {
+        loop {
+            if let Some((slice, at)) = &mut self.current
+                && *at < slice.len()
+            {
+                let block = slice.slice(*at, BLOCK_BYTES);
+                *at += BLOCK_BYTES;
+                return Some(block);
+            }
+            self.current = Some((self.slices.next()?, 0));
+        }
+    }
+}

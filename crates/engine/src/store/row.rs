@@ -1,0 +1,293 @@
+//! What a row holds in place: each data block checked against its sum, and put
+//! together from the others where it is bad.
+//!
+//! The caller holds the stripe's lock, so the row is whole: no change of it is under
+//! way. What is in the log and not in place does not matter here.
+
+use super::Store;
+use super::address::{InStripe, StripeRef, ZoneAddress};
+use super::counts::Purpose;
+use crate::drive::DriveErrorKind;
+use crate::integrity::{Pinned, Sum};
+use crate::pool::drives::{EventKind, Zone};
+use crate::raid::parity;
+use crate::raid::{Code, DriveFault, Member};
+use crate::world::World;
+use base::{BLOCK_BYTES, Slice};
+use futures_util::future::{join, join_all};
+use std::rc::Rc;
+
+/// What the caller needs of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// One data column; others are read only when it is bad.
+    Column(usize),
+    /// All data columns.
+    Data,
+    /// All data columns and the parity, compared (all copies, for a mirror).
+    Everything,
+}
+
+/// A data column of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub sum: Sum,
+    /// What it holds; none when it was not asked for, or can't be had.
+    pub content: Option<Slice>,
+    /// Not what its sum says, or not to be read.
+    pub bad: bool,
+    /// An earlier destaging may have been cut short: its sum may be out of date.
+    pub unknown: bool,
+}
+
+/// Something in place that is not what it should be, and what it should be.
+#[derive(Clone, Debug)]
+pub(crate) struct Bad {
+    pub place: usize,
+    pub content: Slice,
+}
+
+/// A row as it is in place.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub stripe: StripeRef,
+    pub row: u32,
+    pub columns: Vec<Column>,
+    /// What can be put right, by place.
+    pub bad: Vec<Bad>,
+}
+
+impl Row {
+    /// What a data column holds, if it can be had.
+    pub fn content(&self, column: usize) -> Option<Slice> {
+        self.columns[column].content.clone()
+    }
+
+    /// Columns that should hold something and can't be had.
+    pub fn lost(&self) -> impl Iterator<Item = usize> + '_ {
+        let lost = |column: &Column| column.sum.is_written() && column.bad && column.content.is_none();
+        self.columns.iter().enumerate().filter(move |(_, column)| lost(column)).map(|(index, _)| index)
+    }
+}
+
+impl<W: World> Store<W> {
+    /// Reads a row, as far as `want` says, and puts together what is bad.
+    pub(crate) async fn load_row(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, row: u32, pinned: &Pinned, want: Want) -> Row {
+        let columns = zone.shape.geometry.data_columns();
+        let blocks = zone.blocks_of(stripe);
+        let column = |index: usize| {
+            let at = index as u32 * zone.rows() + row;
+            let unknown = self.index.borrow().get(InStripe { stripe, index: at }).is_some_and(|logged| logged.replayed);
+            Column { sum: pinned.get(blocks.start + u64::from(at)), content: None, bad: false, unknown }
+        };
+        let mut loaded = Row { stripe, row, columns: (0..columns).map(column).collect(), bad: Vec::new() };
+        if zone.shape.geometry.code == Code::Mirror {
+            self.load_copies(zone, &mut loaded, want).await;
+        } else {
+            self.load_columns(zone, &mut loaded, want).await;
+        }
+        loaded
+    }
+
+    pub(super) async fn read_block(&self, member: &Rc<Member<W>>, zone: &Zone<W>, stripe: StripeRef, row: u32) -> Option<Slice> {
+        if !member.is_readable(zone.shape.zone) {
+            return None;
+        }
+        self.counts.count(Purpose::RepairRead, BLOCK_BYTES);
+        let buf = self.world.buffers().data(BLOCK_BYTES);
+        match member.read(zone.on_drive(stripe, row), buf).await {
+            Ok(buf) => Some(buf.freeze()),
+            Err(error) => {
+                if error.kind == DriveErrorKind::Gone {
+                    let fault = DriveFault { member: Rc::clone(member), error };
+                    let _ = self.drives.absorb(vec![fault]).await;
+                }
+                None
+            }
+        }
+    }
+
+    async fn load_copies(&self, zone: &Rc<Zone<W>>, row: &mut Row, want: Want) {
+        let sum = row.columns[0].sum;
+        if !sum.is_written() {
+            return;
+        }
+        let mut bad = Vec::new();
+        for place in zone.shape.geometry.mirror_places(usize::from(row.stripe.span)) {
+            let member = zone.group.place(place);
+            let found = self.read_block(&member, zone, row.stripe, row.row).await;
+            // What a destaging that was cut short has left is in the log, too.
+            match found.filter(|data| row.columns[0].unknown || Sum::of(data) == sum) {
+                Some(data) => {
+                    row.columns[0].content.get_or_insert(data);
+                    if want != Want::Everything {
+                        break;
+                    }
+                }
+                None => bad.push(place),
+            }
+        }
+        row.columns[0].bad = !bad.is_empty();
+        if let Some(content) = row.content(0) {
+            row.bad = bad.into_iter().map(|place| Bad { place, content: content.clone() }).collect();
+        }
+    }
+
+    async fn load_columns(&self, zone: &Rc<Zone<W>>, row: &mut Row, want: Want) {
+        self.read_columns(zone, row, |index| match want {
+            Want::Column(column) => index == column,
+            Want::Data | Want::Everything => true,
+        })
+        .await;
+        let wanted_bad = row.columns.iter().any(|column| column.bad);
+        if wanted_bad {
+            self.read_columns(zone, row, |_| true).await;
+        }
+        if !(wanted_bad || want == Want::Everything) || !row.columns.iter().any(|column| column.sum.is_written()) {
+            return;
+        }
+        let geometry = zone.shape.geometry;
+        let (p, q) = geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
+        let read = async |place: Option<usize>| {
+            let member = zone.group.place(place?);
+            self.read_block(&member, zone, row.stripe, row.row).await
+        };
+        let (found_p, found_q) = join(read(p), read(q)).await;
+        if wanted_bad {
+            self.recover(row, found_p.as_ref(), found_q.as_ref());
+        }
+        self.collect_bad(zone, row);
+        if want == Want::Everything {
+            self.compare_parity(zone, row, [(p, found_p), (q, found_q)]);
+        }
+    }
+
+    /// Reads the written columns for which `concerns` says so and that were not read
+    /// yet, and checks them.
+    async fn read_columns(&self, zone: &Rc<Zone<W>>, row: &mut Row, concerns: impl Fn(usize) -> bool) {
+        let missing = |(index, column): &(usize, &Column)| {
+            column.sum.is_written() && column.content.is_none() && !column.bad && concerns(*index)
+        };
+        let (stripe, number) = (row.stripe, row.row);
+        let reads = row.columns.iter().enumerate().filter(missing).map(|(index, column)| {
+            let member = zone.group.place(zone.data_place(stripe, index));
+            let (sum, unknown) = (column.sum, column.unknown);
+            async move {
+                let found = self.read_block(&member, zone, stripe, number).await;
+                let good = found.filter(|data| unknown || Sum::of(data) == sum);
+                (index, good)
+            }
+        });
+        for (index, good) in join_all(reads).await {
+            let column = &mut row.columns[index];
+            column.bad = good.is_none();
+            column.content = good;
+        }
+    }
+
+    /// Puts together the bad columns from the others and the parity; what comes out
+    /// counts only when it is what the sums say.
+    fn recover(&self, row: &mut Row, p: Option<&Slice>, q: Option<&Slice>) {
+        self.counts.add(|counts| &counts.bad_blocks, row.columns.iter().filter(|c| c.bad).count() as u64);
+        let bad: Vec<usize> = (0..row.columns.len()).filter(|i| row.columns[*i].bad).collect();
+        // What an earlier destaging left in place may be what the parity is over, or not.
+        let doubtful: Vec<usize> = (0..row.columns.len()).filter(|i| row.columns[*i].unknown && !row.columns[*i].bad).collect();
+        let with_doubtful: Vec<usize> = bad.iter().chain(&doubtful).copied().collect();
+        for missing in [&bad, &with_doubtful] {
+            for (p, q) in [(p, None), (None, q), (p, q)] {
+                let parities = usize::from(p.is_some()) + usize::from(q.is_some());
+                if missing.len() > parities || parities == 0 {
+                    continue;
+                }
+                let Some(found) = self.solve(row, missing, p, q) else { continue };
+                let right = |(index, data): &(usize, Slice)| {
+                    let column = &row.columns[*index];
+                    column.unknown || Sum::of(data) == column.sum
+                };
+                if found.iter().all(right) {
+                    for (index, data) in found {
+                        row.columns[index].content = Some(data);
+                    }
+                    return;
+                }
+            }
+        }
+        for index in bad {
+            // Unknown content that can't be put together either is nothing to go by.
+            row.columns[index].content = None;
+        }
+    }
+
+    fn solve(&self, row: &Row, missing: &[usize], p: Option<&Slice>, q: Option<&Slice>) -> Option<Vec<(usize, Slice)>> {
+        if self.world.buffers().is_length_only() {
+            return Some(missing.iter().map(|index| (*index, self.world.buffers().data(BLOCK_BYTES).freeze())).collect());
+        }
+        let known: Vec<Option<&[u8]>> = row
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| match missing.contains(&index) {
+                true => None,
+                false => column.content.as_ref().and_then(Slice::bytes),
+            })
+            .collect();
+        let solved = parity::solve(&known, missing, p.and_then(Slice::bytes), q.and_then(Slice::bytes))?;
+        let pairs = missing.iter().copied().zip(solved);
+        Some(pairs.map(|(index, bytes)| (index, self.world.buffers().copy_of(&bytes).freeze())).collect())
+    }
+
+    fn collect_bad(&self, zone: &Zone<W>, row: &mut Row) {
+        for (index, column) in row.columns.iter().enumerate().filter(|(_, column)| column.bad) {
+            if let Some(content) = &column.content {
+                let place = zone.data_place(row.stripe, index);
+                row.bad.push(Bad { place, content: content.clone() });
+            }
+        }
+    }
+
+    /// Names the parity that is not what the data says; where a data column can't be
+    /// had, nothing can be said.
+    fn compare_parity(&self, zone: &Zone<W>, row: &mut Row, found: [(Option<usize>, Option<Slice>); 2]) {
+        let unknown = row.columns.iter().any(|column| column.unknown);
+        if unknown || row.lost().next().is_some() {
+            return;
+        }
+        let contents: Vec<Option<Slice>> = row.columns.iter().map(|column| column.content.clone()).collect();
+        let right = self.parity_of(&contents, BLOCK_BYTES, zone.shape.geometry.code);
+        for ((place, found), right) in found.into_iter().zip(right) {
+            let Some(place) = place else { continue };
+            let same = found.is_some_and(|found| found.bytes() == right.bytes());
+            if !same {
+                row.bad.push(Bad { place, content: right });
+            }
+        }
+    }
+
+    /// Writes what is bad over, where its drive takes it. Nothing that can be read
+    /// changes, so no intent is needed.
+    pub(crate) async fn mend(&self, zone: &Rc<Zone<W>>, row: &Row) -> u64 {
+        let mut mended = 0;
+        for bad in &row.bad {
+            let member = zone.group.place(bad.place);
+            // A drive that is not whole in this zone yet gets it by its rebuild.
+            if !member.is_readable(zone.shape.zone) {
+                continue;
+            }
+            self.counts.count(Purpose::RepairWrite, BLOCK_BYTES);
+            let at = zone.on_drive(row.stripe, row.row);
+            match member.write_durably(at, bad.content.clone()).await {
+                Ok(()) => {
+                    mended += 1;
+                    self.counts.add(|counts| &counts.mended_blocks, 1);
+                    self.world.reached("block mended");
+                    let text = format!("drive '{}': 4096 bytes at {at} were not what was written there, and have been put right", member.name);
+                    self.drives.event(EventKind::BlockMended, text);
+                }
+                Err(error) => {
+                    let _ = self.drives.absorb(vec![DriveFault { member, error }]).await;
+                }
+            }
+        }
+        mended
+    }
+}
