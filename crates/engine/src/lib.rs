@@ -30,8 +30,8 @@ pub mod world;
 
 pub use drive::{Drive, DriveError, DriveErrorKind, Geometry};
 pub use pool::{
-    GroupInfo, LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
-    PoolInfo, PoolSpec,
+    GroupInfo, LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError,
+    PoolErrorKind, PoolInfo, PoolSpec,
 };
 pub use volume::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};
 pub use world::World;

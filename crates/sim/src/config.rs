@@ -107,7 +107,10 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
     // Upper bounds of what the format needs, so that a zone always fits.
     let sums = 6 * 8192 + zone / 64;
     let stride = zone + sums.next_multiple_of(unit);
-    let logs = pool.log_bytes.unwrap_or(0) + pool.intent_bytes.unwrap_or(0) + 8 * drives * unit + (1 << 18);
+    let logs = pool.log_bytes.unwrap_or(0)
+        + pool.intent_bytes.unwrap_or(0)
+        + 8 * drives * unit
+        + (1 << 18);
     let mut smallest = logs + zones * stride;
     while metadata_of(pool, drives, smallest) + logs + zones * stride > smallest {
         smallest += unit;

@@ -8,7 +8,8 @@
 use crate::config::Config;
 use crate::session::{Books, Session};
 use crate::{admin, client, damage};
-use base::{BufPool, Prng, Time};
+use base::{BLOCK_BYTES, BufPool, Prng, Time};
+use engine::raid::Geometry;
 use engine::{NamedDrive, Pool, PoolError, PoolErrorKind, World};
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
@@ -123,7 +124,11 @@ impl Scenario {
         };
         self.media = config.drive_bytes.iter().enumerate().map(media).collect();
         if config.damage {
-            self.victims = damage::victims(&self.media, config.pool.level, &mut self.seed.stream("victims"));
+            self.victims = damage::victims(
+                &self.media,
+                config.pool.level,
+                &mut self.seed.stream("victims"),
+            );
         }
     }
 
@@ -297,7 +302,7 @@ impl Boot {
     async fn open(&self) -> Option<Pool<SimWorld>> {
         let sure = self.on_media.get() == OnMedia::Pool;
         if sure && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
-            self.open_with_one_missing().await;
+            self.open_with_too_few().await;
         }
         let mut opened = self.try_open().await;
         if opened.is_err() && !self.victims.is_empty() {
@@ -332,18 +337,41 @@ impl Boot {
         opened
     }
 
-    async fn open_with_one_missing(&self) {
-        let mut media = self.shuffled();
-        media.pop();
-        if media.is_empty() {
+    /// Without more drives of a span than it can lose, a pool is not opened.
+    async fn open_with_too_few(&self) {
+        let level = self.books.config.pool.level;
+        let Ok(geometry) = Geometry::of(level, self.media.len(), BLOCK_BYTES as u64) else {
+            return;
+        };
+        let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
+        let mut missing: Vec<usize> = geometry.span_places(span).collect();
+        while missing.len() > geometry.redundancy() + 1 {
+            let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
+            missing.swap_remove(at);
+        }
+        let left = self.media.iter().enumerate();
+        let left = left.filter(|(place, _)| !missing.contains(place));
+        let left: Vec<Rc<Media>> = left.map(|(_, media)| Rc::clone(media)).collect();
+        if left.is_empty() {
             return;
         }
-        match Pool::open(self.world.clone(), self.drives(&media)).await {
-            Err(error) if error.kind == PoolErrorKind::Missing => {}
-            Err(error) => self.books.fail(format!("opening without a drive: {error}")),
+        match Pool::open(self.world.clone(), self.drives(&left)).await {
+            // A victim among those given may be why, too.
+            Err(error)
+                if matches!(
+                    error.kind,
+                    PoolErrorKind::Missing
+                        | PoolErrorKind::Unlabelled
+                        | PoolErrorKind::Drive
+                        | PoolErrorKind::Stale
+                ) && error.context.contains("missing") => {}
+            Err(error) => self.books.fail(format!(
+                "opening without {missing:?}: {:?}: {error}",
+                error.kind
+            )),
             Ok(_) => self
                 .books
-                .fail("the pool was opened without one of its drives"),
+                .fail(format!("the pool was opened without {missing:?}")),
         }
     }
 

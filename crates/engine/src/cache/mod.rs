@@ -138,7 +138,15 @@ impl ReadCache {
             Queue::Main => tables.main.push_back((block, ticket)),
         }
         let uses = Cell::new(0);
-        tables.entries.insert(block, Entry { data, uses, queue, ticket });
+        tables.entries.insert(
+            block,
+            Entry {
+                data,
+                uses,
+                queue,
+                ticket,
+            },
+        );
         self.stats.borrow_mut().inserted += 1;
     }
 
@@ -190,8 +198,17 @@ impl Tables {
         if ((self.small.len() + self.main.len()) as u64) < 2 * capacity + 16 {
             return;
         }
-        let Tables { entries, small, main, .. } = self;
-        let is_there = |(block, ticket): &(u64, u64)| entries.get(block).is_some_and(|entry| entry.ticket == *ticket);
+        let Tables {
+            entries,
+            small,
+            main,
+            ..
+        } = self;
+        let is_there = |(block, ticket): &(u64, u64)| {
+            entries
+                .get(block)
+                .is_some_and(|entry| entry.ticket == *ticket)
+        };
         small.retain(is_there);
         main.retain(is_there);
     }
@@ -199,8 +216,14 @@ impl Tables {
     /// The oldest of the small queue goes: out, or on to the main queue. Whether one
     /// went out.
     fn leave_small(&mut self, capacity: u64) -> bool {
-        let Some((block, ticket)) = self.small.pop_front() else { return self.leave_main() };
-        let Some(entry) = self.entries.get_mut(&block).filter(|entry| entry.ticket == ticket) else {
+        let Some((block, ticket)) = self.small.pop_front() else {
+            return self.leave_main();
+        };
+        let Some(entry) = self
+            .entries
+            .get_mut(&block)
+            .filter(|entry| entry.ticket == ticket)
+        else {
             return false;
         };
         if entry.uses.get() > 0 {
@@ -224,8 +247,14 @@ impl Tables {
     /// The oldest of the main queue goes out, or has another round. Whether one went
     /// out.
     fn leave_main(&mut self) -> bool {
-        let Some((block, ticket)) = self.main.pop_front() else { return false };
-        let Some(entry) = self.entries.get_mut(&block).filter(|entry| entry.ticket == ticket) else {
+        let Some((block, ticket)) = self.main.pop_front() else {
+            return false;
+        };
+        let Some(entry) = self
+            .entries
+            .get_mut(&block)
+            .filter(|entry| entry.ticket == ticket)
+        else {
             return false;
         };
         if entry.uses.get() > 0 {
@@ -296,7 +325,11 @@ mod tests {
             }
             assert!(cache.stats().resident_bytes <= 50 * ENTRY_BYTES);
             let tables = cache.tables.borrow();
-            let small = tables.entries.values().filter(|entry| entry.queue == Queue::Small).count();
+            let small = tables
+                .entries
+                .values()
+                .filter(|entry| entry.queue == Queue::Small)
+                .count();
             assert_eq!(small as u64, tables.small_blocks);
         }
         cache.set_capacity(0);

@@ -133,7 +133,16 @@ mod tests {
         let (version, back) = decode(ID, &bytes).unwrap();
         assert_eq!((version, *back), (8, sums));
         assert!(decode(BlockId { index: 4, ..ID }, &bytes).is_none());
-        assert!(decode(BlockId { incarnation: 1, ..ID }, &bytes).is_none());
+        assert!(
+            decode(
+                BlockId {
+                    incarnation: 1,
+                    ..ID
+                },
+                &bytes
+            )
+            .is_none()
+        );
         for sector in 0..8 {
             let mut torn = bytes.clone();
             torn[sector * 512 + 100] ^= 1;
@@ -144,7 +153,15 @@ mod tests {
     #[test]
     fn copies_are_apart_and_each_pair_has_one_block() {
         let zone_bytes = 64 << 20;
-        for (level, drives) in [(Level::Simple, 1), (Level::Raid10 { copies: 2 }, 6), (Level::Raid10 { copies: 3 }, 6), (Level::Raid5, 3), (Level::Raid5, 7), (Level::Raid50, 9), (Level::Raid6, 5)] {
+        for (level, drives) in [
+            (Level::Simple, 1),
+            (Level::Raid10 { copies: 2 }, 6),
+            (Level::Raid10 { copies: 3 }, 6),
+            (Level::Raid5, 3),
+            (Level::Raid5, 7),
+            (Level::Raid50, 9),
+            (Level::Raid6, 5),
+        ] {
             let geometry = Geometry::of(level, drives, 65536).unwrap();
             let total = count(geometry.zone_data_bytes(zone_bytes) / 4096);
             let area = area_bytes(geometry, zone_bytes);
@@ -153,7 +170,10 @@ mod tests {
                 let homes: Vec<_> = copies(geometry, index).collect();
                 let places: BTreeSet<_> = homes.iter().map(|(place, _)| *place).collect();
                 assert_eq!(places.len(), geometry.redundancy() + 1);
-                let spans: BTreeSet<_> = places.iter().map(|place| geometry.span_of(*place)).collect();
+                let spans: BTreeSet<_> = places
+                    .iter()
+                    .map(|place| geometry.span_of(*place))
+                    .collect();
                 assert_eq!(spans.len(), 1);
                 for (place, offset) in homes {
                     assert!(offset + PAIR_BYTES <= area);

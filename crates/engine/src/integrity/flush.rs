@@ -39,7 +39,9 @@ impl<W: World> Integrity<W> {
         for cached in dirty {
             // A change from here on is for the next flush.
             cached.dirty.set(false);
-            let Some(zone) = self.drives.zone(cached.zone) else { continue };
+            let Some(zone) = self.drives.zone(cached.zone) else {
+                continue;
+            };
             cached.version.set(cached.version.get() + 1);
             let version = cached.version.get();
             let id = self.block_id(&zone, u64::from(cached.index));
@@ -83,13 +85,25 @@ impl<W: World> Integrity<W> {
         let version = self.drives.epoch() << 32;
         if self.world.buffers().is_length_only() {
             for index in 0..total {
-                self.insert(zone.shape.zone, index, version, Box::new([Sum::UNWRITTEN; SUMS]), false);
+                self.insert(
+                    zone.shape.zone,
+                    index,
+                    version,
+                    Box::new([Sum::UNWRITTEN; SUMS]),
+                    false,
+                );
             }
         }
         let area = block::area_bytes(geometry, zone.zone_bytes());
-        let places: Vec<Rc<Member<W>>> = (0..geometry.drives()).map(|place| zone.group.place(place)).filter(|member| member.is_writable()).collect();
-        let formats = places.iter().map(|member| self.format_area(zone, member, area, total, version));
-        let mut faults: Vec<DriveFault<W>> = join_all(formats).await.into_iter().flatten().collect();
+        let places: Vec<Rc<Member<W>>> = (0..geometry.drives())
+            .map(|place| zone.group.place(place))
+            .filter(|member| member.is_writable())
+            .collect();
+        let formats = places
+            .iter()
+            .map(|member| self.format_area(zone, member, area, total, version));
+        let mut faults: Vec<DriveFault<W>> =
+            join_all(formats).await.into_iter().flatten().collect();
         faults.extend(flush_all(places).await);
         match faults.is_empty() {
             true => Ok(()),
@@ -97,17 +111,29 @@ impl<W: World> Integrity<W> {
         }
     }
 
-    async fn format_area(&self, zone: &Zone<W>, member: &Rc<Member<W>>, area: u64, total: u64, version: u64) -> Option<DriveFault<W>> {
+    async fn format_area(
+        &self,
+        zone: &Zone<W>,
+        member: &Rc<Member<W>>,
+        area: u64,
+        total: u64,
+        version: u64,
+    ) -> Option<DriveFault<W>> {
         let empty = [Sum::UNWRITTEN; SUMS];
         let mut at = 0;
         while at < area {
             let len = TRANSFER_BYTES.min(area - at);
             let mut buf = self.world.buffers().zeroed(len as usize);
             if let Some(bytes) = buf.bytes_mut() {
-                for (pair, place) in (at / PAIR_BYTES..).zip(bytes.chunks_mut(PAIR_BYTES as usize)) {
+                for (pair, place) in (at / PAIR_BYTES..).zip(bytes.chunks_mut(PAIR_BYTES as usize))
+                {
                     let index = block::at(zone.shape.geometry, usize::from(member.place()), pair);
                     if index < total {
-                        place[..BLOCK_BYTES].copy_from_slice(&block::encode(self.block_id(zone, index), version, &empty));
+                        place[..BLOCK_BYTES].copy_from_slice(&block::encode(
+                            self.block_id(zone, index),
+                            version,
+                            &empty,
+                        ));
                     }
                 }
             }
@@ -129,7 +155,8 @@ impl<W: World> Integrity<W> {
     pub async fn rebuild_copies(&self, zone: &Zone<W>, place: usize) -> Result<u64, DriveError> {
         let mut written = 0;
         let total = block::count(zone.shape.blocks);
-        let hosted = (0..total).filter(|index| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place));
+        let hosted = (0..total)
+            .filter(|index| block::copies(zone.shape.geometry, *index).any(|(at, _)| at == place));
         let hosted: Vec<u64> = hosted.collect();
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut held = Vec::with_capacity(some.len());

@@ -72,7 +72,9 @@ impl<W: World> Integrity<W> {
                 (found.version, found.sums, !found.stale.is_empty())
             }
             // A world without bytes keeps no sums on its drives.
-            None if self.world.buffers().is_length_only() => (0, Box::new([Sum::UNWRITTEN; SUMS]), false),
+            None if self.world.buffers().is_length_only() => {
+                (0, Box::new([Sum::UNWRITTEN; SUMS]), false)
+            }
             None => {
                 self.note_lost(&zone, index);
                 // Above anything that may come back.
@@ -83,7 +85,14 @@ impl<W: World> Integrity<W> {
         self.insert(number, index, version, sums, dirty)
     }
 
-    pub(super) fn insert(&self, zone: u32, index: u64, version: u64, sums: Box<[Sum; SUMS]>, dirty: bool) -> Rc<Cached> {
+    pub(super) fn insert(
+        &self,
+        zone: u32,
+        index: u64,
+        version: u64,
+        sums: Box<[Sum; SUMS]>,
+        dirty: bool,
+    ) -> Rc<Cached> {
         let cached = Rc::new(Cached {
             zone,
             index: index as u32,
@@ -96,7 +105,10 @@ impl<W: World> Integrity<W> {
             cached.set_dirty(&self.dirty);
         }
         let key = key(zone, index);
-        let before = self.slots.borrow_mut().insert(key, Slot::Loaded(Rc::clone(&cached)));
+        let before = self
+            .slots
+            .borrow_mut()
+            .insert(key, Slot::Loaded(Rc::clone(&cached)));
         self.clock.borrow_mut().push_back(key);
         if let Some(Slot::Loading(waiting)) = before {
             for done in waiting {
@@ -132,15 +144,31 @@ impl<W: World> Integrity<W> {
             Some((*place, *offset, newest))
         });
         let found: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
-        let versions = found.iter().filter_map(|(_, _, newest)| newest.as_ref().map(|(version, _)| *version));
+        let versions = found
+            .iter()
+            .filter_map(|(_, _, newest)| newest.as_ref().map(|(version, _)| *version));
         let version = match self.world.planted("integrity read from one copy") {
             true => versions.take(1).next()?,
             false => versions.max()?,
         };
-        let is_newest = |newest: &Option<(u64, Box<[Sum; SUMS]>)>| newest.as_ref().is_some_and(|(found, _)| *found == version);
-        let stale = found.iter().filter(|(_, _, newest)| !is_newest(newest)).map(|(place, offset, _)| (*place, *offset)).collect();
-        let sums = found.into_iter().find(|(_, _, newest)| is_newest(newest))?.2?.1;
-        Some(Found { version, sums, stale })
+        let is_newest = |newest: &Option<(u64, Box<[Sum; SUMS]>)>| {
+            newest.as_ref().is_some_and(|(found, _)| *found == version)
+        };
+        let stale = found
+            .iter()
+            .filter(|(_, _, newest)| !is_newest(newest))
+            .map(|(place, offset, _)| (*place, *offset))
+            .collect();
+        let sums = found
+            .into_iter()
+            .find(|(_, _, newest)| is_newest(newest))?
+            .2?
+            .1;
+        Some(Found {
+            version,
+            sums,
+            stale,
+        })
     }
 
     fn note_stale(&self, zone: &Zone<W>, found: &Found) {
@@ -181,8 +209,11 @@ impl<W: World> Integrity<W> {
         while slots.len() > self.budget_blocks && steps > 0 {
             steps -= 1;
             let Some(key) = clock.pop_front() else { return };
-            let Some(Slot::Loaded(cached)) = slots.get(&key) else { continue };
-            let idle = !cached.dirty.get() && Rc::strong_count(cached) == 1 && !cached.used.replace(false);
+            let Some(Slot::Loaded(cached)) = slots.get(&key) else {
+                continue;
+            };
+            let idle =
+                !cached.dirty.get() && Rc::strong_count(cached) == 1 && !cached.used.replace(false);
             if idle {
                 slots.remove(&key);
                 self.world.reached("integrity block evicted");
@@ -195,13 +226,17 @@ impl<W: World> Integrity<W> {
     /// Reads all copies of a zone's sums again and puts stale ones right, but for
     /// blocks that are being changed now: a flush writes those to all copies.
     pub async fn scrub_zone(&self, zone: u32) {
-        let Some(shape) = self.drives.zone(zone).map(|zone| zone.shape) else { return };
+        let Some(shape) = self.drives.zone(zone).map(|zone| zone.shape) else {
+            return;
+        };
         for index in 0..block::count(shape.blocks) {
             let key = key(zone, index);
             {
                 let mut slots = self.slots.borrow_mut();
                 match slots.get(&key) {
-                    Some(Slot::Loaded(cached)) if !cached.dirty.get() && Rc::strong_count(cached) == 1 => {
+                    Some(Slot::Loaded(cached))
+                        if !cached.dirty.get() && Rc::strong_count(cached) == 1 =>
+                    {
                         slots.remove(&key);
                         drop(slots);
                         self.clock.borrow_mut().retain(|other| *other != key);
@@ -216,6 +251,8 @@ impl<W: World> Integrity<W> {
 }
 
 fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
-    let slots = pair.chunks(BLOCK_BYTES).filter_map(|slot| block::decode(id, slot));
+    let slots = pair
+        .chunks(BLOCK_BYTES)
+        .filter_map(|slot| block::decode(id, slot));
     slots.max_by_key(|(version, _)| *version)
 }

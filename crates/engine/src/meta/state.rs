@@ -105,7 +105,10 @@ impl State {
             Record::Remap { id, page, phys } => {
                 let mut map = self.known(*id)?.map.borrow_mut();
                 if map.get(*page).is_none() {
-                    return Err(format!("page {page} of volume id {} moves and lies nowhere", id.0));
+                    return Err(format!(
+                        "page {page} of volume id {} moves and lies nowhere",
+                        id.0
+                    ));
                 }
                 map.remap(*page, *phys);
             }
@@ -257,7 +260,10 @@ mod tests {
         assert_eq!(again.records(), state.records());
         assert_eq!(again.zones[&3].incarnation, 4);
         assert_eq!(again.rebuilt[&Uuid::from_u128(2)], BTreeSet::from([3]));
-        assert_eq!(again.volumes[&id].map.borrow().get(PageIndex(1)), Some(PhysPage(9)));
+        assert_eq!(
+            again.volumes[&id].map.borrow().get(PageIndex(1)),
+            Some(PhysPage(9))
+        );
         assert_eq!(again.volumes[&id].size_bytes.get(), 1024);
         assert_eq!(again.next_id, 5);
     }

@@ -2,8 +2,8 @@
 //!
 //! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
 
-use super::inner::Inner;
 use super::PoolError;
+use super::inner::Inner;
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};

@@ -63,11 +63,18 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
         )));
     }
     if groups.is_empty() || groups.len() > GROUPS_MAX {
-        return Err(invalid(format!("{} groups in pool '{}': allowed are 1 to {GROUPS_MAX}", groups.len(), spec.name)));
+        return Err(invalid(format!(
+            "{} groups in pool '{}': allowed are 1 to {GROUPS_MAX}",
+            groups.len(),
+            spec.name
+        )));
     }
     for (level, drives) in groups {
         if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
-            return Err(invalid(format!("{drives} drives in pool '{}' at level {level}: allowed is {allowed}", spec.name)));
+            return Err(invalid(format!(
+                "{drives} drives in pool '{}' at level {level}: allowed is {allowed}",
+                spec.name
+            )));
         }
     }
     Ok(())
@@ -98,15 +105,33 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
 }
 
 /// Lays out groups, each with its level, its drives and the capacity of the smallest.
-fn lay_out<W: World>(world: &W, spec: &PoolSpec, groups: &[(Level, usize, u64)]) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
-    let smallest = groups.iter().map(|(_, _, capacity)| *capacity).min().unwrap_or(0);
+fn lay_out<W: World>(
+    world: &W,
+    spec: &PoolSpec,
+    groups: &[(Level, usize, u64)],
+) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
+    let smallest = groups
+        .iter()
+        .map(|(_, _, capacity)| *capacity)
+        .min()
+        .unwrap_or(0);
     let unit = u64::from(spec.stripe_unit_bytes);
-    let widest = groups.iter().map(|(_, drives, _)| *drives as u64).max().unwrap_or(1);
+    let widest = groups
+        .iter()
+        .map(|(_, drives, _)| *drives as u64)
+        .max()
+        .unwrap_or(1);
     let zone_bytes = zone_bytes(spec, smallest)?;
     // Sized for the whole drives as data: a little too large, never too small.
-    let raw: u64 = groups.iter().map(|(_, drives, capacity)| *drives as u64 * capacity).sum();
+    let raw: u64 = groups
+        .iter()
+        .map(|(_, drives, capacity)| *drives as u64 * capacity)
+        .sum();
     let pages = raw / u64::from(spec.page_bytes);
-    let zones: u64 = groups.iter().map(|(_, _, capacity)| capacity / zone_bytes).sum();
+    let zones: u64 = groups
+        .iter()
+        .map(|(_, _, capacity)| capacity / zone_bytes)
+        .sum();
     let mut prng = world.prng(&format!("pool {}", spec.name));
     let mut identity = PoolIdentity {
         uuid: prng.uuid(),
@@ -118,7 +143,11 @@ fn lay_out<W: World>(world: &W, spec: &PoolSpec, groups: &[(Level, usize, u64)])
         checkpoint_bytes: checkpoint::slot_bytes(pages, zones, spec.volumes_max),
         log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
-        intent_bytes: log_bytes(spec.intent_bytes, smallest, 8 * widest * unit + LOG_BYTES_MIN / 4),
+        intent_bytes: log_bytes(
+            spec.intent_bytes,
+            smallest,
+            8 * widest * unit + LOG_BYTES_MIN / 4,
+        ),
         zone_bytes,
         data_start: 0,
         salt: prng.next_u64(),
@@ -139,7 +168,12 @@ fn lay_out<W: World>(world: &W, spec: &PoolSpec, groups: &[(Level, usize, u64)])
                 ),
             ));
         }
-        entries.push(GroupEntry { level: *level, drives: *drives as u16, first_zone, zones: zones as u32 });
+        entries.push(GroupEntry {
+            level: *level,
+            drives: *drives as u16,
+            first_zone,
+            zones: zones as u32,
+        });
         first_zone += zones as u32;
     }
     if u64::from(first_zone) * zone_pages(&identity) >= u64::from(u32::MAX) {
@@ -155,13 +189,26 @@ fn lay_out<W: World>(world: &W, spec: &PoolSpec, groups: &[(Level, usize, u64)])
 
 /// Drives that carry the logs: as many as a span can lose, and one more, all of one
 /// span; losing them all is losing the span. Flash first.
-pub(super) fn log_places(groups: &[GroupEntry], unit_bytes: u64, rotational: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+pub(super) fn log_places(
+    groups: &[GroupEntry],
+    unit_bytes: u64,
+    rotational: impl Fn(usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
     let mut best: Option<(usize, Vec<(usize, usize)>)> = None;
     for (index, group) in groups.iter().enumerate() {
-        let Ok(geometry) = Geometry::of(group.level, usize::from(group.drives), unit_bytes) else { continue };
+        let Ok(geometry) = Geometry::of(group.level, usize::from(group.drives), unit_bytes) else {
+            continue;
+        };
         for span in 0..geometry.spans {
-            let places: Vec<(usize, usize)> = geometry.span_places(span).take(geometry.redundancy() + 1).map(|place| (index, place)).collect();
-            let slow = places.iter().filter(|(group, place)| rotational(*group, *place)).count();
+            let places: Vec<(usize, usize)> = geometry
+                .span_places(span)
+                .take(geometry.redundancy() + 1)
+                .map(|place| (index, place))
+                .collect();
+            let slow = places
+                .iter()
+                .filter(|(group, place)| rotational(*group, *place))
+                .count();
             if best.as_ref().is_none_or(|(least, _)| slow < *least) {
                 best = Some((slow, places));
             }
@@ -175,7 +222,11 @@ impl<W: World> Pool<W> {
     ///
     /// # Errors
     /// As [`Pool::create_groups`].
-    pub async fn create(world: W, spec: PoolSpec, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
+    pub async fn create(
+        world: W,
+        spec: PoolSpec,
+        drives: Vec<NamedDrive<W>>,
+    ) -> Result<Self, PoolError> {
         let level = spec.level;
         Self::create_groups(world, spec, vec![(level, drives)], Vec::new()).await
     }
@@ -186,12 +237,24 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// `Invalid` or `TooSmall` for what can't be made, `Exists` when a drive has a
     /// label already; nothing has been written then. `Drive` when a write fails.
-    pub async fn create_groups(world: W, spec: PoolSpec, groups: Vec<(Level, Vec<NamedDrive<W>>)>, spares: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
-        let shapes: Vec<(Level, usize)> = groups.iter().map(|(level, drives)| (*level, drives.len())).collect();
+    pub async fn create_groups(
+        world: W,
+        spec: PoolSpec,
+        groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+        spares: Vec<NamedDrive<W>>,
+    ) -> Result<Self, PoolError> {
+        let shapes: Vec<(Level, usize)> = groups
+            .iter()
+            .map(|(level, drives)| (*level, drives.len()))
+            .collect();
         check_spec(&spec, &shapes)?;
         let all = || groups.iter().flat_map(|(_, drives)| drives).chain(&spares);
         if all().count() > MEMBERS_MAX {
-            return Err(invalid(format!("{} drives in pool '{}': allowed are {MEMBERS_MAX}", all().count(), spec.name)));
+            return Err(invalid(format!(
+                "{} drives in pool '{}': allowed are {MEMBERS_MAX}",
+                all().count(),
+                spec.name
+            )));
         }
         for NamedDrive { name, drive } in all() {
             check_name("drive", name)?;
@@ -205,12 +268,34 @@ impl<W: World> Pool<W> {
                 ));
             }
         }
-        let smallest = |drives: &[NamedDrive<W>]| drives.iter().map(|named| named.drive.geometry().capacity_bytes).min().unwrap_or(0);
-        let sizes: Vec<(Level, usize, u64)> = groups.iter().map(|(level, drives)| (*level, drives.len(), smallest(drives))).collect();
+        let smallest = |drives: &[NamedDrive<W>]| {
+            drives
+                .iter()
+                .map(|named| named.drive.geometry().capacity_bytes)
+                .min()
+                .unwrap_or(0)
+        };
+        let sizes: Vec<(Level, usize, u64)> = groups
+            .iter()
+            .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
+            .collect();
         let (identity, entries) = lay_out(&world, &spec, &sizes)?;
-        let least = sizes.iter().map(|(_, _, capacity)| *capacity).max().unwrap_or(0);
-        if let Some(small) = spares.iter().find(|spare| spare.drive.geometry().capacity_bytes < least) {
-            return Err(PoolError::new(PoolErrorKind::TooSmall, format!("spare '{}' of pool '{}' has fewer than {least} bytes: it could not stand in for every drive", small.name, spec.name)));
+        let least = sizes
+            .iter()
+            .map(|(_, _, capacity)| *capacity)
+            .max()
+            .unwrap_or(0);
+        if let Some(small) = spares
+            .iter()
+            .find(|spare| spare.drive.geometry().capacity_bytes < least)
+        {
+            return Err(PoolError::new(
+                PoolErrorKind::TooSmall,
+                format!(
+                    "spare '{}' of pool '{}' has fewer than {least} bytes: it could not stand in for every drive",
+                    small.name, spec.name
+                ),
+            ));
         }
         let drives = new_drives(&world, identity, entries, groups, spares);
         // Metadata first: a drive with a label is a drive with a pool.
@@ -218,7 +303,12 @@ impl<W: World> Pool<W> {
         inner.begin_generation(1);
         inner.write_checkpoint(inner.checkpoint_now()).await?;
         inner.drives.write_labels_alone(|_| ()).await?;
-        if let Some(failed) = inner.drives.members().iter().find(|member| !member.is_whole()) {
+        if let Some(failed) = inner
+            .drives
+            .members()
+            .iter()
+            .find(|member| !member.is_whole())
+        {
             let context = format!("drive '{}' failed while it was labelled", failed.name);
             return Err(PoolError::new(PoolErrorKind::Drive, context));
         }
@@ -226,9 +316,16 @@ impl<W: World> Pool<W> {
     }
 }
 
-fn new_drives<W: World>(world: &W, identity: PoolIdentity, entries: Vec<GroupEntry>, groups: Vec<(Level, Vec<NamedDrive<W>>)>, spares: Vec<NamedDrive<W>>) -> Drives<W> {
+fn new_drives<W: World>(
+    world: &W,
+    identity: PoolIdentity,
+    entries: Vec<GroupEntry>,
+    groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+    spares: Vec<NamedDrive<W>>,
+) -> Drives<W> {
     let mut prng = world.prng(&format!("drives of {}", identity.uuid));
-    let rotational = |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
+    let rotational =
+        |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
     let logs = log_places(&entries, u64::from(identity.stripe_unit_bytes), rotational);
     let mut metadata_left = METADATA_COPIES;
     let mut member = |named: NamedDrive<W>, group: u16, place: u16, state| {
@@ -248,9 +345,17 @@ fn new_drives<W: World>(world: &W, identity: PoolIdentity, entries: Vec<GroupEnt
     };
     let groups: Vec<Vec<Rc<Member<W>>>> = (0..)
         .zip(groups)
-        .map(|(group, (_, drives))| (0..).zip(drives).map(|(place, named)| member(named, group, place, MemberState::Healthy)).collect())
+        .map(|(group, (_, drives))| {
+            (0..)
+                .zip(drives)
+                .map(|(place, named)| member(named, group, place, MemberState::Healthy))
+                .collect()
+        })
         .collect();
-    let spares = (0..).zip(spares).map(|(place, named)| member(named, SPARE_GROUP, place, MemberState::Spare)).collect();
+    let spares = (0..)
+        .zip(spares)
+        .map(|(place, named)| member(named, SPARE_GROUP, place, MemberState::Spare))
+        .collect();
     let label = Label {
         generation: 0,
         epoch: 1,

@@ -57,12 +57,22 @@ impl<W: World> Drop for Inner<W> {
 
 impl<W: World> Inner<W> {
     /// An open pool out of its parts, as recovered (with what its logs hold) or new.
-    pub async fn assemble(drives: Rc<Drives<W>>, state: State, fresh: bool) -> Result<Rc<Self>, PoolError> {
+    pub async fn assemble(
+        drives: Rc<Drives<W>>,
+        state: State,
+        fresh: bool,
+    ) -> Result<Rc<Self>, PoolError> {
         let world = drives.world().clone();
         let space = Rc::new(RefCell::new(claim_space(&drives, &state)?));
         let (logs, recovered) = rings(&world, &drives, fresh).await?;
         let integrity = Integrity::new(Rc::clone(&drives), SUMS_BUDGET_BLOCKS);
-        let store = Store::new(Rc::clone(&drives), integrity, logs, Rc::clone(&space), ReadCache::new(0));
+        let store = Store::new(
+            Rc::clone(&drives),
+            integrity,
+            logs,
+            Rc::clone(&space),
+            ReadCache::new(0),
+        );
         if let Some((log, intents)) = recovered {
             store.replay(log, intents).await?;
         }
@@ -109,14 +119,23 @@ fn ring_specs(identity: &PoolIdentity) -> (RingSpec, RingSpec) {
     };
     let at = identity.logs_offset();
     let log = spec("data log", at, identity.log_bytes, identity.salt);
-    let intents = spec("intent log", at + identity.log_bytes, identity.intent_bytes, !identity.salt);
+    let intents = spec(
+        "intent log",
+        at + identity.log_bytes,
+        identity.intent_bytes,
+        !identity.salt,
+    );
     (log, intents)
 }
 
 type Logs<W> = (Rc<Ring<W>>, Rc<Ring<W>>);
 type Held = (Vec<crate::ring::Recovered>, Vec<crate::ring::Recovered>);
 
-async fn rings<W: World>(world: &W, drives: &Rc<Drives<W>>, fresh: bool) -> Result<(Logs<W>, Option<Held>), PoolError> {
+async fn rings<W: World>(
+    world: &W,
+    drives: &Rc<Drives<W>>,
+    fresh: bool,
+) -> Result<(Logs<W>, Option<Held>), PoolError> {
     let (log, intents) = ring_specs(drives.identity());
     let stamps = Rc::new(Cell::new(0));
     let losses = || -> Rc<dyn crate::ring::Losses<W>> { Rc::new(RingLosses(Rc::clone(drives))) };
@@ -126,12 +145,20 @@ async fn rings<W: World>(world: &W, drives: &Rc<Drives<W>>, fresh: bool) -> Resu
         PoolError::new(PoolErrorKind::Drive, context)
     };
     if fresh {
-        let log = Ring::format(world.clone(), log, members(), Rc::clone(&stamps), losses()).await.map_err(failed)?;
-        let intents = Ring::format(world.clone(), intents, members(), stamps, losses()).await.map_err(failed)?;
+        let log = Ring::format(world.clone(), log, members(), Rc::clone(&stamps), losses())
+            .await
+            .map_err(failed)?;
+        let intents = Ring::format(world.clone(), intents, members(), stamps, losses())
+            .await
+            .map_err(failed)?;
         return Ok(((log, intents), None));
     }
-    let (log, in_log) = Ring::recover(world.clone(), log, members(), Rc::clone(&stamps), losses()).await.map_err(failed)?;
-    let (intents, in_intents) = Ring::recover(world.clone(), intents, members(), stamps, losses()).await.map_err(failed)?;
+    let (log, in_log) = Ring::recover(world.clone(), log, members(), Rc::clone(&stamps), losses())
+        .await
+        .map_err(failed)?;
+    let (intents, in_intents) = Ring::recover(world.clone(), intents, members(), stamps, losses())
+        .await
+        .map_err(failed)?;
     Ok(((log, intents), Some((in_log, in_intents))))
 }
 
@@ -143,7 +170,9 @@ fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, Poo
     };
     let mut space = Space::new(drives.zone_pages());
     for (number, zone) in &state.zones {
-        let zone = drives.zone_on(*number, zone.level, zone.incarnation).map_err(corrupt)?;
+        let zone = drives
+            .zone_on(*number, zone.level, zone.incarnation)
+            .map_err(corrupt)?;
         space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
     }
     for core in state.volumes.values() {

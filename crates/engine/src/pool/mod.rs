@@ -246,7 +246,11 @@ impl<W: World> Pool<W> {
         let page_bytes = inner.page_bytes();
         let drives = &inner.drives;
         let (pages, free) = (inner.space.borrow().pages(), inner.space.borrow().free());
-        let groups: Vec<GroupInfo> = drives.groups().iter().map(|group| self.group_info(group)).collect();
+        let groups: Vec<GroupInfo> = drives
+            .groups()
+            .iter()
+            .map(|group| self.group_info(group))
+            .collect();
         let block = base::BLOCK_BYTES as u64;
         PoolInfo {
             name: drives.name().to_owned(),
@@ -256,7 +260,10 @@ impl<W: World> Pool<W> {
             capacity_bytes: (pages - free + inner.free_pages()) * page_bytes,
             mapped_bytes: (pages - free) * page_bytes,
             provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
-            members: groups.iter().flat_map(|group| group.members.clone()).collect(),
+            members: groups
+                .iter()
+                .flat_map(|group| group.members.clone())
+                .collect(),
             groups,
             spares: drives.spares().iter().map(|spare| spare.info()).collect(),
             epoch: drives.epoch(),
@@ -275,7 +282,9 @@ impl<W: World> Pool<W> {
             level: group.level(),
             members: group.places().iter().map(|member| member.info()).collect(),
             zones: group.zones,
-            zones_in_use: zones.filter(|zone| self.inner.drives.zone(*zone).is_some()).count() as u32,
+            zones_in_use: zones
+                .filter(|zone| self.inner.drives.zone(*zone).is_some())
+                .count() as u32,
         }
     }
 
@@ -314,6 +323,9 @@ impl<W: World> Pool<W> {
         if let Some(durable) = inner.journal.checkpoint.take() {
             let _ = durable.await;
         }
-        inner.drives.write_labels_alone(|label| label.clean = true).await
+        inner
+            .drives
+            .write_labels_alone(|label| label.clean = true)
+            .await
     }
 }

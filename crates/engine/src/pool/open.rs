@@ -65,15 +65,22 @@ impl<W: World> Pool<W> {
         for NamedDrive { name, drive } in drives {
             match read_label::<W>(&world, &drive).await {
                 Ok(Some(label)) => labelled.push(Labelled { name, drive, label }),
-                Ok(None) => notes.push((PoolErrorKind::Unlabelled, format!("drive '{name}' has no label: it belongs to no pool, or was replaced"))),
+                Ok(None) => notes.push((
+                    PoolErrorKind::Unlabelled,
+                    format!("drive '{name}' has no label: it belongs to no pool, or was replaced"),
+                )),
                 Err(error) if error.kind == PoolErrorKind::Version => {
                     let context = format!("drive '{name}': {}", error.context);
                     return Err(PoolError { context, ..error });
                 }
-                Err(error) => notes.push((error.kind, format!("drive '{name}': {}", error.context))),
+                Err(error) => {
+                    notes.push((error.kind, format!("drive '{name}': {}", error.context)))
+                }
             }
         }
-        if labelled.is_empty() && let Some((kind, text)) = notes.first() {
+        if labelled.is_empty()
+            && let Some((kind, text)) = notes.first()
+        {
             return Err(refuse(*kind, text.clone()));
         }
         let newest = newest_label(&labelled)?;
@@ -104,7 +111,12 @@ impl<W: World> Pool<W> {
 type Notes = Vec<(PoolErrorKind, String)>;
 
 /// The metadata, when it is to be had and the drives that are there suffice.
-async fn recovered<W: World>(world: &W, drives: &Rc<Drives<W>>, pool: &PoolIdentity, notes: &Notes) -> Result<(u64, State), PoolError> {
+async fn recovered<W: World>(
+    world: &W,
+    drives: &Rc<Drives<W>>,
+    pool: &PoolIdentity,
+    notes: &Notes,
+) -> Result<(u64, State), PoolError> {
     // What is wrong with the drives is the reason for what is wrong with the pool.
     let because = |kind: PoolErrorKind, what: String| match notes.first() {
         None => refuse(kind, what),
@@ -117,16 +129,29 @@ async fn recovered<W: World>(world: &W, drives: &Rc<Drives<W>>, pool: &PoolIdent
     let (generation, mut state) = found.map_err(|error| because(error.kind, error.context))?;
     for (number, zone) in &state.zones {
         let on = drives.zone_on(*number, zone.level, zone.incarnation);
-        on.map_err(|what| refuse(PoolErrorKind::Corrupt, format!("metadata of pool '{}': {what}", pool.name)))?;
+        on.map_err(|what| {
+            refuse(
+                PoolErrorKind::Corrupt,
+                format!("metadata of pool '{}': {what}", pool.name),
+            )
+        })?;
     }
     for group in drives.groups() {
         if !drives.survives_without(&group, &[]) {
-            let what = format!("pool '{}' can't do without these drives (group {}, level {})", pool.name, group.index, group.level());
+            let what = format!(
+                "pool '{}' can't do without these drives (group {}, level {})",
+                pool.name,
+                group.index,
+                group.level()
+            );
             return Err(because(PoolErrorKind::Missing, what));
         }
     }
     if drives.log_members().is_empty() {
-        let what = format!("pool '{}' has no drive left that carries its logs", pool.name);
+        let what = format!(
+            "pool '{}' has no drive left that carries its logs",
+            pool.name
+        );
         return Err(because(PoolErrorKind::Missing, what));
     }
     for member in drives.members() {
@@ -134,7 +159,12 @@ async fn recovered<W: World>(world: &W, drives: &Rc<Drives<W>>, pool: &PoolIdent
             member.rebuilt().borrow_mut().extend(zones);
         }
     }
-    let unfinished: Vec<_> = state.volumes.values().filter(|core| !core.ready.get()).map(|core| core.id).collect();
+    let unfinished: Vec<_> = state
+        .volumes
+        .values()
+        .filter(|core| !core.ready.get())
+        .map(|core| core.id)
+        .collect();
     for id in unfinished {
         // A creation cut short: its pages are free, as if it had never begun.
         let dropped = state.apply(&Record::Delete { id });
@@ -258,7 +288,12 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
 
 /// The members by group and place, and the spares. Those that can't be used are
 /// failed, and `notes` says why.
-fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, notes: &mut Notes) -> (Vec<Vec<Rc<Member<W>>>>, Vec<Rc<Member<W>>>) {
+fn match_members<W: World>(
+    world: &W,
+    newest: &Label,
+    drives: Vec<Labelled<W>>,
+    notes: &mut Notes,
+) -> (Vec<Vec<Rc<Member<W>>>>, Vec<Rc<Member<W>>>) {
     let pool = &newest.pool.name;
     let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = drives
         .into_iter()
@@ -270,8 +305,17 @@ fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, 
         let found = by_uuid.remove(&entry.uuid);
         if entry.state == MemberState::Spare {
             match found {
-                Some(found) => spares.push(Rc::new(Member::new(found.drive, &MemberEntry { name: found.name, ..entry.clone() }))),
-                None => notes.push((PoolErrorKind::Missing, format!("spare '{}' of pool '{pool}' is missing", entry.name))),
+                Some(found) => spares.push(Rc::new(Member::new(
+                    found.drive,
+                    &MemberEntry {
+                        name: found.name,
+                        ..entry.clone()
+                    },
+                ))),
+                None => notes.push((
+                    PoolErrorKind::Missing,
+                    format!("spare '{}' of pool '{pool}' is missing", entry.name),
+                )),
             }
             continue;
         }
@@ -279,7 +323,10 @@ fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, 
             None if entry.state == MemberState::Failed => None,
             None => Some((
                 PoolErrorKind::Missing,
-                format!("drive '{}' (place {} of group {}, {}) of pool '{pool}' is missing: bring it back", entry.name, entry.place, entry.group, entry.uuid),
+                format!(
+                    "drive '{}' (place {} of group {}, {}) of pool '{pool}' is missing: bring it back",
+                    entry.name, entry.place, entry.group, entry.uuid
+                ),
             )),
             Some(found) => member_fault(world, newest, entry, found),
         };
@@ -290,7 +337,9 @@ fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, 
         notes.extend(fault);
         let entry = MemberEntry {
             state,
-            name: found.as_ref().map_or_else(|| entry.name.clone(), |found| found.name.clone()),
+            name: found
+                .as_ref()
+                .map_or_else(|| entry.name.clone(), |found| found.name.clone()),
             ..entry.clone()
         };
         let member = match found {
@@ -304,14 +353,22 @@ fn match_members<W: World>(world: &W, newest: &Label, drives: Vec<Labelled<W>>, 
     for stranger in by_uuid.into_values() {
         notes.push((
             PoolErrorKind::Stale,
-            format!("drive '{}' is not a member of pool '{pool}' any more: take it out", stranger.name),
+            format!(
+                "drive '{}' is not a member of pool '{pool}' any more: take it out",
+                stranger.name
+            ),
         ));
     }
     (groups, spares)
 }
 
 /// Why a drive that is there can't be used.
-fn member_fault<W: World>(world: &W, newest: &Label, entry: &MemberEntry, found: &Labelled<W>) -> Option<(PoolErrorKind, String)> {
+fn member_fault<W: World>(
+    world: &W,
+    newest: &Label,
+    entry: &MemberEntry,
+    found: &Labelled<W>,
+) -> Option<(PoolErrorKind, String)> {
     if entry.state == MemberState::Failed {
         return None;
     }

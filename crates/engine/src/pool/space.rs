@@ -95,7 +95,9 @@ impl Space {
 
     /// Gives out nothing of this zone any more, or again.
     pub fn avoid(&mut self, zone: u32, avoided: bool) {
-        let Some(space) = self.zones.get_mut(&zone) else { return };
+        let Some(space) = self.zones.get_mut(&zone) else {
+            return;
+        };
         if std::mem::replace(&mut space.avoided, avoided) == avoided {
             return;
         }
@@ -125,12 +127,17 @@ impl Space {
     /// Free pages of a group's zones.
     pub fn free_of(&self, group: u16) -> u64 {
         let zones = self.open.get(&group).into_iter().flatten();
-        zones.filter_map(|zone| self.zones.get(zone)).map(|zone| zone.free).sum()
+        zones
+            .filter_map(|zone| self.zones.get(zone))
+            .map(|zone| zone.free)
+            .sum()
     }
 
     /// Pages in use in a zone.
     pub fn used_in(&self, zone: u32) -> u64 {
-        self.zones.get(&zone).map_or(0, |space| space.pages - space.free)
+        self.zones
+            .get(&zone)
+            .map_or(0, |space| space.pages - space.free)
     }
 
     /// Takes a free page; `None` when there is none.
@@ -168,7 +175,10 @@ impl Space {
             return Some(self.turn);
         }
         let after = self.open.range(self.turn.saturating_add(1)..);
-        let next = after.chain(self.open.range(..=self.turn)).map(|(group, _)| *group).find(has)?;
+        let next = after
+            .chain(self.open.range(..=self.turn))
+            .map(|(group, _)| *group)
+            .find(has)?;
         self.turn = next;
         self.left_of_turn = TURN_PAGES;
         Some(next)
@@ -193,12 +203,15 @@ impl Space {
 
     /// Whether a page is in use; one that is not there is not.
     pub fn is_used(&self, page: PhysPage) -> bool {
-        self.find(page).is_some_and(|(_, inside, space)| space.is_used(inside))
+        self.find(page)
+            .is_some_and(|(_, inside, space)| space.is_used(inside))
     }
 
     /// Marks a page as used; false when it is used already or not there.
     pub fn claim(&mut self, page: PhysPage) -> bool {
-        let Some((zone, inside, space)) = self.find(page) else { return false };
+        let Some((zone, inside, space)) = self.find(page) else {
+            return false;
+        };
         if space.is_used(inside) {
             return false;
         }
@@ -221,7 +234,9 @@ impl Space {
     /// # Panics
     /// When it is free already: two owners would come of it.
     pub fn release(&mut self, page: PhysPage) {
-        let found = self.find(page).map(|(zone, inside, space)| (zone, inside, space.is_used(inside)));
+        let found = self
+            .find(page)
+            .map(|(zone, inside, space)| (zone, inside, space.is_used(inside)));
         let Some((zone, inside, true)) = found else {
             panic!("page {page} is freed twice");
         };
@@ -281,7 +296,9 @@ mod tests {
     use super::*;
 
     fn all(space: &mut Space) -> Vec<u64> {
-        std::iter::from_fn(|| space.allocate()).map(|page| page.0).collect()
+        std::iter::from_fn(|| space.allocate())
+            .map(|page| page.0)
+            .collect()
     }
 
     #[test]

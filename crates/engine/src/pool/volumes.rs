@@ -3,9 +3,9 @@
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
+use crate::store::Write;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
-use crate::store::Write;
 use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
 use std::rc::Rc;
 
@@ -184,7 +184,12 @@ impl<W: World> Pool<W> {
         outcome.map(|()| taken)
     }
 
-    async fn take_and_zero(&self, name: &str, count: u64, taken: &mut Vec<PhysPage>) -> Result<(), PoolError> {
+    async fn take_and_zero(
+        &self,
+        name: &str,
+        count: u64,
+        taken: &mut Vec<PhysPage>,
+    ) -> Result<(), PoolError> {
         let inner = &self.inner;
         let page_bytes = inner.page_bytes();
         let full = |free: u64| {
@@ -198,12 +203,12 @@ impl<W: World> Pool<W> {
                 ),
             )
         };
-        if inner.free_pages() < count {
+        if inner.free_pages() + inner.moving.get() < count {
             return Err(full(inner.free_pages()));
         }
         while (taken.len() as u64) < count {
             let left = count - taken.len() as u64;
-            let run = inner.take_pages(left.min(ZEROED_AT_ONCE)).await?;
+            let run = inner.take_pages_or_wait(left.min(ZEROED_AT_ONCE)).await?;
             let (first, pages) = run.ok_or_else(|| full(taken.len() as u64))?;
             taken.extend((0..pages).map(|page| PhysPage(first.0 + page)));
             for page in first.0..first.0 + pages {

@@ -9,6 +9,7 @@ use crate::pool::drives::{Group, zone_capacity};
 use crate::world::World;
 use base::PhysPage;
 use std::rc::Rc;
+use std::time::Duration;
 
 impl<W: World> Inner<W> {
     /// Takes a run of free pages, `max` at most, consecutive. None when the pool is
@@ -16,7 +17,10 @@ impl<W: World> Inner<W> {
     ///
     /// # Errors
     /// When the pool has stopped.
-    pub async fn take_pages(self: &Rc<Self>, max: u64) -> Result<Option<(PhysPage, u64)>, PoolError> {
+    pub async fn take_pages(
+        self: &Rc<Self>,
+        max: u64,
+    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         loop {
             let taken = self.space.borrow_mut().allocate_run(max);
             if taken.is_some() {
@@ -28,6 +32,26 @@ impl<W: World> Inner<W> {
         }
     }
 
+    /// As [`Inner::take_pages`]; but while overwrites are on their way to new pages,
+    /// a full pool is so only for a moment.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn take_pages_or_wait(
+        self: &Rc<Self>,
+        max: u64,
+    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
+        loop {
+            let moving = self.moving.get() > 0;
+            let taken = self.take_pages(max).await?;
+            if taken.is_some() || !moving {
+                return Ok(taken);
+            }
+            self.world.sleep(Duration::from_micros(100)).await;
+            self.check()?;
+        }
+    }
+
     /// Pages that could still be given out, zones not yet in use included.
     pub fn free_pages(&self) -> u64 {
         self.space.borrow().free() + self.unopened_pages()
@@ -36,7 +60,8 @@ impl<W: World> Inner<W> {
     fn unopened_pages(&self) -> u64 {
         let groups = self.drives.groups();
         let of = |group: &Rc<Group<W>>| {
-            let unopened = (group.first_zone..group.first_zone + group.zones).filter(|zone| self.drives.zone(*zone).is_none());
+            let unopened = (group.first_zone..group.first_zone + group.zones)
+                .filter(|zone| self.drives.zone(*zone).is_none());
             unopened.count() as u64 * zone_capacity(group.level(), group.drives(), self.identity())
         };
         groups.iter().map(of).sum()
@@ -64,7 +89,10 @@ impl<W: World> Inner<W> {
     async fn zone_on(self: &Rc<Self>, group: &Rc<Group<W>>, number: u32) -> Result<(), PoolError> {
         let (level, incarnation) = (group.level(), self.state.borrow().next_incarnation);
         let invalid = |context| PoolError::new(PoolErrorKind::Invalid, context);
-        let zone = self.drives.zone_on(number, level, incarnation).map_err(invalid)?;
+        let zone = self
+            .drives
+            .zone_on(number, level, incarnation)
+            .map_err(invalid)?;
         let formatted = self.store.integrity.format_zone(&zone).await;
         formatted.map_err(|error| {
             let context = format!("zone {number} can't be taken into use: {error}");
@@ -72,11 +100,18 @@ impl<W: World> Inner<W> {
             PoolError::new(PoolErrorKind::Drive, context)
         })?;
         // Rebuilds under way have nothing to do here: a new zone is written whole.
-        let mut records = vec![Record::ZoneOn { zone: number, level, incarnation }];
+        let mut records = vec![Record::ZoneOn {
+            zone: number,
+            level,
+            incarnation,
+        }];
         for member in group.places() {
             if member.state() == super::MemberState::Rebuilding {
                 member.rebuilt().borrow_mut().insert(number);
-                records.push(Record::Rebuilt { member: member.uuid, zone: number });
+                records.push(Record::Rebuilt {
+                    member: member.uuid,
+                    zone: number,
+                });
             }
         }
         self.commit(records).await?;

@@ -93,11 +93,7 @@ impl<W: World> ZoneAddress for Zone<W> {
 
     fn data_place(&self, stripe: StripeRef, column: usize) -> usize {
         let geometry = self.shape.geometry;
-        geometry.data_place(
-            u64::from(stripe.number),
-            usize::from(stripe.span),
-            column,
-        )
+        geometry.data_place(u64::from(stripe.number), usize::from(stripe.span), column)
     }
 
     fn has_parity(&self) -> bool {

@@ -56,7 +56,13 @@ impl<W: World> Change<W> {
     }
 
     fn intent(&self) -> Intent {
-        let rows = |write: &PlaceWrite| (write.place as u8, write.row, (write.data.len() / BLOCK_BYTES) as u32);
+        let rows = |write: &PlaceWrite| {
+            (
+                write.place as u8,
+                write.row,
+                (write.data.len() / BLOCK_BYTES) as u32,
+            )
+        };
         Intent {
             stripe: self.stripe,
             writes: self.writes.iter().map(rows).collect(),
@@ -96,7 +102,9 @@ impl<W: World> Store<W> {
                 change.pinned.set(*block, *sum);
             }
         }
-        self.settled.borrow_mut().extend(intents.into_iter().map(Rc::new));
+        self.settled
+            .borrow_mut()
+            .extend(intents.into_iter().map(Rc::new));
         self.keeper.set();
         Ok(())
     }
@@ -105,7 +113,9 @@ impl<W: World> Store<W> {
     async fn write_intents(&self, changes: &[Change<W>]) -> Result<Vec<Hold>, PoolError> {
         let skipped = self.world.planted("no intent before a partial stripe");
         let needs = |change: &&Change<W>| {
-            change.zone.has_parity() && !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
+            change.zone.has_parity()
+                && !skipped
+                && (change.needs_intent || self.has_live_intent(change.stripe))
         };
         let most = self.entry_bytes_max(&self.intents);
         let mut batches: Vec<(usize, Vec<&Change<W>>)> = Vec::new();
@@ -121,12 +131,18 @@ impl<W: World> Store<W> {
         }
         let appends = batches.iter().map(|(_, batch)| {
             let intents: Vec<Intent> = batch.iter().map(|change| change.intent()).collect();
-            let data = batch.iter().flat_map(|change| change.writes.iter().map(|write| write.data.clone()));
-            self.intents.append(Entry { head: encode_intents(&intents), data: data.collect() })
+            let data = batch
+                .iter()
+                .flat_map(|change| change.writes.iter().map(|write| write.data.clone()));
+            self.intents.append(Entry {
+                head: encode_intents(&intents),
+                data: data.collect(),
+            })
         });
         let mut holds = Vec::new();
         for (appended, (_, batch)) in join_all(appends).await.into_iter().zip(&batches) {
-            let appended = appended.map_err(|error| self.stop(format!("the intent log can't be written: {error}")))?;
+            let appended = appended
+                .map_err(|error| self.stop(format!("the intent log can't be written: {error}")))?;
             let mut last = self.last_intents.borrow_mut();
             for change in batch {
                 last.insert(change.stripe, appended.stamp);
@@ -170,7 +186,11 @@ impl<W: World> Store<W> {
         }
         self.world.reached("destage outlives a drive");
         let outcome = self.drives.absorb(faults).await;
-        outcome.map_err(|error| self.stop(format!("what was acknowledged can't be put in place: {error}")))
+        outcome.map_err(|error| {
+            self.stop(format!(
+                "what was acknowledged can't be put in place: {error}"
+            ))
+        })
     }
 
     /// The most data of one entry of a ring.

@@ -42,7 +42,9 @@ impl<W: World> Store<W> {
 
     fn wants_destage(&self) -> bool {
         let index = self.index.borrow();
-        let Some(oldest) = index.oldest() else { return false };
+        let Some(oldest) = index.oldest() else {
+            return false;
+        };
         self.draining.get() || self.world.now().since(oldest) >= TICK || self.log_is_filling()
     }
 
@@ -69,20 +71,32 @@ impl<W: World> Store<W> {
         let mut jobs: Vec<Job<W>> = Vec::new();
         let mut busy = Vec::new();
         while jobs.len() < STRIPES_AT_ONCE {
-            let Some(stripe) = self.index.borrow_mut().next() else { break };
+            let Some(stripe) = self.index.borrow_mut().next() else {
+                break;
+            };
             let Some(alone) = self.locks.try_lock(stripe) else {
                 busy.push(stripe);
                 continue;
             };
             let entries = self.index.borrow().snapshot(stripe);
-            let Some(zone) = self.drives.zone(stripe.zone).filter(|_| !entries.is_empty()) else {
+            let Some(zone) = self
+                .drives
+                .zone(stripe.zone)
+                .filter(|_| !entries.is_empty())
+            else {
                 continue;
             };
-            jobs.push(Job { zone, stripe, entries, _alone: alone });
+            jobs.push(Job {
+                zone,
+                stripe,
+                entries,
+                _alone: alone,
+            });
         }
         let now = self.world.now();
         let mut index = self.index.borrow_mut();
-        busy.into_iter().for_each(|stripe| index.put_back(stripe, now));
+        busy.into_iter()
+            .for_each(|stripe| index.put_back(stripe, now));
         jobs
     }
 
@@ -98,15 +112,21 @@ impl<W: World> Store<W> {
     /// logs.
     pub(crate) async fn trim(&self) -> Result<(), PoolError> {
         let settled = self.settled.take();
-        if !self.world.planted("log trimmed before the sums are flushed") {
+        if !self
+            .world
+            .planted("log trimmed before the sums are flushed")
+        {
             let flushed = self.integrity.flush().await;
             flushed.map_err(|error| self.stop(format!("the sums can't be written: {error}")))?;
         }
         drop(settled);
         let (log, intents) = join(self.log.trim(), self.intents.trim()).await;
-        log.and(intents).map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
+        log.and(intents)
+            .map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
         let tail = self.intents.tail_stamp();
-        self.last_intents.borrow_mut().retain(|_, stamp| *stamp >= tail);
+        self.last_intents
+            .borrow_mut()
+            .retain(|_, stamp| *stamp >= tail);
         Ok(())
     }
 

@@ -55,7 +55,9 @@ pub fn decode_items(head: &[u8]) -> Option<Vec<Item>> {
             DATA => Item::Data { at, blocks },
             ZERO => Item::Zero { at, blocks },
             IN_PLACE => {
-                let sums = (0..blocks).map(|_| r.u32().map(Sum)).collect::<Option<_>>()?;
+                let sums = (0..blocks)
+                    .map(|_| r.u32().map(Sum))
+                    .collect::<Option<_>>()?;
                 Item::InPlace { at, sums }
             }
             _ => return None,

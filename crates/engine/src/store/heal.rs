@@ -68,9 +68,17 @@ impl<W: World> Store<W> {
     ///
     /// # Errors
     /// When the pool has stopped.
-    pub async fn heal_stripe(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, target: Option<usize>) -> Result<Healed, PoolError> {
+    pub async fn heal_stripe(
+        &self,
+        zone: &Rc<Zone<W>>,
+        stripe: StripeRef,
+        target: Option<usize>,
+    ) -> Result<Healed, PoolError> {
         let _alone = self.locks.lock(stripe).await;
-        let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(stripe)).await;
+        let pinned = self
+            .integrity
+            .pin(zone.shape.zone, zone.blocks_of(stripe))
+            .await;
         let Some(written) = written(zone, stripe, &pinned) else {
             return Ok(Healed::default());
         };
@@ -88,7 +96,13 @@ impl<W: World> Store<W> {
         Ok(healed)
     }
 
-    async fn unit(&self, zone: &Zone<W>, stripe: StripeRef, place: usize, rows: &Range<u32>) -> Option<Slice> {
+    async fn unit(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        place: usize,
+        rows: &Range<u32>,
+    ) -> Option<Slice> {
         let member = zone.group.place(place);
         if !member.is_readable(zone.shape.zone) {
             return None;
@@ -100,7 +114,14 @@ impl<W: World> Store<W> {
         member.read(at, buf).await.ok().map(base::Buf::freeze)
     }
 
-    async fn put_unit(&self, zone: &Zone<W>, stripe: StripeRef, place: usize, row: u32, data: Slice) -> Option<u64> {
+    async fn put_unit(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        place: usize,
+        row: u32,
+        data: Slice,
+    ) -> Option<u64> {
         let member = zone.group.place(place);
         let len = data.len();
         self.counts.count(Purpose::RepairWrite, len);
@@ -117,39 +138,77 @@ impl<W: World> Store<W> {
 
     /// Whether every block of a column that holds something is what its sum says.
     fn all_right(&self, data: &Slice, sums: &[Sum]) -> bool {
-        sums.iter().enumerate().all(|(index, sum)| !sum.is_written() || Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
+        sums.iter().enumerate().all(|(index, sum)| {
+            !sum.is_written() || Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum
+        })
     }
 
-    async fn heal_copies(&self, zone: &Zone<W>, stripe: StripeRef, written: &Written, target: Option<usize>) -> Option<Healed> {
+    async fn heal_copies(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        written: &Written,
+        target: Option<usize>,
+    ) -> Option<Healed> {
         let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
-        let others: Vec<usize> = places.clone().filter(|place| Some(*place) != target && zone.group.place(*place).is_writable()).collect();
-        let copies = join_all(others.iter().map(|place| self.unit(zone, stripe, *place, &written.rows))).await;
+        let others: Vec<usize> = places
+            .clone()
+            .filter(|place| Some(*place) != target && zone.group.place(*place).is_writable())
+            .collect();
+        let copies = join_all(
+            others
+                .iter()
+                .map(|place| self.unit(zone, stripe, *place, &written.rows)),
+        )
+        .await;
         let copies: Vec<Slice> = copies.into_iter().collect::<Option<_>>()?;
-        if !copies.iter().all(|copy| self.all_right(copy, &written.sums[0])) {
+        if !copies
+            .iter()
+            .all(|copy| self.all_right(copy, &written.sums[0]))
+        {
             return None;
         }
         let mut healed = Healed::default();
         if let Some(target) = target.filter(|target| places.contains(target)) {
             let content = copies.first()?.clone();
-            healed.rebuilt_bytes = self.put_unit(zone, stripe, target, written.rows.start, content).await.unwrap_or(0);
+            healed.rebuilt_bytes = self
+                .put_unit(zone, stripe, target, written.rows.start, content)
+                .await
+                .unwrap_or(0);
         }
         Some(healed)
     }
 
-    async fn heal_columns(&self, zone: &Zone<W>, stripe: StripeRef, written: &Written, target: Option<usize>) -> Option<Healed> {
+    async fn heal_columns(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        written: &Written,
+        target: Option<usize>,
+    ) -> Option<Healed> {
         let geometry = zone.shape.geometry;
-        let mut places: Vec<usize> = (0..geometry.data_columns()).map(|column| zone.data_place(stripe, column)).collect();
+        let mut places: Vec<usize> = (0..geometry.data_columns())
+            .map(|column| zone.data_place(stripe, column))
+            .collect();
         let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
         let columns = places.len();
         places.extend(p);
         places.extend(q);
         let target = target.and_then(|target| places.iter().position(|place| *place == target));
-        let reads = places.iter().enumerate().map(async |(index, place)| match Some(index) == target {
-            true => None,
-            false => self.unit(zone, stripe, *place, &written.rows).await,
-        });
+        let reads =
+            places
+                .iter()
+                .enumerate()
+                .map(async |(index, place)| match Some(index) == target {
+                    true => None,
+                    false => self.unit(zone, stripe, *place, &written.rows).await,
+                });
         let mut units = join_all(reads).await;
-        if units.iter().enumerate().any(|(index, unit)| unit.is_none() && Some(index) != target) {
+        if units
+            .iter()
+            .enumerate()
+            .any(|(index, unit)| unit.is_none() && Some(index) != target)
+        {
             return None;
         }
         for (unit, sums) in units.iter_mut().zip(&written.sums) {
@@ -161,7 +220,8 @@ impl<W: World> Store<W> {
             }
         }
         if let Some(column) = target.filter(|target| *target < columns) {
-            units[column] = Some(self.missing_column(&units[..columns], column, &units[columns..])?);
+            units[column] =
+                Some(self.missing_column(&units[..columns], column, &units[columns..])?);
             if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
                 return None;
             }
@@ -178,7 +238,10 @@ impl<W: World> Store<W> {
         let mut healed = Healed::default();
         if let Some(target) = target {
             let content = units[target].take()?;
-            healed.rebuilt_bytes = self.put_unit(zone, stripe, places[target], written.rows.start, content).await.unwrap_or(0);
+            healed.rebuilt_bytes = self
+                .put_unit(zone, stripe, places[target], written.rows.start, content)
+                .await
+                .unwrap_or(0);
         }
         Some(healed)
     }
@@ -190,17 +253,33 @@ impl<W: World> Store<W> {
         }
         let mut masked = self.world.buffers().zeroed(unit.len());
         for (index, _) in sums.iter().enumerate().filter(|(_, sum)| sum.is_written()) {
-            masked.put(index * BLOCK_BYTES, &unit.slice(index * BLOCK_BYTES, BLOCK_BYTES));
+            masked.put(
+                index * BLOCK_BYTES,
+                &unit.slice(index * BLOCK_BYTES, BLOCK_BYTES),
+            );
         }
         masked.freeze()
     }
 
-    fn missing_column(&self, columns: &[Option<Slice>], missing: usize, parities: &[Option<Slice>]) -> Option<Slice> {
+    fn missing_column(
+        &self,
+        columns: &[Option<Slice>],
+        missing: usize,
+        parities: &[Option<Slice>],
+    ) -> Option<Slice> {
         if self.world.buffers().is_length_only() {
             return parities.iter().flatten().next().cloned();
         }
-        let known: Vec<Option<&[u8]>> = columns.iter().map(|column| column.as_ref().and_then(Slice::bytes)).collect();
-        let parity = |index: usize| parities.get(index).and_then(Option::as_ref).and_then(Slice::bytes);
+        let known: Vec<Option<&[u8]>> = columns
+            .iter()
+            .map(|column| column.as_ref().and_then(Slice::bytes))
+            .collect();
+        let parity = |index: usize| {
+            parities
+                .get(index)
+                .and_then(Option::as_ref)
+                .and_then(Slice::bytes)
+        };
         let (p, q) = (parity(0), parity(1));
         let solved = parity::solve(&known, &[missing], p, if p.is_some() { None } else { q })?;
         Some(self.world.buffers().copy_of(solved.first()?).freeze())
@@ -208,13 +287,26 @@ impl<W: World> Store<W> {
 
     /// Whether two parities agree in the rows that hold something.
     fn same_where_written(&self, found: &Slice, right: &Slice, sums: &[Vec<Sum>]) -> bool {
-        let (Some(found), Some(right)) = (found.bytes(), right.bytes()) else { return true };
+        let (Some(found), Some(right)) = (found.bytes(), right.bytes()) else {
+            return true;
+        };
         let blocks = found.chunks(BLOCK_BYTES).zip(right.chunks(BLOCK_BYTES));
-        blocks.enumerate().all(|(row, (found, right))| found == right || !sums.iter().any(|sums| sums[row].is_written()))
+        blocks.enumerate().all(|(row, (found, right))| {
+            found == right || !sums.iter().any(|sums| sums[row].is_written())
+        })
     }
 
-    async fn heal_row(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, row: u32, pinned: &Pinned, target: Option<usize>) -> Result<Healed, PoolError> {
-        let loaded = self.load_row(zone, stripe, row, pinned, Want::Everything).await;
+    async fn heal_row(
+        &self,
+        zone: &Rc<Zone<W>>,
+        stripe: StripeRef,
+        row: u32,
+        pinned: &Pinned,
+        target: Option<usize>,
+    ) -> Result<Healed, PoolError> {
+        let loaded = self
+            .load_row(zone, stripe, row, pinned, Want::Everything)
+            .await;
         let mut healed = Healed::default();
         let lost: Vec<usize> = loaded.lost().collect();
         if lost.is_empty() {
@@ -223,7 +315,9 @@ impl<W: World> Store<W> {
             healed.lost = self.give_up(zone, &loaded, &lost, target).await?;
         }
         for bad in loaded.bad.iter().filter(|bad| Some(bad.place) == target) {
-            let written = self.put_unit(zone, stripe, bad.place, row, bad.content.clone()).await;
+            let written = self
+                .put_unit(zone, stripe, bad.place, row, bad.content.clone())
+                .await;
             healed.rebuilt_bytes += written.unwrap_or(0);
         }
         Ok(healed)
@@ -231,7 +325,13 @@ impl<W: World> Store<W> {
 
     /// Marks the blocks of `lost` as lost and reckons the parity without them, so
     /// that what is left of the row is protected again.
-    async fn give_up(&self, zone: &Rc<Zone<W>>, row: &Row, lost: &[usize], target: Option<usize>) -> Result<u64, PoolError> {
+    async fn give_up(
+        &self,
+        zone: &Rc<Zone<W>>,
+        row: &Row,
+        lost: &[usize],
+        target: Option<usize>,
+    ) -> Result<u64, PoolError> {
         self.world.reached("block given up");
         let blocks = zone.blocks_of(row.stripe);
         let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
@@ -252,17 +352,36 @@ impl<W: World> Store<W> {
             self.drives.event(EventKind::BlockLost, format!("4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"));
         }
         self.counts.add(|counts| &counts.lost_blocks, given_up);
-        let contents: Vec<Option<Slice>> = row.columns.iter().map(|column| column.content.clone()).collect();
+        let contents: Vec<Option<Slice>> = row
+            .columns
+            .iter()
+            .map(|column| column.content.clone())
+            .collect();
         if zone.has_parity() && contents.iter().any(Option::is_some) {
             let parity = self.parity_of(&contents, BLOCK_BYTES, zone.shape.geometry.code);
-            let (p, q) = zone.shape.geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
+            let (p, q) = zone
+                .shape
+                .geometry
+                .parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
             for (place, data) in [p, q].into_iter().zip(parity) {
-                change.writes.extend(place.map(|place| PlaceWrite { place, row: row.row, data, purpose: Purpose::ParityWrite }));
+                change.writes.extend(place.map(|place| PlaceWrite {
+                    place,
+                    row: row.row,
+                    data,
+                    purpose: Purpose::ParityWrite,
+                }));
             }
         }
-        for bad in row.bad.iter().filter(|bad| Some(bad.place) != target && zone.group.place(bad.place).is_readable(zone.shape.zone)) {
+        for bad in row.bad.iter().filter(|bad| {
+            Some(bad.place) != target && zone.group.place(bad.place).is_readable(zone.shape.zone)
+        }) {
             let (place, data) = (bad.place, bad.content.clone());
-            change.writes.push(PlaceWrite { place, row: row.row, data, purpose: Purpose::RepairWrite });
+            change.writes.push(PlaceWrite {
+                place,
+                row: row.row,
+                data,
+                purpose: Purpose::RepairWrite,
+            });
         }
         change.needs_intent = true;
         self.make(&[change]).await?;
@@ -279,5 +398,8 @@ fn written<W: World>(zone: &Zone<W>, stripe: StripeRef, pinned: &Pinned) -> Opti
     let start = (0..zone.rows()).find(holds)?;
     let end = (start..zone.rows()).rev().find(holds)? + 1;
     let sums = (0..columns).map(|column| (start..end).map(|row| sum(column, row)).collect());
-    Some(Written { rows: start..end, sums: sums.collect() })
+    Some(Written {
+        rows: start..end,
+        sums: sums.collect(),
+    })
 }

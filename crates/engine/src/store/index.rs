@@ -70,14 +70,24 @@ impl Index {
     }
 
     /// The entry is durable in the log, and is what reads see from now on.
-    pub fn insert(&mut self, at: InStripe, content: Content, hold: &Rc<Hold>, now: Time, replayed: bool) {
+    pub fn insert(
+        &mut self,
+        at: InStripe,
+        content: Content,
+        hold: &Rc<Hold>,
+        now: Time,
+        replayed: bool,
+    ) {
         self.versions += 1;
         let stripe = self.stripes.entry(at.stripe).or_default();
         if !stripe.queued {
             stripe.queued = true;
             self.queue.push_back((at.stripe, now));
         }
-        let unknown = stripe.entries.get(&at.index).is_some_and(|old| old.replayed);
+        let unknown = stripe
+            .entries
+            .get(&at.index)
+            .is_some_and(|old| old.replayed);
         let logged = Logged {
             content,
             version: self.versions,
@@ -86,6 +96,19 @@ impl Index {
         };
         if stripe.entries.insert(at.index, logged).is_none() {
             self.blocks += 1;
+        }
+    }
+
+    /// What is in place is newer than the entry of this block.
+    pub fn forget(&mut self, at: InStripe) {
+        let Some(stripe) = self.stripes.get_mut(&at.stripe) else {
+            return;
+        };
+        if stripe.entries.remove(&at.index).is_some() {
+            self.blocks -= 1;
+        }
+        if stripe.entries.is_empty() {
+            self.stripes.remove(&at.stripe);
         }
     }
 
@@ -124,7 +147,12 @@ impl Index {
 
     /// The entries of `done` are in place. Gives back what held them in the log; an
     /// entry that took the place of one stays.
-    pub fn settle(&mut self, stripe: StripeRef, done: BTreeMap<u32, Logged>, now: Time) -> Vec<Rc<Hold>> {
+    pub fn settle(
+        &mut self,
+        stripe: StripeRef,
+        done: BTreeMap<u32, Logged>,
+        now: Time,
+    ) -> Vec<Rc<Hold>> {
         let mut holds = Vec::new();
         let Some(entries) = self.stripes.get_mut(&stripe) else {
             return holds;

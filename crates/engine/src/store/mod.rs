@@ -32,10 +32,10 @@ mod signal;
 mod write;
 
 pub use address::StripeRef;
+pub use heal::Healed;
 pub use locks::StripeGuard;
 pub use read::Unreadable;
 pub use write::Write;
-pub use heal::Healed;
 
 use crate::cache::ReadCache;
 use crate::integrity::Integrity;
@@ -134,8 +134,14 @@ impl<W: World> Store<W> {
     /// # Panics
     /// When no zone is there: every mapped page lies in one.
     pub(crate) fn block_at(&self, at: PoolOffset) -> BlockAt<W> {
-        assert!(at.0.is_multiple_of(BLOCK), "address {at} is off the block grain");
-        let (zone, block) = (at.0 / BLOCK / self.zone_span(), at.0 / BLOCK % self.zone_span());
+        assert!(
+            at.0.is_multiple_of(BLOCK),
+            "address {at} is off the block grain"
+        );
+        let (zone, block) = (
+            at.0 / BLOCK / self.zone_span(),
+            at.0 / BLOCK % self.zone_span(),
+        );
         match self.drives.zone(zone as u32) {
             Some(zone) => BlockAt { zone, block },
             None => panic!("address {at} lies in zone {zone}, which is not in use"),

@@ -9,10 +9,18 @@ use base::Slice;
 impl<W: World> Store<W> {
     /// P and Q over the columns of a run of rows, `len` bytes each; a column that is
     /// not there counts as zeroes. Only P is meant where the code has no Q.
-    pub(super) fn parity_of(&self, columns: &[Option<Slice>], len: usize, code: Code) -> [Slice; 2] {
+    pub(super) fn parity_of(
+        &self,
+        columns: &[Option<Slice>],
+        len: usize,
+        code: Code,
+    ) -> [Slice; 2] {
         let buffers = self.world.buffers();
         let (mut p, mut q) = (buffers.data(len), buffers.data(len));
-        let bytes: Vec<Option<&[u8]>> = columns.iter().map(|column| column.as_ref().and_then(Slice::bytes)).collect();
+        let bytes: Vec<Option<&[u8]>> = columns
+            .iter()
+            .map(|column| column.as_ref().and_then(Slice::bytes))
+            .collect();
         match (p.bytes_mut(), q.bytes_mut()) {
             (Some(p), Some(q)) if code == Code::PQ => parity::pq_of(p, q, &bytes),
             (Some(p), _) => parity::p_of(p, &bytes),
@@ -22,10 +30,17 @@ impl<W: World> Store<W> {
     }
 
     /// P or Q after the columns of `changes` went from the first to the second.
-    pub(super) fn parity_after(&self, old: &Slice, is_q: bool, changes: &[(usize, Option<Slice>, Option<Slice>)]) -> Slice {
+    pub(super) fn parity_after(
+        &self,
+        old: &Slice,
+        is_q: bool,
+        changes: &[(usize, Option<Slice>, Option<Slice>)],
+    ) -> Slice {
         let mut new = self.world.buffers().data(old.len());
         new.put(0, old);
-        let Some(bytes) = new.bytes_mut() else { return new.freeze() };
+        let Some(bytes) = new.bytes_mut() else {
+            return new.freeze();
+        };
         let mut delta = vec![0; bytes.len()];
         for (column, before, after) in changes {
             delta.fill(0);

@@ -75,7 +75,10 @@ pub(super) struct Job<W: World> {
 impl<W: World> Store<W> {
     /// The change that puts a job's entries in place.
     pub(super) async fn plan(&self, job: &Job<W>) -> Change<W> {
-        let pinned = self.integrity.pin(job.zone.shape.zone, job.zone.blocks_of(job.stripe)).await;
+        let pinned = self
+            .integrity
+            .pin(job.zone.shape.zone, job.zone.blocks_of(job.stripe))
+            .await;
         let mut change = Change::new(&job.zone, job.stripe, pinned);
         if job.zone.shape.geometry.code == Code::Mirror {
             self.plan_copies(job, &mut change);
@@ -83,9 +86,17 @@ impl<W: World> Store<W> {
         }
         let runs = self.runs(job, &change.pinned);
         let partial = runs.iter().any(|run| run.way != Way::Whole);
-        let counter = if partial { &self.counts.partial_stripes } else { &self.counts.whole_stripes };
+        let counter = if partial {
+            &self.counts.partial_stripes
+        } else {
+            &self.counts.whole_stripes
+        };
         counter.set(counter.get() + 1);
-        let outcomes = join_all(runs.iter().map(|run| self.plan_run(job, run, &change.pinned))).await;
+        let outcomes = join_all(
+            runs.iter()
+                .map(|run| self.plan_run(job, run, &change.pinned)),
+        )
+        .await;
         for outcome in outcomes {
             change.writes.extend(outcome.writes);
             change.sums.extend(outcome.sums);
@@ -118,13 +129,22 @@ impl<W: World> Store<W> {
         let Some((row, _)) = run.first() else { return };
         let row = *row;
         let data = self.join(run.drain(..).map(|(_, data)| Some(data)));
-        let mut places = job.zone.shape.geometry.mirror_places(usize::from(job.stripe.span));
+        let mut places = job
+            .zone
+            .shape
+            .geometry
+            .mirror_places(usize::from(job.stripe.span));
         if self.world.planted("destage skips a copy") {
             places.next_back();
         }
         for place in places {
             let data = data.clone();
-            change.writes.push(PlaceWrite { place, row, data, purpose: Purpose::DataWrite });
+            change.writes.push(PlaceWrite {
+                place,
+                row,
+                data,
+                purpose: Purpose::DataWrite,
+            });
         }
     }
 
@@ -162,10 +182,20 @@ impl<W: World> Store<W> {
             let (fates, unknown) = self.fates(job, row, pinned);
             let way = self.way(job, &fates, unknown);
             match runs.last_mut() {
-                Some(run) if run.row + run.rows == row && run.way == way && run.fates == fates && way != Way::Hard => {
+                Some(run)
+                    if run.row + run.rows == row
+                        && run.way == way
+                        && run.fates == fates
+                        && way != Way::Hard =>
+                {
                     run.rows += 1;
                 }
-                _ => runs.push(Run { row, rows: 1, way, fates }),
+                _ => runs.push(Run {
+                    row,
+                    rows: 1,
+                    way,
+                    fates,
+                }),
             }
         }
         runs
@@ -216,7 +246,9 @@ impl<W: World> Store<W> {
         let parities: Vec<usize> = self.parities(job).into_iter().flatten().collect();
         // A parity drive that takes writes and can't be read (it is being rebuilt)
         // must get parity reckoned anew.
-        let steady = parities.iter().all(|place| readable(*place) || !zone.group.place(*place).is_writable());
+        let steady = parities
+            .iter()
+            .all(|place| readable(*place) || !zone.group.place(*place).is_writable());
         let modify = !unknown && steady && !fates.contains(&Fate::Dropped) && all(&changes);
         let readable_parities = parities.iter().filter(|place| readable(**place)).count();
         let modify_reads = fates.iter().filter(|fate| changes(**fate)).count() + readable_parities;
@@ -231,7 +263,8 @@ impl<W: World> Store<W> {
 
     fn parities(&self, job: &Job<W>) -> [Option<usize>; 2] {
         let geometry = job.zone.shape.geometry;
-        let (p, q) = geometry.parity_places(u64::from(job.stripe.number), usize::from(job.stripe.span));
+        let (p, q) =
+            geometry.parity_places(u64::from(job.stripe.number), usize::from(job.stripe.span));
         [p, q]
     }
 
@@ -260,19 +293,26 @@ impl<W: World> Store<W> {
         }
         let first = column as u32 * job.zone.rows() + run.row;
         let blocks: Vec<Option<Slice>> = (first..first + run.rows)
-            .map(|index| match job.entries.get(&index).map(|logged| &logged.content) {
-                Some(Content::Data(data)) => Some(data.clone()),
-                _ => None,
-            })
+            .map(
+                |index| match job.entries.get(&index).map(|logged| &logged.content) {
+                    Some(Content::Data(data)) => Some(data.clone()),
+                    _ => None,
+                },
+            )
             .collect();
         Some(self.join(blocks.into_iter()))
     }
 
     /// Reads a column of a run in place; none when any block is not what it should be.
     async fn old(&self, job: &Job<W>, run: &Run, column: usize, pinned: &Pinned) -> Option<Slice> {
-        let data = self.modify_read(job, run, job.zone.data_place(job.stripe, column)).await?;
-        let first = job.zone.blocks_of(job.stripe).start + u64::from(column as u32 * job.zone.rows() + run.row);
-        let sums: Vec<Sum> = (0..u64::from(run.rows)).map(|index| pinned.get(first + index)).collect();
+        let data = self
+            .modify_read(job, run, job.zone.data_place(job.stripe, column))
+            .await?;
+        let first = job.zone.blocks_of(job.stripe).start
+            + u64::from(column as u32 * job.zone.rows() + run.row);
+        let sums: Vec<Sum> = (0..u64::from(run.rows))
+            .map(|index| pinned.get(first + index))
+            .collect();
         self.matches(&data, &sums).then_some(data)
     }
 
@@ -289,10 +329,14 @@ impl<W: World> Store<W> {
     }
 
     async fn reconstruct(&self, job: &Job<W>, run: &Run, pinned: &Pinned) -> Option<Part> {
-        let reads = run.fates.iter().enumerate().map(async |(column, fate)| match fate {
-            Fate::Kept => self.old(job, run, column, pinned).await.map(Some),
-            _ => Some(None),
-        });
+        let reads = run
+            .fates
+            .iter()
+            .enumerate()
+            .map(async |(column, fate)| match fate {
+                Fate::Kept => self.old(job, run, column, pinned).await.map(Some),
+                _ => Some(None),
+            });
         let kept: Option<Vec<Option<Slice>>> = join_all(reads).await.into_iter().collect();
         Some(self.rebuild_parity(job, run, kept?))
     }
@@ -313,15 +357,22 @@ impl<W: World> Store<W> {
                 part.parity(place, run.row, data);
             }
         }
-        part.needs_intent = run.fates.iter().any(|fate| matches!(fate, Fate::Kept | Fate::Dropped));
+        part.needs_intent = run
+            .fates
+            .iter()
+            .any(|fate| matches!(fate, Fate::Kept | Fate::Dropped));
         part
     }
 
     async fn modify(&self, job: &Job<W>, run: &Run, pinned: &Pinned) -> Option<Part> {
-        let befores = run.fates.iter().enumerate().map(async |(column, fate)| match fate {
-            Fate::Over | Fate::Cleared => self.old(job, run, column, pinned).await.map(Some),
-            _ => Some(None),
-        });
+        let befores = run
+            .fates
+            .iter()
+            .enumerate()
+            .map(async |(column, fate)| match fate {
+                Fate::Over | Fate::Cleared => self.old(job, run, column, pinned).await.map(Some),
+                _ => Some(None),
+            });
         let parities = self.parities(job);
         let olds = parities.into_iter().map(async |place| match place {
             Some(place) if job.zone.group.place(place).is_readable(job.zone.shape.zone) => {
@@ -336,12 +387,18 @@ impl<W: World> Store<W> {
         let changes: Vec<_> = befores
             .into_iter()
             .enumerate()
-            .filter(|(column, _)| matches!(run.fates[*column], Fate::Fresh | Fate::Over | Fate::Cleared))
+            .filter(|(column, _)| {
+                matches!(run.fates[*column], Fate::Fresh | Fate::Over | Fate::Cleared)
+            })
             .map(|(column, before)| (column, before, self.news(job, run, column)))
             .collect();
         for (which, (place, old)) in parities.into_iter().zip(olds).enumerate() {
             if let Some(old) = old {
-                part.parity(place, run.row, self.parity_after(&old, which == 1, &changes));
+                part.parity(
+                    place,
+                    run.row,
+                    self.parity_after(&old, which == 1, &changes),
+                );
             }
         }
         part.needs_intent = true;
@@ -357,17 +414,33 @@ impl<W: World> Store<W> {
             let blocks = at..at + u64::from(run.rows);
             match fate {
                 Fate::Fresh | Fate::Over => {
-                    let Some(data) = self.news(job, run, column) else { continue };
-                    let sums = blocks.enumerate().map(|(index, block)| (block, Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES))));
+                    let Some(data) = self.news(job, run, column) else {
+                        continue;
+                    };
+                    let sums = blocks.enumerate().map(|(index, block)| {
+                        (
+                            block,
+                            Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)),
+                        )
+                    });
                     part.sums.extend(sums);
                     let place = job.zone.data_place(job.stripe, column);
-                    part.writes.push(PlaceWrite { place, row: run.row, data, purpose: Purpose::DataWrite });
+                    part.writes.push(PlaceWrite {
+                        place,
+                        row: run.row,
+                        data,
+                        purpose: Purpose::DataWrite,
+                    });
                 }
                 // Zeroes over what was lost make it whole again, too.
-                Fate::Cleared | Fate::Dropped => part.sums.extend(blocks.map(|block| (block, self.sum_of_zeros()))),
+                Fate::Cleared | Fate::Dropped => part
+                    .sums
+                    .extend(blocks.map(|block| (block, self.sum_of_zeros()))),
                 Fate::Empty => {
-                    let cleared = blocks.filter(|block| job.entries.contains_key(&((*block - first) as u32)));
-                    part.sums.extend(cleared.map(|block| (block, self.sum_of_zeros())));
+                    let cleared =
+                        blocks.filter(|block| job.entries.contains_key(&((*block - first) as u32)));
+                    part.sums
+                        .extend(cleared.map(|block| (block, self.sum_of_zeros())));
                 }
                 Fate::Kept => {}
             }
@@ -378,12 +451,24 @@ impl<W: World> Store<W> {
     /// A row of which something can't be read as it should: what is left of it is put
     /// together, put right, and parity reckoned anew.
     async fn hard_row(&self, job: &Job<W>, run: &Run, row: u32, pinned: &Pinned) -> Part {
-        let loaded = self.load_row(&job.zone, job.stripe, row, pinned, Want::Data).await;
-        let one = Run { row, rows: 1, way: Way::Hard, fates: run.fates.clone() };
+        let loaded = self
+            .load_row(&job.zone, job.stripe, row, pinned, Want::Data)
+            .await;
+        let one = Run {
+            row,
+            rows: 1,
+            way: Way::Hard,
+            fates: run.fates.clone(),
+        };
         let first = job.zone.blocks_of(job.stripe).start;
         let mut kept = vec![None; one.fates.len()];
         let mut lost = Vec::new();
-        for (column, fate) in one.fates.iter().enumerate().filter(|(_, fate)| **fate == Fate::Kept) {
+        for (column, fate) in one
+            .fates
+            .iter()
+            .enumerate()
+            .filter(|(_, fate)| **fate == Fate::Kept)
+        {
             debug_assert_eq!(*fate, Fate::Kept);
             match loaded.content(column) {
                 Some(content) => kept[column] = Some(content),
@@ -392,10 +477,26 @@ impl<W: World> Store<W> {
         }
         let mut part = self.rebuild_parity(job, &one, kept);
         for bad in &loaded.bad {
-            let is_data = |place: usize| (0..one.fates.len()).any(|column| job.zone.data_place(job.stripe, column) == place && one.fates[column] == Fate::Kept);
-            if is_data(bad.place) && job.zone.group.place(bad.place).is_readable(job.zone.shape.zone) {
+            let is_data = |place: usize| {
+                (0..one.fates.len()).any(|column| {
+                    job.zone.data_place(job.stripe, column) == place
+                        && one.fates[column] == Fate::Kept
+                })
+            };
+            if is_data(bad.place)
+                && job
+                    .zone
+                    .group
+                    .place(bad.place)
+                    .is_readable(job.zone.shape.zone)
+            {
                 let (place, data) = (bad.place, bad.content.clone());
-                part.writes.push(PlaceWrite { place, row, data, purpose: Purpose::RepairWrite });
+                part.writes.push(PlaceWrite {
+                    place,
+                    row,
+                    data,
+                    purpose: Purpose::RepairWrite,
+                });
             }
         }
         for block in lost {
@@ -418,7 +519,12 @@ struct Part {
 impl Part {
     fn parity(&mut self, place: Option<usize>, row: u32, data: Slice) {
         if let Some(place) = place {
-            self.writes.push(PlaceWrite { place, row, data, purpose: Purpose::ParityWrite });
+            self.writes.push(PlaceWrite {
+                place,
+                row,
+                data,
+                purpose: Purpose::ParityWrite,
+            });
         }
     }
 

@@ -33,9 +33,15 @@ pub struct Unreadable {
 enum Source {
     Here(Slice),
     /// Blocks of one place, one after the other.
-    Drive { block: u64, count: u32, sums: Vec<Sum> },
+    Drive {
+        block: u64,
+        count: u32,
+        sums: Vec<Sum>,
+    },
     /// Known to be lost.
-    Lost { block: u64 },
+    Lost {
+        block: u64,
+    },
 }
 
 impl<W: World> Store<W> {
@@ -58,22 +64,36 @@ impl<W: World> Store<W> {
                     }
                 }
             };
-            return self.fetch(&zone, source).await.map(Payload::from).map_err(|context| Unreadable { start: 0, context });
+            return self
+                .fetch(&zone, source)
+                .await
+                .map(Payload::from)
+                .map_err(|context| Unreadable { start: 0, context });
         }
         Box::pin(self.read_many(&zone, first, count)).await
     }
 
-    async fn read_many(&self, zone: &Rc<Zone<W>>, first: u64, count: u64) -> Result<Payload, Unreadable> {
+    async fn read_many(
+        &self,
+        zone: &Rc<Zone<W>>,
+        first: u64,
+        count: u64,
+    ) -> Result<Payload, Unreadable> {
         let _pinned = self.pin_unless_cached(zone, first, count).await;
         let sources = self.sources_now(zone, first, count);
-        let reads = sources.into_iter().map(|(start, source)| async move { (start, self.fetch(zone, source).await) });
+        let reads = sources
+            .into_iter()
+            .map(|(start, source)| async move { (start, self.fetch(zone, source).await) });
         let mut payload = Payload::new();
         for (start, outcome) in join_all(reads).await {
             match outcome {
                 Ok(slice) => payload.push(slice),
                 Err(context) => {
                     // Which block of the run it was is known from a look at each.
-                    return Err(Unreadable { start: start as usize * BLOCK_BYTES, context });
+                    return Err(Unreadable {
+                        start: start as usize * BLOCK_BYTES,
+                        context,
+                    });
                 }
             }
         }
@@ -81,10 +101,15 @@ impl<W: World> Store<W> {
     }
 
     async fn pin_unless_cached(&self, zone: &Zone<W>, first: u64, count: u64) -> Option<Pinned> {
-        let cached = (first..first + count).all(|block| self.integrity.peek(zone.shape.zone, block).is_some());
+        let cached = (first..first + count)
+            .all(|block| self.integrity.peek(zone.shape.zone, block).is_some());
         match cached {
             true => None,
-            false => Some(self.integrity.pin(zone.shape.zone, first..first + count).await),
+            false => Some(
+                self.integrity
+                    .pin(zone.shape.zone, first..first + count)
+                    .await,
+            ),
         }
     }
 
@@ -103,7 +128,11 @@ impl<W: World> Store<W> {
             Sum::LOST => Source::Lost { block },
             sum => match self.cache.get(self.pool_block(zone.shape.zone, block)) {
                 Some(slice) => Source::Here(slice),
-                None => Source::Drive { block, count: 1, sums: vec![sum] },
+                None => Source::Drive {
+                    block,
+                    count: 1,
+                    sums: vec![sum],
+                },
             },
         })
     }
@@ -118,7 +147,14 @@ impl<W: World> Store<W> {
                 unreachable!("a pinned block has its sum in RAM")
             };
             if let Source::Drive { sums: sum, .. } = &source
-                && let Some((_, Source::Drive { block: start, count, sums })) = sources.last_mut()
+                && let Some((
+                    _,
+                    Source::Drive {
+                        block: start,
+                        count,
+                        sums,
+                    },
+                )) = sources.last_mut()
                 && *start + u64::from(*count) == block
                 && (straight || !block.is_multiple_of(rows))
                 && *count < (base::buffer::POOLED_BYTES_MAX / BLOCK_BYTES) as u32
@@ -140,15 +176,26 @@ impl<W: World> Store<W> {
         match source {
             Source::Here(slice) => Ok(slice),
             Source::Lost { block } => Err(self.lost(zone, block)),
-            Source::Drive { block, count, sums } => self.from_drive(zone, block, count, &sums).await,
+            Source::Drive { block, count, sums } => {
+                self.from_drive(zone, block, count, &sums).await
+            }
         }
     }
 
     fn lost(&self, zone: &Zone<W>, block: u64) -> String {
-        format!("block {block} of zone {} is lost: more of its stripe was damaged than its level covers", zone.shape.zone)
+        format!(
+            "block {block} of zone {} is lost: more of its stripe was damaged than its level covers",
+            zone.shape.zone
+        )
     }
 
-    async fn from_drive(&self, zone: &Rc<Zone<W>>, block: u64, count: u32, sums: &[Sum]) -> Result<Slice, String> {
+    async fn from_drive(
+        &self,
+        zone: &Rc<Zone<W>>,
+        block: u64,
+        count: u32,
+        sums: &[Sum],
+    ) -> Result<Slice, String> {
         let at = zone.locate(block);
         let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
         let member = self.reader(zone, at.stripe, column);
@@ -179,7 +226,9 @@ impl<W: World> Store<W> {
         if self.world.planted("sums not verified on reads") {
             return true;
         }
-        sums.iter().enumerate().all(|(index, sum)| Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
+        sums.iter()
+            .enumerate()
+            .all(|(index, sum)| Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)) == *sum)
     }
 
     fn keep(&self, zone: &Zone<W>, block: u64, data: &Slice) {
@@ -189,7 +238,10 @@ impl<W: World> Store<W> {
         let first = self.pool_block(zone.shape.zone, block);
         for index in 0..data.len() / BLOCK_BYTES {
             // Each block by itself: a line that is evicted gives its memory back.
-            self.cache.insert(first + index as u64, data.slice(index * BLOCK_BYTES, BLOCK_BYTES));
+            self.cache.insert(
+                first + index as u64,
+                data.slice(index * BLOCK_BYTES, BLOCK_BYTES),
+            );
         }
     }
 
@@ -215,20 +267,30 @@ impl<W: World> Store<W> {
 
     /// The slow way: block by block under the stripe's lock, from whatever is left,
     /// and what is wrong is put right.
-    async fn put_together(&self, zone: &Rc<Zone<W>>, first: u64, count: u32) -> Result<Slice, String> {
+    async fn put_together(
+        &self,
+        zone: &Rc<Zone<W>>,
+        first: u64,
+        count: u32,
+    ) -> Result<Slice, String> {
         let mut whole = self.world.buffers().data(count as usize * BLOCK_BYTES);
         for index in 0..count {
             let block = first + u64::from(index);
             let at = zone.locate(block);
             let _alone = self.locks.lock(at.stripe).await;
-            let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(at.stripe)).await;
+            let pinned = self
+                .integrity
+                .pin(zone.shape.zone, zone.blocks_of(at.stripe))
+                .await;
             let content = match self.source_now(zone, block) {
                 Some(Source::Here(slice)) => slice,
                 Some(Source::Lost { block }) => return Err(self.lost(zone, block)),
                 _ => {
                     let row = at.index % zone.rows();
                     let column = (at.index / zone.rows()) as usize;
-                    let row = self.load_row(zone, at.stripe, row, &pinned, Want::Column(column)).await;
+                    let row = self
+                        .load_row(zone, at.stripe, row, &pinned, Want::Column(column))
+                        .await;
                     self.mend(zone, &row).await;
                     match row.content(column) {
                         Some(slice) => slice,

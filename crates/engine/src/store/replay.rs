@@ -2,8 +2,9 @@
 //!
 //! Intents are redone, in their order, whether their writes had reached the drives
 //! or not: redoing is harmless, and a row is whole afterwards also where a drive is
-//! missing. Then sums of writes around the log are set, in the same order. What the
-//! data log holds becomes the index; it is destaged anew in time.
+//! missing. In the same order sums of writes around the log are set, and what the data
+//! log holds becomes the index, where nothing newer went around the log; it is destaged
+//! anew in time.
 
 use super::Store;
 use super::address::ZoneAddress;
@@ -13,7 +14,7 @@ use super::entry::{Intent, Item, decode_intents, decode_items};
 use super::index::Content;
 use crate::integrity::Sum;
 use crate::pool::{PoolError, PoolErrorKind};
-use crate::ring::Recovered;
+use crate::ring::{Hold, Recovered};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use std::rc::Rc;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 enum Redo {
     Intents(Vec<Intent>, Vec<Slice>),
     Sums { at: u64, sums: Vec<Sum> },
+    Block(u64, Content, Rc<Hold>),
 }
 
 impl<W: World> Store<W> {
@@ -29,17 +31,22 @@ impl<W: World> Store<W> {
     ///
     /// # Errors
     /// `Corrupt` for a head that is none; when the pool stops.
-    pub async fn replay(&self, log: Vec<Recovered>, intents: Vec<Recovered>) -> Result<(), PoolError> {
+    pub async fn replay(
+        &self,
+        log: Vec<Recovered>,
+        intents: Vec<Recovered>,
+    ) -> Result<(), PoolError> {
         let mut redo: Vec<(u64, Redo)> = Vec::new();
         let mut holds = Vec::new();
         for entry in intents {
-            let found = decode_intents(&entry.head).ok_or_else(|| self.no_head("intent log", entry.stamp))?;
+            let found = decode_intents(&entry.head)
+                .ok_or_else(|| self.no_head("intent log", entry.stamp))?;
             redo.push((entry.stamp, Redo::Intents(found, entry.data)));
             holds.push(Rc::new(entry.hold));
         }
-        let mut logged = Vec::new();
         for entry in log {
-            let items = decode_items(&entry.head).ok_or_else(|| self.no_head("data log", entry.stamp))?;
+            let items =
+                decode_items(&entry.head).ok_or_else(|| self.no_head("data log", entry.stamp))?;
             let hold = Rc::new(entry.hold);
             let mut data = Cursor::new(entry.data);
             for item in items {
@@ -50,13 +57,23 @@ impl<W: World> Store<W> {
                     }
                     Item::Data { at, blocks } => {
                         for block in at..at + u64::from(blocks) {
-                            let slice = data.next().ok_or_else(|| self.no_head("data log", entry.stamp))?;
-                            logged.push((entry.stamp, block, Content::Data(slice), Rc::clone(&hold)));
+                            let slice = data
+                                .next()
+                                .ok_or_else(|| self.no_head("data log", entry.stamp))?;
+                            redo.push((
+                                entry.stamp,
+                                Redo::Block(block, Content::Data(slice), Rc::clone(&hold)),
+                            ));
                         }
                     }
                     Item::Zero { at, blocks } => {
                         let zeros = at..at + u64::from(blocks);
-                        logged.extend(zeros.map(|block| (entry.stamp, block, Content::Zero, Rc::clone(&hold))));
+                        redo.extend(zeros.map(|block| {
+                            (
+                                entry.stamp,
+                                Redo::Block(block, Content::Zero, Rc::clone(&hold)),
+                            )
+                        }));
                     }
                 }
             }
@@ -69,30 +86,40 @@ impl<W: World> Store<W> {
             match redo {
                 Redo::Intents(intents, data) => self.redo(intents, data, stamp).await?,
                 Redo::Sums { at, sums } => self.set_sums(at, &sums).await,
-            }
-        }
-        logged.sort_by_key(|(stamp, ..)| *stamp);
-        let now = self.world.now();
-        for (_, block, content, hold) in logged {
-            // A zone that went out of use was emptied first.
-            if let Some(zone) = self.drives.zone((block / self.zone_span()) as u32) {
-                let at = zone.locate(block % self.zone_span());
-                self.index.borrow_mut().insert(at, content, &hold, now, true);
+                Redo::Block(block, content, hold) => self.take_up(block, content, &hold),
             }
         }
         self.settled.borrow_mut().extend(holds);
         self.trim().await
     }
 
+    /// What the log has for a block counts until something newer does.
+    fn take_up(&self, block: u64, content: Content, hold: &Rc<Hold>) {
+        // A zone that went out of use was emptied first.
+        if let Some(zone) = self.drives.zone((block / self.zone_span()) as u32) {
+            let at = zone.locate(block % self.zone_span());
+            self.index
+                .borrow_mut()
+                .insert(at, content, hold, self.world.now(), true);
+        }
+    }
+
     fn no_head(&self, log: &str, stamp: u64) -> PoolError {
         let name = self.drives.name();
         PoolError::new(
             PoolErrorKind::Corrupt,
-            format!("{log} of pool '{name}': entry {stamp} is whole and not to be understood: use the version that wrote it"),
+            format!(
+                "{log} of pool '{name}': entry {stamp} is whole and not to be understood: use the version that wrote it"
+            ),
         )
     }
 
-    async fn redo(&self, intents: Vec<Intent>, data: Vec<Slice>, stamp: u64) -> Result<(), PoolError> {
+    async fn redo(
+        &self,
+        intents: Vec<Intent>,
+        data: Vec<Slice>,
+        stamp: u64,
+    ) -> Result<(), PoolError> {
         if self.world.planted("intents not redone") {
             return Ok(());
         }
@@ -104,11 +131,21 @@ impl<W: World> Store<W> {
                 let blocks: Option<Vec<Slice>> = (0..rows).map(|_| data.next()).collect();
                 let blocks = blocks.ok_or_else(|| self.no_head("intent log", stamp))?;
                 for (offset, data) in (0..).zip(blocks) {
-                    writes.push(PlaceWrite { place: usize::from(place), row: row + offset, data, purpose: Purpose::DataWrite });
+                    writes.push(PlaceWrite {
+                        place: usize::from(place),
+                        row: row + offset,
+                        data,
+                        purpose: Purpose::DataWrite,
+                    });
                 }
             }
-            let Some(zone) = self.drives.zone(intent.stripe.zone) else { continue };
-            let pinned = self.integrity.pin(zone.shape.zone, zone.blocks_of(intent.stripe)).await;
+            let Some(zone) = self.drives.zone(intent.stripe.zone) else {
+                continue;
+            };
+            let pinned = self
+                .integrity
+                .pin(zone.shape.zone, zone.blocks_of(intent.stripe))
+                .await;
             let mut change = Change::new(&zone, intent.stripe, pinned);
             change.writes = writes;
             change.sums = intent.sums;
@@ -125,11 +162,18 @@ impl<W: World> Store<W> {
     }
 
     async fn set_sums(&self, at: u64, sums: &[Sum]) {
-        let Some(zone) = self.drives.zone((at / self.zone_span()) as u32) else { return };
+        let Some(zone) = self.drives.zone((at / self.zone_span()) as u32) else {
+            return;
+        };
         let first = at % self.zone_span();
-        let pinned = self.integrity.pin(zone.shape.zone, first..first + sums.len() as u64).await;
+        let pinned = self
+            .integrity
+            .pin(zone.shape.zone, first..first + sums.len() as u64)
+            .await;
         for (block, sum) in (first..).zip(sums) {
             pinned.set(block, *sum);
+            // What was in the log before was in place before.
+            self.index.borrow_mut().forget(zone.locate(block));
         }
     }
 }
@@ -142,7 +186,10 @@ struct Cursor {
 
 impl Cursor {
     fn new(slices: Vec<Slice>) -> Self {
-        Cursor { slices: slices.into_iter(), current: None }
+        Cursor {
+            slices: slices.into_iter(),
+            current: None,
+        }
     }
 
     fn next(&mut self) -> Option<Slice> {

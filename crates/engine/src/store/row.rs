@@ -65,22 +65,48 @@ impl Row {
 
     /// Columns that should hold something and can't be had.
     pub fn lost(&self) -> impl Iterator<Item = usize> + '_ {
-        let lost = |column: &Column| column.sum.is_written() && column.bad && column.content.is_none();
-        self.columns.iter().enumerate().filter(move |(_, column)| lost(column)).map(|(index, _)| index)
+        let lost =
+            |column: &Column| column.sum.is_written() && column.bad && column.content.is_none();
+        self.columns
+            .iter()
+            .enumerate()
+            .filter(move |(_, column)| lost(column))
+            .map(|(index, _)| index)
     }
 }
 
 impl<W: World> Store<W> {
     /// Reads a row, as far as `want` says, and puts together what is bad.
-    pub(crate) async fn load_row(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, row: u32, pinned: &Pinned, want: Want) -> Row {
+    pub(crate) async fn load_row(
+        &self,
+        zone: &Rc<Zone<W>>,
+        stripe: StripeRef,
+        row: u32,
+        pinned: &Pinned,
+        want: Want,
+    ) -> Row {
         let columns = zone.shape.geometry.data_columns();
         let blocks = zone.blocks_of(stripe);
         let column = |index: usize| {
             let at = index as u32 * zone.rows() + row;
-            let unknown = self.index.borrow().get(InStripe { stripe, index: at }).is_some_and(|logged| logged.replayed);
-            Column { sum: pinned.get(blocks.start + u64::from(at)), content: None, bad: false, unknown }
+            let unknown = self
+                .index
+                .borrow()
+                .get(InStripe { stripe, index: at })
+                .is_some_and(|logged| logged.replayed);
+            Column {
+                sum: pinned.get(blocks.start + u64::from(at)),
+                content: None,
+                bad: false,
+                unknown,
+            }
         };
-        let mut loaded = Row { stripe, row, columns: (0..columns).map(column).collect(), bad: Vec::new() };
+        let mut loaded = Row {
+            stripe,
+            row,
+            columns: (0..columns).map(column).collect(),
+            bad: Vec::new(),
+        };
         if zone.shape.geometry.code == Code::Mirror {
             self.load_copies(zone, &mut loaded, want).await;
         } else {
@@ -89,7 +115,13 @@ impl<W: World> Store<W> {
         loaded
     }
 
-    pub(super) async fn read_block(&self, member: &Rc<Member<W>>, zone: &Zone<W>, stripe: StripeRef, row: u32) -> Option<Slice> {
+    pub(super) async fn read_block(
+        &self,
+        member: &Rc<Member<W>>,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        row: u32,
+    ) -> Option<Slice> {
         if !member.is_readable(zone.shape.zone) {
             return None;
         }
@@ -99,7 +131,10 @@ impl<W: World> Store<W> {
             Ok(buf) => Some(buf.freeze()),
             Err(error) => {
                 if error.kind == DriveErrorKind::Gone {
-                    let fault = DriveFault { member: Rc::clone(member), error };
+                    let fault = DriveFault {
+                        member: Rc::clone(member),
+                        error,
+                    };
                     let _ = self.drives.absorb(vec![fault]).await;
                 }
                 None
@@ -113,7 +148,11 @@ impl<W: World> Store<W> {
             return;
         }
         let mut bad = Vec::new();
-        for place in zone.shape.geometry.mirror_places(usize::from(row.stripe.span)) {
+        for place in zone
+            .shape
+            .geometry
+            .mirror_places(usize::from(row.stripe.span))
+        {
             let member = zone.group.place(place);
             let found = self.read_block(&member, zone, row.stripe, row.row).await;
             // What a destaging that was cut short has left is in the log, too.
@@ -129,7 +168,13 @@ impl<W: World> Store<W> {
         }
         row.columns[0].bad = !bad.is_empty();
         if let Some(content) = row.content(0) {
-            row.bad = bad.into_iter().map(|place| Bad { place, content: content.clone() }).collect();
+            row.bad = bad
+                .into_iter()
+                .map(|place| Bad {
+                    place,
+                    content: content.clone(),
+                })
+                .collect();
         }
     }
 
@@ -143,11 +188,14 @@ impl<W: World> Store<W> {
         if wanted_bad {
             self.read_columns(zone, row, |_| true).await;
         }
-        if !(wanted_bad || want == Want::Everything) || !row.columns.iter().any(|column| column.sum.is_written()) {
+        if !(wanted_bad || want == Want::Everything)
+            || !row.columns.iter().any(|column| column.sum.is_written())
+        {
             return;
         }
         let geometry = zone.shape.geometry;
-        let (p, q) = geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
+        let (p, q) =
+            geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
         let read = async |place: Option<usize>| {
             let member = zone.group.place(place?);
             self.read_block(&member, zone, row.stripe, row.row).await
@@ -164,20 +212,30 @@ impl<W: World> Store<W> {
 
     /// Reads the written columns for which `concerns` says so and that were not read
     /// yet, and checks them.
-    async fn read_columns(&self, zone: &Rc<Zone<W>>, row: &mut Row, concerns: impl Fn(usize) -> bool) {
+    async fn read_columns(
+        &self,
+        zone: &Rc<Zone<W>>,
+        row: &mut Row,
+        concerns: impl Fn(usize) -> bool,
+    ) {
         let missing = |(index, column): &(usize, &Column)| {
             column.sum.is_written() && column.content.is_none() && !column.bad && concerns(*index)
         };
         let (stripe, number) = (row.stripe, row.row);
-        let reads = row.columns.iter().enumerate().filter(missing).map(|(index, column)| {
-            let member = zone.group.place(zone.data_place(stripe, index));
-            let (sum, unknown) = (column.sum, column.unknown);
-            async move {
-                let found = self.read_block(&member, zone, stripe, number).await;
-                let good = found.filter(|data| unknown || Sum::of(data) == sum);
-                (index, good)
-            }
-        });
+        let reads = row
+            .columns
+            .iter()
+            .enumerate()
+            .filter(missing)
+            .map(|(index, column)| {
+                let member = zone.group.place(zone.data_place(stripe, index));
+                let (sum, unknown) = (column.sum, column.unknown);
+                async move {
+                    let found = self.read_block(&member, zone, stripe, number).await;
+                    let good = found.filter(|data| unknown || Sum::of(data) == sum);
+                    (index, good)
+                }
+            });
         for (index, good) in join_all(reads).await {
             let column = &mut row.columns[index];
             column.bad = good.is_none();
@@ -188,10 +246,17 @@ impl<W: World> Store<W> {
     /// Puts together the bad columns from the others and the parity; what comes out
     /// counts only when it is what the sums say.
     fn recover(&self, row: &mut Row, p: Option<&Slice>, q: Option<&Slice>) {
-        self.counts.add(|counts| &counts.bad_blocks, row.columns.iter().filter(|c| c.bad).count() as u64);
-        let bad: Vec<usize> = (0..row.columns.len()).filter(|i| row.columns[*i].bad).collect();
+        self.counts.add(
+            |counts| &counts.bad_blocks,
+            row.columns.iter().filter(|c| c.bad).count() as u64,
+        );
+        let bad: Vec<usize> = (0..row.columns.len())
+            .filter(|i| row.columns[*i].bad)
+            .collect();
         // What an earlier destaging left in place may be what the parity is over, or not.
-        let doubtful: Vec<usize> = (0..row.columns.len()).filter(|i| row.columns[*i].unknown && !row.columns[*i].bad).collect();
+        let doubtful: Vec<usize> = (0..row.columns.len())
+            .filter(|i| row.columns[*i].unknown && !row.columns[*i].bad)
+            .collect();
         let with_doubtful: Vec<usize> = bad.iter().chain(&doubtful).copied().collect();
         for missing in [&bad, &with_doubtful] {
             for (p, q) in [(p, None), (None, q), (p, q)] {
@@ -199,7 +264,9 @@ impl<W: World> Store<W> {
                 if missing.len() > parities || parities == 0 {
                     continue;
                 }
-                let Some(found) = self.solve(row, missing, p, q) else { continue };
+                let Some(found) = self.solve(row, missing, p, q) else {
+                    continue;
+                };
                 let right = |(index, data): &(usize, Slice)| {
                     let column = &row.columns[*index];
                     column.unknown || Sum::of(data) == column.sum
@@ -218,9 +285,20 @@ impl<W: World> Store<W> {
         }
     }
 
-    fn solve(&self, row: &Row, missing: &[usize], p: Option<&Slice>, q: Option<&Slice>) -> Option<Vec<(usize, Slice)>> {
+    fn solve(
+        &self,
+        row: &Row,
+        missing: &[usize],
+        p: Option<&Slice>,
+        q: Option<&Slice>,
+    ) -> Option<Vec<(usize, Slice)>> {
         if self.world.buffers().is_length_only() {
-            return Some(missing.iter().map(|index| (*index, self.world.buffers().data(BLOCK_BYTES).freeze())).collect());
+            return Some(
+                missing
+                    .iter()
+                    .map(|index| (*index, self.world.buffers().data(BLOCK_BYTES).freeze()))
+                    .collect(),
+            );
         }
         let known: Vec<Option<&[u8]>> = row
             .columns
@@ -231,34 +309,63 @@ impl<W: World> Store<W> {
                 false => column.content.as_ref().and_then(Slice::bytes),
             })
             .collect();
-        let solved = parity::solve(&known, missing, p.and_then(Slice::bytes), q.and_then(Slice::bytes))?;
+        let solved = parity::solve(
+            &known,
+            missing,
+            p.and_then(Slice::bytes),
+            q.and_then(Slice::bytes),
+        )?;
         let pairs = missing.iter().copied().zip(solved);
-        Some(pairs.map(|(index, bytes)| (index, self.world.buffers().copy_of(&bytes).freeze())).collect())
+        Some(
+            pairs
+                .map(|(index, bytes)| (index, self.world.buffers().copy_of(&bytes).freeze()))
+                .collect(),
+        )
     }
 
     fn collect_bad(&self, zone: &Zone<W>, row: &mut Row) {
-        for (index, column) in row.columns.iter().enumerate().filter(|(_, column)| column.bad) {
+        for (index, column) in row
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.bad)
+        {
             if let Some(content) = &column.content {
                 let place = zone.data_place(row.stripe, index);
-                row.bad.push(Bad { place, content: content.clone() });
+                row.bad.push(Bad {
+                    place,
+                    content: content.clone(),
+                });
             }
         }
     }
 
     /// Names the parity that is not what the data says; where a data column can't be
     /// had, nothing can be said.
-    fn compare_parity(&self, zone: &Zone<W>, row: &mut Row, found: [(Option<usize>, Option<Slice>); 2]) {
+    fn compare_parity(
+        &self,
+        zone: &Zone<W>,
+        row: &mut Row,
+        found: [(Option<usize>, Option<Slice>); 2],
+    ) {
         let unknown = row.columns.iter().any(|column| column.unknown);
         if unknown || row.lost().next().is_some() {
             return;
         }
-        let contents: Vec<Option<Slice>> = row.columns.iter().map(|column| column.content.clone()).collect();
+        let contents: Vec<Option<Slice>> = row
+            .columns
+            .iter()
+            .map(|column| column.content.clone())
+            .collect();
         let right = self.parity_of(&contents, BLOCK_BYTES, zone.shape.geometry.code);
         for ((place, found), right) in found.into_iter().zip(right) {
             let Some(place) = place else { continue };
             let same = found.is_some_and(|found| found.bytes() == right.bytes());
             if !same {
-                row.bad.push(Bad { place, content: right });
+                row.bad.push(Bad {
+                    place,
+                    content: right,
+                });
             }
         }
     }
@@ -280,7 +387,10 @@ impl<W: World> Store<W> {
                     mended += 1;
                     self.counts.add(|counts| &counts.mended_blocks, 1);
                     self.world.reached("block mended");
-                    let text = format!("drive '{}': 4096 bytes at {at} were not what was written there, and have been put right", member.name);
+                    let text = format!(
+                        "drive '{}': 4096 bytes at {at} were not what was written there, and have been put right",
+                        member.name
+                    );
                     self.drives.event(EventKind::BlockMended, text);
                 }
                 Err(error) => {

@@ -58,35 +58,54 @@ impl<W: World> Store<W> {
                 .map(|write| match write {
                     Write::Data(at, slice) => {
                         data.push(slice.clone());
-                        Item::Data { at: at.0 / BLOCK, blocks: (slice.len() / BLOCK_BYTES) as u32 }
+                        Item::Data {
+                            at: at.0 / BLOCK,
+                            blocks: (slice.len() / BLOCK_BYTES) as u32,
+                        }
                     }
-                    Write::Zero(at, blocks) => Item::Zero { at: at.0 / BLOCK, blocks: *blocks as u32 },
+                    Write::Zero(at, blocks) => Item::Zero {
+                        at: at.0 / BLOCK,
+                        blocks: *blocks as u32,
+                    },
                 })
                 .collect();
-            let entry = Entry { head: encode_items(&items), data };
-            async move { (batch, self.append(entry).await) }
+            let entry = Entry {
+                head: encode_items(&items),
+                data,
+            };
+            async move {
+                // Each as soon as it is durable: a later part may need the room that
+                // an earlier one takes.
+                let appended = self.append(entry).await?;
+                self.take_up_writes(batch, appended);
+                Ok(())
+            }
         });
         if self.log_is_filling() {
             self.destager.set();
         }
-        for (batch, appended) in join_all(appends).await {
-            let hold = Rc::new(appended?.hold);
-            let now = self.world.now();
-            let mut index = self.index.borrow_mut();
-            for write in batch {
-                let (first, blocks) = (write.first(), write.blocks());
-                self.cache.invalidate(first..first + blocks);
-                for offset in 0..blocks {
-                    let content = match write {
-                        Write::Data(_, data) => Content::Data(data.slice(offset as usize * BLOCK_BYTES, BLOCK_BYTES)),
-                        Write::Zero(..) => Content::Zero,
-                    };
-                    let at = self.block_at(PoolOffset((first + offset) * BLOCK));
-                    index.insert(self.locate(&at), content, &hold, now, false);
-                }
+        join_all(appends).await.into_iter().collect()
+    }
+
+    /// What is durable in the log is what reads see.
+    fn take_up_writes(&self, batch: &[Write], appended: Appended) {
+        let hold = Rc::new(appended.hold);
+        let now = self.world.now();
+        let mut index = self.index.borrow_mut();
+        for write in batch {
+            let (first, blocks) = (write.first(), write.blocks());
+            self.cache.invalidate(first..first + blocks);
+            for offset in 0..blocks {
+                let content = match write {
+                    Write::Data(_, data) => {
+                        Content::Data(data.slice(offset as usize * BLOCK_BYTES, BLOCK_BYTES))
+                    }
+                    Write::Zero(..) => Content::Zero,
+                };
+                let at = self.block_at(PoolOffset((first + offset) * BLOCK));
+                index.insert(self.locate(&at), content, &hold, now, false);
             }
         }
-        Ok(())
     }
 
     async fn append(&self, entry: Entry) -> Result<Appended, PoolError> {
@@ -139,8 +158,15 @@ impl<W: World> Store<W> {
             }
             block = stop;
         }
-        let part = |from: u64, to: u64| data.slice((from - first) as usize * BLOCK_BYTES, (to - from) as usize * BLOCK_BYTES);
-        let through = logged.into_iter().map(|(from, to)| Write::Data(self.offset_of(zone.shape.zone, from), part(from, to)));
+        let part = |from: u64, to: u64| {
+            data.slice(
+                (from - first) as usize * BLOCK_BYTES,
+                (to - from) as usize * BLOCK_BYTES,
+            )
+        };
+        let through = logged
+            .into_iter()
+            .map(|(from, to)| Write::Data(self.offset_of(zone.shape.zone, from), part(from, to)));
         let through: Vec<Write> = through.collect();
         let around = around.into_iter().map(|stripe| {
             let blocks = zone.blocks_of(stripe);
@@ -170,16 +196,23 @@ impl<W: World> Store<W> {
 
     /// Writes whole stripes in place, then their sums into the log. The caller holds
     /// the stripes.
-    async fn write_around(&self, zone: &Rc<Zone<W>>, stripes: Vec<(StripeRef, Slice)>) -> Result<(), PoolError> {
+    async fn write_around(
+        &self,
+        zone: &Rc<Zone<W>>,
+        stripes: Vec<(StripeRef, Slice)>,
+    ) -> Result<(), PoolError> {
         if stripes.is_empty() {
             return Ok(());
         }
         self.world.reached("whole stripes go around the log");
-        let changes = stripes.iter().map(|(stripe, data)| self.whole_stripe(zone, *stripe, data));
+        let changes = stripes
+            .iter()
+            .map(|(stripe, data)| self.whole_stripe(zone, *stripe, data));
         let changes = join_all(changes).await;
         self.write_in_place(&changes).await?;
         for (_, data) in &stripes {
-            self.counts.add(|counts| &counts.bypassed_bytes, data.len() as u64);
+            self.counts
+                .add(|counts| &counts.bypassed_bytes, data.len() as u64);
             self.counts.add(|counts| &counts.whole_stripes, 1);
         }
         let items: Vec<Item> = changes
@@ -189,7 +222,10 @@ impl<W: World> Store<W> {
                 sums: change.sums.iter().map(|(_, sum)| *sum).collect(),
             })
             .collect();
-        let entry = Entry { head: encode_items(&items), data: Default::default() };
+        let entry = Entry {
+            head: encode_items(&items),
+            data: Default::default(),
+        };
         let appended = self.append(entry).await?;
         for change in &changes {
             for (block, sum) in &change.sums {
@@ -197,7 +233,8 @@ impl<W: World> Store<W> {
             }
             let blocks = zone.blocks_of(change.stripe);
             let first = self.pool_block(zone.shape.zone, blocks.start);
-            self.cache.invalidate(first..first + (blocks.end - blocks.start));
+            self.cache
+                .invalidate(first..first + (blocks.end - blocks.start));
         }
         self.settled.borrow_mut().push(Rc::new(appended.hold));
         self.keeper.set();
@@ -208,24 +245,45 @@ impl<W: World> Store<W> {
         let blocks = zone.blocks_of(stripe);
         let pinned = self.integrity.pin(zone.shape.zone, blocks.clone()).await;
         let mut change = Change::new(zone, stripe, pinned);
-        change.sums = blocks.enumerate().map(|(index, block)| (block, Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)))).collect();
+        change.sums = blocks
+            .enumerate()
+            .map(|(index, block)| {
+                (
+                    block,
+                    Sum::of(&data.slice(index * BLOCK_BYTES, BLOCK_BYTES)),
+                )
+            })
+            .collect();
         let geometry = zone.shape.geometry;
         let unit = geometry.unit_bytes as usize;
-        let put = |place, data, purpose| PlaceWrite { place, row: 0, data, purpose };
+        let put = |place, data, purpose| PlaceWrite {
+            place,
+            row: 0,
+            data,
+            purpose,
+        };
         if geometry.code == Code::Mirror {
             let places = geometry.mirror_places(usize::from(stripe.span));
-            change.writes = places.map(|place| put(place, data.clone(), Purpose::DataWrite)).collect();
+            change.writes = places
+                .map(|place| put(place, data.clone(), Purpose::DataWrite))
+                .collect();
             return change;
         }
-        let columns: Vec<Option<Slice>> = (0..geometry.data_columns()).map(|column| Some(data.slice(column * unit, unit))).collect();
+        let columns: Vec<Option<Slice>> = (0..geometry.data_columns())
+            .map(|column| Some(data.slice(column * unit, unit)))
+            .collect();
         let parity = self.parity_of(&columns, unit, geometry.code);
         let (p, q) = geometry.parity_places(u64::from(stripe.number), usize::from(stripe.span));
         for (column, data) in columns.into_iter().enumerate() {
             let place = zone.data_place(stripe, column);
-            change.writes.extend(data.map(|data| put(place, data, Purpose::DataWrite)));
+            change
+                .writes
+                .extend(data.map(|data| put(place, data, Purpose::DataWrite)));
         }
         for (place, data) in [p, q].into_iter().zip(parity) {
-            change.writes.extend(place.map(|place| put(place, data, Purpose::ParityWrite)));
+            change
+                .writes
+                .extend(place.map(|place| put(place, data, Purpose::ParityWrite)));
         }
         change
     }

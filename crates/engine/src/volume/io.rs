@@ -16,7 +16,6 @@ use base::{
     BLOCK_BYTES, PageIndex, Payload, PhysPage, PoolOffset, SECTOR_BYTES, Slice, VolumeOffset,
 };
 use futures_util::future::{join, join_all};
-use std::time::Duration;
 
 /// A run of bytes inside one page.
 #[derive(Clone, Copy, Debug)]
@@ -172,14 +171,21 @@ impl<W: World> Volume<W> {
         };
         let page_bytes = self.inner.page_bytes();
         let at = PoolOffset(phys.0 * page_bytes + run.inside);
-        self.inner.store.read(at, run.len).await.map_err(|unreadable| {
-            let at = run.page.0 * page_bytes + run.inside + unreadable.start as u64;
-            IoError {
-                kind: IoErrorKind::Media,
-                at: VolumeOffset(at),
-                context: format!("volume '{}' at {at}: {}", self.core.name, unreadable.context),
-            }
-        })
+        self.inner
+            .store
+            .read(at, run.len)
+            .await
+            .map_err(|unreadable| {
+                let at = run.page.0 * page_bytes + run.inside + unreadable.start as u64;
+                IoError {
+                    kind: IoErrorKind::Media,
+                    at: VolumeOffset(at),
+                    context: format!(
+                        "volume '{}' at {at}: {}",
+                        self.core.name, unreadable.context
+                    ),
+                }
+            })
     }
 
     fn zeros(&self, len: usize) -> Payload {
@@ -245,7 +251,8 @@ impl<W: World> Volume<W> {
 
     async fn write_pages(&self, start: u64, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
-        let (whole, parts): (Vec<Run>, Vec<Run>) = runs(page_bytes, start, data.len()).partition(|run| run.len as u64 == page_bytes);
+        let (whole, parts): (Vec<Run>, Vec<Run>) =
+            runs(page_bytes, start, data.len()).partition(|run| run.len as u64 == page_bytes);
         let whole = async {
             match whole.first() {
                 None => Ok(()),
@@ -255,9 +262,15 @@ impl<W: World> Volume<W> {
                 }
             }
         };
-        let parts = join_all(parts.iter().map(|run| self.write_part(*run, data.slice(run.start, run.len))));
+        let parts = join_all(
+            parts
+                .iter()
+                .map(|run| self.write_part(*run, data.slice(run.start, run.len))),
+        );
         let (whole, parts) = join(whole, parts).await;
-        parts.into_iter().fold(whole, |outcome, part| outcome.and(part))
+        parts
+            .into_iter()
+            .fold(whole, |outcome, part| outcome.and(part))
     }
 
     /// Writes a part of one page.
@@ -289,7 +302,12 @@ impl<W: World> Volume<W> {
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
         let mut writes = Vec::new();
-        if self.inner.store.needs_zeroing(start, page_bytes / block).await {
+        if self
+            .inner
+            .store
+            .needs_zeroing(start, page_bytes / block)
+            .await
+        {
             // What was there before must not show around the data.
             let end = run.inside + data.len() as u64;
             if run.inside > 0 {
@@ -310,12 +328,27 @@ impl<W: World> Volume<W> {
             count: 1,
         };
         if self.inner.world.planted("map record before data") {
-            self.inner.commit(vec![map]).await.map_err(|error| failed(at, error))?;
-            return self.inner.store.write(writes).await.map_err(|error| failed(at, error));
+            self.inner
+                .commit(vec![map])
+                .await
+                .map_err(|error| failed(at, error))?;
+            return self
+                .inner
+                .store
+                .write(writes)
+                .await
+                .map_err(|error| failed(at, error));
         }
         // When this fails the pool has stopped: the page stays taken, mapped or not.
-        self.inner.store.write(writes).await.map_err(|error| failed(at, error))?;
-        self.inner.commit(vec![map]).await.map_err(|error| failed(at, error))
+        self.inner
+            .store
+            .write(writes)
+            .await
+            .map_err(|error| failed(at, error))?;
+        self.inner
+            .commit(vec![map])
+            .await
+            .map_err(|error| failed(at, error))
     }
 
     /// Writes whole pages: to new ones, so that whole stripes can go in place at once
@@ -326,10 +359,17 @@ impl<W: World> Volume<W> {
         let mut done = 0;
         while done < count {
             let page = PageIndex(first.0 + done);
-            let rest = |pages: u64| data.slice((done * page_bytes) as usize, (pages * page_bytes) as usize);
+            let rest = |pages: u64| {
+                data.slice((done * page_bytes) as usize, (pages * page_bytes) as usize)
+            };
             let at = VolumeOffset(page.0 * page_bytes);
             if self.lookup(page).is_some() && !self.has_room_to_move() {
-                let run = Run { page, inside: 0, start: 0, len: page_bytes as usize };
+                let run = Run {
+                    page,
+                    inside: 0,
+                    start: 0,
+                    len: page_bytes as usize,
+                };
                 self.write_part(run, rest(1)).await?;
                 done += 1;
                 continue;
@@ -347,7 +387,11 @@ impl<W: World> Volume<W> {
             };
             let moving = &self.inner.moving;
             moving.set(moving.get() + pages);
-            let written = self.inner.store.write_fresh(PoolOffset(phys.0 * page_bytes), &rest(pages)).await;
+            let written = self
+                .inner
+                .store
+                .write_fresh(PoolOffset(phys.0 * page_bytes), &rest(pages))
+                .await;
             let mapped = match written {
                 Ok(()) => self.map_pages(page, phys, pages).await,
                 Err(error) => Err(error),
@@ -366,24 +410,29 @@ impl<W: World> Volume<W> {
     }
 
     async fn take(&self, max: u64, at: VolumeOffset) -> Result<(PhysPage, u64), IoError> {
-        let mut taken = self.inner.take_pages(max).await.map_err(|error| failed(at, error))?;
-        while taken.is_none() && self.inner.moving.get() > 0 {
-            // An overwrite on its way to new pages gives its old ones back soon.
-            self.inner.world.sleep(Duration::from_micros(100)).await;
-            taken = self.inner.take_pages(max).await.map_err(|error| failed(at, error))?;
-        }
+        let taken = self
+            .inner
+            .take_pages_or_wait(max)
+            .await
+            .map_err(|error| failed(at, error))?;
         taken.ok_or_else(|| IoError {
             kind: IoErrorKind::PoolFull,
             at,
             context: format!(
                 "pool '{}' is full: volume '{}' can't have another page",
-                self.inner.identity().name, self.core.name
+                self.inner.identity().name,
+                self.core.name
             ),
         })
     }
 
     /// Maps a run of pages to new ones; those they had are free afterwards.
-    async fn map_pages(&self, first: PageIndex, phys: PhysPage, count: u64) -> Result<(), PoolError> {
+    async fn map_pages(
+        &self,
+        first: PageIndex,
+        phys: PhysPage,
+        count: u64,
+    ) -> Result<(), PoolError> {
         let id = self.core.id;
         let mut records: Vec<Record> = Vec::new();
         let mut left = Vec::new();
@@ -395,8 +444,15 @@ impl<W: World> Volume<W> {
                 continue;
             }
             match records.last_mut() {
-                Some(Record::Map { page: start, count, .. }) if start.0 + u64::from(*count) == page.0 => *count += 1,
-                _ => records.push(Record::Map { id, page, phys, count: 1 }),
+                Some(Record::Map {
+                    page: start, count, ..
+                }) if start.0 + u64::from(*count) == page.0 => *count += 1,
+                _ => records.push(Record::Map {
+                    id,
+                    page,
+                    phys,
+                    count: 1,
+                }),
             }
         }
         self.inner.commit(records).await?;

@@ -74,7 +74,10 @@ impl Events {
     /// Those after `sequence`.
     pub fn since(&self, sequence: u64) -> Vec<Event> {
         let kept = self.kept.borrow();
-        kept.iter().filter(|event| event.sequence > sequence).cloned().collect()
+        kept.iter()
+            .filter(|event| event.sequence > sequence)
+            .cloned()
+            .collect()
     }
 }
 

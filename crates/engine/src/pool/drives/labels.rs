@@ -34,7 +34,10 @@ impl<W: World> Drives<W> {
     }
 
     /// As [`Drives::write_labels`], when nobody else writes them.
-    pub async fn write_labels_alone(&self, change: impl FnOnce(&mut Label)) -> Result<(), PoolError> {
+    pub async fn write_labels_alone(
+        &self,
+        change: impl FnOnce(&mut Label),
+    ) -> Result<(), PoolError> {
         let _writing = self.writing.lock().await;
         self.write_labels(change).await
     }
@@ -59,16 +62,25 @@ impl<W: World> Drives<W> {
     fn table(&self) -> Vec<MemberEntry> {
         let spares = self.spares();
         let members = self.members();
-        members.iter().chain(&spares).map(|member| member.entry()).collect()
+        members
+            .iter()
+            .chain(&spares)
+            .map(|member| member.entry())
+            .collect()
     }
 
     /// Writes the present labels again to those drives of `drives` that are in use.
     pub async fn repeat_labels(&self, drives: &[base::Uuid]) -> Result<(), PoolError> {
         let label = self.label.borrow().clone();
-        self.send_labels(&label, |member| drives.contains(&member.uuid)).await
+        self.send_labels(&label, |member| drives.contains(&member.uuid))
+            .await
     }
 
-    async fn send_labels(&self, label: &Label, concerns: impl Fn(&Member<W>) -> bool) -> Result<(), PoolError> {
+    async fn send_labels(
+        &self,
+        label: &Label,
+        concerns: impl Fn(&Member<W>) -> bool,
+    ) -> Result<(), PoolError> {
         let mut to = self.members();
         to.retain(|member| member.is_writable());
         // Spares belong to the pool, too.
@@ -81,7 +93,11 @@ impl<W: World> Drives<W> {
         self.expel_all(join_all(writes).await.into_iter().flatten().collect())
     }
 
-    async fn write_label(&self, member: &Rc<Member<W>>, label: &Label) -> Option<crate::drive::DriveError> {
+    async fn write_label(
+        &self,
+        member: &Rc<Member<W>>,
+        label: &Label,
+    ) -> Option<crate::drive::DriveError> {
         let own = Label {
             drive_uuid: member.uuid,
             ..label.clone()
@@ -127,7 +143,13 @@ impl<W: World> Drives<W> {
         spares.retain(|spare| !Rc::ptr_eq(spare, member));
         let dropped = spares.len() < before;
         if dropped {
-            self.event(EventKind::DriveFailed, format!("spare '{}' has failed and is no spare any more", member.name));
+            self.event(
+                EventKind::DriveFailed,
+                format!(
+                    "spare '{}' has failed and is no spare any more",
+                    member.name
+                ),
+            );
         }
         dropped
     }

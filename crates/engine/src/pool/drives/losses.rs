@@ -37,7 +37,10 @@ impl<W: World> Drives<W> {
         }
         member.set_state(MemberState::Failed);
         self.world.reached("drive expelled");
-        self.event(EventKind::DriveFailed, format!("drive '{}' is out of use: {}", member.name, fault.error));
+        self.event(
+            EventKind::DriveFailed,
+            format!("drive '{}' is out of use: {}", member.name, fault.error),
+        );
         self.want_labels();
         true
     }
@@ -46,7 +49,9 @@ impl<W: World> Drives<W> {
     pub fn can_lose(&self, member: &Rc<Member<W>>) -> bool {
         let others = |carries: &dyn Fn(&Member<W>) -> bool| {
             let members = self.members();
-            members.iter().any(|other| !Rc::ptr_eq(other, member) && other.is_writable() && carries(other))
+            members
+                .iter()
+                .any(|other| !Rc::ptr_eq(other, member) && other.is_writable() && carries(other))
         };
         if member.metadata() && !others(&|other| other.metadata()) {
             return false;
@@ -63,14 +68,20 @@ impl<W: World> Drives<W> {
         let is_lost = |place: usize| places.contains(&place) || !group.place(place).is_whole();
         let survives = |geometry: Geometry| {
             (0..geometry.spans).all(|span| {
-                let lost = geometry.span_places(span).filter(|place| is_lost(*place)).count();
+                let lost = geometry
+                    .span_places(span)
+                    .filter(|place| is_lost(*place))
+                    .count();
                 lost <= geometry.redundancy()
             })
         };
         let unit = u64::from(self.identity.stripe_unit_bytes);
         let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
         let of_zones = self.zones();
-        let in_use = of_zones.iter().filter(|zone| Rc::ptr_eq(&zone.group, group)).map(|zone| zone.shape.geometry);
+        let in_use = of_zones
+            .iter()
+            .filter(|zone| Rc::ptr_eq(&zone.group, group))
+            .map(|zone| zone.shape.geometry);
         let mut seen: Vec<Geometry> = Vec::new();
         for geometry in of_new.chain(in_use) {
             if !seen.contains(&geometry) {

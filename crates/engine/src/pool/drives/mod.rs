@@ -57,10 +57,23 @@ pub struct Drives<W: World> {
 
 impl<W: World> Drives<W> {
     /// The drives that `label` describes: groups by place, and spares.
-    pub fn new(world: W, label: Label, groups: Vec<Vec<Rc<Member<W>>>>, spares: Vec<Rc<Member<W>>>) -> Self {
+    pub fn new(
+        world: W,
+        label: Label,
+        groups: Vec<Vec<Rc<Member<W>>>>,
+        spares: Vec<Rc<Member<W>>>,
+    ) -> Self {
         let identity = label.pool.clone();
-        let group = |(index, (entry, members)): (usize, (&GroupEntry, Vec<Rc<Member<W>>>))| Rc::new(Group::new(index as u16, *entry, members, &identity));
-        let groups = label.groups.iter().zip(groups).enumerate().map(group).collect();
+        let group = |(index, (entry, members)): (usize, (&GroupEntry, Vec<Rc<Member<W>>>))| {
+            Rc::new(Group::new(index as u16, *entry, members, &identity))
+        };
+        let groups = label
+            .groups
+            .iter()
+            .zip(groups)
+            .enumerate()
+            .map(group)
+            .collect();
         Drives {
             world,
             groups: RefCell::new(groups),
@@ -165,7 +178,9 @@ impl<W: World> Drives<W> {
     /// The group that a zone belongs to.
     pub fn group_of_zone(&self, zone: u32) -> Option<Rc<Group<W>>> {
         let groups = self.groups.borrow();
-        let of = |group: &&Rc<Group<W>>| (group.first_zone..group.first_zone + group.zones).contains(&zone);
+        let of = |group: &&Rc<Group<W>>| {
+            (group.first_zone..group.first_zone + group.zones).contains(&zone)
+        };
         groups.iter().find(of).cloned()
     }
 
@@ -173,8 +188,15 @@ impl<W: World> Drives<W> {
     ///
     /// # Errors
     /// When it is not one, or can't be of that level.
-    pub fn zone_on(&self, zone: u32, level: Level, incarnation: u32) -> Result<Rc<Zone<W>>, String> {
-        let group = self.group_of_zone(zone).ok_or_else(|| format!("there is no zone {zone}"))?;
+    pub fn zone_on(
+        &self,
+        zone: u32,
+        level: Level,
+        incarnation: u32,
+    ) -> Result<Rc<Zone<W>>, String> {
+        let group = self
+            .group_of_zone(zone)
+            .ok_or_else(|| format!("there is no zone {zone}"))?;
         let made = Rc::new(Zone::new(&group, zone, level, incarnation, &self.identity)?);
         let mut zones = self.zones.borrow_mut();
         if zones.len() <= zone as usize {
@@ -223,7 +245,10 @@ impl<W: World> Drives<W> {
     /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
     pub fn stop(&self, reason: String) {
         if self.failure.borrow().is_none() {
-            self.event(EventKind::PoolStopped, format!("pool '{}' has stopped: {reason}", self.name()));
+            self.event(
+                EventKind::PoolStopped,
+                format!("pool '{}' has stopped: {reason}", self.name()),
+            );
         }
         self.failure.borrow_mut().get_or_insert(reason);
     }

@@ -37,14 +37,17 @@ pub struct Zone<W: World> {
 /// The shapes that `drives` drives can have.
 fn geometries(drives: usize, identity: &PoolIdentity) -> impl Iterator<Item = Geometry> {
     let unit = u64::from(identity.stripe_unit_bytes);
-    Level::ALL.into_iter().filter_map(move |level| Geometry::of(level, drives, unit).ok())
+    Level::ALL
+        .into_iter()
+        .filter_map(move |level| Geometry::of(level, drives, unit).ok())
 }
 
 /// Bytes of a drive from one zone to the next: sums first, then data. The same at
 /// every level that the drives can have, so that a zone can change its level.
 pub fn stride_bytes(drives: usize, identity: &PoolIdentity) -> u64 {
     let unit = u64::from(identity.stripe_unit_bytes);
-    let areas = geometries(drives, identity).map(|geometry| area_bytes(geometry, identity.zone_bytes));
+    let areas =
+        geometries(drives, identity).map(|geometry| area_bytes(geometry, identity.zone_bytes));
     areas.max().unwrap_or(0).next_multiple_of(unit) + identity.zone_bytes
 }
 
@@ -56,7 +59,12 @@ pub fn zone_capacity(level: Level, drives: usize, identity: &PoolIdentity) -> u6
 }
 
 impl<W: World> Group<W> {
-    pub(super) fn new(index: u16, entry: GroupEntry, members: Vec<Rc<Member<W>>>, identity: &PoolIdentity) -> Self {
+    pub(super) fn new(
+        index: u16,
+        entry: GroupEntry,
+        members: Vec<Rc<Member<W>>>,
+        identity: &PoolIdentity,
+    ) -> Self {
         Group {
             index,
             first_zone: entry.first_zone,
@@ -99,9 +107,20 @@ impl<W: World> Group<W> {
 }
 
 impl<W: World> Zone<W> {
-    pub(super) fn new(group: &Rc<Group<W>>, zone: u32, level: Level, incarnation: u32, identity: &PoolIdentity) -> Result<Self, String> {
+    pub(super) fn new(
+        group: &Rc<Group<W>>,
+        zone: u32,
+        level: Level,
+        incarnation: u32,
+        identity: &PoolIdentity,
+    ) -> Result<Self, String> {
         let unit = u64::from(identity.stripe_unit_bytes);
-        let geometry = Geometry::of(level, group.drives(), unit).map_err(|allowed| format!("zone {zone} of level {level} has {} drives: allowed is {allowed}", group.drives()))?;
+        let geometry = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
+            format!(
+                "zone {zone} of level {level} has {} drives: allowed is {allowed}",
+                group.drives()
+            )
+        })?;
         let local = u64::from(zone - group.first_zone);
         let area = DriveOffset(identity.data_start + local * group.stride_bytes);
         let data = area + (group.stride_bytes - identity.zone_bytes);

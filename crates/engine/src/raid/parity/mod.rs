@@ -57,7 +57,12 @@ pub fn q_update(q: &mut [u8], column: usize, delta: &[u8]) {
 ///
 /// # Panics
 /// When three or more are missing: no caller asks for that.
-pub fn solve(known: &[Option<&[u8]>], missing: &[usize], p: Option<&[u8]>, q: Option<&[u8]>) -> Option<Vec<Vec<u8>>> {
+pub fn solve(
+    known: &[Option<&[u8]>],
+    missing: &[usize],
+    p: Option<&[u8]>,
+    q: Option<&[u8]>,
+) -> Option<Vec<Vec<u8>>> {
     match (missing, p, q) {
         ([], ..) => Some(Vec::new()),
         ([_], Some(p), _) => {
@@ -126,7 +131,11 @@ mod tests {
 
     fn slow_q(columns: &[Vec<u8>]) -> Vec<u8> {
         let power = |index: usize| (0..index).fold(1, |power, _| slow_multiply(power, 2));
-        let byte = |at: usize| columns.iter().enumerate().fold(0, |sum, (index, column)| sum ^ slow_multiply(power(index), column[at]));
+        let byte = |at: usize| {
+            columns.iter().enumerate().fold(0, |sum, (index, column)| {
+                sum ^ slow_multiply(power(index), column[at])
+            })
+        };
         (0..columns[0].len()).map(byte).collect()
     }
 
@@ -146,7 +155,10 @@ mod tests {
     #[test]
     fn known_vectors() {
         // Powers of g in this field: g^8 = 0x1d, g^25 = 3 (Anvin, table of logarithms).
-        assert_eq!((exp(0), exp(1), exp(8), exp(25), exp(255)), (1, 2, 0x1d, 3, 1));
+        assert_eq!(
+            (exp(0), exp(1), exp(8), exp(25), exp(255)),
+            (1, 2, 0x1d, 3, 1)
+        );
         let data = [vec![0x01; 8], vec![0x01; 8], vec![0x80; 8]];
         let (mut p, mut q) = ([0; 8], [0; 8]);
         pq_of(&mut p, &mut q, &borrowed(&data));
@@ -196,7 +208,11 @@ mod tests {
             for x in 0..count {
                 let mut known = borrowed(&data);
                 known[x] = None;
-                for (p, q) in [(Some(&p[..]), None), (None, Some(&q[..])), (Some(&p[..]), Some(&q[..]))] {
+                for (p, q) in [
+                    (Some(&p[..]), None),
+                    (None, Some(&q[..])),
+                    (Some(&p[..]), Some(&q[..])),
+                ] {
                     assert_eq!(solve(&known, &[x], p, q).unwrap(), [data[x].clone()]);
                 }
                 assert!(solve(&known, &[x], None, None).is_none());

@@ -82,7 +82,11 @@ mod tests {
             // SAFETY: the processor has AVX2, as was asked above.
             unsafe { step_avx2(&mut wide_p, &mut wide_q, &column) };
             let narrow_p: Vec<u8> = p.iter().zip(&column).map(|(p, c)| p ^ c).collect();
-            let narrow_q: Vec<u8> = q.iter().zip(&column).map(|(q, c)| doubled(*q) ^ c).collect();
+            let narrow_q: Vec<u8> = q
+                .iter()
+                .zip(&column)
+                .map(|(q, c)| doubled(*q) ^ c)
+                .collect();
             assert_eq!((wide_p, wide_q), (narrow_p, narrow_q));
         }
     }
