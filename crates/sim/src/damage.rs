@@ -35,29 +35,44 @@ pub async fn run(session: Rc<Session>, victims: Vec<Rc<Media>>, mut prng: Prng) 
             .sleep(Duration::from_micros(prng.below(20_000)))
             .await;
         let victim = prng.pick(&victims);
-        strike(victim, &mut prng);
-        session.world.note(|| {
-            format!(
-                "{} is struck: {:?}",
-                victim.spec().name,
-                victim.with_faults(|f| f.clone())
-            )
-        });
+        let what = strike(victim, &mut prng);
+        session
+            .world
+            .note(|| format!("{} is struck: {what}", victim.spec().name));
     }
 }
 
-fn strike(victim: &Media, prng: &mut Prng) {
+/// Strikes a drive. Returns how, for the trace.
+fn strike(victim: &Media, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     let start = prng.below(blocks);
     let run = start..(start + prng.between(1, 16)).min(blocks);
     victim.with_faults(|faults| match prng.below(8) {
-        0 => faults.gone = true,
-        1 => faults.unwritable.extend(run),
-        2..5 => faults.unreadable.extend(run),
-        5 => faults.no_space = true,
-        6 => faults.slowdown = prng.between(2, 50) as u32,
-        _ => faults.slowdown = 0,
-    });
+        0 => {
+            faults.gone = true;
+            "gone".to_owned()
+        }
+        1 => {
+            faults.unwritable.extend(run.clone());
+            format!("blocks {run:?} can't be written")
+        }
+        2..5 => {
+            faults.unreadable.extend(run.clone());
+            format!("blocks {run:?} can't be read")
+        }
+        5 => {
+            faults.no_space = true;
+            "no space below".to_owned()
+        }
+        6 => {
+            faults.slowdown = prng.between(2, 50) as u32;
+            format!("{} times slower", faults.slowdown)
+        }
+        _ => {
+            faults.slowdown = 0;
+            "as fast as ever".to_owned()
+        }
+    })
 }
 
 /// Takes back what keeps a drive from answering, as a replaced cable would.

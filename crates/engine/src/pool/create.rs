@@ -302,6 +302,9 @@ impl<W: World> Pool<W> {
         let inner = Inner::assemble(Rc::new(drives), State::default(), true).await?;
         inner.begin_generation(1);
         inner.write_checkpoint(inner.checkpoint_now()).await?;
+        // Only with the second generation there is a pool: until then, some drives may
+        // have no label yet, and could not be told from lost ones.
+        inner.drives.write_labels_alone(|_| ()).await?;
         inner.drives.write_labels_alone(|_| ()).await?;
         if let Some(failed) = inner
             .drives

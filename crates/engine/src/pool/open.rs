@@ -84,6 +84,13 @@ impl<W: World> Pool<W> {
             return Err(refuse(*kind, text.clone()));
         }
         let newest = newest_label(&labelled)?;
+        if newest.generation == 1 {
+            let context = format!(
+                "the creation of pool '{}' was cut short and it holds nothing: wipe its drives and create it again",
+                newest.pool.name
+            );
+            return Err(refuse(PoolErrorKind::Unlabelled, context));
+        }
         let laggards: Vec<Uuid> = labelled
             .iter()
             .filter(|drive| drive.label.generation < newest.generation)

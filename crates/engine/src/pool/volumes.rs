@@ -165,9 +165,8 @@ impl<W: World> Pool<W> {
         inner.commit(vec![Record::Delete { id: core.id }]).await?;
         // Only now may others write there: a crash before this point keeps the
         // volume, with its data.
-        let mut space = inner.space.borrow_mut();
         for (_, phys) in core.map.borrow().iter() {
-            space.release(phys);
+            inner.store.release(phys);
         }
         Ok(())
     }
@@ -178,8 +177,7 @@ impl<W: World> Pool<W> {
         let mut taken = Vec::new();
         let outcome = self.take_and_zero(name, count, &mut taken).await;
         if outcome.is_err() {
-            let mut space = inner.space.borrow_mut();
-            taken.iter().for_each(|page| space.release(*page));
+            taken.iter().for_each(|page| inner.store.release(*page));
         }
         outcome.map(|()| taken)
     }

@@ -279,6 +279,11 @@ impl<W: World> Ring<W> {
         self.state.borrow().tail_stamp
     }
 
+    /// The stamp of the last entry so far, of all rings that share the counter.
+    pub fn last_stamp(&self) -> u64 {
+        self.stamps.get()
+    }
+
     /// Its drives.
     pub fn members(&self) -> Vec<Rc<Member<W>>> {
         self.members.borrow().clone()

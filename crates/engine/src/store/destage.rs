@@ -123,6 +123,8 @@ impl<W: World> Store<W> {
         let (log, intents) = join(self.log.trim(), self.intents.trim()).await;
         log.and(intents)
             .map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
+        let tail = self.log.tail_stamp();
+        self.freed.borrow_mut().retain(|_, stamp| *stamp >= tail);
         let tail = self.intents.tail_stamp();
         self.last_intents
             .borrow_mut()

@@ -73,6 +73,9 @@ pub struct Store<W: World> {
     index: RefCell<Index>,
     /// Stamp of the last intent of each stripe that had one.
     last_intents: RefCell<FxHashMap<StripeRef, u64>>,
+    /// Pages that were given back while the log may still have something for them,
+    /// with the last stamp at that time.
+    freed: RefCell<FxHashMap<PhysPage, u64>>,
     /// In place, but for the sums: let go once they are flushed.
     settled: RefCell<Vec<Rc<Hold>>>,
     /// There may be something to destage.
@@ -112,6 +115,7 @@ impl<W: World> Store<W> {
             locks: StripeLocks::default(),
             index: RefCell::default(),
             last_intents: RefCell::default(),
+            freed: RefCell::default(),
             settled: RefCell::default(),
             destager: Signal::default(),
             keeper: Signal::default(),
@@ -157,6 +161,19 @@ impl<W: World> Store<W> {
     fn is_used(&self, zone: u32, block: u64) -> bool {
         let page = self.pool_block(zone, block) / self.page_blocks();
         self.space.borrow().is_used(PhysPage(page))
+    }
+
+    /// Gives a page back.
+    pub(crate) fn release(&self, page: PhysPage) {
+        self.space.borrow_mut().release(page);
+        self.freed.borrow_mut().insert(page, self.log.last_stamp());
+    }
+
+    /// Whether a replay could find something in the log from before the page was
+    /// given back.
+    fn was_just_freed(&self, page: PhysPage) -> bool {
+        let freed = self.freed.borrow().get(&page).copied();
+        freed.is_some_and(|stamp| stamp >= self.log.tail_stamp())
     }
 
     fn locate(&self, at: &BlockAt<W>) -> InStripe {

@@ -14,7 +14,7 @@ use crate::pool::drives::Zone;
 use crate::raid::Code;
 use crate::ring::{Appended, Entry};
 use crate::world::World;
-use base::{BLOCK_BYTES, PoolOffset, Slice};
+use base::{BLOCK_BYTES, PhysPage, PoolOffset, Slice};
 use futures_util::future::{join, join_all};
 use std::rc::Rc;
 
@@ -113,8 +113,12 @@ impl<W: World> Store<W> {
         appended.map_err(|error| self.stop(format!("the log can't be written: {error}")))
     }
 
-    /// Whether the run has anything in it that a new owner must not see.
+    /// Whether a run of one page has anything in it that a new owner must not see, or
+    /// the log has for it from before.
     pub async fn needs_zeroing(&self, at: PoolOffset, blocks: u64) -> bool {
+        if self.was_just_freed(PhysPage(at.0 / self.drives.page_bytes())) {
+            return true;
+        }
         let first = self.block_at(at);
         let run = first.block..first.block + blocks;
         let pinned = self.integrity.pin(first.zone.shape.zone, run.clone()).await;

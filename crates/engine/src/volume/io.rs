@@ -457,8 +457,8 @@ impl<W: World> Volume<W> {
         }
         self.inner.commit(records).await?;
         // Only now may others write there.
-        let mut space = self.inner.space.borrow_mut();
-        left.into_iter().for_each(|page| space.release(page));
+        left.into_iter()
+            .for_each(|page| self.inner.store.release(page));
         Ok(())
     }
 }
