@@ -16,7 +16,7 @@ use crate::integrity::Sum;
 use crate::pool::{PoolError, PoolErrorKind};
 use crate::ring::{Hold, Recovered};
 use crate::world::World;
-use base::{BLOCK_BYTES, Slice};
+use base::{BLOCK_BYTES, PhysPage, Slice};
 use std::rc::Rc;
 
 /// Something to do again, with its place in the order of all.
@@ -101,6 +101,12 @@ impl<W: World> Store<W> {
             self.index
                 .borrow_mut()
                 .insert(at, content, hold, self.world.now(), true);
+            // Of a page that is free: its next owner must not find it after the next
+            // crash.
+            let page = PhysPage(block / self.page_blocks());
+            if !self.space.borrow().is_used(page) {
+                self.freed.borrow_mut().insert(page, self.log.last_stamp());
+            }
         }
     }
 
