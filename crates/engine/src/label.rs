@@ -301,7 +301,7 @@ mod tests {
                 MemberState::Healthy
             },
             metadata: place < 3,
-            log: place % 5 == 0,
+            log: place.is_multiple_of(5),
             capacity_bytes: 1 << 40,
             name: format!("drive-{place}"),
         };

@@ -5,7 +5,7 @@
 //! drive that is not there now is known to be stale later (`docs/FORMAT.md`,
 //! "Label").
 
-use super::drives::{Drives, EventKind};
+use super::drives::{Drives, EventKind, Places};
 use super::recover::recover;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
@@ -300,13 +300,13 @@ fn match_members<W: World>(
     newest: &Label,
     drives: Vec<Labelled<W>>,
     notes: &mut Notes,
-) -> (Vec<Vec<Rc<Member<W>>>>, Vec<Rc<Member<W>>>) {
+) -> (Places<W>, Vec<Rc<Member<W>>>) {
     let pool = &newest.pool.name;
     let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = drives
         .into_iter()
         .map(|drive| (drive.label.drive_uuid, drive))
         .collect();
-    let mut groups: Vec<Vec<Rc<Member<W>>>> = newest.groups.iter().map(|_| Vec::new()).collect();
+    let mut groups: Places<W> = newest.groups.iter().map(|_| Vec::new()).collect();
     let mut spares = Vec::new();
     for entry in &newest.members {
         let found = by_uuid.remove(&entry.uuid);

@@ -177,7 +177,7 @@ impl<W: World> Store<W> {
             Source::Here(slice) => Ok(slice),
             Source::Lost { block } => Err(self.lost(zone, block)),
             Source::Drive { block, count, sums } => {
-                self.from_drive(zone, block, count, &sums).await
+                self.ask_drive(zone, block, count, &sums).await
             }
         }
     }
@@ -189,7 +189,7 @@ impl<W: World> Store<W> {
         )
     }
 
-    async fn from_drive(
+    async fn ask_drive(
         &self,
         zone: &Rc<Zone<W>>,
         block: u64,

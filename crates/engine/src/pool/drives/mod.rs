@@ -19,7 +19,7 @@ pub use losses::RingLosses;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
 use super::{PoolError, PoolErrorKind};
-use crate::label::{GroupEntry, Label, PoolIdentity};
+use crate::label::{Label, PoolIdentity};
 use crate::raid::{Level, Member};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -30,6 +30,9 @@ use std::rc::Rc;
 
 /// The most drives of a group: page numbers of a zone are spaced for it.
 const ZONE_DRIVES: u64 = crate::raid::geometry::DRIVES_MAX as u64;
+
+/// The drives of groups, by group and place.
+pub type Places<W> = Vec<Vec<Rc<Member<W>>>>;
 
 /// The group number of a spare.
 pub const SPARE_GROUP: u16 = u16::MAX;
@@ -60,19 +63,14 @@ impl<W: World> Drives<W> {
     pub fn new(
         world: W,
         label: Label,
-        groups: Vec<Vec<Rc<Member<W>>>>,
+        groups: Places<W>,
         spares: Vec<Rc<Member<W>>>,
     ) -> Self {
         let identity = label.pool.clone();
-        let group = |(index, (entry, members)): (usize, (&GroupEntry, Vec<Rc<Member<W>>>))| {
-            Rc::new(Group::new(index as u16, *entry, members, &identity))
-        };
-        let groups = label
-            .groups
-            .iter()
-            .zip(groups)
-            .enumerate()
-            .map(group)
+        let entries = label.groups.iter().zip(groups);
+        let groups = (0..)
+            .zip(entries)
+            .map(|(index, (entry, members))| Rc::new(Group::new(index, *entry, members, &identity)))
             .collect();
         Drives {
             world,
