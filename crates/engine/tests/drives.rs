@@ -69,7 +69,10 @@ fn what_redundancy_covers_is_named_and_done_without() {
         assert_eq!(kind, PoolErrorKind::Unlabelled, "{context}");
         // Without any label nobody knows who is missing.
         let known = shelf.media.iter().any(|(name, _)| name != "blank");
-        assert!(!known || context.contains(&format!("'{name}'")), "{context}");
+        assert!(
+            !known || context.contains(&format!("'{name}'")),
+            "{context}"
+        );
     }
 }
 
@@ -303,7 +306,10 @@ fn a_drive_cut_short_is_too_small() {
     short.open(async |pool| {
         assert_eq!(pool.info().members[1].state, MemberState::Failed);
         let text = &pool.events(0)[0].text;
-        assert!(text.contains("'d1'") && text.contains("cut short"), "{text}");
+        assert!(
+            text.contains("'d1'") && text.contains("cut short"),
+            "{text}"
+        );
     });
     short.media.remove(0);
     let (kind, context) = short.refusal();

@@ -122,6 +122,23 @@ impl<W: World> Inner<W> {
         Ok(())
     }
 
+    /// Writes a checkpoint of the present state to every metadata drive, and goes on
+    /// in a new generation.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
+        let switch = async || {
+            self.next_generation().await?;
+            let durable = self.journal.checkpoint.take();
+            if let Some(durable) = durable {
+                let _ = durable.await;
+            }
+            self.check()
+        };
+        self.journal.commit.run(switch).await
+    }
+
     /// Sets the journal to the start of `generation`'s area.
     pub fn begin_generation(&self, generation: u64) {
         self.journal.generation.set(generation);

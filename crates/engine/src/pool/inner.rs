@@ -1,6 +1,7 @@
 //! What all handles on an open pool share.
 
 use super::drives::{Drives, RingLosses};
+use super::life::Life;
 use super::space::Space;
 use super::{PoolError, PoolErrorKind};
 use crate::cache::ReadCache;
@@ -41,6 +42,7 @@ pub(crate) struct Inner<W: World> {
     pub journal: JournalCursor,
     pub state: RefCell<State>,
     pub space: Rc<RefCell<Space>>,
+    pub life: Life,
     /// Serialises creation, resizing and deletion of volumes.
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
@@ -52,6 +54,7 @@ pub(crate) struct Inner<W: World> {
 impl<W: World> Drop for Inner<W> {
     fn drop(&mut self) {
         self.store.end();
+        self.store.lifeline.set();
     }
 }
 
@@ -83,6 +86,7 @@ impl<W: World> Inner<W> {
             journal: JournalCursor::default(),
             state: RefCell::new(state),
             space,
+            life: Life::default(),
             administration: Default::default(),
             moving: Cell::new(0),
             zoning: Default::default(),

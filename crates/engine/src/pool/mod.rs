@@ -8,6 +8,7 @@ mod commit;
 mod create;
 pub mod drives;
 mod inner;
+pub mod life;
 mod open;
 mod recover;
 pub mod space;
@@ -156,6 +157,8 @@ pub struct PoolInfo {
     pub mended_bytes: u64,
     /// Bytes that were found to be lost since the opening.
     pub lost_bytes: u64,
+    /// Work under way in the background.
+    pub tasks: Vec<life::TaskInfo>,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -271,6 +274,7 @@ impl<W: World> Pool<W> {
             log_capacity_bytes: inner.store.log.capacity_bytes(),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
+            tasks: inner.life.tasks(inner.world.now()),
             failure: drives.failure(),
         }
     }
@@ -305,6 +309,7 @@ impl<W: World> Pool<W> {
 
     pub(crate) fn start(inner: Rc<Inner<W>>) -> Self {
         inner.store.start();
+        life::start(&inner);
         Pool { inner }
     }
 

@@ -29,6 +29,8 @@ const PURPOSES: usize = 6;
 pub struct Counts {
     operations: [Cell<u64>; PURPOSES],
     bytes: [Cell<u64>; PURPOSES],
+    /// Reads and writes of volumes.
+    pub commands: Cell<u64>,
     /// Blocks whose content did not match its sum, or could not be read.
     pub bad_blocks: Cell<u64>,
     /// Blocks put right from redundancy.

@@ -48,6 +48,8 @@ pub struct Index {
     queue: VecDeque<(StripeRef, Time)>,
     blocks: usize,
     versions: u64,
+    /// There may be entries from before the opening.
+    may_have_replayed: bool,
 }
 
 impl Index {
@@ -79,6 +81,7 @@ impl Index {
         replayed: bool,
     ) {
         self.versions += 1;
+        self.may_have_replayed |= replayed;
         let stripe = self.stripes.entry(at.stripe).or_default();
         if !stripe.queued {
             stripe.queued = true;
@@ -110,6 +113,18 @@ impl Index {
         if stripe.entries.is_empty() {
             self.stripes.remove(&at.stripe);
         }
+    }
+
+    /// Whether any entry is from before the opening, or took the place of one.
+    pub fn has_replayed(&mut self) -> bool {
+        if self.may_have_replayed {
+            let mut entries = self
+                .stripes
+                .values()
+                .flat_map(|stripe| stripe.entries.values());
+            self.may_have_replayed = entries.any(|entry| entry.replayed);
+        }
+        self.may_have_replayed
     }
 
     /// When the oldest stripe in the queue came in.

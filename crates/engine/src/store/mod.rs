@@ -82,6 +82,8 @@ pub struct Store<W: World> {
     pub(crate) destager: Signal,
     /// There may be something to let go in the logs.
     pub(crate) keeper: Signal,
+    /// There may be something to do for the drives.
+    pub(crate) lifeline: Signal,
     /// The log is to be emptied as fast as it goes (closing, tests).
     draining: Cell<bool>,
     /// Nobody uses the store any more.
@@ -119,6 +121,7 @@ impl<W: World> Store<W> {
             settled: RefCell::default(),
             destager: Signal::default(),
             keeper: Signal::default(),
+            lifeline: Signal::default(),
             draining: Cell::new(false),
             ended: Cell::new(false),
         }
@@ -195,6 +198,11 @@ impl<W: World> Store<W> {
     pub(crate) fn stop(&self, reason: String) -> PoolError {
         self.drives.stop(reason.clone());
         PoolError::new(PoolErrorKind::Failed, reason)
+    }
+
+    /// Whether the log still has something from before the opening.
+    pub(crate) fn has_replayed(&self) -> bool {
+        self.index.borrow_mut().has_replayed()
     }
 
     /// Blocks in the data log that are not in place yet.

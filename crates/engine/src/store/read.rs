@@ -50,6 +50,7 @@ impl<W: World> Store<W> {
     /// # Errors
     /// The first block that can't be had.
     pub async fn read(&self, at: PoolOffset, len: usize) -> Result<Payload, Unreadable> {
+        self.counts.add(|counts| &counts.commands, 1);
         let place = self.block_at(at);
         let (zone, first, count) = (place.zone, place.block, (len / BLOCK_BYTES) as u64);
         if count == 1 {
@@ -176,9 +177,7 @@ impl<W: World> Store<W> {
         match source {
             Source::Here(slice) => Ok(slice),
             Source::Lost { block } => Err(self.lost(zone, block)),
-            Source::Drive { block, count, sums } => {
-                self.ask_drive(zone, block, count, &sums).await
-            }
+            Source::Drive { block, count, sums } => self.ask_drive(zone, block, count, &sums).await,
         }
     }
 

@@ -49,6 +49,7 @@ impl<W: World> Store<W> {
     /// When the pool has stopped, or stops now: what the blocks hold then is, sector
     /// by sector, what was there or what was to come.
     pub async fn write(&self, writes: Vec<Write>) -> Result<(), PoolError> {
+        self.counts.add(|counts| &counts.commands, 1);
         let most = self.entry_bytes_max(&self.log);
         let writes = cut(writes, most);
         let appends = batches(&writes, most).into_iter().map(|batch| {

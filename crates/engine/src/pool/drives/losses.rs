@@ -42,6 +42,7 @@ impl<W: World> Drives<W> {
             format!("drive '{}' is out of use: {}", member.name, fault.error),
         );
         self.want_labels();
+        self.wake();
         true
     }
 

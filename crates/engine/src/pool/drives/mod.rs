@@ -56,16 +56,13 @@ pub struct Drives<W: World> {
     failure: RefCell<Option<String>>,
     closed: Cell<bool>,
     events: Events,
+    /// Told when a drive goes out of use.
+    waker: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl<W: World> Drives<W> {
     /// The drives that `label` describes: groups by place, and spares.
-    pub fn new(
-        world: W,
-        label: Label,
-        groups: Places<W>,
-        spares: Vec<Rc<Member<W>>>,
-    ) -> Self {
+    pub fn new(world: W, label: Label, groups: Places<W>, spares: Vec<Rc<Member<W>>>) -> Self {
         let identity = label.pool.clone();
         let entries = label.groups.iter().zip(groups);
         let groups = (0..)
@@ -85,6 +82,7 @@ impl<W: World> Drives<W> {
             failure: RefCell::new(None),
             closed: Cell::new(false),
             events: Events::default(),
+            waker: RefCell::new(None),
         }
     }
 
@@ -254,6 +252,17 @@ impl<W: World> Drives<W> {
     /// The pool is closed from now on.
     pub(crate) fn set_closed(&self) {
         self.closed.set(true);
+    }
+
+    /// Calls `wake` whenever a drive goes out of use.
+    pub fn set_waker(&self, wake: impl Fn() + 'static) {
+        self.waker.replace(Some(Box::new(wake)));
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.waker.borrow().as_ref() {
+            wake();
+        }
     }
 
     /// Something that people should know of.

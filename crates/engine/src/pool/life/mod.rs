@@ -1,0 +1,188 @@
+//! What the pool does by itself for its drives: spares taken, drives rebuilt, copies
+//! of metadata and logs moved, everything looked through from time to time.
+//!
+//! One task a pool, one thing at a time, behind the commands: see [`pace`].
+//!
+//! Rooms: `spares` (who stands in for whom, and the commands for it), `rebuild`,
+//! `scrub`, `copies` (of metadata and logs), [`pace`].
+
+mod copies;
+pub mod pace;
+mod rebuild;
+mod scrub;
+mod spares;
+
+pub use pace::Rates;
+
+use super::Inner;
+use crate::world::World;
+use base::Time;
+use futures_util::future::select;
+use pace::Pace;
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// How often the task looks around without being woken.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What kind of work is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A drive gets what it should hold.
+    Rebuild,
+    /// Everything is read and compared.
+    Scrub,
+}
+
+/// Work under way, at a glance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskInfo {
+    /// What it is.
+    pub kind: TaskKind,
+    /// The drive, or the pool.
+    pub subject: String,
+    /// Bytes of drives looked through, and to be looked through in all.
+    pub done_bytes: u64,
+    /// See `done_bytes`.
+    pub total_bytes: u64,
+    /// Bytes a second since it began (or went on after an opening).
+    pub bytes_per_s: u64,
+    /// What is left at that rate.
+    pub left: Option<Duration>,
+}
+
+/// Work under way.
+#[derive(Debug)]
+struct Task {
+    kind: TaskKind,
+    subject: String,
+    began: Time,
+    /// Bytes done before `began`.
+    done_before: u64,
+    done: Cell<u64>,
+    total: Cell<u64>,
+}
+
+/// The state of all this.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    pub pace: Pace,
+    task: RefCell<Option<Rc<Task>>>,
+    scrub_wanted: Cell<bool>,
+    scrubs_ended: Cell<u64>,
+    /// The last whole scrub found nothing wrong.
+    last_scrub_clean: Cell<bool>,
+}
+
+impl Life {
+    /// What is under way.
+    pub fn tasks(&self, now: Time) -> Vec<TaskInfo> {
+        self.task
+            .borrow()
+            .iter()
+            .map(|task| task.info(now))
+            .collect()
+    }
+
+    /// Whole scrubs since the opening.
+    pub fn scrubs_ended(&self) -> u64 {
+        self.scrubs_ended.get()
+    }
+
+    /// Whether the last whole scrub found nothing to put right, and nothing lost.
+    pub fn last_scrub_clean(&self) -> bool {
+        self.last_scrub_clean.get()
+    }
+
+    fn begin(
+        &self,
+        kind: TaskKind,
+        subject: &str,
+        now: Time,
+        (done, total): (u64, u64),
+    ) -> Rc<Task> {
+        let task = Rc::new(Task {
+            kind,
+            subject: subject.to_owned(),
+            began: now,
+            done_before: done,
+            done: Cell::new(done),
+            total: Cell::new(total),
+        });
+        self.task.replace(Some(Rc::clone(&task)));
+        task
+    }
+
+    fn end(&self) {
+        self.task.replace(None);
+    }
+}
+
+impl Task {
+    fn info(&self, now: Time) -> TaskInfo {
+        let (done, total) = (self.done.get(), self.total.get());
+        let seconds = now.since(self.began).as_secs_f64();
+        let rate = match seconds > 0.0 {
+            true => ((done - self.done_before) as f64 / seconds) as u64,
+            false => 0,
+        };
+        let left = total.saturating_sub(done);
+        TaskInfo {
+            kind: self.kind,
+            subject: self.subject.clone(),
+            done_bytes: done,
+            total_bytes: total,
+            bytes_per_s: rate,
+            left: (rate > 0).then(|| Duration::from_secs(left / rate)),
+        }
+    }
+}
+
+/// Starts the task; it ends with the pool.
+pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
+    let store = Rc::downgrade(&inner.store);
+    inner.drives.set_waker(move || {
+        if let Some(store) = store.upgrade() {
+            store.lifeline.set();
+        }
+    });
+    let world = inner.world.clone();
+    world.spawn(live(world.clone(), Rc::downgrade(inner)));
+}
+
+async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
+    loop {
+        {
+            let Some(inner) = pool.upgrade() else { return };
+            if inner.check().is_err() || inner.look_after().await.is_err() {
+                return;
+            }
+        }
+        let Some(store) = pool.upgrade().map(|inner| Rc::clone(&inner.store)) else {
+            return;
+        };
+        let (woken, ticked) = (pin!(store.lifeline.wait()), pin!(world.sleep(TICK)));
+        select(woken, ticked).await;
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// One round of everything.
+    async fn look_after(self: &Rc<Self>) -> Result<(), super::PoolError> {
+        self.take_spares().await?;
+        self.move_copies().await?;
+        // What a crash left open is in place before anything is compared with it.
+        if self.store.has_replayed() {
+            return Ok(());
+        }
+        self.rebuild_next().await?;
+        self.scrub_if_wanted().await
+    }
+
+    /// Wakes the task.
+    pub(super) fn wake_life(&self) {
+        self.store.lifeline.set();
+    }
+}

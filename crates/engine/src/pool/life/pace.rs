@@ -1,0 +1,104 @@
+//! How fast work in the background goes.
+//!
+//! Two limits: a rate, and the commands. While commands come in, the work rests four
+//! times as long as it worked, so it takes a fifth of the drives' time at most; it
+//! never stops altogether, so everything heals in the end.
+
+use base::Time;
+use std::cell::Cell;
+use std::time::Duration;
+
+/// How much longer than a step the pause after it is, while commands come in.
+const REST: u32 = 4;
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Limits of work in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Bytes a second of a rebuild; none is as fast as it goes.
+    pub rebuild_bytes_per_s: Option<u64>,
+    /// Bytes a second of a scrub.
+    pub scrub_bytes_per_s: Option<u64>,
+    /// Whether commands go first. Off, the work takes what it can get.
+    pub yields: bool,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Rates {
+            rebuild_bytes_per_s: None,
+            scrub_bytes_per_s: Some(128 << 20),
+            yields: true,
+        }
+    }
+}
+
+/// The limits, and what was seen of the commands last.
+#[derive(Debug, Default)]
+pub struct Pace {
+    rates: Cell<Rates>,
+    commands: Cell<u64>,
+}
+
+impl Pace {
+    /// The limits.
+    pub fn rates(&self) -> Rates {
+        self.rates.get()
+    }
+
+    /// Changes the limits.
+    pub fn set_rates(&self, rates: Rates) {
+        self.rates.set(rates);
+    }
+
+    /// How long to rest after a step that began at `began`, ended at `now` and moved
+    /// `bytes`, with `commands` so far.
+    pub fn pause(
+        &self,
+        rate: Option<u64>,
+        bytes: u64,
+        (began, now): (Time, Time),
+        commands: u64,
+    ) -> Duration {
+        let worked = now.since(began);
+        let busy = self.commands.replace(commands) != commands;
+        let rest = match busy && self.rates.get().yields {
+            true => worked * REST,
+            false => Duration::ZERO,
+        };
+        let due = rate.map_or(Duration::ZERO, |rate| {
+            Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64)
+        });
+        rest.max(due.saturating_sub(worked)).min(PAUSE_MAX.max(due))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rests_for_commands_and_keeps_to_the_rate() {
+        let pace = Pace::default();
+        let step = (Time(0), Time(1_000_000));
+        assert_eq!(pace.pause(None, 1 << 20, step, 0), Duration::ZERO);
+        assert_eq!(pace.pause(None, 1 << 20, step, 5), Duration::from_millis(4));
+        assert_eq!(
+            pace.pause(None, 1 << 20, step, 5),
+            Duration::ZERO,
+            "nobody came since"
+        );
+        assert_eq!(
+            pace.pause(Some(1 << 30), 1 << 30, step, 5),
+            Duration::from_millis(999)
+        );
+        let rates = Rates {
+            yields: false,
+            ..Rates::default()
+        };
+        pace.set_rates(rates);
+        assert_eq!(pace.pause(None, 1 << 20, step, 6), Duration::ZERO);
+    }
+}

@@ -1,0 +1,183 @@
+//! Giving a drive what it should hold, zone by zone.
+//!
+//! A zone counts as whole on the drive once all its stripes and its sums are durable
+//! there, and that is recorded: so a rebuild goes on after a restart where it was.
+
+use super::TaskKind;
+use crate::meta::Record;
+use crate::pool::drives::{EventKind, Zone};
+use crate::pool::{Inner, MemberState, PoolError};
+use crate::raid::{DriveFault, Member};
+use crate::store::StripeRef;
+use crate::world::World;
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// Stripes worked on at once.
+const STRIPES_AT_ONCE: usize = 8;
+
+impl<W: World> Inner<W> {
+    /// Rebuilds the next drive that is to be, if there is one.
+    pub(super) async fn rebuild_next(self: &Rc<Self>) -> Result<(), PoolError> {
+        let members = self.drives.members();
+        let next = members
+            .into_iter()
+            .find(|member| member.state() == MemberState::Rebuilding);
+        let Some(member) = next else { return Ok(()) };
+        let outcome = self.rebuild(&member).await;
+        self.life.end();
+        outcome
+    }
+
+    async fn rebuild(self: &Rc<Self>, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let group = self.drives.group(member.group());
+        let of_group = || -> Vec<Rc<Zone<W>>> {
+            let mut zones = self.drives.zones();
+            zones.retain(|zone| Rc::ptr_eq(&zone.group, &group));
+            zones
+        };
+        let zone_bytes = self.identity().zone_bytes;
+        let whole = member.rebuilt().borrow().len() as u64;
+        let total = of_group().len() as u64 * zone_bytes;
+        let task = self.life.begin(
+            TaskKind::Rebuild,
+            &member.name,
+            self.world.now(),
+            (whole * zone_bytes, total),
+        );
+        match whole {
+            0 => self.drives.event(
+                EventKind::Rebuild,
+                format!("rebuild of drive '{}' begins", member.name),
+            ),
+            _ => {
+                self.world.reached("rebuild resumed");
+                self.drives.event(
+                    EventKind::Rebuild,
+                    format!(
+                        "rebuild of drive '{}' goes on, {whole} zones are whole",
+                        member.name
+                    ),
+                );
+            }
+        }
+        loop {
+            // Zones that are taken into use meanwhile are whole from the start.
+            let next = of_group()
+                .into_iter()
+                .find(|zone| !member.rebuilt().borrow().contains(&zone.shape.zone));
+            let Some(zone) = next else { break };
+            self.rebuild_zone(&zone, member, &task).await?;
+            if member.state() != MemberState::Rebuilding {
+                self.world.reached("rebuild onto a drive that dies");
+                self.drives.event(
+                    EventKind::Rebuild,
+                    format!(
+                        "rebuild of drive '{}' has ended: the drive has failed",
+                        member.name
+                    ),
+                );
+                return self
+                    .commit(vec![Record::RebuildOver {
+                        member: member.uuid,
+                    }])
+                    .await;
+            }
+            task.total.set(of_group().len() as u64 * zone_bytes);
+        }
+        member.set_state(MemberState::Healthy);
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.check()?;
+        self.commit(vec![Record::RebuildOver {
+            member: member.uuid,
+        }])
+        .await?;
+        member.rebuilt().borrow_mut().clear();
+        self.drives.event(
+            EventKind::Rebuild,
+            format!(
+                "rebuild of drive '{}' has ended: it holds everything",
+                member.name
+            ),
+        );
+        self.world.reached("rebuild ends");
+        self.wake_life();
+        Ok(())
+    }
+
+    async fn rebuild_zone(
+        self: &Rc<Self>,
+        zone: &Rc<Zone<W>>,
+        member: &Rc<Member<W>>,
+        task: &super::Task,
+    ) -> Result<(), PoolError> {
+        let place = usize::from(member.place());
+        let span = zone.shape.geometry.span_of(place);
+        let concerns = |stripe: &StripeRef| usize::from(stripe.span) == span;
+        let mut stripes: Vec<StripeRef> = self.store.stripes(zone).filter(concerns).collect();
+        if self
+            .world
+            .planted("rebuild skips the last stripe of a zone")
+        {
+            stripes.pop();
+        }
+        let before = task.done.get();
+        for some in stripes.chunks(STRIPES_AT_ONCE) {
+            let began = self.world.now();
+            let healed = join_all(
+                some.iter()
+                    .map(|stripe| self.store.heal_stripe(zone, *stripe, Some(place))),
+            )
+            .await;
+            for outcome in healed {
+                outcome?;
+            }
+            if member.state() != MemberState::Rebuilding {
+                return Ok(());
+            }
+            let bytes = some.len() as u64 * zone.shape.geometry.unit_bytes;
+            task.done.set(task.done.get() + bytes);
+            self.rest(self.life.pace.rates().rebuild_bytes_per_s, bytes, began)
+                .await;
+            self.check()?;
+        }
+        let copied = self.store.integrity.rebuild_copies(zone, place).await;
+        copied.map_err(|error| {
+            PoolError::new(
+                crate::pool::PoolErrorKind::Drive,
+                format!("sums of zone {}: {error}", zone.shape.zone),
+            )
+        })?;
+        if let Err(error) = member.flush().await {
+            let fault = DriveFault {
+                member: Rc::clone(member),
+                error,
+            };
+            let _ = self.drives.absorb(vec![fault]).await;
+        }
+        if member.state() != MemberState::Rebuilding {
+            return Ok(());
+        }
+        self.commit(vec![Record::Rebuilt {
+            member: member.uuid,
+            zone: zone.shape.zone,
+        }])
+        .await?;
+        member.rebuilt().borrow_mut().insert(zone.shape.zone);
+        task.done.set(before + self.identity().zone_bytes);
+        Ok(())
+    }
+
+    /// Rests after a step, for the rate and for commands.
+    pub(super) async fn rest(&self, rate: Option<u64>, bytes: u64, began: base::Time) {
+        let commands = self.store.counts.commands.get();
+        let pause = self
+            .life
+            .pace
+            .pause(rate, bytes, (began, self.world.now()), commands);
+        if !pause.is_zero() {
+            self.world.sleep(pause).await;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Looking everything through, so that damage is found while there is something left
+//! to put it right with.
+
+use super::TaskKind;
+use crate::pool::drives::{EventKind, Zone};
+use crate::pool::{Inner, Pool, PoolError};
+use crate::store::{Healed, StripeRef};
+use crate::world::World;
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// Stripes worked on at once.
+const STRIPES_AT_ONCE: usize = 4;
+
+impl<W: World> Pool<W> {
+    /// Has everything read and compared in the background, and put right.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub fn start_scrub(&self) -> Result<(), PoolError> {
+        self.inner.check()?;
+        self.inner.life.scrub_wanted.set(true);
+        self.inner.wake_life();
+        Ok(())
+    }
+
+    /// Ends a scrub that is under way, or wanted.
+    pub fn stop_scrub(&self) {
+        self.inner.life.scrub_wanted.set(false);
+    }
+
+    /// Whole scrubs since the opening.
+    pub fn scrubs_ended(&self) -> u64 {
+        self.inner.life.scrubs_ended()
+    }
+
+    /// Whether the last whole scrub found nothing to put right, and nothing lost.
+    pub fn last_scrub_clean(&self) -> bool {
+        self.inner.life.last_scrub_clean()
+    }
+}
+
+impl<W: World> Inner<W> {
+    pub(super) async fn scrub_if_wanted(self: &Rc<Self>) -> Result<(), PoolError> {
+        if !self.life.scrub_wanted.get() {
+            return Ok(());
+        }
+        let outcome = self.scrub().await;
+        self.life.end();
+        outcome
+    }
+
+    async fn scrub(self: &Rc<Self>) -> Result<(), PoolError> {
+        let zones = self.drives.zones();
+        let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
+        let total = zones.iter().map(|zone| bytes_of(zone)).sum();
+        let name = self.drives.name().to_owned();
+        let task = self
+            .life
+            .begin(TaskKind::Scrub, &name, self.world.now(), (0, total));
+        self.drives
+            .event(EventKind::Scrub, format!("scrub of pool '{name}' begins"));
+        let mended_sums = self.store.integrity.stats().mended;
+        let mut found = Healed::default();
+        for zone in zones {
+            // A zone may have gone out of use since.
+            let still = self
+                .drives
+                .zone(zone.shape.zone)
+                .is_some_and(|now| Rc::ptr_eq(&now, &zone));
+            if still {
+                self.store.integrity.scrub_zone(zone.shape.zone).await;
+                found = found.and(self.scrub_zone(&zone, &task).await?);
+            }
+            if !self.life.scrub_wanted.get() {
+                self.drives.event(
+                    EventKind::Scrub,
+                    format!("scrub of pool '{name}' was stopped"),
+                );
+                return Ok(());
+            }
+        }
+        let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
+        self.life.scrub_wanted.set(false);
+        self.life
+            .last_scrub_clean
+            .set(mended == 0 && found.lost == 0);
+        self.life.scrubs_ended.set(self.life.scrubs_ended.get() + 1);
+        self.drives.event(
+            EventKind::Scrub,
+            format!(
+                "scrub of pool '{name}' has ended: {mended} blocks put right, {} lost",
+                found.lost
+            ),
+        );
+        self.world.reached("scrub ends");
+        Ok(())
+    }
+
+    async fn scrub_zone(
+        self: &Rc<Self>,
+        zone: &Rc<Zone<W>>,
+        task: &super::Task,
+    ) -> Result<Healed, PoolError> {
+        let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
+        let geometry = zone.shape.geometry;
+        let mut found = Healed::default();
+        for some in stripes.chunks(STRIPES_AT_ONCE) {
+            let began = self.world.now();
+            for outcome in join_all(
+                some.iter()
+                    .map(|stripe| self.store.heal_stripe(zone, *stripe, None)),
+            )
+            .await
+            {
+                found = found.and(outcome?);
+            }
+            let bytes = some.len() as u64 * geometry.unit_bytes * geometry.width as u64;
+            task.done.set(task.done.get() + bytes);
+            self.rest(self.life.pace.rates().scrub_bytes_per_s, bytes, began)
+                .await;
+            self.check()?;
+            if !self.life.scrub_wanted.get() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
