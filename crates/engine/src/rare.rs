@@ -4,8 +4,52 @@
 //! fixed seeds reach every mark and find every bug (`ashlar-sim`, `make sim`).
 
 /// Paths that are taken seldom, and that the simulator must reach.
-pub const MARKS: &[&str] = &[];
+pub const MARKS: &[&str] = &[
+    "append joins a batch",
+    "block given up",
+    "block mended",
+    "degraded start",
+    "destage outlives a drive",
+    "drive expelled",
+    "integrity block evicted",
+    "integrity block lost",
+    "integrity copy mended",
+    "log copy moved",
+    "log copy rewritten in recovery",
+    "log full",
+    "log wraps",
+    "metadata copy moved",
+    "rebuild ends",
+    "rebuild onto a drive that dies",
+    "rebuild resumed",
+    "replay after a crash",
+    "scrub ends",
+    "spare taken",
+    "stripe put together to be changed",
+    "whole stripes go around the log",
+    "zone taken into use",
+];
 
 /// Bugs that the simulated world can plant; each breaks a rule that the
 /// simulator checks.
-pub const BUGS: &[&str] = &[];
+pub const BUGS: &[&str] = &[
+    "ack before the second log copy",
+    "bypass over a live intent",
+    "destage not flushed",
+    "destage skips a copy",
+    "epoch not checked",
+    "integrity read from one copy",
+    "integrity slot not alternated",
+    "intents not redone",
+    "log copies not made equal",
+    "log incarnation not checked",
+    "log trimmed before it is durable",
+    "log trimmed before the sums are flushed",
+    "loss not on labels before ack",
+    "map record before data",
+    "no intent before a partial stripe",
+    "page not zeroed around the data",
+    "parity from stale data",
+    "rebuild skips the last stripe of a zone",
+    "sums not verified on reads",
+];

@@ -19,6 +19,13 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
 }
 
 async fn change(session: &Session, prng: &mut Prng) {
+    if prng.chance(1, 12) {
+        session.world.note(|| "a scrub is wanted".to_owned());
+        if let Err(error) = session.pool.start_scrub() {
+            session.fail(format!("starting a scrub: {error}"));
+        }
+        return;
+    }
     let count = session.volumes.borrow().len() as u64;
     if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
         create(session, prng).await;

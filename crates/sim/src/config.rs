@@ -8,7 +8,13 @@ use engine::{Level, PoolSpec};
 pub struct Config {
     /// The pool to create.
     pub pool: PoolSpec,
-    /// Capacity of each drive, by its place.
+    /// Groups of that many drives, all of the pool's level.
+    pub groups: usize,
+    /// Drives of each group.
+    pub drives_of_group: usize,
+    /// Drives that wait to stand in.
+    pub spares: usize,
+    /// Capacity of each drive, by its place; then of each spare.
     pub drive_bytes: Vec<u64>,
     /// Whether the drives take discards.
     pub discards: bool,
@@ -44,7 +50,7 @@ impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
     pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
         let prng = &mut seed.stream("config");
-        let (level, drives) = *prng.pick(&[
+        let (level, drives_of_group) = *prng.pick(&[
             (Level::Simple, 1),
             (Level::Raid10 { copies: 2 }, 2),
             (Level::Raid10 { copies: 2 }, 6),
@@ -75,13 +81,24 @@ impl Config {
             volumes_max: (volumes + prng.below(3)) as u32,
             ..PoolSpec::new("sim", level)
         };
-        let drive_bytes = drive_sizes(prng, &pool, drives);
+        let most_groups = if drives_of_group > 4 { 1 } else { 3 };
+        let groups = match prng.chance(1, 3) {
+            true => prng.between(1, most_groups),
+            false => 1,
+        };
+        let damage = level != Level::Simple && prng.chance(1, 2);
+        let spares = if damage { prng.below(3) } else { 0 };
+        let drives = drives_of_group * groups;
+        let drive_bytes = drive_sizes(prng, &pool, drives, spares);
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         Config {
             drive_bytes,
+            groups: groups as usize,
+            drives_of_group: drives_of_group as usize,
+            spares: spares as usize,
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
-            damage: level != Level::Simple && prng.chance(1, 3),
+            damage,
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
@@ -91,14 +108,14 @@ impl Config {
             volumes,
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
-            slowdown: slowdowns(prng, drives),
+            slowdown: slowdowns(prng, drives + spares),
             pool,
         }
     }
 }
 
 /// Drives of a few zones beside the metadata, some with room to spare.
-fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
+fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64, spares: u64) -> Vec<u64> {
     let zone = pool.zone_bytes.unwrap_or(1 << 20);
     let unit = u64::from(pool.stripe_unit_bytes);
     // A pool that is nearly full uses freed pages again at once.
@@ -120,7 +137,11 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> Vec<u64> {
         0 => prng.below(64) * BLOCK_BYTES as u64,
         _ => 0,
     };
-    (0..drives).map(|_| smallest + spare(prng)).collect()
+    let mut sizes: Vec<u64> = (0..drives).map(|_| smallest + spare(prng)).collect();
+    // A spare can stand in for every drive.
+    let largest = sizes.iter().copied().max().unwrap_or(smallest);
+    sizes.extend((0..spares).map(|_| largest));
+    sizes
 }
 
 /// At least the bytes before the logs on drives of `drive_bytes`.

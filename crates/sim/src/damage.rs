@@ -3,27 +3,45 @@
 //! As many drives of each span as it can lose are its victims for the whole run; the
 //! others stay sound.
 
+use crate::config::Config;
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};
+use engine::World;
 use engine::raid::Geometry;
-use engine::{Level, World};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::Media;
+use world::sim::{Media, Snapshot};
 
-/// The victims among `media`, which are in the order of their places in the pool.
-pub fn victims(media: &[Rc<Media>], level: Level, prng: &mut Prng) -> Vec<Rc<Media>> {
-    let Ok(geometry) = Geometry::of(level, media.len(), BLOCK_BYTES as u64) else {
+/// The victims among `media`, which are in the order of their places in the pool,
+/// group by group, and the spares after them: those stand in for victims, so they may
+/// be struck, too.
+pub fn victims(media: &[Rc<Media>], config: &Config, prng: &mut Prng) -> Vec<Rc<Media>> {
+    let Ok(geometry) = Geometry::of(
+        config.pool.level,
+        config.drives_of_group,
+        BLOCK_BYTES as u64,
+    ) else {
         return Vec::new();
     };
     let mut victims = Vec::new();
-    for span in 0..geometry.spans {
-        let mut places: Vec<usize> = geometry.span_places(span).collect();
-        for _ in 0..geometry.redundancy() {
-            let place = places.swap_remove(prng.below(places.len() as u64) as usize);
-            victims.push(Rc::clone(&media[place]));
+    for group in 0..config.groups {
+        for span in 0..geometry.spans {
+            let first = group * config.drives_of_group;
+            let mut places: Vec<usize> = geometry
+                .span_places(span)
+                .map(|place| first + place)
+                .collect();
+            for _ in 0..geometry.redundancy() {
+                let place = places.swap_remove(prng.below(places.len() as u64) as usize);
+                victims.push(Rc::clone(&media[place]));
+            }
         }
     }
+    victims.extend(
+        media[config.groups * config.drives_of_group..]
+            .iter()
+            .cloned(),
+    );
     victims
 }
 
@@ -47,7 +65,12 @@ fn strike(victim: &Media, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     let start = prng.below(blocks);
     let run = start..(start + prng.between(1, 16)).min(blocks);
-    victim.with_faults(|faults| match prng.below(8) {
+    let draw = prng.below(14);
+    if (8..11).contains(&draw) {
+        run.clone().for_each(|block| victim.corrupt(block));
+        return format!("blocks {run:?} change");
+    }
+    victim.with_faults(|faults| match draw {
         0 => {
             faults.gone = true;
             "gone".to_owned()
@@ -65,14 +88,39 @@ fn strike(victim: &Media, prng: &mut Prng) -> String {
             "no space below".to_owned()
         }
         6 => {
-            faults.slowdown = prng.between(2, 50) as u32;
+            faults.slowdown = *prng.pick(&[2, 10, 50, 2_000]);
             format!("{} times slower", faults.slowdown)
+        }
+        11 | 12 => {
+            faults.lost_writes += prng.between(1, 4) as u32;
+            format!("{} writes get lost", faults.lost_writes)
+        }
+        13 => {
+            faults.stray_writes += prng.between(1, 3) as u32;
+            format!("{} writes go astray", faults.stray_writes)
         }
         _ => {
             faults.slowdown = 0;
             "as fast as ever".to_owned()
         }
     })
+}
+
+/// Between two boots a victim may come back with what it held some boots ago.
+pub fn turn_back(victims: &[Rc<Media>], snapshots: &mut Vec<(usize, Snapshot)>, prng: &mut Prng) {
+    if victims.is_empty() {
+        return;
+    }
+    let which = prng.below(victims.len() as u64) as usize;
+    match prng.below(8) {
+        0 | 1 => snapshots.push((which, victims[which].snapshot())),
+        2 => {
+            if let Some((which, snapshot)) = snapshots.pop() {
+                victims[which].restore(&snapshot);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Takes back what keeps a drive from answering, as a replaced cable would.

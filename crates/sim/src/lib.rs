@@ -16,6 +16,7 @@ pub mod admin;
 pub mod client;
 pub mod config;
 pub mod damage;
+pub mod heal;
 pub mod oracle;
 pub mod pattern;
 pub mod rate;

@@ -7,15 +7,16 @@
 
 use crate::config::Config;
 use crate::session::{Books, Session};
-use crate::{admin, client, damage};
+use crate::{admin, client, damage, heal};
 use base::{BLOCK_BYTES, BufPool, Prng, Time};
 use engine::raid::Geometry;
 use engine::{NamedDrive, Pool, PoolError, PoolErrorKind, World};
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld, Snapshot};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;
@@ -32,6 +33,8 @@ pub struct Verdict {
     pub boots: u64,
     /// Requests issued.
     pub operations: u64,
+    /// How often each rare path was taken.
+    pub marks: BTreeMap<&'static str, u64>,
     /// The first thing found wrong.
     pub failure: Option<String>,
 }
@@ -79,6 +82,9 @@ pub struct Scenario {
     now: Time,
     trace_hash: u64,
     boots: u64,
+    marks: BTreeMap<&'static str, u64>,
+    snapshots: Vec<(usize, Snapshot)>,
+    planted: Option<String>,
 }
 
 /// Runs `seed` with what it draws; `operations` replaces its count of requests.
@@ -101,13 +107,23 @@ impl Scenario {
             now: Time(0),
             trace_hash: 0,
             boots: 0,
+            marks: BTreeMap::new(),
+            snapshots: Vec::new(),
+            planted: None,
             seed,
         };
         scenario.blank_media();
         scenario
     }
 
+    /// Plants a bug of [`engine::rare::BUGS`] for the run.
+    pub fn plant(mut self, bug: &str) -> Scenario {
+        self.planted = Some(bug.to_owned());
+        self
+    }
+
     fn blank_media(&mut self) {
+        self.snapshots.clear();
         let config = &self.books.config;
         let media = |(place, &capacity_bytes): (usize, &u64)| {
             let spec = MediaSpec {
@@ -124,11 +140,7 @@ impl Scenario {
         };
         self.media = config.drive_bytes.iter().enumerate().map(media).collect();
         if config.damage {
-            self.victims = damage::victims(
-                &self.media,
-                config.pool.level,
-                &mut self.seed.stream("victims"),
-            );
+            self.victims = damage::victims(&self.media, config, &mut self.seed.stream("victims"));
         }
     }
 
@@ -142,6 +154,7 @@ impl Scenario {
             trace_hash: self.trace_hash,
             boots: self.boots,
             operations: self.books.config.operations - self.books.operations_left.get(),
+            marks: self.marks,
             failure: self.books.failure.borrow().clone(),
         }
     }
@@ -176,6 +189,7 @@ impl Scenario {
         if let Some(listener) = self.listener.clone() {
             world.listen(move |now, line| listener(now, line));
         }
+        world.plant(self.planted.as_deref());
         self.boots += 1;
         let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
         world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
@@ -209,6 +223,12 @@ impl Scenario {
             End::Kill | End::Close => world.power_off(),
         }
         self.books.oracle.borrow_mut().power_cut();
+        for (mark, count) in world.marks() {
+            *self.marks.entry(mark).or_default() += count;
+        }
+        if !last {
+            damage::turn_back(&self.victims, &mut self.snapshots, &mut self.prng);
+        }
         self.now = world.now() + Duration::from_secs(1);
         self.trace_hash = self.trace_hash.rotate_left(7) ^ world.trace_hash();
         if self.on_media.get() == OnMedia::Nothing {
@@ -255,6 +275,7 @@ impl Boot {
         self.tasks(&session).await;
         session.check_pool();
         if plan.last {
+            heal::everything(&session, &self.victims).await;
             client::verify(&session, &mut self.world.prng("verify again")).await;
             self.delete_all(&session).await;
         }
@@ -269,7 +290,18 @@ impl Boot {
         self.on_media.set(OnMedia::Perhaps);
         let spec = self.books.config.pool.clone();
         self.world.note(|| format!("creation of {spec:?} begins"));
-        match Pool::create(self.world.clone(), spec, self.drives(&self.media)).await {
+        let config = &self.books.config;
+        let mut drives = self.drives(&self.media).into_iter();
+        let groups = (0..config.groups)
+            .map(|_| {
+                (
+                    spec.level,
+                    drives.by_ref().take(config.drives_of_group).collect(),
+                )
+            })
+            .collect();
+        let spares = drives.collect();
+        match Pool::create_groups(self.world.clone(), spec, groups, spares).await {
             Ok(pool) => {
                 self.on_media.set(OnMedia::Pool);
                 Some(pool)
@@ -340,7 +372,8 @@ impl Boot {
     /// Without more drives of a span than it can lose, a pool is not opened.
     async fn open_with_too_few(&self) {
         let level = self.books.config.pool.level;
-        let Ok(geometry) = Geometry::of(level, self.media.len(), BLOCK_BYTES as u64) else {
+        let drives = self.books.config.drives_of_group;
+        let Ok(geometry) = Geometry::of(level, drives, BLOCK_BYTES as u64) else {
             return;
         };
         let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);

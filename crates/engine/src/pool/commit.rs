@@ -57,6 +57,14 @@ impl<W: World> Inner<W> {
 
     async fn write_pending(self: &Rc<Self>) -> Result<(), PoolError> {
         self.check()?;
+        if self.journal.checkpoint_wanted.replace(false) {
+            self.next_generation().await?;
+            let durable = self.journal.checkpoint.take();
+            if let Some(durable) = durable {
+                let _ = durable.await;
+            }
+            self.check()?;
+        }
         let records = self.journal.pending.take();
         let area = self.identity().journal_bytes as usize;
         let per_batch = (area - HEADER_BYTES) / RECORD_BYTES_MAX;
@@ -128,15 +136,12 @@ impl<W: World> Inner<W> {
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
-        let switch = async || {
-            self.next_generation().await?;
-            let durable = self.journal.checkpoint.take();
-            if let Some(durable) = durable {
-                let _ = durable.await;
-            }
-            self.check()
-        };
-        self.journal.commit.run(switch).await
+        // Whoever's turn it is does it: callers of the same turn share it.
+        self.journal.checkpoint_wanted.set(true);
+        self.journal
+            .commit
+            .run(async || self.write_pending().await)
+            .await
     }
 
     /// Sets the journal to the start of `generation`'s area.

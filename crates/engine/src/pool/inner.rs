@@ -31,6 +31,8 @@ pub(crate) struct JournalCursor {
     /// Records waiting for the next batch.
     pub pending: RefCell<Vec<Record>>,
     pub commit: GroupCommit<Result<(), PoolError>>,
+    /// A checkpoint is to be written before the next batch.
+    pub checkpoint_wanted: Cell<bool>,
     /// Ends when the checkpoint of this generation is durable.
     pub checkpoint: RefCell<Option<oneshot::Receiver<()>>>,
 }

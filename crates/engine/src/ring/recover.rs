@@ -60,9 +60,7 @@ impl<W: World> Ring<W> {
             .last()
             .map_or(superblock.tail_stamp, |entry| entry.stamp);
         ring.stamps.set(ring.stamps.get().max(last));
-        if !ring.world.planted("log incarnation not counted") {
-            ring.state.borrow_mut().incarnation = superblock.incarnation + 1;
-        }
+        ring.state.borrow_mut().incarnation = superblock.incarnation + 1;
         ring.write_superblocks().await?;
         Ok((ring, recovered))
     }

@@ -5,7 +5,7 @@
 //! done or not.
 
 use super::SimWorld;
-use super::faults::Faults;
+use super::faults::{Faults, Stray};
 use super::media::{Media, Reach};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{DriveError, DriveErrorKind, Geometry, World};
@@ -139,7 +139,12 @@ impl Adversarial {
         if let Some(first) = data.bytes().and_then(|bytes| bytes.first_chunk()) {
             self.world.mark(u64::from_le_bytes(*first));
         }
-        let in_flight = InFlight::begin(&self.media, at, data);
+        let stray = self.media.with_faults(Faults::next_write);
+        let lands = match stray {
+            Stray::Elsewhere => self.media.anywhere(operation.len_bytes),
+            Stray::No | Stray::Lost => at,
+        };
+        let in_flight = InFlight::begin(&self.media, lands, data);
         self.take_time().await;
         let (unwritable, gone) = self.media.with_faults(|faults| {
             (
@@ -150,6 +155,8 @@ impl Adversarial {
         if unwritable || gone {
             // A failed write may have reached any of its sectors.
             drop(in_flight);
+        } else if stray == Stray::Lost {
+            in_flight.end(Reach::Nothing);
         } else {
             in_flight.end(if name == DURABLE {
                 Reach::Durably
@@ -157,7 +164,7 @@ impl Adversarial {
                 Reach::All
             });
             self.media
-                .with_faults(|faults| faults.heal(at, operation.len_bytes));
+                .with_faults(|faults| faults.heal(lands, operation.len_bytes));
         }
         self.end(operation, unwritable.then_some(DriveErrorKind::Media))
     }

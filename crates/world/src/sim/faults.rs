@@ -18,11 +18,39 @@ pub struct Faults {
     /// Writes fail that would need a block never written before, as on a sparse
     /// file in a full file system.
     pub no_space: bool,
+    /// So many of the next writes end well and change nothing.
+    pub lost_writes: u32,
+    /// So many of the next writes land somewhere else on the drive.
+    pub stray_writes: u32,
     /// Every operation takes this many times longer; 0 counts as 1.
     pub slowdown: u32,
 }
 
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stray {
+    /// It lands where it should.
+    No,
+    /// Nowhere.
+    Lost,
+    /// Somewhere else.
+    Elsewhere,
+}
+
 impl Faults {
+    /// What becomes of the next write.
+    pub(super) fn next_write(&mut self) -> Stray {
+        if self.lost_writes > 0 {
+            self.lost_writes -= 1;
+            return Stray::Lost;
+        }
+        if self.stray_writes > 0 {
+            self.stray_writes -= 1;
+            return Stray::Elsewhere;
+        }
+        Stray::No
+    }
+
     pub(super) fn hits(blocks: &BTreeSet<u64>, at: DriveOffset, len_bytes: u64) -> bool {
         let (first, end) = block_range(at, len_bytes);
         !blocks.is_empty() && blocks.range(first..end).next().is_some()

@@ -38,6 +38,10 @@ pub struct Media {
     prng: RefCell<Prng>,
 }
 
+/// What a drive held at one time.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Vec<Option<Block>>);
+
 struct State {
     current: Vec<Option<Block>>,
     stable: Vec<Option<Block>>,
@@ -137,6 +141,51 @@ impl Media {
             }
         }
         copy
+    }
+
+    /// What the drive holds, to come back to.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.state.borrow().current.clone())
+    }
+
+    /// The drive holds again what it held at a snapshot, as after an image of it was
+    /// put back. Not while it is in use.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let mut state = self.state.borrow_mut();
+        state.current.clone_from(&snapshot.0);
+        state.stable.clone_from(&snapshot.0);
+        state.unsynced.clear();
+        state.in_flight.clear();
+    }
+
+    /// Changes what lies in a block, unnoticed.
+    pub fn corrupt(&self, block: u64) {
+        let prng = &mut *self.prng.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
+        let mut content = match &state.current[block as usize] {
+            Some(content) => content.clone(),
+            None => Box::new([0; BLOCK_BYTES]),
+        };
+        match prng.below(3) {
+            0 => content[prng.below(BLOCK_BYTES as u64) as usize] ^= 1 << prng.below(8),
+            1 => prng.fill(&mut content[..]),
+            _ => content.fill(0),
+        }
+        state.current[block as usize] = Some(content.clone());
+        state.stable[block as usize] = Some(content);
+        let first = DriveOffset(block * BLOCK_BYTES as u64);
+        let overlaps = |write: &Unsynced| {
+            let end = write.at.0 + write.data.len() as u64;
+            write.at.0 < first.0 + BLOCK_BYTES as u64 && first.0 < end
+        };
+        state.unsynced.retain(|write| !overlaps(write));
+    }
+
+    /// Somewhere on the drive where `len_bytes` fit.
+    pub(super) fn anywhere(&self, len_bytes: u64) -> DriveOffset {
+        let block = BLOCK_BYTES as u64;
+        let room = (self.spec.capacity_bytes - len_bytes) / block;
+        DriveOffset(self.draw(|prng| prng.below(room + 1)) * block)
     }
 
     /// What the drive is like.

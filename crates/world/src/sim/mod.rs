@@ -21,13 +21,15 @@ mod trace;
 pub use drive::SimDrive;
 pub use executor::{Deadlock, Outcome};
 pub use faults::Faults;
-pub use media::{Media, MediaSpec};
+pub use media::{Media, MediaSpec, Snapshot};
 pub use modelled::ModelledMedia;
 pub use timer::Sleep;
 
 use base::{BufPool, Prng, Time};
 use engine::World;
 use executor::Executor;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -50,6 +52,14 @@ pub struct SimWorld {
     executor: Rc<Executor>,
     seed: Rc<Prng>,
     buffers: BufPool,
+    rare: Rc<Rare>,
+}
+
+/// Rare paths that were taken, and the bug that is planted.
+#[derive(Debug, Default)]
+struct Rare {
+    reached: RefCell<BTreeMap<&'static str, u64>>,
+    planted: RefCell<Option<String>>,
 }
 
 impl SimWorld {
@@ -61,6 +71,7 @@ impl SimWorld {
             executor: Rc::new(Executor::new(shuffle, start)),
             seed: Rc::new(seed),
             buffers,
+            rare: Rc::default(),
         }
     }
 
@@ -112,6 +123,16 @@ impl SimWorld {
         self.executor.trace.note(self.executor.now(), line);
     }
 
+    /// How often each rare path was taken.
+    pub fn marks(&self) -> BTreeMap<&'static str, u64> {
+        self.rare.reached.borrow().clone()
+    }
+
+    /// Plants a bug of [`engine::rare::BUGS`].
+    pub fn plant(&self, bug: Option<&str>) {
+        self.rare.planted.replace(bug.map(str::to_owned));
+    }
+
     /// Feeds `value` to the trace hash.
     pub fn mark(&self, value: u64) {
         self.executor.trace.mark(value);
@@ -144,6 +165,15 @@ impl World for SimWorld {
 
     fn buffers(&self) -> &BufPool {
         &self.buffers
+    }
+
+    fn reached(&self, mark: &'static str) {
+        self.note(|| format!("reached: {mark}"));
+        *self.rare.reached.borrow_mut().entry(mark).or_default() += 1;
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        self.rare.planted.borrow().as_deref() == Some(bug)
     }
 }
 
