@@ -37,7 +37,6 @@ pub const BUGS: &[&str] = &[
     "bypass over a live intent",
     "destage not flushed",
     "destage skips a copy",
-    "epoch not checked",
     "integrity read from one copy",
     "integrity slot not alternated",
     "intents not redone",

@@ -67,6 +67,9 @@ fn range(session: &Session, id: u64, prng: &mut Prng) -> Range<u64> {
 
 /// Whether an error is what a volume that goes away may answer.
 fn excused(session: &Session, id: u64, error: &IoError) -> bool {
+    if error.kind == IoErrorKind::Media && session.books.beyond.get() {
+        return true;
+    }
     let exists = session.books.oracle.borrow().volume(id).exists;
     error.kind == IoErrorKind::Deleted && matches!(exists, Exists::Deleting | Exists::No)
 }

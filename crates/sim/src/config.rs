@@ -22,6 +22,12 @@ pub struct Config {
     pub drives_ignore_flush: bool,
     /// Whether drives fail, within what the redundancy allows.
     pub damage: bool,
+    /// Whether more is damaged, between two boots, than the redundancy covers.
+    pub beyond: bool,
+    /// Blocks of sums kept in RAM.
+    pub sums_blocks: usize,
+    /// Bytes of the read cache.
+    pub cache_bytes: u64,
     /// Requests in the whole run.
     pub operations: u64,
     /// Clients that issue requests side by side.
@@ -99,6 +105,9 @@ impl Config {
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
             damage,
+            beyond: !damage && prng.chance(1, 6),
+            sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
+            cache_bytes: *prng.pick(&[0, 20_000, 200_000, 4 << 20]),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),

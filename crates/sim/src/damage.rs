@@ -123,6 +123,18 @@ pub fn turn_back(victims: &[Rc<Media>], snapshots: &mut Vec<(usize, Snapshot)>, 
     }
 }
 
+/// Damages data and sums on all drives.
+pub fn beyond(media: &[Rc<Media>], data_start: u64, prng: &mut Prng) {
+    let block = BLOCK_BYTES as u64;
+    for drive in media {
+        let (first, end) = (data_start / block, drive.spec().capacity_bytes / block);
+        for _ in 0..prng.below(20) {
+            let start = prng.between(first, end - 1);
+            (start..(start + prng.between(1, 6)).min(end)).for_each(|block| drive.corrupt(block));
+        }
+    }
+}
+
 /// Takes back what keeps a drive from answering, as a replaced cable would.
 pub fn mend(victims: &[Rc<Media>]) {
     for victim in victims {

@@ -5,7 +5,7 @@
 
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};
-use engine::{MemberState, NamedDrive, World};
+use engine::{MemberState, NamedDrive, PoolError, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, MediaSpec, SimDrive};
@@ -18,63 +18,16 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// wrong.
 pub async fn everything(session: &Session, victims: &[Rc<Media>]) {
     crate::damage::mend(victims);
-    if victims.is_empty() {
+    if victims.is_empty() && !session.books.config.beyond {
         return;
     }
-    let capacity = session
-        .books
-        .config
-        .drive_bytes
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(BLOCK_BYTES as u64);
-    let failed = |state| state == MemberState::Failed;
-    let missing = session
-        .pool
-        .info()
-        .members
-        .iter()
-        .filter(|member| failed(member.state))
-        .count();
-    for index in 0..missing {
-        let name = format!("blank{index}");
-        let spec = MediaSpec {
-            name: name.clone(),
-            capacity_bytes: capacity,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        };
-        let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
-        let drive = SimDrive::adversarial(&session.world, &media);
-        if let Err(error) = session.pool.add_spare(NamedDrive { name, drive }).await {
-            session.fail(format!("adding a spare: {error}"));
-            return;
-        }
-    }
-    let whole = || {
-        session
-            .pool
-            .info()
-            .members
-            .iter()
-            .all(|member| matches!(member.state, MemberState::Healthy))
-    };
-    wait(session, "drives are not whole again", whole).await;
-    // A scrub may be under way that began before the faults ended. The first whole one
-    // after it puts right what is left, the next must find nothing.
-    for _ in 0..3 {
-        let ended = session.pool.scrubs_ended();
-        if let Err(error) = session.pool.start_scrub() {
-            session.fail(format!("starting a scrub: {error}"));
-            return;
-        }
-        wait(session, "a scrub does not end", || {
-            session.pool.scrubs_ended() > ended
-        })
-        .await;
-    }
+    // A scrub may be under way that began before the faults ended: the first whole one
+    // after it puts right what is left.
+    scrub(session).await;
+    scrub(session).await;
+    replace_failed(session).await;
+    // What was rebuilt and what was put right must be right now.
+    scrub(session).await;
     if !session.pool.last_scrub_clean() {
         session.fail(format!(
             "a scrub after a scrub found damage: {:?}",
@@ -87,6 +40,61 @@ pub async fn everything(session: &Session, victims: &[Rc<Media>]) {
     .await;
 }
 
+async fn scrub(session: &Session) {
+    let ended = session.pool.scrubs_ended();
+    if let Err(error) = session.pool.start_scrub() {
+        session.fail(format!("starting a scrub: {error}"));
+    }
+    wait(session, "a scrub does not end", || {
+        session.pool.scrubs_ended() > ended
+    })
+    .await;
+}
+
+/// Offers blank drives until all places are whole again. A drive may fail late: of
+/// what it had begun before the faults ended.
+async fn replace_failed(session: &Session) {
+    let mut blanks = 0;
+    for _ in 0..LOOKS {
+        let info = session.pool.info();
+        let of = |state| {
+            info.members
+                .iter()
+                .filter(move |member| member.state == state)
+        };
+        if of(MemberState::Healthy).count() == info.members.len() {
+            return;
+        }
+        for _ in info.spares.len()..of(MemberState::Failed).count() {
+            blanks += 1;
+            if let Err(error) = add_blank(session, blanks).await {
+                session.fail(format!("adding a spare: {error}"));
+                return;
+            }
+        }
+        session.world.sleep(PAUSE).await;
+    }
+    session.fail(format!(
+        "drives are not whole again: {}",
+        last_events(session)
+    ));
+}
+
+async fn add_blank(session: &Session, number: usize) -> Result<(), PoolError> {
+    let sizes = session.books.config.drive_bytes.iter().copied();
+    let name = format!("blank{number}");
+    let spec = MediaSpec {
+        name: name.clone(),
+        capacity_bytes: sizes.max().unwrap_or(BLOCK_BYTES as u64),
+        rotational: false,
+        discards: false,
+        ignores_flush: false,
+    };
+    let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
+    let drive = SimDrive::adversarial(&session.world, &media);
+    session.pool.add_spare(NamedDrive { name, drive }).await
+}
+
 async fn wait(session: &Session, what: &str, until: impl Fn() -> bool) {
     for _ in 0..LOOKS {
         if until() || session.books.failure.borrow().is_some() {
@@ -94,12 +102,11 @@ async fn wait(session: &Session, what: &str, until: impl Fn() -> bool) {
         }
         session.world.sleep(PAUSE).await;
     }
-    let events: Vec<String> = session
-        .pool
-        .events(0)
-        .into_iter()
-        .map(|event| event.text)
-        .collect();
-    let last = events.iter().rev().take(5).cloned().collect::<Vec<_>>();
-    session.fail(format!("{what}: {:?}; {last:?}", session.pool.info()));
+    session.fail(format!("{what}: {}", last_events(session)));
+}
+
+fn last_events(session: &Session) -> String {
+    let events = session.pool.events(0);
+    let last = events.iter().rev().take(5).map(|event| event.text.clone());
+    last.collect::<Vec<_>>().join("; ")
 }

@@ -7,6 +7,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use sim::{rate, seeds};
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -38,6 +39,12 @@ enum Command {
         #[arg(long)]
         trace: bool,
     },
+    /// Plant every known bug in turn, and show that the checker notices it.
+    Plants {
+        /// The most seeds to try for each.
+        #[arg(long, default_value_t = 3000)]
+        seeds: u64,
+    },
     /// Measure I/Os per second of wall time over modelled drives.
     Rate {
         /// I/Os to issue.
@@ -63,6 +70,9 @@ struct Run {
     /// The commit under test, named in failures. Default: $ASHLAR_COMMIT.
     #[arg(long)]
     commit: Option<String>,
+    /// Fail when a rare path of the engine was not reached.
+    #[arg(long)]
+    marks: bool,
     /// Also run the seed that this commit hash gives.
     #[arg(long, value_name = "HASH")]
     commit_seed: Option<String>,
@@ -72,6 +82,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(run) => run_seeds(&run),
         Command::Replay { seed, ops, trace } => replay(seed, ops, trace),
+        Command::Plants { seeds } => plants(seeds),
         Command::Rate { ios } => measure(ios),
     }
 }
@@ -103,6 +114,9 @@ fn run_seeds(run: &Run) -> ExitCode {
                         Ok(verdict) => {
                             totals.operations += verdict.operations;
                             totals.boots += verdict.boots;
+                            for (mark, count) in verdict.marks {
+                                *totals.marks.entry(mark).or_default() += count;
+                            }
                         }
                         Err(failure) => {
                             totals.failures += 1;
@@ -122,8 +136,13 @@ fn run_seeds(run: &Run) -> ExitCode {
         run.seeds,
         seeds::regressions().len(),
     );
+    let runs_a_core_minute = 2.0 * totals.operations as f64
+        / 2_000.0
+        / (began.elapsed().as_secs_f64() * jobs.min(all.len()) as f64 / 60.0);
+    println!("that is {runs_a_core_minute:.0} runs of 2,000 requests a minute and core");
+    let missed = run.marks && print_marks(&totals.marks);
     println!("seeds {}, failures {}", run.seeds, totals.failures);
-    if totals.failures == 0 {
+    if totals.failures == 0 && !missed {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -135,6 +154,53 @@ struct Totals {
     operations: u64,
     boots: u64,
     failures: u64,
+    marks: BTreeMap<&'static str, u64>,
+}
+
+/// Prints how often each rare path was taken. Whether one was not.
+fn print_marks(marks: &BTreeMap<&'static str, u64>) -> bool {
+    let mut missed = false;
+    for mark in engine::rare::MARKS {
+        match marks.get(mark) {
+            Some(count) => println!("  {count:9}  {mark}"),
+            None => {
+                missed = true;
+                println!("  MISSED     {mark}");
+            }
+        }
+    }
+    missed
+}
+
+fn plants(seeds: u64) -> ExitCode {
+    // A bug may show as a panic: that is a way to be noticed, not to be printed.
+    std::panic::set_hook(Box::new(|_| ()));
+    let bugs = engine::rare::BUGS;
+    let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let jobs = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match seeds::find(bug, 1..seeds + 1) {
+                        Some((seed, failure)) => {
+                            found.fetch_add(1, Ordering::Relaxed);
+                            let failure: String = failure.chars().take(100).collect();
+                            println!("found by seed {seed:5}: {bug}: {failure}");
+                        }
+                        None => println!("NOT FOUND in {seeds} seeds: {bug}"),
+                    }
+                }
+            });
+        }
+    });
+    let found = found.into_inner();
+    println!("planted {}, found {found}", bugs.len());
+    if found == bugs.len() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn report(seed: u64, ops: Option<u64>, commit: &str, failure: &str) {

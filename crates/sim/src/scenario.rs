@@ -226,6 +226,14 @@ impl Scenario {
         for (mark, count) in world.marks() {
             *self.marks.entry(mark).or_default() += count;
         }
+        if !last
+            && self.books.config.beyond
+            && self.prng.chance(1, 3)
+            && self.books.data_start.get() > 0
+        {
+            self.books.beyond.set(true);
+            damage::beyond(&self.media, self.books.data_start.get(), &mut self.prng);
+        }
         if !last {
             damage::turn_back(&self.victims, &mut self.snapshots, &mut self.prng);
         }
@@ -268,6 +276,10 @@ impl Boot {
             operations_left: Cell::new(plan.operations),
         });
         session.check_pool();
+        self.books.data_start.set(session.pool.info().data_start);
+        let store = session.pool.store();
+        store.integrity.set_budget(self.books.config.sums_blocks);
+        store.cache.set_capacity(self.books.config.cache_bytes);
         self.find_volumes(&session);
         if plan.verify_first {
             client::verify(&session, &mut self.world.prng("verify")).await;

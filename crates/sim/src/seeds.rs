@@ -1,7 +1,9 @@
 //! Many runs: each seed twice, panics caught, failures with what replays them.
 
-use crate::scenario::{self, Listener, Verdict};
+use crate::config::Config;
+use crate::scenario::{self, Listener, Scenario, Verdict};
 use base::Prng;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds that once found a bug, one per line, `#` before a comment.
@@ -44,6 +46,21 @@ pub fn check(seed: u64, operations: Option<u64>) -> Result<Verdict, String> {
     Ok(first)
 }
 
+/// The first of `seeds` in which the checker notices `bug`, and what it said.
+pub fn find(bug: &str, seeds: Range<u64>) -> Option<(u64, String)> {
+    seeds.into_iter().find_map(|seed| {
+        let run = || {
+            let root = Prng::from_seed(seed);
+            let config = Config::draw(&root, None);
+            Scenario::new(root, config, None).plant(bug).run()
+        };
+        match quietly(run) {
+            Ok(verdict) => verdict.failure.map(|failure| (seed, failure)),
+            Err(panic) => Some((seed, panic)),
+        }
+    })
+}
+
 /// Runs `seed` once.
 ///
 /// # Errors
@@ -53,10 +70,12 @@ pub fn once(
     operations: Option<u64>,
     listener: Option<Listener>,
 ) -> Result<Verdict, String> {
-    catch_unwind(AssertUnwindSafe(|| {
-        scenario::run(seed, operations, listener)
-    }))
-    .map_err(|panic| {
+    quietly(|| scenario::run(seed, operations, listener))
+}
+
+/// What a run comes to; a panic is one way to fail.
+fn quietly(run: impl FnOnce() -> Verdict) -> Result<Verdict, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let message = panic
             .downcast_ref::<String>()
             .map(String::as_str)

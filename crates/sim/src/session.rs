@@ -19,6 +19,10 @@ pub struct Books {
     pub oracle: RefCell<Oracle>,
     /// Requests that may still be issued.
     pub operations_left: Cell<u64>,
+    /// Where data begins on the drives.
+    pub data_start: Cell<u64>,
+    /// More has been damaged than the redundancy covers: blocks may be unreadable.
+    pub beyond: Cell<bool>,
     /// The first thing found wrong.
     pub failure: RefCell<Option<String>>,
 }
@@ -29,6 +33,8 @@ impl Books {
         Books {
             operations_left: Cell::new(config.operations),
             config,
+            data_start: Cell::new(0),
+            beyond: Cell::new(false),
             oracle: RefCell::default(),
             failure: RefCell::new(None),
         }

@@ -206,7 +206,7 @@ impl<W: World> Integrity<W> {
         let mut clock = self.clock.borrow_mut();
         let mut slots = self.slots.borrow_mut();
         let mut steps = 2 * clock.len();
-        while slots.len() > self.budget_blocks && steps > 0 {
+        while slots.len() > self.budget_blocks.get() && steps > 0 {
             steps -= 1;
             let Some(key) = clock.pop_front() else { return };
             let Some(Slot::Loaded(cached)) = slots.get(&key) else {

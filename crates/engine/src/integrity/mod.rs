@@ -88,7 +88,7 @@ enum Slot {
 pub struct Integrity<W: World> {
     world: W,
     drives: Rc<Drives<W>>,
-    budget_blocks: usize,
+    budget_blocks: Cell<usize>,
     slots: RefCell<FxHashMap<u64, Slot>>,
     /// The order in which blocks are looked at for eviction.
     clock: RefCell<VecDeque<u64>>,
@@ -117,13 +117,18 @@ impl<W: World> Integrity<W> {
         Integrity {
             world: drives.world().clone(),
             drives,
-            budget_blocks: budget_blocks.max(1),
+            budget_blocks: Cell::new(budget_blocks.max(1)),
             slots: RefCell::default(),
             clock: RefCell::default(),
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
             stats: RefCell::default(),
         }
+    }
+
+    /// Changes how many blocks of sums are kept in RAM.
+    pub fn set_budget(&self, blocks: usize) {
+        self.budget_blocks.set(blocks.max(1));
     }
 
     /// The sum of a block, when it is in RAM.
@@ -155,7 +160,7 @@ impl<W: World> Integrity<W> {
 
     /// Whether so much is dirty that it should be flushed.
     pub fn wants_flush(&self) -> bool {
-        self.dirty.borrow().len() * 2 > self.budget_blocks
+        self.dirty.borrow().len() * 2 > self.budget_blocks.get()
     }
 
     /// Forgets a zone that is not in use any more.

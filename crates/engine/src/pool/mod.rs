@@ -149,6 +149,8 @@ pub struct PoolInfo {
     pub members: Vec<MemberInfo>,
     /// Epoch under which it is owned; grows with every opening.
     pub epoch: u64,
+    /// Where data begins on every drive; labels, metadata and logs come before.
+    pub data_start: u64,
     /// Bytes in the data log, and what it takes.
     pub log_used_bytes: u64,
     /// See `log_used_bytes`.
@@ -270,6 +272,7 @@ impl<W: World> Pool<W> {
             groups,
             spares: drives.spares().iter().map(|spare| spare.info()).collect(),
             epoch: drives.epoch(),
+            data_start: inner.identity().data_start,
             log_used_bytes: inner.store.log.used_bytes(),
             log_capacity_bytes: inner.store.log.capacity_bytes(),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,

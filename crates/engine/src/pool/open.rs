@@ -96,7 +96,7 @@ impl<W: World> Pool<W> {
             .filter(|drive| drive.label.generation < newest.generation)
             .map(|drive| drive.label.drive_uuid)
             .collect();
-        let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
+        let (groups, spares) = match_members(&newest, labelled, &mut notes);
         let pool = newest.pool.clone();
         let drives = Rc::new(Drives::new(world.clone(), newest, groups, spares));
         let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
@@ -296,7 +296,6 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
 /// The members by group and place, and the spares. Those that can't be used are
 /// failed, and `notes` says why.
 fn match_members<W: World>(
-    world: &W,
     newest: &Label,
     drives: Vec<Labelled<W>>,
     notes: &mut Notes,
@@ -335,7 +334,7 @@ fn match_members<W: World>(
                     entry.name, entry.place, entry.group, entry.uuid
                 ),
             )),
-            Some(found) => member_fault(world, newest, entry, found),
+            Some(found) => member_fault(newest, entry, found),
         };
         let state = match (&fault, entry.state) {
             (Some(_), _) => MemberState::Failed,
@@ -371,7 +370,6 @@ fn match_members<W: World>(
 
 /// Why a drive that is there can't be used.
 fn member_fault<W: World>(
-    world: &W,
     newest: &Label,
     entry: &MemberEntry,
     found: &Labelled<W>,
@@ -380,7 +378,7 @@ fn member_fault<W: World>(
         return None;
     }
     let Labelled { name, drive, label } = found;
-    if label.generation + 1 < newest.generation && !world.planted("epoch not checked") {
+    if label.generation + 1 < newest.generation {
         return Some((
             PoolErrorKind::Stale,
             format!(
