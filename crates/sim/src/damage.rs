@@ -123,14 +123,42 @@ pub fn turn_back(victims: &[Rc<Media>], snapshots: &mut Vec<(usize, Snapshot)>, 
     }
 }
 
-/// Damages data and sums on all drives.
-pub fn beyond(media: &[Rc<Media>], data_start: u64, prng: &mut Prng) {
+/// Where data and sums of zones lie on every drive.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layout {
+    pub data_start: u64,
+    pub zone_stride_bytes: u64,
+    pub zone_bytes: u64,
+}
+
+impl Layout {
+    fn is_data(self, offset: u64) -> bool {
+        let inside = (offset - self.data_start) % self.zone_stride_bytes;
+        inside >= self.zone_stride_bytes - self.zone_bytes
+    }
+}
+
+/// Damages data and sums on all drives: data changes silently, sums can't be read.
+///
+/// Sums that change silently on all their drives at once are outside the assumptions
+/// (`docs/FORMAT.md`): together with a crash they can't be told from torn ones.
+pub fn beyond(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
     let block = BLOCK_BYTES as u64;
     for drive in media {
-        let (first, end) = (data_start / block, drive.spec().capacity_bytes / block);
+        let (first, end) = (
+            layout.data_start / block,
+            drive.spec().capacity_bytes / block,
+        );
         for _ in 0..prng.below(20) {
             let start = prng.between(first, end - 1);
-            (start..(start + prng.between(1, 6)).min(end)).for_each(|block| drive.corrupt(block));
+            let silent = prng.chance(1, 2);
+            for at in start..(start + prng.between(1, 6)).min(end) {
+                if silent && layout.is_data(at * block) {
+                    drive.corrupt(at);
+                } else {
+                    drive.with_faults(|faults| faults.unreadable.extend(at..at + 1));
+                }
+            }
         }
     }
 }

@@ -229,10 +229,10 @@ impl Scenario {
         if !last
             && self.books.config.beyond
             && self.prng.chance(1, 3)
-            && self.books.data_start.get() > 0
+            && self.books.layout.get().data_start > 0
         {
             self.books.beyond.set(true);
-            damage::beyond(&self.media, self.books.data_start.get(), &mut self.prng);
+            damage::beyond(&self.media, self.books.layout.get(), &mut self.prng);
         }
         if !last {
             damage::turn_back(&self.victims, &mut self.snapshots, &mut self.prng);
@@ -276,7 +276,13 @@ impl Boot {
             operations_left: Cell::new(plan.operations),
         });
         session.check_pool();
-        self.books.data_start.set(session.pool.info().data_start);
+        let info = session.pool.info();
+        let group = &info.groups[0];
+        self.books.layout.set(damage::Layout {
+            data_start: info.data_start,
+            zone_stride_bytes: group.zone_stride_bytes,
+            zone_bytes: group.zone_bytes,
+        });
         let store = session.pool.store();
         store.integrity.set_budget(self.books.config.sums_blocks);
         store.cache.set_capacity(self.books.config.cache_bytes);

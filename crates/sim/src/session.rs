@@ -20,7 +20,7 @@ pub struct Books {
     /// Requests that may still be issued.
     pub operations_left: Cell<u64>,
     /// Where data begins on the drives.
-    pub data_start: Cell<u64>,
+    pub layout: Cell<crate::damage::Layout>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
     /// The first thing found wrong.
@@ -33,7 +33,7 @@ impl Books {
         Books {
             operations_left: Cell::new(config.operations),
             config,
-            data_start: Cell::new(0),
+            layout: Cell::default(),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
             failure: RefCell::new(None),

@@ -27,8 +27,47 @@ impl<W: World> Integrity<W> {
 
     async fn flush_dirty(&self) -> Result<(), DriveError> {
         let dirty = self.dirty.take();
-        for some in dirty.chunks(BLOCKS_AT_ONCE) {
+        let (unlogged, logged): (Vec<_>, Vec<_>) = dirty
+            .into_iter()
+            .partition(|cached| cached.unlogged.replace(false));
+        for some in logged.chunks(BLOCKS_AT_ONCE) {
             self.flush_some(some).await?;
+        }
+        for cached in unlogged {
+            self.flush_apart(&cached).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a block that no log has: one copy after the other, and each slot by
+    /// itself, so that a crash leaves one copy whole. Both slots are new afterwards.
+    async fn flush_apart(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
+        cached.dirty.set(false);
+        let Some(zone) = self.drives.zone(cached.zone) else {
+            return Ok(());
+        };
+        let version = cached.version.get();
+        cached.version.set(version + 2);
+        let sums = cached.sums.borrow().clone();
+        let id = self.block_id(&zone, u64::from(cached.index));
+        for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
+            for version in [version + 1, version + 2] {
+                let member = zone.group.place(place);
+                if !member.is_writable() {
+                    continue;
+                }
+                self.count(|stats| stats.writes += 1);
+                let data = self
+                    .world
+                    .buffers()
+                    .copy_of(&block::encode(id, version, &sums));
+                let at = zone.shape.area + (offset + version % 2 * BLOCK_BYTES as u64);
+                if let Err(error) = member.write_durably(at, data.freeze()).await {
+                    self.drives
+                        .absorb(vec![DriveFault { member, error }])
+                        .await?;
+                }
+            }
         }
         Ok(())
     }
@@ -69,10 +108,14 @@ impl<W: World> Integrity<W> {
         }
         let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
         faults.extend(flush_all(touched).await);
-        match faults.is_empty() {
-            true => Ok(()),
-            false => self.drives.absorb(faults).await,
+        if !faults.is_empty() {
+            self.drives.absorb(faults).await?;
         }
+        let mut torn = self.may_be_torn.borrow_mut();
+        for cached in dirty {
+            torn.remove(&super::key(cached.zone, u64::from(cached.index)));
+        }
+        Ok(())
     }
 
     /// Writes all sums of a zone as unwritten, to every copy, durably.
@@ -129,11 +172,11 @@ impl<W: World> Integrity<W> {
                 {
                     let index = block::at(zone.shape.geometry, usize::from(member.place()), pair);
                     if index < total {
-                        place[..BLOCK_BYTES].copy_from_slice(&block::encode(
-                            self.block_id(zone, index),
-                            version,
-                            &empty,
-                        ));
+                        // Versions that are next to each other: the copy is whole.
+                        let id = self.block_id(zone, index);
+                        let (even, odd) = place.split_at_mut(BLOCK_BYTES);
+                        even.copy_from_slice(&block::encode(id, version, &empty));
+                        odd.copy_from_slice(&block::encode(id, version - 1, &empty));
                     }
                 }
             }
@@ -163,7 +206,7 @@ impl<W: World> Integrity<W> {
             for index in some {
                 // A new version on all copies: two contents never have one version.
                 let cached = self.cached(zone.shape.zone, *index).await;
-                cached.set_dirty(&self.dirty);
+                cached.set_unlogged(&self.dirty);
                 held.push(cached);
             }
             self.flush().await?;

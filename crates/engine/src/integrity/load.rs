@@ -16,8 +16,18 @@ use std::rc::Rc;
 struct Found {
     version: u64,
     sums: Box<[Sum; SUMS]>,
-    /// Copies that do not have that version: place, offset in the area.
+    /// Copies that do not have that version, or not both slots: place, offset in the
+    /// area.
     stale: Vec<(usize, u64)>,
+    /// No copy is whole.
+    doubtful: bool,
+}
+
+/// What a copy says: the newest of its slots, and whether both are there.
+struct Pair {
+    version: u64,
+    sums: Box<[Sum; SUMS]>,
+    whole: bool,
 }
 
 impl<W: World> Integrity<W> {
@@ -67,8 +77,14 @@ impl<W: World> Integrity<W> {
         };
         let found = self.read_copies(&zone, index).await;
         let (version, sums, dirty) = match found {
-            Some(found) => {
+            Some(mut found) => {
                 self.note_stale(&zone, &found);
+                let torn = self.may_be_torn.borrow().contains(&key(number, index));
+                if found.doubtful && !torn && !self.world.planted("one slot of sums believed") {
+                    self.world.reached("integrity block doubted");
+                    let unwritten = found.sums.iter_mut().filter(|sum| **sum == Sum::UNWRITTEN);
+                    unwritten.for_each(|sum| *sum = Sum::LOST);
+                }
                 (found.version, found.sums, !found.stale.is_empty())
             }
             // A world without bytes keeps no sums on its drives.
@@ -99,10 +115,11 @@ impl<W: World> Integrity<W> {
             sums: RefCell::new(sums),
             version: Cell::new(version),
             dirty: Cell::new(false),
+            unlogged: Cell::new(false),
             used: Cell::new(true),
         });
         if dirty {
-            cached.set_dirty(&self.dirty);
+            cached.set_unlogged(&self.dirty);
         }
         let key = key(zone, index);
         let before = self
@@ -146,28 +163,30 @@ impl<W: World> Integrity<W> {
         let found: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
         let versions = found
             .iter()
-            .filter_map(|(_, _, newest)| newest.as_ref().map(|(version, _)| *version));
+            .filter_map(|(_, _, pair)| pair.as_ref().map(|pair| pair.version));
         let version = match self.world.planted("integrity read from one copy") {
             true => versions.take(1).next()?,
             false => versions.max()?,
         };
-        let is_newest = |newest: &Option<(u64, Box<[Sum; SUMS]>)>| {
-            newest.as_ref().is_some_and(|(found, _)| *found == version)
-        };
+        let is_newest =
+            |pair: &Option<Pair>| pair.as_ref().is_some_and(|pair| pair.version == version);
+        let is_whole = |pair: &Option<Pair>| pair.as_ref().is_some_and(|pair| pair.whole);
         let stale = found
             .iter()
-            .filter(|(_, _, newest)| !is_newest(newest))
+            .filter(|(_, _, pair)| !is_newest(pair) || !is_whole(pair))
             .map(|(place, offset, _)| (*place, *offset))
             .collect();
+        let doubtful = !found.iter().any(|(_, _, pair)| is_whole(pair));
         let sums = found
             .into_iter()
-            .find(|(_, _, newest)| is_newest(newest))?
+            .find(|(_, _, pair)| is_newest(pair))?
             .2?
-            .1;
+            .sums;
         Some(Found {
             version,
             sums,
             stale,
+            doubtful,
         })
     }
 
@@ -250,9 +269,19 @@ impl<W: World> Integrity<W> {
     }
 }
 
-fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
-    let slots = pair
+fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<Pair> {
+    let slots: Vec<_> = pair
         .chunks(BLOCK_BYTES)
-        .filter_map(|slot| block::decode(id, slot));
-    slots.max_by_key(|(version, _)| *version)
+        .filter_map(|slot| block::decode(id, slot))
+        .collect();
+    let whole = match &slots[..] {
+        [(first, _), (second, _)] => first.abs_diff(*second) == 1,
+        _ => false,
+    };
+    let newest = slots.into_iter().max_by_key(|(version, _)| *version);
+    newest.map(|(version, sums)| Pair {
+        version,
+        sums,
+        whole,
+    })
 }

@@ -6,6 +6,9 @@
 //!   that a drive lost, tore or put elsewhere shows, and is put right.
 //! - A new version is written only when the one before is durable on every copy in
 //!   use, and to the other slot.
+//! - A copy is whole when both its slots are: with one, it may be behind, and what it
+//!   calls unwritten need not be. So it is believed only beside a whole copy, or where
+//!   the logs have what a crash may have torn.
 //! - When no copy can be had, every block it speaks for counts as lost: never as
 //!   unwritten.
 //! - Dirty blocks stay in RAM until they are flushed.
@@ -25,7 +28,7 @@ use crate::world::World;
 use base::DriveOffset;
 use block::SUMS;
 use futures_channel::oneshot;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -74,6 +77,9 @@ struct Cached {
     sums: RefCell<Box<[Sum; SUMS]>>,
     version: Cell<u64>,
     dirty: Cell<bool>,
+    /// Dirty for a reason that the logs do not have: its copies are written one after
+    /// the other, so that one is always whole.
+    unlogged: Cell<bool>,
     /// Looked at since the clock came by.
     used: Cell<bool>,
 }
@@ -94,6 +100,8 @@ pub struct Integrity<W: World> {
     clock: RefCell<VecDeque<u64>>,
     dirty: DirtyList,
     flushing: GroupCommit<Result<(), DriveError>>,
+    /// Blocks that a crash may have torn on all copies: the logs have what changed.
+    may_be_torn: RefCell<FxHashSet<u64>>,
     stats: RefCell<IntegrityStats>,
 }
 
@@ -122,6 +130,7 @@ impl<W: World> Integrity<W> {
             clock: RefCell::default(),
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
+            may_be_torn: RefCell::default(),
             stats: RefCell::default(),
         }
     }
@@ -158,6 +167,13 @@ impl<W: World> Integrity<W> {
         pinned
     }
 
+    /// The logs have a change of this block's sum: a crash may have torn the sums on
+    /// all copies.
+    pub fn may_be_torn(&self, zone: u32, block: u64) {
+        let key = key(zone, block / SUMS as u64);
+        self.may_be_torn.borrow_mut().insert(key);
+    }
+
     /// Whether so much is dirty that it should be flushed.
     pub fn wants_flush(&self) -> bool {
         self.dirty.borrow().len() * 2 > self.budget_blocks.get()
@@ -186,6 +202,11 @@ impl<W: World> Integrity<W> {
 }
 
 impl Cached {
+    fn set_unlogged(self: &Rc<Self>, dirty: &DirtyList) {
+        self.unlogged.set(true);
+        self.set_dirty(dirty);
+    }
+
     fn set_dirty(self: &Rc<Self>, dirty: &DirtyList) {
         if !self.dirty.replace(true) {
             dirty.borrow_mut().push(Rc::clone(self));
@@ -212,5 +233,12 @@ impl Pinned {
         if std::mem::replace(&mut cached.sums.borrow_mut()[at], sum) != sum {
             cached.set_dirty(&self.dirty);
         }
+    }
+
+    /// As [`Pinned::set`], for a change that no log has.
+    pub fn set_unlogged(&self, block: u64, sum: Sum) {
+        self.set(block, sum);
+        let (cached, _) = self.at(block);
+        cached.set_unlogged(&self.dirty);
     }
 }

@@ -122,6 +122,10 @@ pub struct GroupInfo {
     pub zones: u32,
     /// See `zones`.
     pub zones_in_use: u32,
+    /// Bytes of each drive from one zone to the next: its sums, then its data.
+    pub zone_stride_bytes: u64,
+    /// Bytes of each drive that are the data of a zone.
+    pub zone_bytes: u64,
 }
 
 /// A pool at a glance.
@@ -292,6 +296,8 @@ impl<W: World> Pool<W> {
             zones_in_use: zones
                 .filter(|zone| self.inner.drives.zone(*zone).is_some())
                 .count() as u32,
+            zone_stride_bytes: group.stride_bytes(),
+            zone_bytes: self.inner.identity().zone_bytes,
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Change<W: World> {
     pub sums: Vec<(u64, Sum)>,
     /// Whether it rests on something that is only in place.
     pub needs_intent: bool,
+    /// No log has the new sums.
+    pub unlogged: bool,
     pub pinned: Pinned,
 }
 
@@ -47,6 +49,7 @@ impl<W: World> Change<W> {
             writes: Vec::new(),
             sums: Vec::new(),
             needs_intent: false,
+            unlogged: false,
             pinned,
         }
     }
@@ -99,7 +102,10 @@ impl<W: World> Store<W> {
         self.write_in_place(changes).await?;
         for change in changes {
             for (block, sum) in &change.sums {
-                change.pinned.set(*block, *sum);
+                match change.unlogged {
+                    true => change.pinned.set_unlogged(*block, *sum),
+                    false => change.pinned.set(*block, *sum),
+                }
             }
         }
         self.settled

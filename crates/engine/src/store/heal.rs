@@ -384,6 +384,7 @@ impl<W: World> Store<W> {
             });
         }
         change.needs_intent = true;
+        change.unlogged = !zone.has_parity();
         self.make(&[change]).await?;
         Ok(given_up)
     }

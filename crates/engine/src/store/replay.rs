@@ -78,6 +78,7 @@ impl<W: World> Store<W> {
                 }
             }
         }
+        self.expect_torn_sums(&redo);
         redo.sort_by_key(|(stamp, _)| *stamp);
         if !redo.is_empty() {
             self.world.reached("replay after a crash");
@@ -101,11 +102,38 @@ impl<W: World> Store<W> {
             self.index
                 .borrow_mut()
                 .insert(at, content, hold, self.world.now(), true);
-            // Of a page that is free: its next owner must not find it after the next
-            // crash.
-            let page = PhysPage(block / self.page_blocks());
-            if !self.space.borrow().is_used(page) {
-                self.freed.borrow_mut().insert(page, self.log.last_stamp());
+            self.note_if_free(block);
+        }
+    }
+
+    /// The log has something for a block of a page that may be free: the page's next
+    /// owner must not find it after the next crash.
+    fn note_if_free(&self, block: u64) {
+        let page = PhysPage(block / self.page_blocks());
+        if !self.space.borrow().is_used(page) {
+            self.freed.borrow_mut().insert(page, self.log.last_stamp());
+        }
+    }
+
+    /// Sums that were on their way to the drives when the last owner ended: the logs
+    /// have all that changed in them.
+    fn expect_torn_sums(&self, redo: &[(u64, Redo)]) {
+        let span = self.zone_span();
+        let note = |block: u64| {
+            self.integrity
+                .may_be_torn((block / span) as u32, block % span)
+        };
+        for (_, redo) in redo {
+            match redo {
+                Redo::Intents(intents, _) => {
+                    for intent in intents {
+                        for (block, _) in &intent.sums {
+                            self.integrity.may_be_torn(intent.stripe.zone, *block);
+                        }
+                    }
+                }
+                Redo::Sums { at, sums } => (*at..*at + sums.len() as u64).for_each(note),
+                Redo::Block(block, ..) => note(*block),
             }
         }
     }
@@ -178,6 +206,7 @@ impl<W: World> Store<W> {
             .await;
         for (block, sum) in (first..).zip(sums) {
             pinned.set(block, *sum);
+            self.note_if_free(at - first + block);
             // What was in the log before was in place before.
             self.index.borrow_mut().forget(zone.locate(block));
         }

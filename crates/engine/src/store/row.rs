@@ -257,14 +257,16 @@ impl<W: World> Store<W> {
         let doubtful: Vec<usize> = (0..row.columns.len())
             .filter(|i| row.columns[*i].unknown && !row.columns[*i].bad)
             .collect();
-        let with_doubtful: Vec<usize> = bad.iter().chain(&doubtful).copied().collect();
-        for missing in [&bad, &with_doubtful] {
+        // So as many of them as the parity can give besides are put together, too.
+        let spare = (usize::from(p.is_some()) + usize::from(q.is_some())).saturating_sub(bad.len());
+        for also in subsets(&doubtful, spare) {
+            let missing: Vec<usize> = bad.iter().copied().chain(also).collect();
             for (p, q) in [(p, None), (None, q), (p, q)] {
                 let parities = usize::from(p.is_some()) + usize::from(q.is_some());
                 if missing.len() > parities || parities == 0 {
                     continue;
                 }
-                let Some(found) = self.solve(row, missing, p, q) else {
+                let Some(found) = self.solve(row, &missing, p, q) else {
                     continue;
                 };
                 let right = |(index, data): &(usize, Slice)| {
@@ -400,4 +402,17 @@ impl<W: World> Store<W> {
         }
         mended
     }
+}
+
+/// All subsets of up to `most` (0 to 2) of `all`, small ones first.
+fn subsets(all: &[usize], most: usize) -> Vec<Vec<usize>> {
+    let singles = all.iter().map(|one| vec![*one]);
+    let pairs = all
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| all[at + 1..].iter().map(|other| vec![*one, *other]));
+    let mut found = vec![Vec::new()];
+    found.extend(singles.filter(|_| most >= 1));
+    found.extend(pairs.filter(|_| most >= 2));
+    found
 }

@@ -85,6 +85,11 @@ impl<W: World> Group<W> {
         self.level.set(level);
     }
 
+    /// Bytes of each drive from one zone to the next.
+    pub fn stride_bytes(&self) -> u64 {
+        self.stride_bytes
+    }
+
     /// How many drives it has.
     pub fn drives(&self) -> usize {
         self.places.borrow().len()
