@@ -15,6 +15,7 @@
 pub mod cache;
 mod codec;
 pub mod drive;
+pub mod fsck;
 pub mod group_commit;
 pub mod integrity;
 pub mod label;

@@ -78,7 +78,13 @@ pub fn scan(area: &[u8], pool: Uuid, generation: u64) -> Result<(u64, Vec<Record
 }
 
 /// The payload of the batch `id` at the start of `bytes`, when it is whole.
-fn whole_batch(bytes: &[u8], id: BatchId) -> Option<&[u8]> {
+pub(crate) fn whole_batch(bytes: &[u8], id: BatchId) -> Option<&[u8]> {
+    let (found, payload) = any_batch(bytes)?;
+    (found == id).then_some(payload)
+}
+
+/// Any batch at the start of `bytes`, when it is whole: which, and its payload.
+pub(crate) fn any_batch(bytes: &[u8]) -> Option<(BatchId, &[u8])> {
     let mut r = Reader::new(bytes);
     if r.take(4)? != MAGIC {
         return None;
@@ -94,7 +100,7 @@ fn whole_batch(bytes: &[u8], id: BatchId) -> Option<&[u8]> {
     bytes.get(..batch_bytes(payload_len))?;
     let (head, tail) = whole.split_at(CRC_OFFSET);
     let intact = crc32c_of([head, &[0; 4], tail.get(4..)?]) == crc;
-    (found == id && intact).then(|| &whole[HEADER_BYTES..])
+    intact.then(|| (found, &whole[HEADER_BYTES..]))
 }
 
 #[cfg(test)]

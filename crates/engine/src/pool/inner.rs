@@ -114,24 +114,26 @@ impl<W: World> Inner<W> {
     }
 }
 
-/// Where both logs lie on every drive.
-fn ring_specs(identity: &PoolIdentity) -> (RingSpec, RingSpec) {
-    let spec = |label, at, len_bytes, salt| RingSpec {
-        label,
-        pool: identity.uuid,
-        salt,
-        at: DriveOffset(at),
-        len_bytes,
-    };
-    let at = identity.logs_offset();
-    let log = spec("data log", at, identity.log_bytes, identity.salt);
-    let intents = spec(
-        "intent log",
-        at + identity.log_bytes,
-        identity.intent_bytes,
-        !identity.salt,
-    );
-    (log, intents)
+impl PoolIdentity {
+    /// Where both logs lie on every drive that carries them: data, intents.
+    pub(crate) fn ring_specs(&self) -> (RingSpec, RingSpec) {
+        let spec = |label, at, len_bytes, salt| RingSpec {
+            label,
+            pool: self.uuid,
+            salt,
+            at: DriveOffset(at),
+            len_bytes,
+        };
+        let at = self.logs_offset();
+        let log = spec("data log", at, self.log_bytes, self.salt);
+        let intents = spec(
+            "intent log",
+            at + self.log_bytes,
+            self.intent_bytes,
+            !self.salt,
+        );
+        (log, intents)
+    }
 }
 
 type Logs<W> = (Rc<Ring<W>>, Rc<Ring<W>>);
@@ -142,7 +144,7 @@ async fn rings<W: World>(
     drives: &Rc<Drives<W>>,
     fresh: bool,
 ) -> Result<(Logs<W>, Option<Held>), PoolError> {
-    let (log, intents) = ring_specs(drives.identity());
+    let (log, intents) = drives.identity().ring_specs();
     let stamps = Rc::new(Cell::new(0));
     let losses = || -> Rc<dyn crate::ring::Losses<W>> { Rc::new(RingLosses(Rc::clone(drives))) };
     let members = || drives.log_members();

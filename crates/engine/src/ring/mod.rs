@@ -15,7 +15,7 @@
 //! `docs/FORMAT.md`, "Rings".
 
 mod append;
-mod format;
+pub(crate) mod format;
 mod recover;
 mod trim;
 

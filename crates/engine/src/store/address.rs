@@ -33,7 +33,7 @@ pub struct InStripe {
 }
 
 /// Addresses in one zone.
-pub(super) trait ZoneAddress {
+pub(crate) trait ZoneAddress {
     /// Data blocks of a stripe.
     fn stripe_blocks(&self) -> u32;
     /// Blocks of a stripe unit: rows of a stripe.

@@ -1,0 +1,172 @@
+//! Pages and their owners: every mapped page lies in a zone that is in use, in one
+//! that its level has room for, and belongs to one volume alone.
+
+use super::metadata::metadata;
+use super::report::{Run, Severity};
+use super::subject::Subject;
+use crate::meta::{State, VolumeCore};
+use crate::world::World;
+use base::{BLOCK_BYTES, PageIndex, PhysPage};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nobody's page.
+const FREE: (u32, u32) = (u32::MAX, 0);
+
+/// Who has each page of the zones in use.
+#[derive(Default)]
+pub(super) struct Owners {
+    /// By zone, by page of the zone: volume and page of the volume.
+    zones: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// Names of the volumes.
+    names: Vec<String>,
+    page_bytes: u64,
+}
+
+impl Owners {
+    fn owner(&self, zone: u32, block: u64) -> Option<(u32, u32)> {
+        let page = block / (self.page_bytes / BLOCK_BYTES as u64);
+        let owner = *self.zones.get(&zone)?.get(page as usize)?;
+        (owner != FREE).then_some(owner)
+    }
+
+    /// Whether a block of a zone belongs to a mapped page.
+    pub fn is_mapped(&self, zone: u32, block: u64) -> bool {
+        self.owner(zone, block).is_some()
+    }
+
+    /// Whose block it is, and where there.
+    pub fn place(&self, zone: u32, block: u64) -> Option<Run> {
+        let (volume, page) = self.owner(zone, block)?;
+        let inside = block * BLOCK_BYTES as u64 % self.page_bytes;
+        Some(Run {
+            subject: format!("volume '{}'", self.names.get(volume as usize)?),
+            at: u64::from(page) * self.page_bytes + inside,
+            len: BLOCK_BYTES as u64,
+        })
+    }
+}
+
+/// Looks at zones and maps.
+pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
+    let mut owners = Owners {
+        page_bytes: subject.drives.page_bytes(),
+        ..Owners::default()
+    };
+    check_zones(subject, state, &mut owners);
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for core in state.volumes.values() {
+        let place = format!("volume '{}'", core.name);
+        if !core.ready.get() {
+            let text = "its creation was cut short: the next opening drops it";
+            subject.say(Severity::Note, place, text);
+            continue;
+        }
+        if !names.insert(&core.name) {
+            subject.say(
+                Severity::Damage,
+                place,
+                "there are two volumes of this name",
+            );
+        }
+        check_volume(subject, core, &mut owners);
+    }
+    subject.count(|counts| {
+        counts.volumes = owners.names.len() as u64;
+        counts.zones = owners.zones.len() as u64;
+    });
+    owners
+}
+
+fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owners) {
+    let mut uses = BTreeSet::new();
+    for (number, zone) in &state.zones {
+        let made = subject
+            .drives
+            .zone_on(*number, zone.level, zone.incarnation);
+        match made {
+            Ok(made) => {
+                let pages = made.pages(owners.page_bytes) as usize;
+                owners.zones.insert(*number, vec![FREE; pages]);
+            }
+            Err(what) => subject.say(Severity::Loss, metadata(subject), what),
+        }
+        if !uses.insert(zone.incarnation) || zone.incarnation >= state.next_incarnation {
+            let text = format!(
+                "zone {number} has incarnation {}, which another has or that was not given out yet",
+                zone.incarnation
+            );
+            subject.say(Severity::Damage, metadata(subject), text);
+        }
+    }
+}
+
+fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut Owners) {
+    let volume = owners.names.len() as u32;
+    owners.names.push(core.name.clone());
+    let pages = core.size_bytes.get().div_ceil(owners.page_bytes);
+    for (page, phys) in core.map.borrow().iter() {
+        subject.count(|counts| counts.mapped_pages += 1);
+        let say = |severity, text| {
+            let run = Run {
+                subject: format!("volume '{}'", core.name),
+                at: page.0 * owners.page_bytes,
+                len: owners.page_bytes,
+            };
+            let mut findings = subject.findings.borrow_mut();
+            findings.push_run(severity, run, text);
+        };
+        if page.0 >= pages {
+            say(
+                Severity::Damage,
+                "this page is mapped and lies past the volume's end".to_owned(),
+            );
+        }
+        if let Err(text) = find(subject, owners, phys) {
+            say(Severity::Loss, text);
+            continue;
+        }
+        claim(subject, owners, phys, (volume, page));
+    }
+}
+
+/// That a physical page is there and free.
+fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Result<(), String> {
+    let (zone, inside) = split(subject, phys);
+    let Some(pages) = owners.zones.get(&zone) else {
+        return Err(format!("it lies in zone {zone}, which is not in use"));
+    };
+    match pages.get(inside as usize) {
+        None => Err(format!(
+            "it lies at page {inside} of zone {zone}, which has {}",
+            pages.len()
+        )),
+        Some(owner) if *owner != FREE => {
+            let name = owners.names.get(owner.0 as usize);
+            Err(format!(
+                "it lies at page {inside} of zone {zone}, and so does page {} of volume '{}'",
+                owner.1,
+                name.map_or("", String::as_str)
+            ))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn claim<W: World>(
+    subject: &Subject<W>,
+    owners: &mut Owners,
+    phys: PhysPage,
+    (volume, page): (u32, PageIndex),
+) {
+    let (zone, inside) = split(subject, phys);
+    let pages = owners.zones.get_mut(&zone);
+    if let Some(owner) = pages.and_then(|pages| pages.get_mut(inside as usize)) {
+        // Page numbers of a volume have 32 bits in the format.
+        *owner = (volume, page.0 as u32);
+    }
+}
+
+fn split<W: World>(subject: &Subject<W>, phys: PhysPage) -> (u32, u64) {
+    let span = subject.drives.zone_pages();
+    ((phys.0 / span) as u32, phys.0 % span)
+}

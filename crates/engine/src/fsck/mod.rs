@@ -1,0 +1,90 @@
+//! Looks a pool through that nobody has open, and changes nothing.
+//!
+//! Invariants:
+//! - Not one byte is written: drives are only ever read, and none is flushed.
+//! - What a crash leaves behind, and the next opening puts right from the logs, is a
+//!   note; what a clean close rules out is damage.
+//! - A finding says where: the drive and the offset there, or the volume and the
+//!   offset in it.
+//!
+//! Rooms: `report`, `labels` (from drives to a pool), `table` (its members),
+//! `metadata` (checkpoints), `journal`, `map` (pages and their owners), `logs` and
+//! `chain` (both rings), `held` (what they hold), `sums` (integrity blocks), `data`
+//! (stripes), `row` (mirrors and parity).
+
+mod chain;
+mod data;
+mod held;
+mod journal;
+mod labels;
+mod logs;
+mod map;
+mod metadata;
+mod report;
+mod row;
+mod subject;
+mod sums;
+mod table;
+
+pub use report::{Counts, Finding, Report, Severity};
+
+use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::world::World;
+use subject::Subject;
+
+/// How thoroughly to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Read every block of every mapped page, its copies and its parity.
+    pub deep: bool,
+}
+
+/// Looks through the pool that the labels of `drives` describe.
+///
+/// # Errors
+/// When it can't be said which pool that is: `Invalid` for no drives, for the same
+/// drive twice and in a world without bytes; `Unlabelled`, `Foreign`, `Version` and
+/// `Corrupt` as [`crate::Pool::open`]; `Drive` when no label can be read.
+pub async fn check<W: World>(
+    world: &W,
+    drives: Vec<NamedDrive<W>>,
+    options: Options,
+) -> Result<Report, PoolError> {
+    if world.buffers().is_length_only() {
+        let context = "drives that keep no bytes can't be looked through";
+        return Err(PoolError::new(PoolErrorKind::Invalid, context));
+    }
+    let subject = labels::find(world, drives).await?;
+    let state = metadata::check(&subject).await;
+    let held = logs::check(&subject).await;
+    if let Some(state) = state {
+        let owners = map::check(&subject, &state);
+        look_through_zones(&subject, &held, &owners, options).await;
+    }
+    Ok(subject.into_report(options.deep))
+}
+
+async fn look_through_zones<W: World>(
+    subject: &Subject<W>,
+    held: &held::Held,
+    owners: &map::Owners,
+    options: Options,
+) {
+    let beyond = subject.groups_beyond_repair();
+    for zone in subject.drives.zones() {
+        if beyond.contains(&zone.group.index) {
+            continue;
+        }
+        let sums = sums::check(subject, &zone, held, owners).await;
+        if options.deep {
+            let scope = data::Scope {
+                subject,
+                zone: &zone,
+                sums: &sums,
+                held,
+                owners,
+            };
+            scope.check().await;
+        }
+    }
+}

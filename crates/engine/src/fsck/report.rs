@@ -1,0 +1,197 @@
+//! What was found, how bad it is, and what was looked at.
+//!
+//! Invariant: what is wrong in the same way at neighbouring places of one drive or
+//! volume is one finding, so a drive full of garbage does not fill a screen; and the
+//! list has an end, beyond which findings are only counted.
+
+use base::Uuid;
+use std::collections::BTreeMap;
+
+/// Findings beyond these are counted and not kept.
+const FINDINGS_MAX: usize = 1000;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong with the data or its protection.
+    Note,
+    /// Something is not what it should be, and the rest makes up for it.
+    Damage,
+    /// Something can't be had any more.
+    Loss,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// Drive and offset there, volume and offset in it, or a part of the pool.
+    pub place: String,
+    /// For people: what is wrong.
+    pub text: String,
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Drives that belong to the pool and were given.
+    pub drives: u64,
+    /// Of the newest whole checkpoint.
+    pub checkpoint_generation: u64,
+    /// Records journalled since.
+    pub journal_records: u64,
+    pub volumes: u64,
+    pub zones: u64,
+    pub mapped_pages: u64,
+    /// Entries that wait in the data log, and in the intent log.
+    pub log_entries: u64,
+    /// See `log_entries`.
+    pub intent_entries: u64,
+    /// Copies of integrity blocks.
+    pub sum_copies: u64,
+    /// Blocks of mapped pages that were read and checked.
+    pub data_blocks: u64,
+    /// Those that were not, because a log has something newer.
+    pub skipped_blocks: u64,
+    /// Rows whose parity was reckoned and compared.
+    pub parity_rows: u64,
+    pub read_bytes: u64,
+}
+
+/// The outcome of a look at a pool.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The pool's name.
+    pub pool: String,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Whether it was closed cleanly.
+    pub clean: bool,
+    /// Whether data was read, too.
+    pub deep: bool,
+    /// In the order in which they were found.
+    pub findings: Vec<Finding>,
+    /// Findings that were left out because there are too many.
+    pub left_out: u64,
+    /// The worst of all findings, also of those left out.
+    pub worst: Option<Severity>,
+    pub counts: Counts,
+}
+
+/// A run of bytes of a drive or volume.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
+    /// `drive 'x'` or `volume 'x'`.
+    pub subject: String,
+    pub at: u64,
+    pub len: u64,
+}
+
+/// Findings as they come in.
+#[derive(Default)]
+pub(super) struct Findings {
+    kept: Vec<(Severity, Place, String)>,
+    left_out: u64,
+    worst: Option<Severity>,
+    /// The last finding of each kind, by subject and text: it may go on.
+    last: BTreeMap<(Severity, String, String), usize>,
+}
+
+enum Place {
+    Named(String),
+    Run(Run),
+}
+
+impl Findings {
+    pub fn push(&mut self, severity: Severity, place: String, text: String) {
+        self.keep(severity, Place::Named(place), text);
+    }
+
+    /// As [`Findings::push`], or makes the last finding of this kind longer.
+    pub fn push_run(&mut self, severity: Severity, run: Run, text: String) {
+        let key = (severity, run.subject.clone(), text.clone());
+        let last = self.last.get(&key).and_then(|at| self.kept.get_mut(*at));
+        if let Some((_, Place::Run(last), _)) = last
+            && last.at + last.len == run.at
+        {
+            last.len += run.len;
+            return;
+        }
+        if self.keep(severity, Place::Run(run), text) {
+            self.last.insert(key, self.kept.len() - 1);
+        }
+    }
+
+    fn keep(&mut self, severity: Severity, place: Place, text: String) -> bool {
+        self.worst = self.worst.max(Some(severity));
+        if self.kept.len() == FINDINGS_MAX {
+            self.left_out += 1;
+            return false;
+        }
+        self.kept.push((severity, place, text));
+        true
+    }
+
+    /// The findings, how many were left out, and the worst of all.
+    pub fn finish(self) -> (Vec<Finding>, u64, Option<Severity>) {
+        let finding = |(severity, place, text)| Finding {
+            severity,
+            place: match place {
+                Place::Named(place) => place,
+                Place::Run(run) => format!("{}, {} bytes at {}", run.subject, run.len, run.at),
+            },
+            text,
+        };
+        let findings = self.kept.into_iter().map(finding).collect();
+        (findings, self.left_out, self.worst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(at: u64) -> Run {
+        Run {
+            subject: "drive 'a'".into(),
+            at,
+            len: 10,
+        }
+    }
+
+    #[test]
+    fn neighbours_are_one_finding() {
+        let mut findings = Findings::default();
+        for at in [0, 10, 30, 20, 40] {
+            findings.push_run(Severity::Damage, run(at), "bad".into());
+            findings.push_run(Severity::Note, run(at), "odd".into());
+        }
+        let (findings, left_out, worst) = findings.finish();
+        let damages = findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Damage);
+        let places: Vec<_> = damages.map(|finding| finding.place.as_str()).collect();
+        assert_eq!(
+            places,
+            [
+                "drive 'a', 20 bytes at 0",
+                "drive 'a', 10 bytes at 30",
+                "drive 'a', 10 bytes at 20",
+                "drive 'a', 10 bytes at 40"
+            ]
+        );
+        assert_eq!((left_out, worst), (0, Some(Severity::Damage)));
+    }
+
+    #[test]
+    fn too_many_are_counted_and_the_worst_is_known() {
+        let mut findings = Findings::default();
+        for at in 0..FINDINGS_MAX as u64 + 5 {
+            findings.push_run(Severity::Damage, run(20 * at), "bad".into());
+        }
+        findings.push(Severity::Loss, "pool".into(), "gone".into());
+        let (kept, left_out, worst) = findings.finish();
+        assert_eq!((kept.len(), left_out), (FINDINGS_MAX, 6));
+        assert_eq!(worst, Some(Severity::Loss));
+    }
+}

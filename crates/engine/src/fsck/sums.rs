@@ -1,0 +1,236 @@
+//! Integrity blocks: every copy whole and of the newest version, unless a log says
+//! that it was being changed; and the sums that an opening would go by.
+
+use super::held::Held;
+use super::map::Owners;
+use super::report::Severity;
+use super::subject::Subject;
+use crate::integrity::Sum;
+use crate::integrity::block::{self, BlockId, PAIR_BYTES, SUMS};
+use crate::pool::drives::Zone;
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset};
+use std::collections::BTreeMap;
+
+/// Areas are read this much at a time.
+const WINDOW_BYTES: u64 = 256 << 10;
+
+/// The sums of a zone, by block, as an opening would have them.
+pub(super) struct Sums(Vec<[Sum; SUMS]>);
+
+impl Sums {
+    pub fn of(&self, block: u64) -> Sum {
+        let sums = self.0.get(block as usize / SUMS);
+        sums.map_or(Sum::LOST, |sums| sums[block as usize % SUMS])
+    }
+}
+
+/// A slot of a copy.
+enum Slot {
+    Whole(u64, Box<[Sum; SUMS]>),
+    Damaged,
+    Unreadable(String),
+}
+
+/// What the copies of an integrity block hold: place in the group, offset in the area,
+/// both slots.
+type Copies = Vec<(usize, u64, [Slot; 2])>;
+
+/// Looks at all integrity blocks of a zone.
+pub(super) async fn check<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    held: &Held,
+    owners: &Owners,
+) -> Sums {
+    let total = block::count(zone.shape.blocks);
+    let mut copies = read_zone(subject, zone, total).await;
+    let mut sums = Vec::with_capacity(total as usize);
+    for index in 0..total {
+        let copies = copies.remove(&index).unwrap_or_default();
+        sums.push(judge(subject, zone, index, &copies, held));
+    }
+    let sums = Sums(sums);
+    name_lost(subject, zone, &sums, held, owners);
+    sums
+}
+
+/// All copies on drives that hold what they should, by integrity block.
+async fn read_zone<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    total: u64,
+) -> BTreeMap<u64, Copies> {
+    let geometry = zone.shape.geometry;
+    let area = block::area_bytes(geometry, zone.zone_bytes());
+    let mut copies: BTreeMap<u64, Copies> = BTreeMap::new();
+    for place in 0..geometry.drives() {
+        let member = zone.group.place(place);
+        if !member.is_readable(zone.shape.zone) {
+            continue;
+        }
+        let mut at = 0;
+        while at < area {
+            let len = WINDOW_BYTES.min(area - at);
+            let from = zone.shape.area + at;
+            let (bytes, bad) = subject.read_blocks(&member, from, len as usize).await;
+            let pairs = (at..).step_by(PAIR_BYTES as usize);
+            for (pair, (offset, bytes)) in pairs.zip(bytes.chunks(PAIR_BYTES as usize)).enumerate()
+            {
+                let index = block::at(geometry, place, offset / PAIR_BYTES);
+                if index >= total {
+                    continue;
+                }
+                let slot = |slot: usize| {
+                    let failed = bad.iter().find(|(block, _)| *block == 2 * pair + slot);
+                    let half = bytes.get(slot * BLOCK_BYTES..(slot + 1) * BLOCK_BYTES);
+                    read_slot(
+                        id(subject, zone, index),
+                        half,
+                        failed.map(|(_, why)| why.clone()),
+                    )
+                };
+                let found = (place, offset, [slot(0), slot(1)]);
+                copies.entry(index).or_default().push(found);
+            }
+            at += len;
+        }
+    }
+    copies
+}
+
+fn id<W: World>(subject: &Subject<W>, zone: &Zone<W>, index: u64) -> BlockId {
+    BlockId {
+        pool: subject.drives.uuid(),
+        zone: zone.shape.zone,
+        incarnation: zone.shape.incarnation,
+        index: index as u32,
+    }
+}
+
+fn read_slot(id: BlockId, bytes: Option<&[u8]>, failed: Option<String>) -> Slot {
+    match (failed, bytes.and_then(|bytes| block::decode(id, bytes))) {
+        (Some(why), _) => Slot::Unreadable(why),
+        (None, Some((version, sums))) => Slot::Whole(version, sums),
+        (None, None) => Slot::Damaged,
+    }
+}
+
+/// The newest whole slot of a copy.
+fn newest(slots: &[Slot; 2]) -> Option<(u64, &[Sum; SUMS])> {
+    let whole = slots.iter().filter_map(|slot| match slot {
+        Slot::Whole(version, sums) => Some((*version, sums.as_ref())),
+        _ => None,
+    });
+    whole.max_by_key(|(version, _)| *version)
+}
+
+/// Whether both slots are there, and next to each other.
+fn is_whole(slots: &[Slot; 2]) -> bool {
+    matches!(slots, [Slot::Whole(one, _), Slot::Whole(other, _)] if one.abs_diff(*other) == 1)
+}
+
+/// Compares the copies, and gives the sums that count.
+fn judge<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    index: u64,
+    copies: &Copies,
+    held: &Held,
+) -> [Sum; SUMS] {
+    subject.count(|counts| counts.sum_copies += copies.len() as u64);
+    let logged = held.has_sums(zone.shape.zone, index);
+    let severity = match logged {
+        true => Severity::Note,
+        false => Severity::Damage,
+    };
+    let best = copies
+        .iter()
+        .filter_map(|(_, _, slots)| newest(slots))
+        .max_by_key(|(version, _)| *version);
+    for (place, offset, slots) in copies {
+        let at = zone.shape.area + *offset;
+        judge_slots(subject, zone, (*place, at), slots, severity);
+        judge_version(subject, zone, (*place, at), slots, best, severity);
+    }
+    let Some((_, sums)) = best else {
+        let text = format!(
+            "no copy of the sums of blocks {} to {} of zone {} is whole: they count as lost",
+            index * SUMS as u64,
+            (index + 1) * SUMS as u64 - 1,
+            zone.shape.zone
+        );
+        subject.say(Severity::Damage, subject.pool(), text);
+        return [Sum::LOST; SUMS];
+    };
+    let mut sums = *sums;
+    let doubtful = !copies.iter().any(|(_, _, slots)| is_whole(slots));
+    if doubtful && !logged {
+        // One slot may be behind: what it calls unwritten need not be.
+        let unwritten = sums.iter_mut().filter(|sum| **sum == Sum::UNWRITTEN);
+        unwritten.for_each(|sum| *sum = Sum::LOST);
+    }
+    sums
+}
+
+fn judge_slots<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    (place, at): (usize, DriveOffset),
+    slots: &[Slot; 2],
+    severity: Severity,
+) {
+    for (slot, found) in slots.iter().enumerate() {
+        let (severity, text) = match found {
+            Slot::Whole(..) => continue,
+            Slot::Damaged => (severity, "this block of sums is damaged".to_owned()),
+            Slot::Unreadable(why) => (Severity::Damage, format!("a block of sums: {why}")),
+        };
+        let at = at + (slot * BLOCK_BYTES) as u64;
+        let member = zone.group.place(place);
+        subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
+    }
+}
+
+fn judge_version<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    (place, at): (usize, DriveOffset),
+    slots: &[Slot; 2],
+    best: Option<(u64, &[Sum; SUMS])>,
+    severity: Severity,
+) {
+    let (Some((version, sums)), Some((best, right))) = (newest(slots), best) else {
+        return;
+    };
+    let text = match version == best {
+        true if sums != right => "these sums and those of another drive are one version and differ",
+        true if !is_whole(slots) && slots.iter().all(|slot| matches!(slot, Slot::Whole(..))) => {
+            "one of these two blocks of sums is older than it can be"
+        }
+        true => return,
+        false => "these sums are behind those of another drive",
+    };
+    subject.say_at(severity, &zone.group.place(place), at, PAIR_BYTES, text);
+}
+
+/// Blocks of volumes that are known to be lost.
+fn name_lost<W: World>(
+    subject: &Subject<W>,
+    zone: &Zone<W>,
+    sums: &Sums,
+    held: &Held,
+    owners: &Owners,
+) {
+    let number = zone.shape.zone;
+    for block in 0..zone.shape.blocks {
+        if sums.of(block) != Sum::LOST || held.has_block(number, block) {
+            continue;
+        }
+        if let Some(run) = owners.place(number, block) {
+            let text = "it is marked as lost, or its sums are";
+            let mut findings = subject.findings.borrow_mut();
+            findings.push_run(Severity::Loss, run, text.to_owned());
+        }
+    }
+}

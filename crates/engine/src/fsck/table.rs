@@ -1,0 +1,157 @@
+//! The member table of the newest label, and the drives that were given.
+//!
+//! Invariant: a drive that an opening would not use (failed, stale, missing, cut
+//! short) counts as failed here, too: what is on it is not looked at.
+
+use super::labels::Labelled;
+use super::report::{Findings, Severity};
+use crate::drive::Drive;
+use crate::label::{Label, MemberEntry};
+use crate::pool::drives::Places;
+use crate::pool::{MemberState, PoolError, PoolErrorKind};
+use crate::raid::Member;
+use crate::world::World;
+use base::Uuid;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The members by group and place, and the spares.
+type Members<W> = (Places<W>, Vec<Rc<Member<W>>>);
+
+/// Whether two labels of one generation say the same, but for whose they are.
+pub(super) fn agree(one: &Label, other: &Label) -> bool {
+    let theirs = Label {
+        drive_uuid: one.drive_uuid,
+        ..other.clone()
+    };
+    *one == theirs
+}
+
+/// Whether the drive with the label `own` is in use or waits to be.
+pub(super) fn is_in_use(newest: &Label, own: &Label) -> bool {
+    let entry = newest
+        .members
+        .iter()
+        .find(|entry| entry.uuid == own.drive_uuid);
+    let lags = own.generation + 1 < newest.generation;
+    entry.is_some_and(|entry| entry.state != MemberState::Failed) && !lags
+}
+
+/// The members by group and place, and the spares.
+///
+/// # Errors
+/// `Corrupt` when the table contradicts itself.
+pub(super) fn members<W: World>(
+    newest: &Label,
+    drives: Vec<Labelled<W>>,
+    findings: &mut Findings,
+) -> Result<Members<W>, PoolError> {
+    let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = BTreeMap::new();
+    for drive in drives {
+        if let Some(uuid) = drive.label().map(|label| label.drive_uuid) {
+            by_uuid.insert(uuid, drive);
+        }
+    }
+    let mut groups: Places<W> = newest.groups.iter().map(|_| Vec::new()).collect();
+    let mut spares = Vec::new();
+    for entry in &newest.members {
+        let found = by_uuid.remove(&entry.uuid);
+        let fault = fault(newest, entry, found.as_ref());
+        let usable = !matches!(fault, Some((Severity::Damage, _)));
+        if let Some((severity, text)) = fault {
+            let name = found.as_ref().map_or(&entry.name, |found| &found.name);
+            let place = match entry.state {
+                MemberState::Spare => format!("spare '{name}'"),
+                _ => format!(
+                    "drive '{name}' (place {} of group {})",
+                    entry.place, entry.group
+                ),
+            };
+            findings.push(severity, place, text);
+        }
+        let member = member(entry, found, usable);
+        match groups.get_mut(usize::from(entry.group)) {
+            Some(group) => group.push(Rc::new(member)),
+            None => spares.push(Rc::new(member)),
+        }
+    }
+    for stranger in by_uuid.into_values() {
+        findings.push(
+            Severity::Note,
+            format!("drive '{}'", stranger.name),
+            format!("it is not a member of pool '{}' any more", newest.pool.name),
+        );
+    }
+    check_places(newest, &mut groups)?;
+    Ok((groups, spares))
+}
+
+fn member<W: World>(entry: &MemberEntry, found: Option<Labelled<W>>, usable: bool) -> Member<W> {
+    let state = match usable {
+        true => entry.state,
+        false => MemberState::Failed,
+    };
+    let name = found.as_ref().map_or(&entry.name, |found| &found.name);
+    let entry = MemberEntry {
+        state,
+        name: name.clone(),
+        ..entry.clone()
+    };
+    match found {
+        Some(found) => Member::new(found.drive, &entry),
+        None => Member::absent(&entry),
+    }
+}
+
+/// Why a member can't be used (damage), or what else is to be said of it.
+fn fault<W: World>(
+    newest: &Label,
+    entry: &MemberEntry,
+    found: Option<&Labelled<W>>,
+) -> Option<(Severity, String)> {
+    let damage = |text: String| Some((Severity::Damage, text));
+    let found = match (entry.state, found) {
+        (MemberState::Failed, _) => {
+            return damage("it has failed and is out of use: replace it".to_owned());
+        }
+        (MemberState::Spare, None) => {
+            return Some((Severity::Note, "it is missing".to_owned()));
+        }
+        (_, None) => return damage(format!("it is missing ({})", entry.uuid)),
+        (_, Some(found)) => found,
+    };
+    let generation = found.label().map_or(0, |label| label.generation);
+    if generation + 1 < newest.generation {
+        return damage(format!(
+            "it is stale: its label is of generation {generation} and the newest is {}",
+            newest.generation
+        ));
+    }
+    let capacity = found.drive.geometry().capacity_bytes;
+    if capacity < entry.capacity_bytes {
+        return damage(format!(
+            "it has {capacity} bytes and had {} when it was labelled",
+            entry.capacity_bytes
+        ));
+    }
+    (entry.state == MemberState::Rebuilding).then(|| {
+        let text = "it is being rebuilt: what is not whole on it yet was not looked at";
+        (Severity::Note, text.to_owned())
+    })
+}
+
+/// Puts the members of each group in order; every place is there once.
+fn check_places<W: World>(newest: &Label, groups: &mut Places<W>) -> Result<(), PoolError> {
+    for (group, members) in newest.groups.iter().zip(groups) {
+        members.sort_by_key(|member| member.place());
+        let places = members.iter().map(|member| member.place());
+        if !places.eq(0..group.drives) {
+            let context = format!(
+                "the member table of pool '{}' contradicts itself",
+                newest.pool.name
+            );
+            return Err(PoolError::new(PoolErrorKind::Corrupt, context));
+        }
+    }
+    Ok(())
+}
