@@ -8,6 +8,8 @@ mod client;
 mod drive;
 mod export;
 mod failure;
+mod fsck;
+mod fsck_report;
 mod load;
 mod output;
 mod pool;
@@ -58,6 +60,8 @@ enum Command {
     /// Check site files
     #[command(subcommand)]
     Site(site_file::Command),
+    /// Look through pools that nobody serves, and say what is damaged; writes nothing
+    Fsck(fsck::Args),
     Load(load::Args),
 }
 
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Serve(args) => serve::run(args, api.as_deref()),
         Command::Load(args) => return run_load(args),
+        Command::Fsck(args) => return fsck::run(args).unwrap_or_else(Failure::report),
         Command::Site(command) => site_file::run(command),
         other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
     };
@@ -84,7 +89,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Volume(command) => volume::run(client, command),
         Command::Export(command) => export::run(client, command),
         Command::Session(command) => session::run(client, command),
-        Command::Serve(_) | Command::Load(_) | Command::Site(_) => {
+        Command::Serve(_) | Command::Load(_) | Command::Site(_) | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")
         }
     }

@@ -190,7 +190,7 @@ async fn write_about(pool: &Pool<SimWorld>, volume: &engine::Volume<SimWorld>, r
             .write(VolumeOffset(offset * 4096), data)
             .await
             .unwrap();
-        if at == 4 && round % 2 == 0 {
+        if at == 4 && round.is_multiple_of(2) {
             pool.store().drain().await.unwrap();
         }
     }

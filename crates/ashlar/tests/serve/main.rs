@@ -9,5 +9,6 @@ mod array;
 mod bring_up;
 mod commands;
 mod drives;
+mod fsck;
 mod refusals;
 mod space;

@@ -1,0 +1,183 @@
+//! `ashlar fsck`: pools looked through while nobody serves them.
+//!
+//! Which drives make a pool is read off their labels, so a site file only says where
+//! drives are. Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it
+//! can't be said, because drives are in use, can't be opened or belong to no pool.
+
+use crate::failure::Failure;
+use crate::output::Format;
+use crate::{fsck_report, site_file};
+use engine::fsck::{Options, Report, Severity};
+use engine::{NamedDrive, Pool};
+use fsck_report::{Outcome, Remark};
+use site::DriveSource;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use world::real::{OpenErrorKind, RealDrive, RealWorld};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Nothing is written. Drives that a running `ashlar serve` has are refused: stop it first.
+
+Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it can't be said.")]
+pub struct Args {
+    /// Drives: files or block devices
+    #[arg(value_name = "DRIVE-FILE", required_unless_present = "site")]
+    drives: Vec<PathBuf>,
+    /// Look through the drives of this site file
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
+    /// Directory that drive files of the site lie in [default: the current one]
+    #[arg(long, value_name = "DIR", requires = "site")]
+    data: Option<PathBuf>,
+    /// Look through this pool only
+    #[arg(long, value_name = "NAME")]
+    pool: Option<String>,
+    /// Read all data, and check copies and parity
+    #[arg(long)]
+    deep: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Where a drive is, and what it is called.
+struct Place {
+    name: String,
+    path: PathBuf,
+    /// Whether it may be missing: then its pool says so.
+    may_be_away: bool,
+}
+
+/// Drives whose labels name the same pool.
+struct Found {
+    name: String,
+    uuid: String,
+    drives: Vec<NamedDrive<RealWorld>>,
+}
+
+pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let places = places(&args)?;
+    let looked = world::real::run(|world| async move {
+        let (found, remarks) = find(&world, places).await?;
+        let found = choose(found, args.pool.as_deref())?;
+        let options = Options { deep: args.deep };
+        Ok(Outcome::new(remarks, look(&world, found, options).await?))
+    });
+    let looked: Result<Outcome, Failure> =
+        looked.map_err(|error| Failure::Wrong(format!("can't look at drives: {error}")))?;
+    let outcome = looked?;
+    args.format
+        .print_text(&outcome, |outcome| outcome.to_string())?;
+    Ok(match outcome.worst() {
+        None | Some(Severity::Note) => ExitCode::SUCCESS,
+        Some(Severity::Damage | Severity::Loss) => ExitCode::from(1),
+    })
+}
+
+fn places(args: &Args) -> Result<Vec<Place>, Failure> {
+    let given = args.drives.iter().map(|path| Place {
+        name: path.display().to_string(),
+        path: path.clone(),
+        may_be_away: false,
+    });
+    let mut places: Vec<Place> = given.collect();
+    if let Some(file) = &args.site {
+        let site = site::load(file).map_err(site_file::wrong)?;
+        let data = args.data.clone().unwrap_or_default();
+        places.extend(site.drives.into_iter().map(|drive| Place {
+            path: match drive.source {
+                DriveSource::File { path, .. } => data.join(path),
+                DriveSource::Device { path } => path,
+            },
+            name: drive.name,
+            may_be_away: true,
+        }));
+    }
+    Ok(places)
+}
+
+/// Opens all drives and sorts them by pool; what belongs to none is remarked on.
+async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<Remark>), Failure> {
+    let (mut found, mut remarks) = (Vec::<Found>::new(), Vec::new());
+    let mut wrong = Vec::new();
+    for Place {
+        name,
+        path,
+        may_be_away,
+    } in places
+    {
+        let drive = match RealDrive::open(world, &path) {
+            Ok(drive) => drive,
+            Err(error) if error.kind == OpenErrorKind::NotFound && may_be_away => {
+                remarks.push(Remark::new(
+                    &name,
+                    format!("{} is not there", path.display()),
+                ));
+                continue;
+            }
+            Err(error) => {
+                wrong.push(format!("drive {name}: {error}"));
+                continue;
+            }
+        };
+        match Pool::probe(world, &drive).await {
+            Ok(Some(label)) => {
+                let uuid = label.pool_uuid.to_string();
+                let drive = NamedDrive { name, drive };
+                match found.iter_mut().find(|pool| pool.uuid == uuid) {
+                    Some(pool) => pool.drives.push(drive),
+                    None => found.push(Found {
+                        name: label.pool_name,
+                        uuid,
+                        drives: vec![drive],
+                    }),
+                }
+            }
+            Ok(None) => {
+                let text = format!("{} has no label: it belongs to no pool", path.display());
+                remarks.push(Remark::new(&name, text));
+            }
+            Err(error) => wrong.push(format!("drive {name}: {}: {error}", path.display())),
+        }
+    }
+    match (wrong.is_empty(), found.is_empty()) {
+        (false, _) => Err(Failure::Wrong(wrong.join("\n"))),
+        (true, false) => Ok((found, remarks)),
+        (true, true) => {
+            let mut lines = vec!["no drive has a label: there is no pool to look at".to_owned()];
+            lines.extend(remarks.iter().map(Remark::to_string));
+            Err(Failure::Wrong(lines.join("\n")))
+        }
+    }
+}
+
+fn choose(found: Vec<Found>, pool: Option<&str>) -> Result<Vec<Found>, Failure> {
+    let Some(wanted) = pool else { return Ok(found) };
+    let names: Vec<&str> = found.iter().map(|pool| pool.name.as_str()).collect();
+    let message = format!(
+        "--pool: found {wanted:?}; the drives are of {}",
+        names.join(", ")
+    );
+    let chosen: Vec<Found> = found
+        .into_iter()
+        .filter(|pool| pool.name == wanted)
+        .collect();
+    match chosen.is_empty() {
+        true => Err(Failure::Wrong(message)),
+        false => Ok(chosen),
+    }
+}
+
+async fn look(
+    world: &RealWorld,
+    found: Vec<Found>,
+    options: Options,
+) -> Result<Vec<Report>, Failure> {
+    let mut reports = Vec::new();
+    for pool in found {
+        let report = engine::fsck::check(world, pool.drives, options).await;
+        reports
+            .push(report.map_err(|error| Failure::Wrong(format!("pool {}: {error}", pool.name)))?);
+    }
+    Ok(reports)
+}

@@ -1,0 +1,164 @@
+//! `ashlar fsck` over what `ashlar serve` leaves behind.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar, said};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::Output;
+
+const BLOCK: usize = 4096;
+
+/// `ashlar fsck` on a site.
+fn site(home: &Home, args: &[&str]) -> Output {
+    let mut command = ashlar();
+    command.arg("fsck").arg("--site").arg(home.site());
+    command.arg("--data").arg(home.data()).args(args);
+    command.output().unwrap()
+}
+
+/// Exit code and JSON.
+fn json(home: &Home, args: &[&str]) -> (i32, Value) {
+    let output = site(home, &[args, &["--json"]].concat());
+    let text = String::from_utf8_lossy(&output.stderr);
+    let json = serde_json::from_slice(&output.stdout);
+    let json = json.unwrap_or_else(|error| panic!("{error}: {text}"));
+    (output.status.code().unwrap(), json)
+}
+
+/// Writes to the volume for a second.
+fn write_some(serving: &Serving) {
+    let target = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let args = [
+        "load",
+        "rand-4k-write",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+    ];
+    let output = ashlar().args(args).args(["--target", &target]).output();
+    let (code, said) = said(output.unwrap());
+    assert!(code == 0 || code == 3, "{said}");
+}
+
+/// Changes the last block of a file drive that holds data of a volume.
+fn damage(home: &Home, file: &str) -> u64 {
+    let bytes = fs::read(home.file(file)).unwrap();
+    let is_data =
+        |block: &&[u8]| block.iter().any(|byte| *byte != 0) && !block.starts_with(b"ASIN");
+    let blocks: Vec<&[u8]> = bytes.chunks(BLOCK).collect();
+    let last = blocks.iter().rposition(|block| is_data(&block)).unwrap();
+    let file = File::options().write(true).open(home.file(file)).unwrap();
+    let at = (last * BLOCK + 100) as u64;
+    file.write_all_at(&[!bytes[at as usize]], at).unwrap();
+    (last * BLOCK) as u64
+}
+
+#[test]
+fn a_served_pool_is_refused_and_a_closed_one_is_clean() {
+    let home = Home::new(&(SITE.to_owned() + SECOND_POOL));
+    let serving = home.serve();
+    write_some(&serving);
+    let (code, text) = said(site(&home, &[]));
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("drive d0: ") && text.contains("in use"),
+        "{text}"
+    );
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+
+    let before = fs::read(home.file("d0.img")).unwrap();
+    let (code, all) = json(&home, &["--deep"]);
+    assert_eq!((code, &all["outcome"]), (0, &"clean".into()), "{all:#}");
+    let pools = all["pools"].as_array().unwrap();
+    let names: Vec<&Value> = pools.iter().map(|pool| &pool["pool"]).collect();
+    assert_eq!(names, ["p0", "p1"]);
+    assert!(
+        pools
+            .iter()
+            .all(|pool| pool["findings"] == Value::Array(vec![])),
+        "{all:#}"
+    );
+    assert!(pools[0]["counts"]["data_blocks"].as_u64().unwrap() > 0);
+    assert_eq!(pools[0]["closed_cleanly"], true);
+    assert!(fs::read(home.file("d0.img")).unwrap() == before);
+
+    let text = String::from_utf8(site(&home, &["--pool", "p1"]).stdout).unwrap();
+    assert!(
+        text.starts_with("pool 'p1': nothing is damaged: 1 drives"),
+        "{text}"
+    );
+    let (code, text) = said(site(&home, &["--pool", "p2"]));
+    assert_eq!(
+        (code, text.contains("the drives are of p0, p1")),
+        (2, true),
+        "{text}"
+    );
+}
+
+#[test]
+fn after_a_kill_there_are_notes_and_nothing_is_damaged() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    write_some(&serving);
+    serving.stop("KILL");
+    let (code, all) = json(&home, &["--deep"]);
+    assert_eq!((code, &all["outcome"]), (0, &"clean".into()), "{all:#}");
+    assert_eq!(all["pools"][0]["closed_cleanly"], false);
+    // And the array takes up where it was.
+    assert_eq!(home.serve().stop("TERM").code(), Some(0));
+    assert_eq!(json(&home, &["--deep"]).0, 0);
+}
+
+#[test]
+fn a_damaged_block_is_named_with_drive_and_offset() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    write_some(&serving);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let at = damage(&home, "d1.img");
+    assert_eq!(json(&home, &[]).0, 0, "only --deep reads data");
+    let (code, all) = json(&home, &["--deep"]);
+    assert_eq!((code, &all["outcome"]), (1, &"damage".into()), "{all:#}");
+    let finding = &all["pools"][0]["findings"][0];
+    assert_eq!(finding["severity"], "damage");
+    assert_eq!(finding["place"], format!("drive 'd1', 4096 bytes at {at}"));
+
+    // The same without a site file.
+    let (d0, d1) = (home.file("d0.img"), home.file("d1.img"));
+    let output = ashlar()
+        .arg("fsck")
+        .args([&d0, &d1])
+        .arg("--deep")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let named = format!("damage  drive '{}', 4096 bytes at {at}: ", d1.display());
+    assert!(text.starts_with(&named), "{text}");
+}
+
+#[test]
+fn drives_that_are_missing_or_belong_to_no_pool() {
+    let home = Home::new(SITE);
+    assert_eq!(home.serve().stop("TERM").code(), Some(0));
+    let (d0, d1) = (home.file("d0.img"), home.file("d1.img"));
+    fs::rename(&d1, home.file("away")).unwrap();
+    let (code, all) = json(&home, &[]);
+    assert_eq!(code, 1);
+    assert_eq!(all["drives"][0]["drive"], "d1");
+    let finding = &all["pools"][0]["findings"][0];
+    assert_eq!(
+        finding["place"], "drive 'd1' (place 1 of group 0)",
+        "{all:#}"
+    );
+
+    fs::write(&d0, vec![0; 1 << 20]).unwrap();
+    let (code, text) = said(site(&home, &[]));
+    assert_eq!(code, 2);
+    assert!(text.contains("no drive has a label"), "{text}");
+    let output = ashlar().arg("fsck").arg(&d1).output().unwrap();
+    let (code, text) = said(output);
+    assert_eq!((code, text.contains("not found")), (2, true), "{text}");
+    assert_eq!(said(ashlar().arg("fsck").output().unwrap()).0, 2);
+}
