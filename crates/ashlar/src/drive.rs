@@ -1,9 +1,9 @@
-//! `ashlar drive`.
+//! `ashlar drive`: what drives there are, and what is done to them.
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{Drive, DriveState};
+use crate::output::{Align, Format, Table, pairs, print};
+use server::api::types::{Drive, DriveAdd, DriveReplace, DriveState, Pool};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -20,6 +20,63 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    /// Take a drive out of use; refused when its pool would lose data
+    Fail {
+        /// Name of the drive
+        name: String,
+    },
+    /// Put another drive in the place of one; its content is rebuilt from the others
+    ///
+    /// Without --file and --device, the new drive is what is now where the old one was: a
+    /// file is made there when there is none.
+    Replace {
+        /// Name of the drive that goes
+        name: String,
+        /// Name of the drive that comes [default: the same]
+        #[arg(long, value_name = "NAME")]
+        with: Option<String>,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Add a drive that stands in for one that fails, or has failed
+    AddSpare {
+        /// Name that the drive is to have
+        name: String,
+        /// The pool that it is for
+        #[arg(long)]
+        pool: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+}
+
+/// Where a drive is.
+#[derive(clap::Args)]
+pub struct PlaceArgs {
+    /// A file, relative to the data directory or absolute; made when it is not there
+    #[arg(long, conflicts_with = "device")]
+    file: Option<String>,
+    /// A block device
+    #[arg(long)]
+    device: Option<String>,
+    /// Size to make the file with [default: that of the pool's largest drive]
+    #[arg(long, requires = "file", value_parser = size)]
+    size: Option<u64>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
+}
+
+impl PlaceArgs {
+    fn named(self, name: String) -> DriveAdd {
+        DriveAdd {
+            name,
+            file: self.file,
+            device: self.device,
+            size_bytes: self.size,
+        }
+    }
 }
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
@@ -27,6 +84,28 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::List { format } => {
             let drives: Vec<Drive> = client.get(&["drives"])?;
             format.print(&drives, |drives| table(drives))
+        }
+        Command::Fail { name } => {
+            client.act(&["drives", &name, "fail"], &())?;
+            print(&format!("drive {name} is out of use\n"))
+        }
+        Command::Replace { name, with, place } => {
+            let is_elsewhere = place.file.is_some() || place.device.is_some();
+            if with.is_some() && !is_elsewhere {
+                let wrong = "--with: found no --file or --device with it; allowed: one of the two";
+                return Err(Failure::Wrong(wrong.to_owned()));
+            }
+            let new = with.unwrap_or_else(|| name.clone());
+            let with = is_elsewhere.then(|| place.named(new.clone()));
+            client.act(&["drives", &name, "replace"], &DriveReplace { with })?;
+            print(&format!(
+                "drive {new} takes the place of {name}; see ashlar pool show\n"
+            ))
+        }
+        Command::AddSpare { name, pool, place } => {
+            let add = place.named(name.clone());
+            let _: Pool = client.post(&["pools", &pool, "spares"], &add)?;
+            print(&format!("drive {name} is a spare of pool {pool}\n"))
         }
         Command::Show { name, format } => {
             let drive: Drive = client.get(&["drives", &name])?;

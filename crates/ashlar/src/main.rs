@@ -6,6 +6,7 @@
 
 mod client;
 mod drive;
+mod events;
 mod export;
 mod failure;
 mod fsck;
@@ -42,10 +43,10 @@ enum Command {
     Serve(serve::Args),
     /// Show the array at a glance
     Status(status::Args),
-    /// Show drives
+    /// Show drives, take them out of use, replace them, add spares
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Show pools
+    /// Show pools, and scrub them
     #[command(subcommand)]
     Pool(pool::Command),
     /// Show, create, grow and delete volumes
@@ -57,6 +58,8 @@ enum Command {
     /// Show and drop sessions of initiators
     #[command(subcommand)]
     Session(session::Command),
+    /// Show what happened to drives and pools
+    Events(events::Args),
     /// Check site files
     #[command(subcommand)]
     Site(site_file::Command),
@@ -89,6 +92,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Volume(command) => volume::run(client, command),
         Command::Export(command) => export::run(client, command),
         Command::Session(command) => session::run(client, command),
+        Command::Events(args) => events::run(client, args),
         Command::Serve(_) | Command::Load(_) | Command::Site(_) | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")
         }

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -156,6 +157,15 @@ pub fn span(seconds: u64) -> String {
         (0, _, _) => format!("{hours} h {minutes} min"),
         _ => format!("{days} d {hours} h"),
     }
+}
+
+/// Seconds since a time that is given in seconds since 1970.
+pub fn age_s(since_unix_s: u64) -> u64 {
+    let since = UNIX_EPOCH + Duration::from_secs(since_unix_s);
+    // A clock that was set back since makes it new.
+    SystemTime::now()
+        .duration_since(since)
+        .map_or(0, |age| age.as_secs())
 }
 
 /// A share in percent.

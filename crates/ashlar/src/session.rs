@@ -2,10 +2,9 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, span};
+use crate::output::{Align, Format, Table, age_s, span};
 use server::api::types::Session;
 use site::human;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -65,12 +64,4 @@ fn table(sessions: &[Session]) -> Table {
         ]);
     }
     table
-}
-
-fn age_s(since_unix_s: u64) -> u64 {
-    let since = UNIX_EPOCH + Duration::from_secs(since_unix_s);
-    // A clock that was set back since makes it new.
-    SystemTime::now()
-        .duration_since(since)
-        .map_or(0, |age| age.as_secs())
 }

@@ -6,8 +6,8 @@ use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target
 use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
-    Api, Drive, DriveSource, Export, Initiators, Level, Pool, Portal, Provisioning, Site, Vm,
-    Volume,
+    Api, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal, Provisioning, Site,
+    Vm, Volume,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
@@ -18,6 +18,8 @@ const DRIVE_GRAIN_BYTES: u64 = 4096;
 /// Below this a drive holds labels and journal and little else.
 const DRIVE_BYTES_MIN: u64 = 64 << 20;
 const SHARDS_MAX: u16 = 64;
+/// RAM of a pool for reads when the file says nothing.
+const CACHE_BYTES_DEFAULT: u64 = 64 << 20;
 /// Where the API listens when the file says nothing.
 const API_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
 /// Files that Ashlar itself keeps in the data directory start with this.
@@ -30,10 +32,17 @@ pub(crate) struct Rows {
     pub(crate) api: Api,
     pub(crate) portals: Vec<Row<Portal>>,
     pub(crate) drives: Vec<Row<Drive>>,
-    pub(crate) pools: Vec<Row<Pool>>,
+    pub(crate) pools: Vec<Row<PoolRow>>,
     pub(crate) volumes: Vec<Row<Volume>>,
     pub(crate) exports: Vec<Row<Export>>,
     pub(crate) vms: Vec<Row<Vm>>,
+}
+
+/// A pool, and where its groups after the first are described.
+pub(crate) struct PoolRow {
+    pub(crate) pool: Pool,
+    /// `[[pool.group]]`: the groups of `pool` after the first.
+    pub(crate) more: Vec<Row<Group>>,
 }
 
 impl Rows {
@@ -47,7 +56,7 @@ impl Rows {
             api: self.api,
             portals: items(self.portals),
             drives: items(self.drives),
-            pools: items(self.pools),
+            pools: items(self.pools).into_iter().map(|row| row.pool).collect(),
             volumes: items(self.volumes),
             exports: items(self.exports),
             vms: items(self.vms),
@@ -169,17 +178,12 @@ fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
 
 fn drive(mut reader: TableReader<'_, '_>) -> Row<Drive> {
     let name = name(&mut reader, "name");
-    let file = reader.optional(
-        "file",
-        "a file's path, relative to the data directory or absolute, without \"..\"; names that \
-         start with \"ashlar\" are kept for Ashlar's own files",
-        |value| value.as_str().and_then(file_path),
-    );
-    let device = reader.optional(
-        "device",
-        "an absolute path, such as \"/dev/sdb\"",
-        |value| value.as_str().and_then(device_path),
-    );
+    let file = reader.optional("file", FILE_RULE, |value| {
+        value.as_str().and_then(drive_file)
+    });
+    let device = reader.optional("device", DEVICE_RULE, |value| {
+        value.as_str().and_then(drive_device)
+    });
     let size_rule = format!(
         "{SIZE_RULE}; from {} to {}, a multiple of {DRIVE_GRAIN_BYTES} bytes",
         size::human(DRIVE_BYTES_MIN),
@@ -237,24 +241,67 @@ fn drive_shape(reader: &mut TableReader<'_, '_>, size_rule: &str) {
     }
 }
 
-fn pool(mut reader: TableReader<'_, '_>) -> Row<Pool> {
+const LEVEL_RULE: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" \
+    (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no \
+    protection)";
+
+fn level_of(value: &DeValue<'_>) -> Option<Level> {
+    let text = value.as_str()?;
+    Level::ALL.into_iter().find(|level| level.as_str() == text)
+}
+
+fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
     let name = name(&mut reader, "name");
-    let level_rule = "\"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \
-                      \"5\", \"50\" and \"6\" are not available yet";
-    let level = reader.required("level", level_rule, |value| match value.as_str()? {
-        "10" => Some(Level::Raid10),
-        "simple" => Some(Level::Simple),
-        _ => None,
-    });
-    let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
+    let level = reader.required("level", LEVEL_RULE, level_of);
+    let level = level.unwrap_or(Level::Simple);
+    let drive_rule = format!("a drive's name, {NAME_RULE}");
+    let drives = reader.list("drives", &drive_rule, is_name);
+    let spares = match reader.line_of("spares") {
+        Some(_) => reader.list("spares", &drive_rule, is_name),
+        None => reader.optional("spares", "", |_| None),
+    };
     let stripe_unit_bytes = power_of_two(&mut reader, "stripe_unit", 4 << 10, 1 << 20);
     let page_bytes = power_of_two(&mut reader, "page", 4 << 10, 16 << 20);
-    reader.finish(Pool {
-        name,
-        level: level.unwrap_or(Level::Simple),
+    let cache_rule = format!("\"none\", or {SIZE_RULE}, up to \"1 TiB\"");
+    let cache_bytes = reader.optional("cache", &cache_rule, |value| match value.as_str()? {
+        "none" => Some(0),
+        _ => size_of(value).filter(|size| *size <= 1 << 40),
+    });
+    let log_rule = "a size from \"1 MiB\" to \"16 GiB\", a multiple of 4096 bytes";
+    let log_bytes = reader.optional("log", log_rule, |value| {
+        size_of(value)
+            .filter(|size| (1 << 20..=16 << 30).contains(size) && size.is_multiple_of(4096))
+    });
+    let tables = reader.tables("group");
+    let more: Vec<Row<Group>> = tables
+        .into_iter()
+        .map(|table| group(reader.nested("pool.group", table), level))
+        .collect();
+    let first = Group {
+        level,
         drives: drives.unwrap_or_default(),
+    };
+    let pool = Pool {
+        name,
+        groups: std::iter::once(first)
+            .chain(more.iter().map(|row| row.item.clone()))
+            .collect(),
+        spares: spares.unwrap_or_default(),
         stripe_unit_bytes: stripe_unit_bytes.unwrap_or(64 << 10),
         page_bytes: page_bytes.unwrap_or(256 << 10),
+        cache_bytes: cache_bytes.unwrap_or(CACHE_BYTES_DEFAULT),
+        log_bytes,
+    };
+    reader.finish(PoolRow { pool, more })
+}
+
+/// A group after the first; its level is the pool's unless it has its own.
+fn group(mut reader: TableReader<'_, '_>, level: Level) -> Row<Group> {
+    let own = reader.optional("level", LEVEL_RULE, level_of);
+    let drives = reader.list("drives", &format!("a drive's name, {NAME_RULE}"), is_name);
+    reader.finish(Group {
+        level: own.unwrap_or(level),
+        drives: drives.unwrap_or_default(),
     })
 }
 
@@ -388,7 +435,15 @@ fn address(value: &DeValue<'_>) -> Option<SocketAddr> {
     value.as_str()?.parse().ok()
 }
 
-fn file_path(text: &str) -> Option<PathBuf> {
+/// What [`drive_file`] takes, for messages.
+pub const FILE_RULE: &str = "a file's path, relative to the data directory or absolute, without \
+    \"..\"; names that start with \"ashlar\" are kept for Ashlar's own files";
+
+/// What [`drive_device`] takes, for messages.
+pub const DEVICE_RULE: &str = "an absolute path, such as \"/dev/sdb\"";
+
+/// The path of a drive's file; `None` when it can't be one.
+pub fn drive_file(text: &str) -> Option<PathBuf> {
     let path = Path::new(text);
     let name = path.file_name()?.to_str()?;
     let climbs = path
@@ -407,7 +462,8 @@ fn file_path(text: &str) -> Option<PathBuf> {
     good.then(plain)
 }
 
-fn device_path(text: &str) -> Option<PathBuf> {
+/// The path of a drive's device; `None` when it can't be one.
+pub fn drive_device(text: &str) -> Option<PathBuf> {
     let path = Path::new(text);
     let climbs = path
         .components()

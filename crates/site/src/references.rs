@@ -1,10 +1,10 @@
 //! Rules that need more than one value: references, uniqueness, counts, room.
 
 use crate::diagnostic::Diagnostic;
-use crate::read::Rows;
+use crate::read::{PoolRow, Rows};
 use crate::size;
 use crate::table::Row;
-use crate::types::{DriveSource, LUNS_MAX, Level, Provisioning, Site};
+use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning, Site};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -24,7 +24,13 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         |d| Some(d.name.clone()),
         found,
     );
-    unique(&rows.pools, "pool", "name", |p| Some(p.name.clone()), found);
+    unique(
+        &rows.pools,
+        "pool",
+        "name",
+        |p| Some(p.pool.name.clone()),
+        found,
+    );
     unique(
         &rows.volumes,
         "volume",
@@ -125,40 +131,59 @@ fn one_of<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
     format!("the name of a {what} (such as {})", names.join(", "))
 }
 
+/// A group, and where the file describes it.
+struct Described<'a> {
+    group: &'a Group,
+    /// For messages: the table and key of its drives.
+    key: &'static str,
+    /// The line of its list of drives, when that was read well.
+    line: Option<usize>,
+    /// Whether its level was read well.
+    level_known: bool,
+    /// The line of each drive.
+    lines: Vec<usize>,
+}
+
+/// All groups of a pool.
+fn described(pool: &Row<PoolRow>) -> Vec<Described<'_>> {
+    let lines = |group: &Group, line_of: &dyn Fn(usize) -> usize| {
+        (0..group.drives.len()).map(line_of).collect()
+    };
+    let groups = &pool.item.pool.groups;
+    let level_known = pool.line("level").is_some();
+    let mut all = vec![Described {
+        group: &groups[0],
+        key: "pool.drives",
+        line: pool.line("drives"),
+        level_known,
+        lines: lines(&groups[0], &|index| pool.element_line("drives", index)),
+    }];
+    all.extend(pool.item.more.iter().map(|row| Described {
+        group: &row.item,
+        key: "pool.group.drives",
+        line: row.line("drives"),
+        level_known: level_known || row.line("level").is_some(),
+        lines: lines(&row.item, &|index| row.element_line("drives", index)),
+    }));
+    all
+}
+
 fn pool_members(rows: &Rows, found: &mut Vec<Diagnostic>) {
-    let drives: BTreeSet<&str> = rows
-        .drives
-        .iter()
-        .map(|row| row.item.name.as_str())
-        .collect();
     let mut users: BTreeMap<&str, &str> = BTreeMap::new();
     for pool in &rows.pools {
-        for (index, name) in pool.item.drives.iter().enumerate() {
-            let line = pool.element_line("drives", index);
-            if !drives.contains(name.as_str()) {
-                let allowed = one_of("drive", drives.iter().copied());
-                push(
-                    found,
-                    line,
-                    "pool.drives",
-                    format!("{name:?}, which no drive has"),
-                    allowed,
-                );
-            } else if let Some(user) = users.get(name.as_str()) {
-                let what = format!("{name:?}, which pool {user:?} uses already");
-                push(
-                    found,
-                    line,
-                    "pool.drives",
-                    what,
-                    "a drive of no other pool".to_owned(),
-                );
-            } else {
-                users.insert(name, &pool.item.name);
-            }
+        let name = pool.item.pool.name.as_str();
+        for group in described(pool) {
+            let listed = group.group.drives.iter().zip(group.lines.iter().copied());
+            members(rows, name, group.key, listed, &mut users, found);
         }
+        let spares = pool.item.pool.spares.iter().enumerate();
+        let listed = spares.map(|(index, spare)| (spare, pool.element_line("spares", index)));
+        members(rows, name, "pool.spares", listed, &mut users, found);
     }
-    let all_read = rows.pools.iter().all(|pool| pool.line("drives").is_some());
+    let all_read = rows
+        .pools
+        .iter()
+        .all(|pool| described(pool).iter().all(|group| group.line.is_some()));
     for drive in &rows.drives {
         if let Some(line) = drive.line("name").filter(|_| all_read)
             && !users.contains_key(drive.item.name.as_str())
@@ -169,36 +194,62 @@ fn pool_members(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 line,
                 "drive.name",
                 what,
-                "a drive that a pool lists in drives".to_owned(),
+                "a drive that a pool lists in drives or spares".to_owned(),
             );
+        }
+    }
+}
+
+/// Drives that a pool lists: each is described, and nobody else's.
+fn members<'a>(
+    rows: &Rows,
+    pool: &'a str,
+    key: &str,
+    listed: impl Iterator<Item = (&'a String, usize)>,
+    users: &mut BTreeMap<&'a str, &'a str>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let drives = || rows.drives.iter().map(|row| row.item.name.as_str());
+    for (name, line) in listed {
+        if !drives().any(|drive| drive == name) {
+            let what = format!("{name:?}, which no drive has");
+            push(found, line, key, what, one_of("drive", drives()));
+        } else if let Some(user) = users.get(name.as_str()) {
+            let (what, allowed) = match *user == pool {
+                true => (
+                    format!("{name:?}, which this pool lists already"),
+                    "each drive once",
+                ),
+                false => (
+                    format!("{name:?}, which pool {user:?} uses already"),
+                    "a drive of no other pool",
+                ),
+            };
+            push(found, line, key, what, allowed.to_owned());
+        } else {
+            users.insert(name, pool);
         }
     }
 }
 
 fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
     for pool in &rows.pools {
-        if let Some(line) = pool.line("drives")
-            && pool.line("level").is_some()
-        {
-            let count = pool.item.drives.len();
-            if !is_right_count(pool.item.level, count) {
-                let allowed = match pool.item.level {
-                    Level::Simple => "exactly 1 drive for level \"simple\"",
-                    Level::Raid10 => "an even number of drives, 2 or more, for level \"10\"",
-                };
-                push(
-                    found,
-                    line,
-                    "pool.drives",
-                    plural(count, "drive"),
-                    allowed.to_owned(),
-                );
+        for group in described(pool) {
+            let (level, count) = (group.group.level, group.group.drives.len());
+            if let Some(line) = group.line
+                && group.level_known
+                && level.data_drives(count).is_none()
+            {
+                let allowed = level.drives_rule().to_owned();
+                push(found, line, group.key, plural(count, "drive"), allowed);
             }
         }
-        if pool.item.page_bytes < pool.item.stripe_unit_bytes {
+        let (page_bytes, unit_bytes) =
+            (pool.item.pool.page_bytes, pool.item.pool.stripe_unit_bytes);
+        if page_bytes < unit_bytes {
             let line = pool.line("page").or(pool.line("stripe_unit"));
-            let page = size::human(u64::from(pool.item.page_bytes));
-            let unit = size::human(u64::from(pool.item.stripe_unit_bytes));
+            let page = size::human(u64::from(page_bytes));
+            let unit = size::human(u64::from(unit_bytes));
             push(
                 found,
                 line.unwrap_or(pool.header_line()),
@@ -207,13 +258,6 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 "a page of one or more stripe units".to_owned(),
             );
         }
-    }
-}
-
-fn is_right_count(level: Level, drives: usize) -> bool {
-    match level {
-        Level::Simple => drives == 1,
-        Level::Raid10 => drives >= 2 && drives.is_multiple_of(2),
     }
 }
 
@@ -227,10 +271,10 @@ fn volume_pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
             continue;
         };
         let name = &volume.item.pool;
-        if !rows.pools.iter().any(|pool| pool.item.name == *name) {
+        if !rows.pools.iter().any(|pool| pool.item.pool.name == *name) {
             let allowed = one_of(
                 "pool",
-                rows.pools.iter().map(|pool| pool.item.name.as_str()),
+                rows.pools.iter().map(|pool| pool.item.pool.name.as_str()),
             );
             push(
                 found,
@@ -253,7 +297,7 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
         for volume in rows
             .volumes
             .iter()
-            .filter(|volume| volume.item.pool == pool.item.name)
+            .filter(|volume| volume.item.pool == pool.item.pool.name)
         {
             let Some(line) = volume.line("size") else {
                 continue;
@@ -270,7 +314,7 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
                     format!(
                         "thick volumes of {} in pool {:?}",
                         size::human(sum_bytes),
-                        pool.item.name
+                        pool.item.pool.name
                     ),
                     format!(
                         "at most the {} that its drives hold",
@@ -283,15 +327,21 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Bytes that the drives of `pool` hold after mirroring, when all sizes are known
-/// from the file.
-fn raw_room_bytes(rows: &Rows, pool: &Row<crate::types::Pool>) -> Option<u64> {
-    pool.line("level").and(pool.line("drives"))?;
-    if !is_right_count(pool.item.level, pool.item.drives.len()) {
-        return None;
+/// Bytes that the drives of `pool` hold beside copies and parity, when all sizes are
+/// known from the file.
+fn raw_room_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
+    let mut room_bytes = 0u64;
+    for group in described(pool) {
+        room_bytes = room_bytes.checked_add(group_room_bytes(rows, &group)?)?;
     }
+    Some(room_bytes)
+}
+
+fn group_room_bytes(rows: &Rows, group: &Described<'_>) -> Option<u64> {
+    group.line.filter(|_| group.level_known)?;
+    let data_drives = group.group.level.data_drives(group.group.drives.len())?;
     let mut smallest = u64::MAX;
-    for name in &pool.item.drives {
+    for name in &group.group.drives {
         let drive = rows.drives.iter().find(|drive| drive.item.name == *name)?;
         drive.line("size")?;
         match &drive.item.source {
@@ -299,11 +349,7 @@ fn raw_room_bytes(rows: &Rows, pool: &Row<crate::types::Pool>) -> Option<u64> {
             DriveSource::Device { .. } => return None,
         }
     }
-    let data_drives = match pool.item.level {
-        Level::Simple => 1,
-        Level::Raid10 => pool.item.drives.len() as u64 / 2,
-    };
-    smallest.checked_mul(data_drives)
+    smallest.checked_mul(data_drives as u64)
 }
 
 fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {
@@ -363,7 +409,10 @@ fn one_shard(
 ) {
     let shard_of = |volume: &str| {
         let pool = pool_of.get(volume)?;
-        let index = rows.pools.iter().position(|row| row.item.name == **pool)?;
+        let index = rows
+            .pools
+            .iter()
+            .position(|row| row.item.pool.name == **pool)?;
         Some((*pool, Site::shard_of_pool(index, rows.shards)))
     };
     let mut placed = export

@@ -227,6 +227,15 @@ impl<'a, 'd> TableReader<'a, 'd> {
         self.header_line
     }
 
+    /// A reader of a table inside this one.
+    pub(crate) fn nested<'b>(
+        &'b mut self,
+        name: &'static str,
+        (header_line, table): (usize, &'b DeTable<'d>),
+    ) -> TableReader<'b, 'd> {
+        TableReader::new(name, header_line, table, self.lines, self.found)
+    }
+
     /// Where the reports go, for reading a table inside this one.
     pub(crate) fn found(&mut self) -> &mut Vec<Diagnostic> {
         self.found

@@ -71,28 +71,50 @@ pub enum DriveSource {
     },
 }
 
-/// How a pool protects data.
+/// How a group protects data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// One drive, no protection.
     Simple,
     /// Mirrored pairs, striped.
     Raid10,
+    /// Three copies, striped.
+    Raid10x3,
+    /// One parity.
+    Raid5,
+    /// Two or more RAID 5 sets, striped.
+    Raid50,
+    /// Two parities.
+    Raid6,
 }
 
-/// A pool of one RAID group.
+/// A RAID group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
-    /// Unique over the site.
-    pub name: String,
+pub struct Group {
     /// Protection.
     pub level: Level,
     /// Names of its drives.
     pub drives: Vec<String>,
+}
+
+/// A pool of RAID groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Unique over the site.
+    pub name: String,
+    /// Its groups; at least one.
+    pub groups: Vec<Group>,
+    /// Names of drives that stand in for those that fail.
+    pub spares: Vec<String>,
     /// A power of two.
     pub stripe_unit_bytes: u32,
     /// A power of two.
     pub page_bytes: u32,
+    /// RAM for reads; 0 is none.
+    pub cache_bytes: u64,
+    /// What the data log takes of each drive that carries it; none leaves it to the
+    /// engine.
+    pub log_bytes: Option<u64>,
 }
 
 /// How a volume takes space.
@@ -176,12 +198,70 @@ impl Site {
     }
 }
 
+impl Pool {
+    /// Names of all its drives, by group, the spares last.
+    pub fn drives(&self) -> impl Iterator<Item = &String> {
+        let of_groups = self.groups.iter().flat_map(|group| &group.drives);
+        of_groups.chain(&self.spares)
+    }
+}
+
+/// Most drives of one group.
+const GROUP_DRIVES_MAX: usize = 32;
+
 impl Level {
+    /// All of them.
+    pub const ALL: [Level; 6] = [
+        Level::Simple,
+        Level::Raid10,
+        Level::Raid10x3,
+        Level::Raid5,
+        Level::Raid50,
+        Level::Raid6,
+    ];
+
     /// As the site file writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Simple => "simple",
             Level::Raid10 => "10",
+            Level::Raid10x3 => "10x3",
+            Level::Raid5 => "5",
+            Level::Raid50 => "50",
+            Level::Raid6 => "6",
+        }
+    }
+
+    /// How many of `drives` hold data, the others copies or parity. None when the
+    /// level can't have so many drives.
+    pub fn data_drives(self, drives: usize) -> Option<usize> {
+        if drives == 0 || drives > GROUP_DRIVES_MAX {
+            return None;
+        }
+        match self {
+            Level::Simple => (drives == 1).then_some(1),
+            Level::Raid10 => drives.is_multiple_of(2).then_some(drives / 2),
+            Level::Raid10x3 => drives.is_multiple_of(3).then_some(drives / 3),
+            Level::Raid5 => (drives >= 3).then(|| drives - 1),
+            Level::Raid6 => (drives >= 4).then(|| drives - 2),
+            Level::Raid50 => {
+                let sets = (2..=drives / 3).find(|sets| drives.is_multiple_of(*sets))?;
+                Some(drives - sets)
+            }
+        }
+    }
+
+    /// How many drives it can have, for messages.
+    pub fn drives_rule(self) -> &'static str {
+        match self {
+            Level::Simple => "exactly 1 drive for level \"simple\"",
+            Level::Raid10 => "an even number of drives, 2 to 32, for level \"10\"",
+            Level::Raid10x3 => "3, 6, 9 or more drives, up to 30, for level \"10x3\"",
+            Level::Raid5 => "3 to 32 drives for level \"5\"",
+            Level::Raid50 => {
+                "6 to 32 drives that make equal sets of 3 or more for level \"50\" (6, 8, 9, 10, 12, …)"
+            }
+            Level::Raid6 => "4 to 32 drives for level \"6\"",
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each case changes one place of a right file; what comes out is compared whole,
 //! so a case also shows that one mistake gives one message.
 
-use site::{SiteErrorKind, parse};
+use site::{Level, SiteErrorKind, parse};
 
 /// A right file. Line numbers in the cases below count from its first line.
 const GOOD: &str = r#"[site]
@@ -63,6 +63,7 @@ rate_scale = 0.5
 "#;
 
 const NAME: &str = "1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit";
+const LEVEL: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)";
 const SIZE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
 const IQN: &str = "an iSCSI qualified name in lower case, iqn.YYYY-MM.reversed.domain[:name], such as \"iqn.2026-11.dev.ashlar:vm1\", at most 223 bytes";
 const LOOPBACK: &str = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no authentication yet, so it is not offered to the network)";
@@ -173,20 +174,39 @@ cases! {
     drive_off_grain: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"100000001 B\"",
         [format!("t.toml:15: drive.size: found \"100000001 B\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
     drive_unused: "drives = [\"d2\"]" => "drives = [\"d3\"]",
-        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives",
+        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives or spares",
          "t.toml:28: pool.drives: found \"d3\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)"];
     drive_in_two_pools: "drives = [\"d2\"]" => "drives = [\"d1\"]",
-        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives",
+        ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives or spares",
          "t.toml:28: pool.drives: found \"d1\", which pool \"pool0\" uses already; allowed: a drive of no other pool"];
     drive_twice_in_a_pool: "drives = [\"d0\", \"d1\"]" => "drives = [\"d0\",\n\"d1\",\n\"d1\"]",
         ["t.toml:24: pool.drives: found \"d1\" for the second time; allowed: each once"];
-    pool_level_not_yet: "level = \"10\"" => "level = \"5\"",
-        ["t.toml:21: pool.level: found \"5\"; allowed: \"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \"5\", \"50\" and \"6\" are not available yet"];
+    pool_level_unknown: "level = \"10\"" => "level = \"7\"",
+        [format!("t.toml:21: pool.level: found \"7\"; allowed: {LEVEL}")];
     pool_level_as_number: "level = \"10\"" => "level = 10",
-        ["t.toml:21: pool.level: found the number 10; allowed: \"10\" (mirrored pairs, striped) or \"simple\" (one drive, no protection); \"5\", \"50\" and \"6\" are not available yet"];
+        [format!("t.toml:21: pool.level: found the number 10; allowed: {LEVEL}")];
+    pool_of_too_few_for_parity: "level = \"10\"" => "level = \"6\"",
+        ["t.toml:22: pool.drives: found 2 drives; allowed: 4 to 32 drives for level \"6\""];
+    pool_no_sets_of_three: "level = \"10\"" => "level = \"50\"",
+        ["t.toml:22: pool.drives: found 2 drives; allowed: 6 to 32 drives that make equal sets of 3 or more for level \"50\" (6, 8, 9, 10, 12, …)"];
+    spare_of_its_own_group: "stripe_unit = \"64 KiB\"" => "spares = [\"d1\"]",
+        ["t.toml:23: pool.spares: found \"d1\", which this pool lists already; allowed: each drive once"];
+    spare_that_is_not_there: "stripe_unit = \"64 KiB\"" => "spares = [\"d7\"]",
+        ["t.toml:23: pool.spares: found \"d7\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)"];
+    group_of_one: "page = \"256 KiB\"\n" => "[[pool.group]]\ndrives = [\"d7\"]\n",
+        ["t.toml:25: pool.group.drives: found \"d7\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)",
+         "t.toml:25: pool.group.drives: found 1 drive; allowed: an even number of drives, 2 to 32, for level \"10\""];
+    group_with_a_name: "page = \"256 KiB\"\n" => "[[pool.group]]\nname = \"g\"\ndrives = [\"d0\", \"d1\"]\n",
+        ["t.toml:25: pool.group.name: found a key that isn't known; allowed: level, drives",
+         "t.toml:26: pool.group.drives: found \"d0\", which this pool lists already; allowed: each drive once",
+         "t.toml:26: pool.group.drives: found \"d1\", which this pool lists already; allowed: each drive once"];
+    cache_as_number: "page = \"256 KiB\"" => "cache = 5",
+        [format!("t.toml:24: pool.cache: found the number 5; allowed: \"none\", or {SIZE}, up to \"1 TiB\"")];
+    log_too_small: "page = \"256 KiB\"" => "log = \"4 KiB\"",
+        ["t.toml:24: pool.log: found \"4 KiB\"; allowed: a size from \"1 MiB\" to \"16 GiB\", a multiple of 4096 bytes"];
     pool_odd: "drives = [\"d0\", \"d1\"]" => "drives = [\"d0\"]",
-        ["t.toml:13: drive.name: found \"d1\", which no pool lists; allowed: a drive that a pool lists in drives",
-         "t.toml:22: pool.drives: found 1 drive; allowed: an even number of drives, 2 or more, for level \"10\""];
+        ["t.toml:13: drive.name: found \"d1\", which no pool lists; allowed: a drive that a pool lists in drives or spares",
+         "t.toml:22: pool.drives: found 1 drive; allowed: an even number of drives, 2 to 32, for level \"10\""];
     pool_simple_of_two: "level = \"10\"" => "level = \"simple\"",
         ["t.toml:22: pool.drives: found 2 drives; allowed: exactly 1 drive for level \"simple\""];
     pool_no_drives: "drives = [\"d2\"]" => "drives = []",
@@ -244,6 +264,31 @@ cases! {
         ["t.toml:54: vm.rate_scale: found the number -1; allowed: a number above zero, at most 1000"];
     vm_without_profile: "profile = \"hetero10\"\n" => "",
         [format!("t.toml:49: vm.profile: found nothing; allowed: a name, {NAME}")];
+}
+
+#[test]
+fn groups_spares_cache_and_log_are_read() {
+    let text = GOOD.replace(
+        "page = \"256 KiB\"\n",
+        "page = \"256 KiB\"\nspares = [\"s0\"]\ncache = \"none\"\nlog = \"8 MiB\"\n\
+         [[pool.group]]\nlevel = \"5\"\ndrives = [\"e0\", \"e1\", \"e2\"]\n\
+         [[drive]]\nname = \"s0\"\ndevice = \"/dev/s0\"\n\
+         [[drive]]\nname = \"e0\"\ndevice = \"/dev/e0\"\n\
+         [[drive]]\nname = \"e1\"\ndevice = \"/dev/e1\"\n\
+         [[drive]]\nname = \"e2\"\ndevice = \"/dev/e2\"\n",
+    );
+    let site = parse("t.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let pool = &site.pools[0];
+    let groups: Vec<(Level, usize)> = pool
+        .groups
+        .iter()
+        .map(|group| (group.level, group.drives.len()))
+        .collect();
+    assert_eq!(groups, [(Level::Raid10, 2), (Level::Raid5, 3)]);
+    assert_eq!(pool.spares, ["s0"]);
+    assert_eq!((pool.cache_bytes, pool.log_bytes), (0, Some(8 << 20)));
+    assert_eq!(pool.drives().count(), 6);
+    assert_eq!(site.pools[1].cache_bytes, 64 << 20);
 }
 
 #[test]

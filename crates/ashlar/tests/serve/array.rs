@@ -111,7 +111,27 @@ impl Home {
 
     /// Starts it, expecting that it refuses; gives exit code and what it said.
     pub fn refused(&self) -> (i32, String) {
-        said(self.command().output().unwrap())
+        let mut command = self.command();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        if !line.is_empty() {
+            let _ = child.kill();
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(line.is_empty(), "it isn't refused: {line}");
+        said(output)
+    }
+
+    /// What it logged while it served last.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
     /// Everything in the data directory: names with sizes.

@@ -1,5 +1,6 @@
-//! A pool is found by its drives' labels; what isn't right is refused by name,
-//! and no drive is ever made anew in the place of a lost one.
+//! A pool is found by its drives' labels; it comes up without those that it can do
+//! without, and says so; what isn't right is refused by name, and no drive is ever made
+//! anew in the place of a lost one.
 
 use crate::array::{Home, SECOND_POOL, SITE};
 use std::fs;
@@ -45,21 +46,70 @@ fn names_and_order_do_not_matter() {
     );
 }
 
+/// Serves with one of the two drives; says why in its log and in an event.
+fn assert_degraded(home: &Home, log: &str, event: &str) {
+    let before = home.listing();
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "degraded");
+    assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "healthy");
+    assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
+    let events = serving.json(&["events"]);
+    let texts: Vec<&str> = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["kind"] == "drive_missing")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    assert!(texts.iter().any(|text| text.contains(event)), "{texts:?}");
+    drop(serving);
+    let said = home.log();
+    assert!(said.contains(log), "{log:?} is not in: {said}");
+    assert_eq!(home.listing(), before, "nothing is made or removed");
+}
+
+/// Waits until all drives of the pool are whole.
+fn wait_healthy(serving: &crate::array::Serving) {
+    for _ in 0..600 {
+        if serving.json(&["status"])["health"] == "healthy" {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("not whole again: {}", serving.json(&["pool", "show", "p0"]));
+}
+
 #[test]
 fn a_missing_drive_is_named_and_not_made_anew() {
     let home = Home::new(SITE);
     drop(home.serve());
     fs::rename(home.file("d1.img"), home.file("away")).unwrap();
-    let parts = [
-        "drive d1: ",
-        "d1.img is not there, and pool p0 holds data on this drive",
-    ];
-    assert_refused(&home, &parts);
+    let log = "d1.img is not there, and pool p0 holds data on this drive";
+    assert_degraded(&home, log, "drive 'd1'");
     // Without the record, the other drive's label tells as much.
     fs::remove_file(home.file("ashlar-data.json")).unwrap();
-    assert_refused(&home, &parts);
+    assert_degraded(&home, log, "drive 'd1'");
+    // It was away while the pool was in use: it stays out of use until it is rebuilt.
     fs::rename(home.file("away"), home.file("d1.img")).unwrap();
-    drop(home.serve());
+    let serving = home.serve();
+    assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
+    serving.done(&["drive", "replace", "d1"]);
+    wait_healthy(&serving);
+    drop(serving);
+    assert_eq!(home.serve().json(&["status"])["health"], "healthy");
+}
+
+#[test]
+fn a_pool_without_redundancy_is_refused_without_its_drive() {
+    let home = two_pools();
+    fs::rename(home.file("e0.img"), home.file("away")).unwrap();
+    let parts = [
+        "drive e0: ",
+        "e0.img is not there, and pool p1 holds data on this drive",
+    ];
+    assert_refused(&home, &parts);
+    fs::rename(home.file("away"), home.file("e0.img")).unwrap();
+    assert_eq!(home.serve().json(&["status"])["health"], "healthy");
 }
 
 #[test]
@@ -72,21 +122,25 @@ fn all_drives_missing_are_named_each() {
 }
 
 #[test]
-fn a_wiped_drive_is_named() {
+fn a_wiped_drive_is_named_and_replaced_in_its_place() {
     let home = Home::new(SITE);
     drop(home.serve());
-    fs::remove_file(home.file("d0.img")).unwrap();
-    fs::File::create(home.file("d0.img"))
-        .unwrap()
-        .set_len(64 << 20)
-        .unwrap();
-    assert_refused(
-        &home,
-        &[
-            "drive d0: ",
-            "d0.img has no label: it isn't the drive that pool p0",
-        ],
-    );
+    fs::remove_file(home.file("d1.img")).unwrap();
+    let file = fs::File::create(home.file("d1.img")).unwrap();
+    file.set_len(64 << 20).unwrap();
+    let log = "d1.img has no label: it isn't the drive that pool p0";
+    assert_degraded(&home, log, "drive 'd1'");
+    let serving = home.serve();
+    serving.done(&["drive", "replace", "d1"]);
+    wait_healthy(&serving);
+}
+
+#[test]
+fn a_drive_of_garbage_is_named() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::write(home.file("d1.img"), vec![0xa5; 64 << 20]).unwrap();
+    assert_degraded(&home, "d1.img has no label", "drive 'd1'");
 }
 
 #[test]
@@ -99,14 +153,17 @@ fn a_truncated_drive_is_too_small() {
         .unwrap()
         .set_len(32 << 20)
         .unwrap();
-    assert_refused(
-        &home,
-        &[
-            "drive d1: ",
-            "d1.img: too small: it has 32 MiB",
-            "the site says 64 MiB",
-        ],
-    );
+    let log = "d1.img: too small: it has 32 MiB";
+    assert_degraded(&home, log, "it was cut short");
+}
+
+#[test]
+fn a_drive_that_is_too_large_is_refused() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    let file = fs::File::options().write(true).open(home.file("d1.img"));
+    file.unwrap().set_len(128 << 20).unwrap();
+    assert_refused(&home, &["drive d1: ", "d1.img: too large: it has 128 MiB"]);
 }
 
 #[test]
@@ -152,7 +209,64 @@ fn a_stale_copy_of_a_drive_is_named() {
     ]);
     drop(later);
     fs::copy(home.file("old"), home.file("d1.img")).unwrap();
-    assert_refused(&home, &["error: pool p0: ", "d1"]);
+    let serving = home.serve();
+    let events = serving.json(&["events"]).to_string();
+    assert!(events.contains("has an old state of pool 'p0'"), "{events}");
+    let later = serving.json(&["volume", "show", "later"]);
+    assert_eq!(later["size_bytes"], 1 << 20, "nothing of it is believed");
+    assert_eq!(serving.json(&["status"])["health"], "degraded");
+}
+
+#[test]
+fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&[
+        "drive",
+        "add-spare",
+        "s0",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ]);
+    assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
+    serving.done(&["drive", "fail", "d1"]);
+    wait_healthy(&serving);
+    let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
+    assert_eq!(drives, serde_json::json!(["d0", "s0"]));
+    let args = ["drive", "replace", "d0", "--with", "d2", "--file", "d2.img"];
+    serving.done(&args);
+    wait_healthy(&serving);
+    let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
+    assert_eq!(drives, serde_json::json!(["d2", "s0"]));
+    let (code, said) = serving.refused(&["drive", "fail", "nobody"]);
+    assert_eq!(code, 5);
+    assert!(said.contains("there is no drive nobody"), "{said}");
+    drop(serving);
+    // Both are on record, and what they replaced is not missed.
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    serving.done(&["drive", "fail", "s0"]);
+    let (code, said) = serving.refused(&["drive", "fail", "d2"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("can't do without drive 'd2'"), "{said}");
+}
+
+#[test]
+fn a_scrub_runs_and_tells() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["pool", "scrub", "p0"]);
+    for _ in 0..600 {
+        if serving.json(&["pool", "show", "p0"])["scrubs"] == 1 {
+            let events = serving.json(&["events", "--pool", "p0"]).to_string();
+            assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("no end: {}", serving.json(&["pool", "show", "p0"]));
 }
 
 #[test]

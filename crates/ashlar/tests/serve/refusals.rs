@@ -8,7 +8,7 @@ use std::net::TcpListener;
 #[test]
 fn a_wrong_site_file_is_refused_whole() {
     let wrong = SITE
-        .replace("level = \"10\"", "level = \"5\"")
+        .replace("level = \"10\"", "level = \"7\"")
         .replace("8 MiB", "8 Mib");
     let home = Home::new(&wrong);
     let (code, said) = home.refused();
@@ -16,7 +16,7 @@ fn a_wrong_site_file_is_refused_whole() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
     assert!(
-        lines[0].contains("site.toml:17: pool.level: found \"5\"; allowed: "),
+        lines[0].contains("site.toml:17: pool.level: found \"7\"; allowed: "),
         "{said}"
     );
     assert!(

@@ -16,6 +16,7 @@ mod volumes;
 mod zones;
 
 pub use crate::raid::Level;
+pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
 
 use crate::world::World;
@@ -165,6 +166,13 @@ pub struct PoolInfo {
     pub lost_bytes: u64,
     /// Work under way in the background.
     pub tasks: Vec<life::TaskInfo>,
+    /// Whether fewer drives carry metadata or logs than should; others take over soon, if
+    /// there are any.
+    pub copies_are_short: bool,
+    /// Whole scrubs since the opening.
+    pub scrubs_ended: u64,
+    /// The read cache.
+    pub cache: crate::cache::CacheStats,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -281,6 +289,9 @@ impl<W: World> Pool<W> {
             log_capacity_bytes: inner.store.log.capacity_bytes(),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
+            copies_are_short: inner.copies_are_short(),
+            scrubs_ended: inner.life.scrubs_ended(),
+            cache: inner.store.cache.stats(),
             tasks: inner.life.tasks(inner.world.now()),
             failure: drives.failure(),
         }

@@ -326,7 +326,13 @@ fn match_members<W: World>(
             continue;
         }
         let fault = match &found {
-            None if entry.state == MemberState::Failed => None,
+            _ if entry.state == MemberState::Failed => Some((
+                PoolErrorKind::Missing,
+                format!(
+                    "drive '{}' (place {} of group {}, {}) of pool '{pool}' is out of use since before: replace it, or add a spare",
+                    entry.name, entry.place, entry.group, entry.uuid
+                ),
+            )),
             None => Some((
                 PoolErrorKind::Missing,
                 format!(
@@ -374,9 +380,6 @@ fn member_fault<W: World>(
     entry: &MemberEntry,
     found: &Labelled<W>,
 ) -> Option<(PoolErrorKind, String)> {
-    if entry.state == MemberState::Failed {
-        return None;
-    }
     let Labelled { name, drive, label } = found;
     if label.generation + 1 < newest.generation {
         return Some((

@@ -7,6 +7,7 @@ use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// Operations since the pool was opened.
 #[derive(Debug, Default)]
@@ -19,8 +20,9 @@ struct Counters {
 
 /// A drive of a pool.
 pub struct Member<W: World> {
-    /// Absent when it had failed before the pool was opened and is not there.
-    drive: Option<W::Drive>,
+    /// None when it had failed before the pool was opened and is not there, or was let
+    /// go since.
+    drive: RefCell<Option<Rc<W::Drive>>>,
     pub name: String,
     pub uuid: Uuid,
     /// Changes when a spare takes the place of another.
@@ -54,7 +56,7 @@ impl<W: World> Member<W> {
 
     fn with(drive: Option<W::Drive>, entry: &MemberEntry) -> Self {
         Member {
-            drive,
+            drive: RefCell::new(drive.map(Rc::new)),
             name: entry.name.clone(),
             uuid: entry.uuid,
             group: Cell::new(entry.group),
@@ -164,9 +166,19 @@ impl<W: World> Member<W> {
         &self.rebuilt
     }
 
+    /// Closes the drive, once what is in flight has ended: another may be opened in its
+    /// place.
+    ///
+    /// # Panics
+    /// When it is in use.
+    pub fn let_go(&self) {
+        assert!(!self.is_writable(), "drive '{}' is in use", self.name);
+        self.drive.take();
+    }
+
     /// What the drive is; `None` when it is not there.
     pub fn geometry(&self) -> Option<Geometry> {
-        self.drive.as_ref().map(Drive::geometry)
+        self.drive.borrow().as_ref().map(|drive| drive.geometry())
     }
 
     /// Operations in flight: a copy with fewer answers sooner.
@@ -226,8 +238,8 @@ impl<W: World> Member<W> {
         operation: &'static str,
         at: DriveOffset,
         len_bytes: u64,
-    ) -> Result<&W::Drive, DriveError> {
-        self.drive.as_ref().ok_or_else(|| DriveError {
+    ) -> Result<Rc<W::Drive>, DriveError> {
+        self.drive.borrow().clone().ok_or_else(|| DriveError {
             kind: DriveErrorKind::Gone,
             operation,
             at,

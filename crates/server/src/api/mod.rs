@@ -5,6 +5,7 @@
 //! outcome into the JSON of [`types`].
 
 mod drives;
+mod events;
 mod exports;
 mod guard;
 mod pools;
@@ -46,7 +47,12 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive))
         .routes(routes!(pools::list_pools))
+        .routes(routes!(drives::fail_drive))
+        .routes(routes!(drives::replace_drive))
         .routes(routes!(pools::get_pool))
+        .routes(routes!(pools::change_scrub))
+        .routes(routes!(pools::add_spare))
+        .routes(routes!(events::list_events))
         .routes(routes!(volumes::list_volumes, volumes::create_volume))
         .routes(routes!(
             volumes::get_volume,

@@ -1,11 +1,13 @@
 //! Pools.
 
-use super::problem::Segment;
-use super::types::{Health, Pool, Problem};
+use super::problem::{Body, Segment};
+use super::types::{Cache, DriveAdd, Group, Health, Pool, Problem, ScrubChange, Task, TaskKind};
 use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
-use engine::pool::{MemberState, PoolInfo};
+use axum::http::StatusCode;
+use engine::pool::life::TaskInfo;
+use engine::pool::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use std::sync::Arc;
 
 /// All pools, by name.
@@ -39,32 +41,110 @@ pub(super) async fn get_pool(
     Ok(Json(pool(shard, info)))
 }
 
+/// Begins a scrub, or ends the one under way.
+#[utoipa::path(
+    put, path = "/api/v1/pools/{name}/scrub", tag = "pools", request_body = ScrubChange,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses((status = 200, body = Pool), (status = 404, body = Problem))
+)]
+pub(super) async fn change_scrub(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(change): Body<ScrubChange>,
+) -> Result<Json<Pool>, Problem> {
+    array.scrub(&name, change.running).await?;
+    let (shard, info) = array.pool(&name).await?;
+    Ok(Json(pool(shard, info)))
+}
+
+/// Adds a drive that stands in for one that fails, or has failed.
+#[utoipa::path(
+    post, path = "/api/v1/pools/{name}/spares", tag = "pools", request_body = DriveAdd,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses(
+        (status = 201, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)
+    )
+)]
+pub(super) async fn add_spare(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(add): Body<DriveAdd>,
+) -> Result<(StatusCode, Json<Pool>), Problem> {
+    array
+        .add_spare(name.clone(), super::drives::new_drive(add)?)
+        .await?;
+    let (shard, info) = array.pool(&name).await?;
+    Ok((StatusCode::CREATED, Json(pool(shard, info))))
+}
+
 /// Whether a pool serves, and with what redundancy.
 pub(super) fn health(info: &PoolInfo) -> Health {
-    let failed = info
-        .members
-        .iter()
-        .any(|member| member.state == MemberState::Failed);
-    match (&info.failure, failed) {
+    let is_whole =
+        |member: &MemberInfo| matches!(member.state, MemberState::Healthy | MemberState::Suspect);
+    let whole = info.members.iter().all(is_whole) && !info.copies_are_short;
+    match (&info.failure, whole) {
         (Some(_), _) => Health::Failed,
-        (None, true) => Health::Degraded,
-        (None, false) => Health::Healthy,
+        (None, false) => Health::Degraded,
+        (None, true) => Health::Healthy,
+    }
+}
+
+fn names(members: &[MemberInfo]) -> Vec<String> {
+    members.iter().map(|member| member.name.clone()).collect()
+}
+
+fn group(info: &GroupInfo) -> Group {
+    Group {
+        index: info.index,
+        level: info.level.to_string(),
+        drives: names(&info.members),
+        zones: info.zones,
+        zones_in_use: info.zones_in_use,
+    }
+}
+
+fn task(info: &TaskInfo) -> Task {
+    Task {
+        kind: match info.kind {
+            engine::pool::life::TaskKind::Rebuild => TaskKind::Rebuild,
+            engine::pool::life::TaskKind::Scrub => TaskKind::Scrub,
+        },
+        subject: info.subject.clone(),
+        done_bytes: info.done_bytes,
+        total_bytes: info.total_bytes,
+        bytes_per_s: info.bytes_per_s,
+        left_s: info.left.map(|left| left.as_secs()),
     }
 }
 
 fn pool(shard: usize, info: PoolInfo) -> Pool {
     Pool {
         health: health(&info),
-        name: info.name,
-        uuid: info.uuid.to_string(),
         level: info.level.to_string(),
-        failure: info.failure,
         page_bytes: info.page_bytes,
         capacity_bytes: info.capacity_bytes,
         mapped_bytes: info.mapped_bytes,
         provisioned_bytes: info.provisioned_bytes,
         epoch: info.epoch,
         shard: shard as u64,
-        drives: info.members.into_iter().map(|member| member.name).collect(),
+        drives: names(&info.members),
+        groups: info.groups.iter().map(group).collect(),
+        spares: names(&info.spares),
+        tasks: info.tasks.iter().map(task).collect(),
+        log_used_bytes: info.log_used_bytes,
+        log_capacity_bytes: info.log_capacity_bytes,
+        mended_bytes: info.mended_bytes,
+        lost_bytes: info.lost_bytes,
+        cache: Cache {
+            capacity_bytes: info.cache.capacity_bytes,
+            resident_bytes: info.cache.resident_bytes,
+            hits: info.cache.hits,
+            misses: info.cache.misses,
+        },
+        scrubs: info.scrubs_ended,
+        failure: info.failure,
+        uuid: info.uuid.to_string(),
+        name: info.name,
     }
 }

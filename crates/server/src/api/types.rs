@@ -39,7 +39,8 @@ pub struct Status {
 pub enum Health {
     /// All is well.
     Healthy,
-    /// Served, with a drive missing or failed.
+    /// Served, with less redundancy than it should have: a drive is missing, failed or
+    /// being rebuilt.
     Degraded,
     /// Not served.
     Failed,
@@ -95,7 +96,7 @@ pub struct Pool {
     pub name: String,
     /// Identity for life.
     pub uuid: String,
-    /// Protection: `10` or `simple`.
+    /// Protection of its first group: `10`, `10x3`, `5`, `50`, `6` or `simple`.
     pub level: String,
     /// Whether it serves.
     pub health: Health,
@@ -115,6 +116,131 @@ pub struct Pool {
     pub shard: u64,
     /// Names of its drives, by group and place.
     pub drives: Vec<String>,
+    /// Its RAID groups.
+    pub groups: Vec<Group>,
+    /// Names of drives that wait to stand in.
+    pub spares: Vec<String>,
+    /// Work under way in the background.
+    pub tasks: Vec<Task>,
+    /// Bytes in the data log that are not in place yet.
+    pub log_used_bytes: u64,
+    /// What the data log takes.
+    pub log_capacity_bytes: u64,
+    /// Bytes that were damaged and have been put right since the opening.
+    pub mended_bytes: u64,
+    /// Bytes that were found to be lost since the opening.
+    pub lost_bytes: u64,
+    /// The read cache.
+    pub cache: Cache,
+    /// Whole scrubs since the opening.
+    pub scrubs: u64,
+}
+
+/// A RAID group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Group {
+    /// Its number in the pool.
+    pub index: u16,
+    /// How it protects what is written to new zones.
+    pub level: String,
+    /// Names of its drives, by place.
+    pub drives: Vec<String>,
+    /// Zones that it has.
+    pub zones: u32,
+    /// Zones in use.
+    pub zones_in_use: u32,
+}
+
+/// RAM for reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cache {
+    /// What it may use.
+    pub capacity_bytes: u64,
+    /// What it uses.
+    pub resident_bytes: u64,
+    /// Blocks of 4 KiB that were read from it.
+    pub hits: u64,
+    /// Blocks that were looked for and not found.
+    pub misses: u64,
+}
+
+/// Work in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Task {
+    /// What it is.
+    pub kind: TaskKind,
+    /// The drive, or the pool.
+    pub subject: String,
+    /// Bytes of drives done.
+    pub done_bytes: u64,
+    /// Bytes of drives in all.
+    pub total_bytes: u64,
+    /// Bytes a second so far.
+    pub bytes_per_s: u64,
+    /// Seconds left at that rate, when that can be said.
+    pub left_s: Option<u64>,
+}
+
+/// Kinds of work in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskKind {
+    /// A drive gets what it should hold.
+    Rebuild,
+    /// Everything is read and compared.
+    Scrub,
+}
+
+/// A drive to add, or to put in the place of another: a file or a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveAdd {
+    /// 1 to 64 letters, digits, `-`, `_`, `.`, the first a letter or digit.
+    pub name: String,
+    /// A file, relative to the data directory or absolute; made when it is not there.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// A block device, instead of a file.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Size to make the file with; as large as the pool's largest drive unless said
+    /// otherwise.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+}
+
+/// What takes a drive's place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveReplace {
+    /// The new drive; without it, what is now where the old one was.
+    #[serde(default)]
+    pub with: Option<DriveAdd>,
+}
+
+/// Whether a pool is looked through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubChange {
+    /// Begins a scrub, or ends the one under way.
+    pub running: bool,
+}
+
+/// Something that people should know of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// The pool.
+    pub pool: String,
+    /// Rises by one with every event of the pool since its opening.
+    pub sequence: u64,
+    /// When it happened, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
+    /// `drive_missing`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
+    /// `copy_moved`, `scrub`, `pool_stopped`.
+    pub kind: String,
+    /// For people.
+    pub text: String,
 }
 
 /// How a volume takes space.

@@ -9,11 +9,14 @@
 //! - An export made by the API is on stable media before it can be logged in to,
 //!   so it is there again after a restart.
 
+mod drives;
 mod error;
 mod exports;
 mod sessions;
 mod volumes;
 
+pub(crate) use drives::added;
+pub use drives::{AddedDrive, DrivePlaces, NewDrive, PoolEvent};
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use exports::kept;
 pub use exports::{Export, Origin};
@@ -38,6 +41,7 @@ pub struct Array {
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
+    drives: DrivePlaces,
     change: tokio::sync::Mutex<()>,
     began: Instant,
 }
@@ -45,7 +49,7 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`.
+    /// `exports_file`; `drives` says where the drives are.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -55,6 +59,7 @@ impl Array {
         homes: BTreeMap<String, usize>,
         directory: Arc<Directory>,
         exports_file: PathBuf,
+        drives: DrivePlaces,
     ) -> Arc<Self> {
         assert!(
             homes.values().all(|shard| *shard < shards.len()),
@@ -67,6 +72,7 @@ impl Array {
             directory,
             exports: Mutex::default(),
             exports_file,
+            drives,
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
         })

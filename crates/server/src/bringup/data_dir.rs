@@ -1,6 +1,7 @@
 //! The data directory: drive files, records, and the lock that keeps a second
 //! server out.
 
+use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
 use site::DriveSource;
 use std::fs::{self, File, TryLockError};
@@ -61,11 +62,26 @@ impl DataDir {
     }
 
     /// Where a drive of the site is.
-    pub(super) fn drive_path(&self, source: &DriveSource) -> PathBuf {
-        match source {
-            DriveSource::File { path, .. } => self.path.join(path),
-            DriveSource::Device { path } => path.clone(),
+    pub(super) fn place(&self, drive: &site::Drive) -> Place {
+        let (path, size_bytes) = match &drive.source {
+            DriveSource::File { path, size_bytes } => (self.path.join(path), Some(*size_bytes)),
+            DriveSource::Device { path } => (path.clone(), None),
+        };
+        Place {
+            name: drive.name.clone(),
+            path,
+            size_bytes,
         }
+    }
+
+    /// The directory.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The drives that the API added.
+    pub(super) fn drives_file(&self) -> PathBuf {
+        self.path.join("ashlar-drives.json")
     }
 
     /// The record of the pools that were made here.

@@ -5,15 +5,20 @@ use crate::shard::{ShardHandle, ShardState};
 use base::DriveOffset;
 use engine::World;
 use engine::drive::Drive as _;
-use engine::pool::{LabelSummary, Pool};
+use engine::pool::{LabelSummary, Pool, PoolErrorKind};
 use site::human;
 use std::path::PathBuf;
 use std::rc::Rc;
-use world::real::{OpenErrorKind, RealDrive};
+use std::time::Duration;
+use world::real::{OpenError, OpenErrorKind, RealDrive};
 
 /// How much of a drive without label has to be zero for it to count as empty:
 /// partition tables, superblocks and volume managers' labels all lie in there.
 const LOOK_BYTES: usize = 1 << 20;
+
+/// A drive that is in use is looked at so many times more, so far apart.
+const IN_USE_LOOKS: u32 = 20;
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A drive of the site: where it is and how large the site says it is.
 #[derive(Clone, Debug)]
@@ -27,36 +32,55 @@ pub(super) struct Place {
 /// What is at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing.
-    Nothing,
+    /// Nothing; says so.
+    Nothing(String),
     /// A drive without label, with nothing on it.
     Empty,
     /// A drive without label, with something on it.
     Occupied,
+    /// A drive that can't be read where its label would be; says why.
+    Unreadable(String),
     /// A drive of a pool.
     Labelled(LabelSummary),
+}
+
+/// What is at a place, and whether its size is what the site says.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) place: Place,
+    pub(super) found: Found,
+    /// Set when the size is another one.
+    pub(super) wrong_size: Option<WrongSize>,
+}
+
+/// A drive that is smaller or larger than the site says.
+#[derive(Clone, Debug)]
+pub(super) struct WrongSize {
+    pub(super) smaller: bool,
+    /// For people.
+    pub(super) context: String,
 }
 
 /// Looks at `places`, on `shard`, and lets go of them again.
 ///
 /// # Errors
-/// Every drive that is there and can't be used, or has another size than the
-/// site says.
+/// Every drive that is there and can't be opened: it is in use, or not ours to use.
 pub(super) async fn look(
     shard: &ShardHandle,
     places: Vec<Place>,
-) -> Result<Vec<(Place, Found)>, BringUpError> {
+) -> Result<Vec<Look>, BringUpError> {
     let visit = |state: Rc<ShardState>| async move {
-        let mut found = Vec::new();
+        let mut looks = Vec::new();
         let mut wrong = Vec::new();
         for place in places {
-            match look_at(&state, &place).await {
-                Ok(what) => found.push((place, what)),
-                Err(context) => wrong.push(format!("drive {}: {context}", place.name)),
+            let name = place.name.clone();
+            match look_at(&state, place).await {
+                Ok(look) => looks.push(look),
+                Err(context) => wrong.push(format!("drive {name}: {context}")),
             }
         }
         if wrong.is_empty() {
-            Ok(found)
+            Ok(looks)
         } else {
             Err(wrong)
         }
@@ -65,38 +89,65 @@ pub(super) async fn look(
     looked.map_err(|wrong| BringUpError::all(BringUpErrorKind::Drive, &wrong))
 }
 
-async fn look_at(state: &ShardState, place: &Place) -> Result<Found, String> {
-    let drive = match RealDrive::open(state.world(), &place.path) {
+/// Opens a drive. What a server that was just killed had in flight may hold it for a
+/// moment longer.
+async fn open(state: &ShardState, place: &Place) -> Result<RealDrive, OpenError> {
+    for _ in 0..IN_USE_LOOKS {
+        match RealDrive::open(state.world(), &place.path) {
+            Err(error) if error.kind == OpenErrorKind::InUse => {
+                state.world().sleep(IN_USE_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    RealDrive::open(state.world(), &place.path)
+}
+
+async fn look_at(state: &ShardState, place: Place) -> Result<Look, String> {
+    let drive = match open(state, &place).await {
         Ok(drive) => drive,
-        Err(error) if error.kind == OpenErrorKind::NotFound && place.size_bytes.is_some() => {
-            return Ok(Found::Nothing);
+        Err(error) if error.kind == OpenErrorKind::NotFound => {
+            let (found, wrong_size) = (Found::Nothing(error.to_string()), None);
+            return Ok(Look {
+                place,
+                found,
+                wrong_size,
+            });
         }
         Err(error) => return Err(error.to_string()),
     };
-    check_size(place, drive.geometry().capacity_bytes)?;
-    let label = Pool::probe(state.world(), &drive).await;
-    match label.map_err(|error| format!("{}: {error}", place.path.display()))? {
-        Some(label) => Ok(Found::Labelled(label)),
-        None if is_empty(state, &drive).await? => Ok(Found::Empty),
-        None => Ok(Found::Occupied),
-    }
+    let wrong_size = wrong_size(&place, drive.geometry().capacity_bytes);
+    let path = place.path.display();
+    let found = match Pool::probe(state.world(), &drive).await {
+        Ok(Some(label)) => Found::Labelled(label),
+        Err(error) if error.kind == PoolErrorKind::Drive => {
+            Found::Unreadable(format!("{path}: {error}"))
+        }
+        Err(error) => return Err(format!("{path}: {error}")),
+        Ok(None) => match is_empty(state, &drive).await {
+            Ok(true) => Found::Empty,
+            Ok(false) => Found::Occupied,
+            Err(error) => Found::Unreadable(format!("{path}: {error}")),
+        },
+    };
+    Ok(Look {
+        place,
+        found,
+        wrong_size,
+    })
 }
 
-fn check_size(place: &Place, capacity_bytes: u64) -> Result<(), String> {
-    let Some(size_bytes) = place.size_bytes.filter(|size| *size != capacity_bytes) else {
-        return Ok(());
-    };
-    let what = if capacity_bytes < size_bytes {
-        "too small"
-    } else {
-        "too large"
-    };
+fn wrong_size(place: &Place, capacity_bytes: u64) -> Option<WrongSize> {
+    let size_bytes = place.size_bytes.filter(|size| *size != capacity_bytes)?;
+    let smaller = capacity_bytes < size_bytes;
+    let what = if smaller { "too small" } else { "too large" };
     let (there, wanted) = (human(capacity_bytes), human(size_bytes));
-    Err(format!(
+    let context = format!(
         "{}: {what}: it has {there} ({capacity_bytes} bytes), the site says {wanted}; put back the \
          file that was here, or correct size in the site file",
         place.path.display()
-    ))
+    );
+    Some(WrongSize { smaller, context })
 }
 
 async fn is_empty(state: &ShardState, drive: &RealDrive) -> Result<bool, String> {

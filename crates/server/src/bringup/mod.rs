@@ -19,7 +19,7 @@ mod volumes;
 pub use error::{BringUpError, BringUpErrorKind};
 
 use crate::api;
-use crate::array::Array;
+use crate::array::{self, AddedDrive, Array, DrivePlaces};
 use crate::directory::Directory;
 use crate::front::{Front, FrontLimits};
 use crate::shard::{Shard, ShardHandle};
@@ -97,7 +97,8 @@ async fn furnish(
 ) -> Result<(Arc<Array>, Front), BringUpError> {
     let homes = homes(site);
     let mut made = made::Made::read(data)?;
-    let plans = pools::plan(site, data, shards, &homes, &made).await?;
+    let added = array::added(&data.drives_file())?;
+    let plans = pools::plan(site, data, shards, &homes, &made, &added).await?;
     pools::open(&plans, shards).await?;
     let directory = Arc::new(Directory::new());
     let array = Array::new(
@@ -106,6 +107,7 @@ async fn furnish(
         homes,
         Arc::clone(&directory),
         data.exports_file(),
+        drive_places(site, data, added),
     );
     let volume_plan = volumes::plan(site, &array).await?;
     let exports = exports::plan(site, data, &array).await?;
@@ -114,6 +116,22 @@ async fn furnish(
     exports::apply(exports, &array).await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
     Ok((array, front))
+}
+
+/// Where the drives of the array are.
+fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePlaces {
+    let of_pool = |pool: &site::Pool| {
+        let drives: Vec<_> = pool.drives().filter_map(|name| site.drive(name)).collect();
+        let place = |drive: &&site::Drive| AddedDrive {
+            pool: pool.name.clone(),
+            name: drive.name.clone(),
+            path: data.place(drive).path,
+        };
+        drives.iter().map(place).collect::<Vec<_>>()
+    };
+    let of_site = site.pools.iter().flat_map(of_pool).collect();
+    let data_path = data.path().to_owned();
+    DrivePlaces::new(data_path, data.drives_file(), of_site, added)
 }
 
 /// The shard that each pool of the site is homed on.

@@ -1,12 +1,13 @@
 //! Pools: which are opened, which are made, and why neither may be.
 
 use super::data_dir::DataDir;
-use super::drives::{self, Found, Place};
+use super::drives::{self, Found, Look, Place};
 use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
+use crate::array::AddedDrive;
 use crate::shard::{ShardHandle, ShardState};
-use engine::pool::{NamedDrive, Pool, PoolSpec};
-use site::{DriveSource, Level, Site};
+use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
+use site::{Level, Site};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -17,13 +18,15 @@ use world::real::{RealDrive, RealWorld};
 pub(super) struct PoolPlan {
     spec: site::Pool,
     shard: usize,
+    /// Its drives, by group, the spares last; of a pool that is there, those that are.
     places: Vec<Place>,
     action: Action,
 }
 
 enum Action {
-    /// Open it from the labels of its drives.
-    Open,
+    /// Open it from the labels of its drives. What is wrong with others is no reason
+    /// not to, if they can be done without.
+    Open { notes: Vec<String> },
     /// Make it; these files have to be made first.
     Make {
         /// Not there yet, in the order of the drives.
@@ -42,6 +45,7 @@ pub(super) async fn plan(
     shards: &[ShardHandle],
     homes: &BTreeMap<String, usize>,
     made: &Made,
+    added: &[AddedDrive],
 ) -> Result<Vec<PoolPlan>, BringUpError> {
     let mut plans = Vec::new();
     let mut wrong = Vec::new();
@@ -51,17 +55,15 @@ pub(super) async fn plan(
             remove_unfinished(&pool.name, new_files)?;
         }
         let shard = homes.get(&pool.name).copied().unwrap_or(0);
-        match drives::look(&shards[shard], places(site, data, pool)).await {
-            Ok(found) => match decide(pool, &found, record) {
-                Ok(action) => {
-                    let places = found.into_iter().map(|(place, _)| place).collect();
-                    plans.push(PoolPlan {
-                        spec: pool.clone(),
-                        shard,
-                        places,
-                        action,
-                    });
-                }
+        let places = places(site, data, pool, added);
+        match drives::look(&shards[shard], places).await {
+            Ok(looks) => match decide(pool, looks, record) {
+                Ok((places, action)) => plans.push(PoolPlan {
+                    spec: pool.clone(),
+                    shard,
+                    places,
+                    action,
+                }),
                 Err(lines) => wrong.extend(lines),
             },
             Err(error) => wrong.push(error.context),
@@ -77,78 +79,148 @@ pub(super) async fn plan(
     }
 }
 
-fn places(site: &Site, data: &DataDir, pool: &site::Pool) -> Vec<Place> {
-    let drives = pool.drives.iter().filter_map(|name| site.drive(name));
-    let place = |drive: &site::Drive| Place {
-        name: drive.name.clone(),
-        path: data.drive_path(&drive.source),
-        size_bytes: match drive.source {
-            DriveSource::File { size_bytes, .. } => Some(size_bytes),
-            DriveSource::Device { .. } => None,
-        },
-    };
-    drives.map(place).collect()
+/// The places of a pool's drives: the site's, and those that the API added.
+fn places(site: &Site, data: &DataDir, pool: &site::Pool, added: &[AddedDrive]) -> Vec<Place> {
+    let drives = pool.drives().filter_map(|name| site.drive(name));
+    let mut places: Vec<Place> = drives.map(|drive| data.place(drive)).collect();
+    for drive in added.iter().filter(|drive| drive.pool == pool.name) {
+        if places.iter().all(|place| place.path != drive.path) {
+            places.push(Place {
+                name: drive.name.clone(),
+                path: drive.path.clone(),
+                size_bytes: None,
+            });
+        }
+    }
+    places
 }
 
-/// Whether `pool` is opened or made, given what is at its drives' places.
+/// Whether `pool` is opened or made, and of which drives, given what is at their
+/// places.
 fn decide(
     pool: &site::Pool,
-    found: &[(Place, Found)],
+    looks: Vec<Look>,
     record: Option<&MadePool>,
-) -> Result<Action, Vec<String>> {
-    let recorded_uuid = match record {
+) -> Result<(Vec<Place>, Action), Vec<String>> {
+    let uuid = match record {
         Some(MadePool::Made { uuid, .. }) => Some(uuid.as_str()),
         _ => None,
     };
-    let labelled = found
-        .iter()
-        .any(|(_, found)| matches!(found, Found::Labelled(_)));
-    let exists = recorded_uuid.is_some() || labelled;
-    let name = &pool.name;
+    let is_labelled = |look: &Look| matches!(look.found, Found::Labelled(_));
+    if uuid.is_some() || looks.iter().any(is_labelled) {
+        decide_open(&pool.name, looks, uuid)
+    } else {
+        decide_make(looks)
+    }
+}
+
+/// A pool that is there: of its drives, those that are there are opened.
+fn decide_open(
+    name: &str,
+    looks: Vec<Look>,
+    uuid: Option<&str>,
+) -> Result<(Vec<Place>, Action), Vec<String>> {
     let mut wrong = Vec::new();
-    let mut new_files = Vec::new();
-    for (place, found) in found {
+    let mut notes = Vec::new();
+    let mut places = Vec::new();
+    for Look {
+        place,
+        found,
+        wrong_size,
+    } in looks
+    {
         let path = place.path.display();
-        let why = match found {
-            Found::Nothing if exists => format!(
+        let missing = match &found {
+            Found::Nothing(_) => format!(
                 "{path} is not there, and pool {name} holds data on this drive; bring the file \
                  back (it is not made anew)"
             ),
-            Found::Empty if exists => format!(
+            Found::Empty | Found::Occupied => format!(
                 "{path} has no label: it isn't the drive that pool {name} was made with; put that \
                  one in its place"
             ),
-            Found::Occupied => format!(
-                "{path} has no label and isn't empty; if what is on it can go, wipe it (wipefs \
-                 --all, or remove the file), else put another drive into the site file"
-            ),
-            Found::Labelled(label) if label.pool_name != *name => format!(
-                "{path} is a drive of pool {}; put it under that pool in the site file, or put \
-                 the right drive in its place",
-                label.pool_name
-            ),
-            Found::Labelled(label)
-                if recorded_uuid.is_some_and(|uuid| label.pool_uuid.to_string() != uuid) =>
-            {
-                format!(
-                    "{path} is a drive of another pool called {name} ({}), not of the one made \
-                     here ({}); put the right drive in its place",
-                    label.pool_uuid,
-                    recorded_uuid.unwrap_or_default()
-                )
-            }
-            Found::Nothing => {
-                new_files.push((place.path.clone(), place.size_bytes.unwrap_or_default()));
+            Found::Unreadable(why) => format!("{why}: its label can't be read"),
+            Found::Labelled(label) => {
+                if let Some(why) = misplaced(label, name, &place, uuid) {
+                    wrong.push(format!("drive {}: {why}", place.name));
+                }
+                match wrong_size {
+                    Some(size) if size.smaller => {
+                        notes.push(format!("drive {}: {}", place.name, size.context));
+                    }
+                    Some(size) => wrong.push(format!("drive {}: {}", place.name, size.context)),
+                    None => {}
+                }
+                places.push(place);
                 continue;
             }
-            Found::Empty | Found::Labelled(_) => continue,
         };
-        wrong.push(format!("drive {}: {why}", place.name));
+        notes.push(format!("drive {}: {missing}", place.name));
     }
-    match (wrong.is_empty(), exists) {
-        (false, _) => Err(wrong),
-        (true, true) => Ok(Action::Open),
-        (true, false) => Ok(Action::Make { new_files }),
+    if places.is_empty() {
+        // Nothing to ask how it can do without these.
+        wrong.append(&mut notes);
+    }
+    match wrong.is_empty() {
+        true => Ok((places, Action::Open { notes })),
+        false => Err(wrong),
+    }
+}
+
+/// Why a drive with this label should not be here.
+fn misplaced(
+    label: &LabelSummary,
+    name: &str,
+    place: &Place,
+    uuid: Option<&str>,
+) -> Option<String> {
+    let path = place.path.display();
+    if label.pool_name != name {
+        return Some(format!(
+            "{path} is a drive of pool {}; put it under that pool in the site file, or put the \
+             right drive in its place",
+            label.pool_name
+        ));
+    }
+    let uuid = uuid.filter(|uuid| label.pool_uuid.to_string() != *uuid)?;
+    Some(format!(
+        "{path} is a drive of another pool called {name} ({}), not of the one made here ({uuid}); \
+         put the right drive in its place",
+        label.pool_uuid
+    ))
+}
+
+/// A pool that is not there: every drive must be free to take.
+fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut new_files = Vec::new();
+    let mut places = Vec::new();
+    for Look {
+        place,
+        found,
+        wrong_size,
+    } in looks
+    {
+        let path = place.path.display();
+        let why = match (found, place.size_bytes, wrong_size) {
+            (_, _, Some(size)) => Some(size.context),
+            (Found::Nothing(_), Some(size_bytes), _) => {
+                new_files.push((place.path.clone(), size_bytes));
+                None
+            }
+            (Found::Nothing(why) | Found::Unreadable(why), _, _) => Some(why),
+            (Found::Occupied, _, _) => Some(format!(
+                "{path} has no label and isn't empty; if what is on it can go, wipe it (wipefs \
+                 --all, or remove the file), else put another drive into the site file"
+            )),
+            (Found::Empty | Found::Labelled(_), _, _) => None,
+        };
+        wrong.extend(why.map(|why| format!("drive {}: {why}", place.name)));
+        places.push(place);
+    }
+    match wrong.is_empty() {
+        true => Ok((places, Action::Make { new_files })),
+        false => Err(wrong),
     }
 }
 
@@ -179,20 +251,30 @@ fn remove_unfinished(pool: &str, files: &[PathBuf]) -> Result<(), BringUpError> 
 /// # Errors
 /// What the first pool that doesn't open says.
 pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(), BringUpError> {
-    for plan in plans
-        .iter()
-        .filter(|plan| matches!(plan.action, Action::Open))
-    {
+    for plan in plans {
+        let Action::Open { notes } = &plan.action else {
+            continue;
+        };
         let (name, places) = (plan.spec.name.clone(), plan.places.clone());
-        let visit = |state: Rc<ShardState>| async move {
+        let cache_bytes = plan.spec.cache_bytes;
+        let visit = move |state: Rc<ShardState>| async move {
             let drives = open_drives(&state, &places)?;
             let pool = Pool::open(state.world().clone(), drives).await;
             let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
+            pool.store().cache.set_capacity(cache_bytes);
             state.add_pool(pool);
             Ok(())
         };
         let opened: Result<(), String> = shards[plan.shard].call(visit).await?;
-        opened.map_err(|context| BringUpError::new(BringUpErrorKind::Pool, context))?;
+        if let Err(context) = opened {
+            let lines: Vec<String> = std::iter::once(context)
+                .chain(notes.iter().cloned())
+                .collect();
+            return Err(BringUpError::all(BringUpErrorKind::Pool, &lines));
+        }
+        for note in notes {
+            tracing::warn!("pool {} comes up without a drive: {note}", plan.spec.name);
+        }
     }
     Ok(())
 }
@@ -224,11 +306,9 @@ pub(super) async fn make(
         made.set(data, &spec.name, Some(being_made))?;
         match make_one(&spec, &shards[shard], places, new_files).await {
             Ok(uuid) => {
-                tracing::info!("made pool {} of {}", spec.name, spec.drives.join(", "));
-                let done = MadePool::Made {
-                    uuid,
-                    drives: spec.drives.clone(),
-                };
+                let drives: Vec<String> = spec.drives().cloned().collect();
+                tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
+                let done = MadePool::Made { uuid, drives };
                 made.set(data, &spec.name, Some(done))?;
             }
             Err(error) => {
@@ -249,24 +329,46 @@ async fn make_one(
     new_files: Vec<(PathBuf, u64)>,
 ) -> Result<String, BringUpError> {
     make_files(new_files).await?;
-    let level = match pool.level {
-        Level::Simple => engine::pool::Level::Simple,
-        Level::Raid10 => engine::pool::Level::Raid10 { copies: 2 },
-    };
-    let mut spec = PoolSpec::new(&pool.name, level);
+    let mut spec = PoolSpec::new(&pool.name, level(pool.groups[0].level));
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
-    let visit = |state: Rc<ShardState>| async move {
-        let drives = open_drives(&state, &places)?;
+    spec.log_bytes = pool.log_bytes;
+    let shapes: Vec<(engine::pool::Level, usize)> = pool
+        .groups
+        .iter()
+        .map(|group| (level(group.level), group.drives.len()))
+        .collect();
+    let cache_bytes = pool.cache_bytes;
+    let visit = move |state: Rc<ShardState>| async move {
+        let mut drives = open_drives(&state, &places)?.into_iter();
         let name = spec.name.clone();
-        let pool = Pool::create(state.world().clone(), spec, drives).await;
+        let groups = shapes
+            .into_iter()
+            .map(|(level, count)| (level, drives.by_ref().take(count).collect()))
+            .collect();
+        let spares = drives.collect();
+        let pool = Pool::create_groups(state.world().clone(), spec, groups, spares).await;
         let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
+        pool.store().cache.set_capacity(cache_bytes);
         let uuid = pool.info().uuid.to_string();
         state.add_pool(pool);
         Ok(uuid)
     };
     let created: Result<String, String> = shard.call(visit).await?;
     created.map_err(|context| BringUpError::new(BringUpErrorKind::Pool, context))
+}
+
+/// The engine's word for the site's.
+fn level(level: Level) -> engine::pool::Level {
+    use engine::pool::Level as Engine;
+    match level {
+        Level::Simple => Engine::Simple,
+        Level::Raid10 => Engine::Raid10 { copies: 2 },
+        Level::Raid10x3 => Engine::Raid10 { copies: 3 },
+        Level::Raid5 => Engine::Raid5,
+        Level::Raid50 => Engine::Raid50,
+        Level::Raid6 => Engine::Raid6,
+    }
 }
 
 async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> {

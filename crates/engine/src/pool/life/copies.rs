@@ -15,6 +15,25 @@ impl<W: World> Inner<W> {
         self.copy_logs().await
     }
 
+    /// Whether fewer drives carry metadata or logs than should.
+    pub(in crate::pool) fn copies_are_short(&self) -> bool {
+        let members = self.drives.members();
+        let metadata = members.iter().filter(|m| m.is_whole() && m.metadata());
+        if metadata.count() < METADATA_COPIES.min(members.len()) {
+            return true;
+        }
+        let carriers = self.drives.log_members();
+        let shape = carriers.first().and_then(|first| self.log_geometry(first));
+        shape.is_none_or(|shape| carriers.len() <= shape.redundancy())
+    }
+
+    /// The shape of the group that the logs are in.
+    fn log_geometry(&self, carrier: &Member<W>) -> Option<Geometry> {
+        let group = self.drives.group(carrier.group());
+        let unit = u64::from(self.identity().stripe_unit_bytes);
+        Geometry::of(group.level(), group.drives(), unit).ok()
+    }
+
     /// Another drive carries the metadata, when too few do.
     async fn copy_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
         let whole: Vec<Rc<Member<W>>> = self
@@ -52,8 +71,7 @@ impl<W: World> Inner<W> {
             return Ok(());
         };
         let group = self.drives.group(first.group());
-        let unit = u64::from(self.identity().stripe_unit_bytes);
-        let Ok(geometry) = Geometry::of(group.level(), group.drives(), unit) else {
+        let Some(geometry) = self.log_geometry(first) else {
             return Ok(());
         };
         if carriers.len() > geometry.redundancy() {

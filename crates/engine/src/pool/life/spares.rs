@@ -212,6 +212,20 @@ impl<W: World> Pool<W> {
         self.fail_drive(name).await
     }
 
+    /// Closes a drive that has failed, so that another can be opened in its place.
+    ///
+    /// # Errors
+    /// `NotFound`; `Busy` when it is in use.
+    pub fn let_go(&self, name: &str) -> Result<(), PoolError> {
+        let member = self.inner.named_member(name)?;
+        if member.is_writable() {
+            let context = format!("drive '{name}' is in use");
+            return Err(PoolError::new(PoolErrorKind::Busy, context));
+        }
+        member.let_go();
+        Ok(())
+    }
+
     /// Limits work in the background.
     pub fn set_rates(&self, rates: super::Rates) {
         self.inner.life.pace.set_rates(rates);

@@ -1,0 +1,44 @@
+//! `ashlar events`: what people should know of.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{Align, Format, Table, age_s, span};
+use server::api::types::Event;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only those of this pool
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
+    let mut events: Vec<Event> = client.get(&["events"])?;
+    if let Some(pool) = &args.pool {
+        events.retain(|event| event.pool == *pool);
+    }
+    args.format.print(&events, |events| table(events))
+}
+
+fn table(events: &[Event]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("AGE", Right),
+        ("POOL", Left),
+        ("NR", Right),
+        ("KIND", Left),
+        ("WHAT", Left),
+    ]);
+    for event in events {
+        table.row(vec![
+            span(age_s(event.at_unix_s)),
+            event.pool.clone(),
+            event.sequence.to_string(),
+            event.kind.clone(),
+            event.text.clone(),
+        ]);
+    }
+    table
+}
