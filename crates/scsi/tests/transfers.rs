@@ -150,7 +150,7 @@ fn a_media_error_names_the_exact_block() {
 }
 
 #[test]
-fn a_write_that_the_drive_refuses_names_its_block() {
+fn a_write_to_a_pool_that_has_lost_its_drive_is_a_target_failure() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;
         bench.good(&nexus, &ten(0x2a, 8, 8), &[1; 4096]).await;
@@ -158,7 +158,7 @@ fn a_write_that_the_drive_refuses_names_its_block() {
         let response = bench.run(&nexus, &ten(0x2a, 8, 8), &[2; 4096]).await;
         assert_eq!(
             (sense(&response), information(&response)),
-            ((3, 0x0c, 0), Some(8))
+            ((4, 0x44, 0), None)
         );
     });
 }

@@ -21,6 +21,7 @@ const DRIVES: u64 = 8;
 const DRIVE_BYTES: u64 = 1 << 40;
 const VOLUME_BYTES: u64 = 4 << 30;
 const IO_BYTES: u64 = 4096;
+const FILL_BYTES: usize = 1 << 20;
 const OUTSTANDING: u64 = 64;
 
 /// Why the benchmark has no figure.
@@ -115,6 +116,15 @@ impl Bench {
             Ok((pool, volume))
         })?
         .map_err(RateError::Pool)?;
+        // What was never written is read from nowhere.
+        let filled = finish(&world, async {
+            for at in (0..VOLUME_BYTES).step_by(FILL_BYTES) {
+                let data = world.buffers().data(FILL_BYTES).freeze();
+                volume.write(VolumeOffset(at), data).await?;
+            }
+            Ok(())
+        })?;
+        filled.map_err(RateError::Io)?;
         Ok(Bench {
             world,
             pool,

@@ -71,6 +71,7 @@ fn the_smoke_benchmark_gives_the_same_figures_every_time() {
     let (first, second) = (run(), run());
     assert_eq!(first, second);
     assert_eq!(first.ios, 2_000);
-    // 80 µs is what the modelled drive takes for a read that waits for nothing.
-    assert!(first.mean_read_latency.as_micros() >= 80, "{first:?}");
+    // 80 µs is what the modelled drive takes for a read that waits for nothing; a few
+    // are of what is still in the log.
+    assert!(first.mean_read_latency.as_micros() >= 70, "{first:?}");
 }

@@ -39,7 +39,7 @@ impl Tree {
             let kind = entry.file_type()?;
             if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.add(&entry.path(), &format!("{prefix}{name}/"))?;
-            } else if kind.is_file() {
+            } else if kind.is_file() && !SKIPPED.contains(&name.as_str()) {
                 let bytes = std::fs::read(entry.path())?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 self.files.insert(format!("{prefix}{name}"), text);

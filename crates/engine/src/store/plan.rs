@@ -463,13 +463,12 @@ impl<W: World> Store<W> {
         let first = job.zone.blocks_of(job.stripe).start;
         let mut kept = vec![None; one.fates.len()];
         let mut lost = Vec::new();
-        for (column, fate) in one
+        for (column, _) in one
             .fates
             .iter()
             .enumerate()
             .filter(|(_, fate)| **fate == Fate::Kept)
         {
-            debug_assert_eq!(*fate, Fate::Kept);
             match loaded.content(column) {
                 Some(content) => kept[column] = Some(content),
                 None => lost.push(first + u64::from(column as u32 * job.zone.rows() + row)),
