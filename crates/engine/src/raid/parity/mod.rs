@@ -12,7 +12,7 @@
 mod field;
 mod wide;
 
-use field::{divide, exp, multiply};
+use field::{divide, exp};
 
 /// P of `columns`, each as long as `p`.
 pub fn p_of(p: &mut [u8], columns: &[Option<&[u8]>]) {
