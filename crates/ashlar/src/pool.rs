@@ -131,6 +131,7 @@ fn task_line(task: &Task) -> String {
     let what = match task.kind {
         TaskKind::Rebuild => "rebuild",
         TaskKind::Scrub => "scrub",
+        TaskKind::Move => "moving data",
     };
     let left = task.left_s.map_or_else(
         || "no rate yet".to_owned(),

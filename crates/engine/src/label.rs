@@ -66,7 +66,9 @@ pub struct PoolIdentity {
 pub struct GroupEntry {
     /// Of zones taken into use from now on.
     pub level: Level,
-    /// How many drives it has.
+    /// It is being emptied, to leave the pool.
+    pub leaving: bool,
+    /// How many drives it has; none when it has left.
     pub drives: u16,
     /// The pool's number of its first zone.
     pub first_zone: u32,
@@ -145,7 +147,7 @@ impl Label {
         assert!(self.groups.len() <= GROUPS_MAX && self.members.len() <= MEMBERS_MAX);
         for group in &self.groups {
             w.u8(group.level.code());
-            w.u8(0);
+            w.u8(u8::from(group.leaving));
             w.u16(group.drives);
             w.u32(group.first_zone);
             w.u32(group.zones);
@@ -212,9 +214,9 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
     let mut table = Reader::new(slot.get(GROUPS_OFFSET..)?);
     let group = |table: &mut Reader<'_>| {
         let level = Level::from_code(table.u8()?)?;
-        table.u8()?;
         let entry = GroupEntry {
             level,
+            leaving: table.u8()? != 0,
             drives: table.u16()?,
             first_zone: table.u32()?,
             zones: table.u32()?,

@@ -11,6 +11,9 @@ pub const MARKS: &[&str] = &[
     "degraded start",
     "destage outlives a drive",
     "drive expelled",
+    "group added",
+    "group is of its level",
+    "group left",
     "integrity block doubted",
     "integrity block evicted",
     "integrity block lost",
@@ -19,7 +22,9 @@ pub const MARKS: &[&str] = &[
     "log copy rewritten in recovery",
     "log full",
     "log wraps",
+    "lost block moved",
     "metadata copy moved",
+    "no room to empty a zone",
     "rebuild ends",
     "rebuild onto a drive that dies",
     "rebuild resumed",
@@ -28,6 +33,8 @@ pub const MARKS: &[&str] = &[
     "spare taken",
     "stripe put together to be changed",
     "whole stripes go around the log",
+    "zone goes out of use",
+    "zone is not emptied for want of pages",
     "zone taken into use",
 ];
 

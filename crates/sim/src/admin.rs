@@ -26,6 +26,10 @@ async fn change(session: &Session, prng: &mut Prng) {
         }
         return;
     }
+    if prng.chance(1, 10) {
+        crate::regroup::change(session, prng).await;
+        return;
+    }
     let count = session.volumes.borrow().len() as u64;
     if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
         create(session, prng).await;

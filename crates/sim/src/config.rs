@@ -24,6 +24,12 @@ pub struct Config {
     pub damage: bool,
     /// Whether more is damaged, between two boots, than the redundancy covers.
     pub beyond: bool,
+    /// The level that groups go to while they are used.
+    pub level_later: Option<Level>,
+    /// A group that is added: level and drives, as large as the smallest of the others.
+    pub group_later: Option<(Level, usize)>,
+    /// Whether groups may leave.
+    pub groups_leave: bool,
     /// Blocks of sums kept in RAM.
     pub sums_blocks: usize,
     /// Bytes of the read cache.
@@ -52,6 +58,44 @@ pub struct Config {
 
 const LABELS_BYTES: u64 = 64 << 10;
 
+/// What is done to groups in a run.
+struct Later {
+    level: Option<Level>,
+    group: Option<(Level, usize)>,
+    leave: bool,
+}
+
+impl Later {
+    fn draw(prng: &mut Prng, level: Level, drives: usize) -> Later {
+        let mut levels = Vec::new();
+        if matches!(level, Level::Raid10 { .. } | Level::Raid50) && drives >= 4 {
+            levels.push(Level::Raid6);
+        }
+        if matches!(level, Level::Raid10 { .. }) && drives >= 6 {
+            levels.push(Level::Raid50);
+        }
+        let goes = prng.chance(1, 3) && !levels.is_empty();
+        let groups = [
+            (Level::Raid10 { copies: 2 }, 2),
+            (Level::Raid5, 3),
+            (Level::Raid6, 4),
+            (Level::Raid10 { copies: 3 }, 3),
+        ];
+        let grows = prng.chance(1, 4);
+        let group = *prng.pick(&groups);
+        Later {
+            level: goes.then(|| *prng.pick(&levels)),
+            group: grows.then_some(group),
+            leave: prng.chance(1, 4),
+        }
+    }
+
+    /// Whether groups stay as many as they are.
+    fn keeps_groups(&self) -> bool {
+        self.group.is_none() && !self.leave
+    }
+}
+
 impl Config {
     /// What `seed` draws. `operations` replaces its own count of requests.
     pub fn draw(seed: &Prng, operations: Option<u64>) -> Config {
@@ -59,6 +103,7 @@ impl Config {
         let (level, drives_of_group) = *prng.pick(&[
             (Level::Simple, 1),
             (Level::Raid10 { copies: 2 }, 2),
+            (Level::Raid10 { copies: 2 }, 4),
             (Level::Raid10 { copies: 2 }, 6),
             (Level::Raid10 { copies: 3 }, 3),
             (Level::Raid10 { copies: 3 }, 6),
@@ -77,6 +122,8 @@ impl Config {
         let volumes = prng.between(1, 5);
         let stripe_unit_bytes = power(prng, 12, 15);
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
+        // Smaller ones would drown in what the metadata keeps for each.
+        let zone_bytes = zone_bytes.max(16 << 10);
         let pool = PoolSpec {
             stripe_unit_bytes,
             page_bytes,
@@ -97,6 +144,7 @@ impl Config {
         let drives = drives_of_group * groups;
         let drive_bytes = drive_sizes(prng, &pool, drives, spares);
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
+        let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
         Config {
             drive_bytes,
             groups: groups as usize,
@@ -105,7 +153,10 @@ impl Config {
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
             damage,
-            beyond: !damage && prng.chance(1, 6),
+            beyond: !damage && prng.chance(1, 6) && later.keeps_groups(),
+            level_later: later.level,
+            group_later: later.group,
+            groups_leave: later.leave,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 4 << 20]),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
@@ -156,8 +207,10 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64, spares: u64) -> Ve
 /// At least the bytes before the logs on drives of `drive_bytes`.
 fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     let pages = drive_bytes * drives / u64::from(pool.page_bytes);
-    let zones = drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
-    let payload = u64::from(pool.volumes_max) * 110 + pages * 20 + zones * 200 + 64;
+    // Three groups at most.
+    let zones = 3 * drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
+    // Laid out to grow to four times the size.
+    let payload = u64::from(pool.volumes_max) * 110 + 4 * (pages * 20 + zones * 180) + 64;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
     LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
 }

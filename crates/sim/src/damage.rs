@@ -6,43 +6,62 @@
 use crate::config::Config;
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};
-use engine::World;
 use engine::raid::Geometry;
+use engine::{Level, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, Snapshot};
 
 /// The victims among `media`, which are in the order of their places in the pool,
-/// group by group, and the spares after them: those stand in for victims, so they may
-/// be struck, too.
+/// group by group, then the spares, then those of a group that is added: spares stand in
+/// for victims, so they may be struck, too.
 pub fn victims(media: &[Rc<Media>], config: &Config, prng: &mut Prng) -> Vec<Rc<Media>> {
-    let Ok(geometry) = Geometry::of(
-        config.pool.level,
-        config.drives_of_group,
-        BLOCK_BYTES as u64,
-    ) else {
-        return Vec::new();
-    };
     let mut victims = Vec::new();
-    for group in 0..config.groups {
-        for span in 0..geometry.spans {
-            let first = group * config.drives_of_group;
-            let mut places: Vec<usize> = geometry
-                .span_places(span)
-                .map(|place| first + place)
-                .collect();
-            for _ in 0..geometry.redundancy() {
-                let place = places.swap_remove(prng.below(places.len() as u64) as usize);
-                victims.push(Rc::clone(&media[place]));
-            }
+    let mut first = 0;
+    for _ in 0..config.groups {
+        let levels = std::iter::once(config.pool.level).chain(config.level_later);
+        let places = of_group(levels, config.drives_of_group, prng);
+        victims.extend(
+            places
+                .into_iter()
+                .map(|place| Rc::clone(&media[first + place])),
+        );
+        first += config.drives_of_group;
+    }
+    victims.extend(media[first..first + config.spares].iter().cloned());
+    first += config.spares;
+    if let Some((level, drives)) = config.group_later {
+        let places = of_group(std::iter::once(level), drives, prng);
+        victims.extend(
+            places
+                .into_iter()
+                .map(|place| Rc::clone(&media[first + place])),
+        );
+    }
+    victims
+}
+
+/// Places of a group that it can lose at each of its levels.
+fn of_group(levels: impl Iterator<Item = Level>, drives: usize, prng: &mut Prng) -> Vec<usize> {
+    let shapes: Vec<Geometry> = levels
+        .filter_map(|level| Geometry::of(level, drives, BLOCK_BYTES as u64).ok())
+        .collect();
+    let mut places: Vec<usize> = (0..drives).collect();
+    for last in (1..places.len()).rev() {
+        places.swap(last, prng.below(last as u64 + 1) as usize);
+    }
+    let mut lost: Vec<usize> = Vec::new();
+    for place in places {
+        let fits = shapes.iter().all(|shape| {
+            let span = shape.span_of(place);
+            let others = lost.iter().filter(|lost| shape.span_of(**lost) == span);
+            others.count() < shape.redundancy()
+        });
+        if fits {
+            lost.push(place);
         }
     }
-    victims.extend(
-        media[config.groups * config.drives_of_group..]
-            .iter()
-            .cloned(),
-    );
-    victims
+    lost
 }
 
 /// Strikes victims at random times until the run has no more requests.

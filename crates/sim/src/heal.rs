@@ -40,6 +40,18 @@ pub async fn everything(session: &Session, victims: &[Rc<Media>]) {
     .await;
 }
 
+/// With nothing in the pool there is room to empty every zone: groups get to their
+/// levels, and those that leave are gone.
+pub async fn groups(session: &Session) {
+    wait(session, "groups do not get to their levels", || {
+        let groups = session.pool.info().groups;
+        groups
+            .iter()
+            .all(|group| group.zones_to_empty == 0 && !group.leaving)
+    })
+    .await;
+}
+
 async fn scrub(session: &Session) {
     let ended = session.pool.scrubs_ended();
     if let Err(error) = session.pool.start_scrub() {

@@ -20,6 +20,7 @@ pub mod heal;
 pub mod oracle;
 pub mod pattern;
 pub mod rate;
+mod regroup;
 pub mod scenario;
 pub mod seeds;
 pub mod session;

@@ -139,9 +139,33 @@ impl Scenario {
             Rc::new(media)
         };
         self.media = config.drive_bytes.iter().enumerate().map(media).collect();
+        let smallest = config.drive_bytes.iter().min().copied().unwrap_or(0);
+        let drives = config.group_later.map_or(0, |(_, drives)| drives);
+        let later = |index| {
+            let spec = MediaSpec {
+                name: format!("later{index}"),
+                capacity_bytes: smallest,
+                rotational: false,
+                discards: config.discards,
+                ignores_flush: config.drives_ignore_flush,
+            };
+            let stream = format!("later {index}, boot {}", self.boots);
+            Rc::new(Media::new(spec, self.seed.stream(&stream)))
+        };
+        let later: Vec<Rc<Media>> = (0..drives).map(later).collect();
         if config.damage {
-            self.victims = damage::victims(&self.media, config, &mut self.seed.stream("victims"));
+            let all: Vec<Rc<Media>> = self.media.iter().chain(&later).cloned().collect();
+            self.victims = damage::victims(&all, config, &mut self.seed.stream("victims"));
         }
+        self.books.later.replace(later);
+        self.books.later_begun.set(false);
+    }
+
+    /// With those of the group that was added, once that has begun.
+    fn all_media(&self) -> Vec<Rc<Media>> {
+        let later = self.books.later.borrow();
+        let later = later.iter().filter(|_| self.books.later_begun.get());
+        self.media.iter().chain(later).cloned().collect()
     }
 
     /// Runs to the end, or to the first thing that is wrong.
@@ -196,7 +220,7 @@ impl Scenario {
         let tasks = Boot {
             world: world.clone(),
             books: Rc::clone(&self.books),
-            media: self.media.clone(),
+            media: self.all_media(),
             victims: self.victims.clone(),
             on_media: Rc::clone(&self.on_media),
             prng: RefCell::new(world.prng("boot")),
@@ -219,7 +243,7 @@ impl Scenario {
             )
         });
         match end {
-            End::PowerCut => world.power_cut(&self.media),
+            End::PowerCut => world.power_cut(&self.all_media()),
             End::Kill | End::Close => world.power_off(),
         }
         self.books.oracle.borrow_mut().power_cut();
@@ -296,6 +320,7 @@ impl Boot {
             heal::everything(&session, &self.victims).await;
             client::verify(&session, &mut self.world.prng("verify again")).await;
             self.delete_all(&session).await;
+            heal::groups(&session).await;
         }
         if plan.end == End::Close
             && let Err(error) = session.pool.close().await
@@ -318,7 +343,7 @@ impl Boot {
                 )
             })
             .collect();
-        let spares = drives.collect();
+        let spares = drives.by_ref().take(config.spares).collect();
         match Pool::create_groups(self.world.clone(), spec, groups, spares).await {
             Ok(pool) => {
                 self.on_media.set(OnMedia::Pool);
@@ -351,7 +376,8 @@ impl Boot {
     /// off there may be none.
     async fn open(&self) -> Option<Pool<SimWorld>> {
         let sure = self.on_media.get() == OnMedia::Pool;
-        if sure && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
+        let settled = self.books.config.level_later.is_none() && !self.books.config.groups_leave;
+        if sure && settled && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }
         let mut opened = self.try_open().await;

@@ -9,7 +9,7 @@ use engine::{Pool, Volume};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use world::sim::SimWorld;
+use world::sim::{Media, SimWorld};
 
 /// What outlives boots.
 pub struct Books {
@@ -21,6 +21,10 @@ pub struct Books {
     pub operations_left: Cell<u64>,
     /// Where data begins on the drives.
     pub layout: Cell<crate::damage::Layout>,
+    /// The group that is added later: its media, and whether that was begun.
+    pub later: RefCell<Vec<Rc<Media>>>,
+    /// See `later`.
+    pub later_begun: Cell<bool>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
     /// The first thing found wrong.
@@ -34,6 +38,8 @@ impl Books {
             operations_left: Cell::new(config.operations),
             config,
             layout: Cell::default(),
+            later: RefCell::default(),
+            later_begun: Cell::new(false),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
             failure: RefCell::new(None),

@@ -156,6 +156,13 @@ impl ReadCache {
         if tables.entries.is_empty() {
             return;
         }
+        if blocks.end - blocks.start > tables.entries.len() as u64 {
+            // A whole zone: what is here is less than what it spans.
+            let here = tables.entries.keys().copied();
+            let concerned: Vec<u64> = here.filter(|block| blocks.contains(block)).collect();
+            concerned.into_iter().for_each(|block| tables.remove(block));
+            return;
+        }
         for block in blocks {
             tables.remove(block);
         }

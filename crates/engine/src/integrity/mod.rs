@@ -174,17 +174,24 @@ impl<W: World> Integrity<W> {
         self.may_be_torn.borrow_mut().insert(key);
     }
 
+    /// Forgets the blocks of a zone that goes out of use; all of them are flushed.
+    ///
+    /// # Panics
+    /// When one is not.
+    pub fn forget_zone(&self, zone: u32) {
+        let of_zone = |key: &u64| (*key >> 32) as u32 == zone;
+        assert!(
+            self.dirty.borrow().iter().all(|cached| cached.zone != zone),
+            "zone {zone} goes out of use with sums not flushed"
+        );
+        self.slots.borrow_mut().retain(|key, _| !of_zone(key));
+        self.clock.borrow_mut().retain(|key| !of_zone(key));
+        self.may_be_torn.borrow_mut().retain(|key| !of_zone(key));
+    }
+
     /// Whether so much is dirty that it should be flushed.
     pub fn wants_flush(&self) -> bool {
         self.dirty.borrow().len() * 2 > self.budget_blocks.get()
-    }
-
-    /// Forgets a zone that is not in use any more.
-    pub fn forget_zone(&self, zone: u32) {
-        let of_zone = |key: &u64| (*key >> 32) as u32 == zone;
-        self.dirty.borrow_mut().retain(|cached| cached.zone != zone);
-        self.slots.borrow_mut().retain(|key, _| !of_zone(key));
-        self.clock.borrow_mut().retain(|key| !of_zone(key));
     }
 
     /// Counters.

@@ -18,6 +18,10 @@ use std::rc::Rc;
 /// Copies of the metadata, where there are that many drives.
 const METADATA_COPIES: usize = 3;
 
+/// How many times as large a pool can become by groups that are added: its metadata is
+/// laid out for that.
+const GROWTH: u64 = 4;
+
 /// What each log takes of a drive that is large enough, and the least.
 const LOG_BYTES: u64 = 64 << 20;
 const LOG_BYTES_MIN: u64 = 256 << 10;
@@ -140,7 +144,7 @@ fn lay_out<W: World>(
         page_bytes: spec.page_bytes,
         journal_bytes: spec.journal_bytes,
         volumes_max: spec.volumes_max,
-        checkpoint_bytes: checkpoint::slot_bytes(pages, zones, spec.volumes_max),
+        checkpoint_bytes: checkpoint::slot_bytes(GROWTH * pages, GROWTH * zones, spec.volumes_max),
         log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
@@ -170,6 +174,7 @@ fn lay_out<W: World>(
         }
         entries.push(GroupEntry {
             level: *level,
+            leaving: false,
             drives: *drives as u16,
             first_zone,
             zones: zones as u32,

@@ -49,6 +49,8 @@ pub(crate) struct Inner<W: World> {
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
     pub moving: Cell<u64>,
+    /// The zone that is being emptied, as long as that can be called off.
+    pub emptying: Cell<Option<u32>>,
     /// Serialises taking zones into use.
     pub zoning: Mutex<()>,
 }
@@ -91,6 +93,7 @@ impl<W: World> Inner<W> {
             life: Life::default(),
             administration: Default::default(),
             moving: Cell::new(0),
+            emptying: Cell::new(None),
             zoning: Default::default(),
         }))
     }

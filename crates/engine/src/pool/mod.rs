@@ -123,6 +123,10 @@ pub struct GroupInfo {
     pub zones: u32,
     /// See `zones`.
     pub zones_in_use: u32,
+    /// Zones that are to be emptied: they have another level, or the group leaves.
+    pub zones_to_empty: u32,
+    /// Whether it is being emptied, to leave the pool.
+    pub leaving: bool,
     /// Bytes of each drive from one zone to the next: its sums, then its data.
     pub zone_stride_bytes: u64,
     /// Bytes of each drive that are the data of a zone.
@@ -262,10 +266,11 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         let page_bytes = inner.page_bytes();
         let drives = &inner.drives;
-        let (pages, free) = (inner.space.borrow().pages(), inner.space.borrow().free());
+        let used = inner.space.borrow().used();
         let groups: Vec<GroupInfo> = drives
             .groups()
             .iter()
+            .filter(|group| group.drives() > 0)
             .map(|group| self.group_info(group))
             .collect();
         let block = base::BLOCK_BYTES as u64;
@@ -274,8 +279,8 @@ impl<W: World> Pool<W> {
             uuid: drives.uuid(),
             level: groups.first().map_or(Level::Simple, |group| group.level),
             page_bytes: inner.identity().page_bytes,
-            capacity_bytes: (pages - free + inner.free_pages()) * page_bytes,
-            mapped_bytes: (pages - free) * page_bytes,
+            capacity_bytes: (used + inner.free_pages()) * page_bytes,
+            mapped_bytes: used.saturating_sub(inner.moving.get()) * page_bytes,
             provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
             members: groups
                 .iter()
@@ -307,6 +312,13 @@ impl<W: World> Pool<W> {
             zones_in_use: zones
                 .filter(|zone| self.inner.drives.zone(*zone).is_some())
                 .count() as u32,
+            zones_to_empty: self
+                .inner
+                .zones_to_empty()
+                .iter()
+                .filter(|zone| zone.group.index == group.index)
+                .count() as u32,
+            leaving: group.leaves(),
             zone_stride_bytes: group.stride_bytes(),
             zone_bytes: self.inner.identity().zone_bytes,
         }

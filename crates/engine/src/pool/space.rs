@@ -124,6 +124,12 @@ impl Space {
         self.free
     }
 
+    /// Pages in use.
+    pub fn used(&self) -> u64 {
+        let used = |space: &ZoneSpace| space.pages - space.free;
+        self.zones.values().map(used).sum()
+    }
+
     /// Free pages of a group's zones.
     pub fn free_of(&self, group: u16) -> u64 {
         let zones = self.open.get(&group).into_iter().flatten();
@@ -138,6 +144,12 @@ impl Space {
         self.zones
             .get(&zone)
             .map_or(0, |space| space.pages - space.free)
+    }
+
+    /// Pages of a zone that can be given out.
+    pub fn free_in(&self, zone: u32) -> u64 {
+        let here = self.zones.get(&zone).filter(|space| !space.avoided);
+        here.map_or(0, |space| space.free)
     }
 
     /// Takes a free page; `None` when there is none.

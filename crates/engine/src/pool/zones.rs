@@ -13,11 +13,33 @@ use std::time::Duration;
 
 impl<W: World> Inner<W> {
     /// Takes a run of free pages, `max` at most, consecutive. None when the pool is
-    /// full.
+    /// full: also of pages that are kept free to empty a zone.
     ///
     /// # Errors
     /// When the pool has stopped.
     pub async fn take_pages(
+        self: &Rc<Self>,
+        max: u64,
+    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
+        loop {
+            let taken = self.take_free(max).await?;
+            if taken.is_some() {
+                return Ok(taken);
+            }
+            // Whoever writes goes before a zone that is being emptied.
+            let Some(zone) = self.emptying.take() else {
+                return Ok(None);
+            };
+            self.world.reached("zone is not emptied for want of pages");
+            self.space.borrow_mut().avoid(zone, false);
+        }
+    }
+
+    /// Takes a run of free pages, but for those of a zone that is being emptied.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn take_free(
         self: &Rc<Self>,
         max: u64,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
@@ -59,12 +81,17 @@ impl<W: World> Inner<W> {
 
     fn unopened_pages(&self) -> u64 {
         let groups = self.drives.groups();
-        let of = |group: &Rc<Group<W>>| {
-            let unopened = (group.first_zone..group.first_zone + group.zones)
-                .filter(|zone| self.drives.zone(*zone).is_none());
-            unopened.count() as u64 * zone_capacity(group.level(), group.drives(), self.identity())
-        };
-        groups.iter().map(of).sum()
+        groups.iter().map(|group| self.unopened_of(group)).sum()
+    }
+
+    /// Pages of a group's zones that are not in use yet.
+    pub(super) fn unopened_of(&self, group: &Group<W>) -> u64 {
+        if !self.drives.takes_zones(group) {
+            return 0;
+        }
+        let unopened = (group.first_zone..group.first_zone + group.zones)
+            .filter(|zone| self.drives.zone(*zone).is_none());
+        unopened.count() as u64 * zone_capacity(group.level(), group.drives(), self.identity())
     }
 
     /// Takes another zone into use, of the group that has the fewest free pages.
@@ -77,6 +104,9 @@ impl<W: World> Inner<W> {
         let mut opened = false;
         // All groups together, so that pages are spread over all of them.
         for group in self.drives.groups() {
+            if !self.drives.takes_zones(&group) {
+                continue;
+            }
             let mut zones = group.first_zone..group.first_zone + group.zones;
             if let Some(zone) = zones.find(|zone| self.drives.zone(*zone).is_none()) {
                 self.zone_on(&group, zone).await?;

@@ -35,6 +35,8 @@ pub struct Member<W: World> {
     state: Cell<MemberState>,
     /// While it is being rebuilt: the zones whose content on it is whole.
     rebuilt: RefCell<BTreeSet<u32>>,
+    /// A spare that is to become part of a new group.
+    reserved: Cell<bool>,
     counters: Counters,
     outstanding: Cell<u32>,
 }
@@ -66,6 +68,7 @@ impl<W: World> Member<W> {
             capacity_bytes: entry.capacity_bytes,
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
+            reserved: Cell::new(false),
             counters: Counters::default(),
             outstanding: Cell::new(0),
         }
@@ -105,6 +108,16 @@ impl<W: World> Member<W> {
     /// Says whether it carries a copy of the logs.
     pub fn set_log(&self, carries: bool) {
         self.log.set(carries);
+    }
+
+    /// Whether a spare is kept for a new group.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.get()
+    }
+
+    /// Keeps a spare for a new group.
+    pub fn reserve(&self) {
+        self.reserved.set(true);
     }
 
     /// Its entry in the member table.

@@ -141,6 +141,11 @@ impl<W: World> Ring<W> {
         copied
     }
 
+    /// Writes to those drives only for which `stays` says so.
+    pub fn keep_members(&self, stays: impl Fn(&Member<W>) -> bool) {
+        self.members.borrow_mut().retain(|member| stays(member));
+    }
+
     async fn copy_to(&self, member: &Member<W>) -> Result<(), RingError> {
         let from = self.in_use();
         let len = self.spec.len_bytes;

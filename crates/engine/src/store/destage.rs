@@ -45,7 +45,7 @@ impl<W: World> Store<W> {
         let Some(oldest) = index.oldest() else {
             return false;
         };
-        self.draining.get() || self.world.now().since(oldest) >= TICK || self.log_is_filling()
+        self.draining.get() > 0 || self.world.now().since(oldest) >= TICK || self.log_is_filling()
     }
 
     /// Puts the oldest stripes of the log in place. False when there were none to be
@@ -102,7 +102,7 @@ impl<W: World> Store<W> {
 
     fn wants_trim(&self) -> bool {
         let filling = |used: u64, capacity: u64| used * 4 > capacity;
-        self.draining.get()
+        self.draining.get() > 0
             || self.integrity.wants_flush()
             || filling(self.log.used_bytes(), self.log.capacity_bytes())
             || filling(self.intents.used_bytes(), self.intents.capacity_bytes())
@@ -138,9 +138,9 @@ impl<W: World> Store<W> {
     /// # Errors
     /// When the pool has stopped.
     pub async fn drain(&self) -> Result<(), PoolError> {
-        self.draining.set(true);
+        self.draining.set(self.draining.get() + 1);
         let drained = self.drain_now().await;
-        self.draining.set(false);
+        self.draining.set(self.draining.get() - 1);
         drained
     }
 

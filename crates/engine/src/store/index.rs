@@ -71,6 +71,11 @@ impl Index {
         self.stripes.contains_key(&stripe)
     }
 
+    /// Whether any stripe for which `concerns` says so has an entry.
+    pub fn has_any(&self, concerns: impl Fn(StripeRef) -> bool) -> bool {
+        self.stripes.keys().any(|stripe| concerns(*stripe))
+    }
+
     /// The entry is durable in the log, and is what reads see from now on.
     pub fn insert(
         &mut self,

@@ -13,13 +13,14 @@
 //! yet), `entry` (heads of log entries), `read`, `write` (into the log, or around
 //! it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
-//! looked through and put right), `replay` (after a crash), `counts`.
+//! looked through and put right), `forget` (blocks and zones given up), `replay` (after a crash), `counts`.
 
 pub mod address;
 pub(crate) mod change;
 pub mod counts;
 mod destage;
 pub mod entry;
+mod forget;
 mod heal;
 mod index;
 mod locks;
@@ -84,8 +85,8 @@ pub struct Store<W: World> {
     pub(crate) keeper: Signal,
     /// There may be something to do for the drives.
     pub(crate) lifeline: Signal,
-    /// The log is to be emptied as fast as it goes (closing, tests).
-    draining: Cell<bool>,
+    /// How many wait for the log to be emptied as fast as it goes.
+    draining: Cell<u32>,
     /// Nobody uses the store any more.
     ended: Cell<bool>,
 }
@@ -122,7 +123,7 @@ impl<W: World> Store<W> {
             destager: Signal::default(),
             keeper: Signal::default(),
             lifeline: Signal::default(),
-            draining: Cell::new(false),
+            draining: Cell::new(0),
             ended: Cell::new(false),
         }
     }

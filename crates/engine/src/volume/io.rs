@@ -200,7 +200,7 @@ impl<W: World> Volume<W> {
         zeros
     }
 
-    fn lookup(&self, page: PageIndex) -> Option<PhysPage> {
+    pub(super) fn lookup(&self, page: PageIndex) -> Option<PhysPage> {
         self.core.map.borrow().get(page)
     }
 
@@ -427,7 +427,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Maps a run of pages to new ones; those they had are free afterwards.
-    async fn map_pages(
+    pub(super) async fn map_pages(
         &self,
         first: PageIndex,
         phys: PhysPage,
@@ -463,7 +463,7 @@ impl<W: World> Volume<W> {
     }
 }
 
-fn failed(at: VolumeOffset, error: PoolError) -> IoError {
+pub(super) fn failed(at: VolumeOffset, error: PoolError) -> IoError {
     IoError {
         kind: IoErrorKind::PoolFailed,
         at,

@@ -4,6 +4,7 @@
 
 mod io;
 pub mod live;
+pub(crate) mod moving;
 
 pub use live::Live;
 

@@ -48,6 +48,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::BlockLost => "block_lost",
         EventKind::CopyMoved => "copy_moved",
         EventKind::Scrub => "scrub",
+        EventKind::Group => "group",
         EventKind::PoolStopped => "pool_stopped",
     }
 }

@@ -109,6 +109,7 @@ fn task(info: &TaskInfo) -> Task {
         kind: match info.kind {
             engine::pool::life::TaskKind::Rebuild => TaskKind::Rebuild,
             engine::pool::life::TaskKind::Scrub => TaskKind::Scrub,
+            engine::pool::life::TaskKind::Move => TaskKind::Move,
         },
         subject: info.subject.clone(),
         done_bytes: info.done_bytes,

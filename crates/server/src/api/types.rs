@@ -189,6 +189,8 @@ pub enum TaskKind {
     Rebuild,
     /// Everything is read and compared.
     Scrub,
+    /// A group gets another level, or is emptied to leave the pool.
+    Move,
 }
 
 /// A drive to add, or to put in the place of another: a file or a device.
@@ -237,7 +239,7 @@ pub struct Event {
     pub at_unix_s: u64,
     /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
     /// `drive_missing`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
-    /// `copy_moved`, `scrub`, `pool_stopped`.
+    /// `copy_moved`, `scrub`, `group`, `pool_stopped`.
     pub kind: String,
     /// For people.
     pub text: String,

@@ -30,6 +30,8 @@ pub enum EventKind {
     CopyMoved,
     /// A scrub has begun or ended.
     Scrub,
+    /// A group is added, gets another level, or leaves.
+    Group,
     /// The pool has stopped.
     PoolStopped,
 }

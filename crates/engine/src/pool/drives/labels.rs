@@ -1,8 +1,8 @@
 //! Writing labels.
 
-use super::{Drives, EventKind};
-use crate::label::{Label, MemberEntry, SLOT_OFFSETS};
-use crate::pool::{PoolError, PoolErrorKind};
+use super::{Drives, EventKind, Group};
+use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};
+use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::DriveOffset;
@@ -45,18 +45,65 @@ impl<W: World> Drives<W> {
     /// Writes the next generation of labels, changed by `change`, to every drive in
     /// use. The caller holds the label lock, or is the only one there.
     pub async fn write_labels(&self, change: impl FnOnce(&mut Label)) -> Result<(), PoolError> {
-        let label = {
-            let table = self.table();
-            let mut label = self.label.borrow_mut();
-            label.generation += 1;
-            label.members = table;
-            for (entry, group) in label.groups.iter_mut().zip(self.groups.borrow().iter()) {
-                entry.level = group.level();
-            }
-            change(&mut label);
-            label.clone()
-        };
+        let label = self.next_label(change);
         self.send_labels(&label, |_| true).await
+    }
+
+    /// The next generation of labels.
+    fn next_label(&self, change: impl FnOnce(&mut Label)) -> Label {
+        let table = self.table();
+        let mut label = self.label.borrow_mut();
+        label.generation += 1;
+        label.members = table;
+        for (entry, group) in label.groups.iter_mut().zip(self.groups.borrow().iter()) {
+            entry.level = group.level();
+            entry.leaving = group.leaves();
+            entry.drives = group.drives() as u16;
+        }
+        change(&mut label);
+        label.clone()
+    }
+
+    /// Takes in a group. Its drives are spares first, with labels, and a group by one
+    /// generation of labels: so an opening never knows of the group and not of its
+    /// drives.
+    ///
+    /// # Errors
+    /// When one of its drives can't be written: there is no such group then.
+    pub async fn add_group(
+        &self,
+        entry: GroupEntry,
+        members: Vec<Rc<Member<W>>>,
+    ) -> Result<(), PoolError> {
+        let _writing = self.writing.lock().await;
+        let is_new = |member: &Rc<Member<W>>| members.iter().any(|new| Rc::ptr_eq(new, member));
+        self.change_spares(|spares| spares.extend(members.iter().cloned()));
+        self.write_labels(|_| ()).await?;
+        let still = self.spares().iter().filter(|spare| is_new(spare)).count();
+        self.change_spares(|spares| spares.retain(|spare| !is_new(spare)));
+        if still < members.len() {
+            self.write_labels(|_| ()).await?;
+            let context = "a drive of the new group can't be written: see the events";
+            return Err(PoolError::new(PoolErrorKind::Drive, context));
+        }
+        let index = self.groups.borrow().len() as u16;
+        for (place, member) in (0..).zip(&members) {
+            member.set_place(index, place);
+            member.set_state(MemberState::Healthy);
+        }
+        let group = Rc::new(Group::new(index, entry, members, &self.identity));
+        self.groups.borrow_mut().push(group);
+        self.write_labels(|label| label.groups.push(entry)).await
+    }
+
+    /// Lets a group go that holds nothing any more.
+    ///
+    /// # Errors
+    /// When labels can't be written.
+    pub async fn drop_group(&self, group: &Group<W>) -> Result<(), PoolError> {
+        let _writing = self.writing.lock().await;
+        group.drop_places();
+        self.write_labels(|_| ()).await
     }
 
     fn table(&self) -> Vec<MemberEntry> {

@@ -63,6 +63,22 @@ impl<W: World> Drives<W> {
         self.survives_without(&self.group(member.group()), &[usize::from(member.place())])
     }
 
+    /// Whether zones of a group can be taken into use: it stays, and has the drives that
+    /// its level needs.
+    pub fn takes_zones(&self, group: &Group<W>) -> bool {
+        let unit = u64::from(self.identity.stripe_unit_bytes);
+        let shape = Geometry::of(group.level(), group.drives(), unit);
+        !group.leaves()
+            && shape.is_ok_and(|shape| {
+                (0..shape.spans).all(|span| {
+                    let lost = shape
+                        .span_places(span)
+                        .filter(|place| !group.place(*place).is_whole());
+                    lost.count() <= shape.redundancy()
+                })
+            })
+    }
+
     /// Whether a group's data survives without the drives at `places`, at every level
     /// in use there.
     pub fn survives_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {

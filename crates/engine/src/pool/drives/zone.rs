@@ -17,6 +17,7 @@ pub struct Group<W: World> {
     /// Zones that it has, in use or not.
     pub zones: u32,
     level: Cell<Level>,
+    leaving: Cell<bool>,
     places: RefCell<Vec<Rc<Member<W>>>>,
     stride_bytes: u64,
 }
@@ -70,6 +71,7 @@ impl<W: World> Group<W> {
             first_zone: entry.first_zone,
             zones: entry.zones,
             level: Cell::new(entry.level),
+            leaving: Cell::new(entry.leaving),
             stride_bytes: stride_bytes(members.len(), identity),
             places: RefCell::new(members),
         }
@@ -78,6 +80,16 @@ impl<W: World> Group<W> {
     /// The level of zones taken into use from now on.
     pub fn level(&self) -> Level {
         self.level.get()
+    }
+
+    /// Whether it is to leave the pool.
+    pub fn leaves(&self) -> bool {
+        self.leaving.get()
+    }
+
+    /// It is to leave the pool, or to stay.
+    pub fn set_leaving(&self, leaving: bool) {
+        self.leaving.set(leaving);
     }
 
     /// Zones taken into use from now on have this level.
@@ -103,6 +115,11 @@ impl<W: World> Group<W> {
     /// Its drives, by place.
     pub fn places(&self) -> Vec<Rc<Member<W>>> {
         self.places.borrow().clone()
+    }
+
+    /// It has left the pool.
+    pub fn drop_places(&self) {
+        self.places.borrow_mut().clear();
     }
 
     /// Puts another drive in a place.

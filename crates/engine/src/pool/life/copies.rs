@@ -1,6 +1,6 @@
 //! Copies of the metadata and of the logs go to other drives when theirs fail.
 
-use crate::pool::drives::EventKind;
+use crate::pool::drives::{EventKind, Group};
 use crate::pool::{Inner, PoolError};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
@@ -83,14 +83,8 @@ impl<W: World> Inner<W> {
             .into_iter()
             .find(|member| member.is_whole() && !member.log());
         let Some(next) = next else { return Ok(()) };
-        for ring in [&self.store.log, &self.store.intents] {
-            if let Err(error) = ring.add_member(Rc::clone(&next)).await {
-                self.drives.event(
-                    EventKind::CopyMoved,
-                    format!("drive '{}' can't carry the logs: {error}", next.name),
-                );
-                return self.check();
-            }
+        if !self.carry_logs(&next).await {
+            return self.check();
         }
         next.set_log(true);
         self.drives.want_labels();
@@ -102,5 +96,83 @@ impl<W: World> Inner<W> {
         );
         self.wake_life();
         self.check()
+    }
+
+    /// Gives a drive what is in the logs, and all that comes. False when it can't.
+    async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
+        for ring in [&self.store.log, &self.store.intents] {
+            if let Err(error) = ring.add_member(Rc::clone(next)).await {
+                self.drives.event(
+                    EventKind::CopyMoved,
+                    format!("drive '{}' can't carry the logs: {error}", next.name),
+                );
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Has drives of other groups carry what the drives of `leaving` do. False when
+    /// that can't be yet.
+    pub(super) async fn move_copies_off(
+        self: &Rc<Self>,
+        leaving: &Rc<Group<W>>,
+    ) -> Result<bool, PoolError> {
+        let here = leaving.places();
+        let mut elsewhere = self.drives.members();
+        elsewhere.retain(|member| member.group() != leaving.index && member.is_whole());
+        if here.iter().any(|member| member.metadata()) {
+            if elsewhere.is_empty() {
+                return Ok(false);
+            }
+            let wanted = METADATA_COPIES.min(elsewhere.len());
+            elsewhere[..wanted]
+                .iter()
+                .for_each(|member| member.set_metadata(true));
+            // As in `copy_metadata`: the labels say so when they have everything.
+            self.checkpoint_to_all().await?;
+        }
+        if here.iter().any(|member| member.log()) {
+            let Some(carriers) = self.log_carriers_beside(leaving) else {
+                return Ok(false);
+            };
+            for member in carriers.iter().filter(|member| !member.log()) {
+                if !self.carry_logs(member).await {
+                    return Ok(false);
+                }
+                member.set_log(true);
+            }
+        }
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.check()?;
+        for member in &here {
+            member.set_metadata(false);
+            member.set_log(false);
+        }
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.store.log.keep_members(Member::log);
+        self.store.intents.keep_members(Member::log);
+        self.check().map(|()| true)
+    }
+
+    /// Drives of one span of another group that could carry the logs: as many as the
+    /// span can lose, and one more.
+    fn log_carriers_beside(&self, leaving: &Rc<Group<W>>) -> Option<Vec<Rc<Member<W>>>> {
+        let unit = u64::from(self.identity().stripe_unit_bytes);
+        let groups = self.drives.groups();
+        let others = groups.iter().filter(|group| !Rc::ptr_eq(group, leaving));
+        others
+            .filter(|group| self.drives.takes_zones(group))
+            .find_map(|group| {
+                let geometry = Geometry::of(group.level(), group.drives(), unit).ok()?;
+                (0..geometry.spans).find_map(|span| {
+                    let places = geometry.span_places(span).map(|place| group.place(place));
+                    let whole = places.filter(|member| member.is_whole());
+                    let carriers: Vec<_> = whole.take(geometry.redundancy() + 1).collect();
+                    (carriers.len() == geometry.redundancy() + 1).then_some(carriers)
+                })
+            })
     }
 }

@@ -3,14 +3,17 @@
 //!
 //! One task a pool, one thing at a time, behind the commands: see [`pace`].
 //!
-//! Rooms: `spares` (who stands in for whom, and the commands for it), `rebuild`,
+//! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
+//! (converted, added, removed), `spares` (who stands in for whom, and the commands for it), `rebuild`,
 //! `scrub`, `copies` (of metadata and logs), [`pace`].
 
 mod copies;
+mod groups;
 pub mod pace;
 mod rebuild;
 mod scrub;
 mod spares;
+mod zones;
 
 pub use pace::Rates;
 
@@ -34,6 +37,8 @@ pub enum TaskKind {
     Rebuild,
     /// Everything is read and compared.
     Scrub,
+    /// A group gets another level, or is emptied to leave the pool.
+    Move,
 }
 
 /// Work under way, at a glance.
@@ -71,6 +76,8 @@ pub(crate) struct Life {
     pub pace: Pace,
     task: RefCell<Option<Rc<Task>>>,
     scrub_wanted: Cell<bool>,
+    /// Zones can't be emptied: it has been said that there is no room.
+    no_room: Cell<bool>,
     scrubs_ended: Cell<u64>,
     /// The last whole scrub found nothing wrong.
     last_scrub_clean: Cell<bool>,
@@ -178,6 +185,8 @@ impl<W: World> Inner<W> {
             return Ok(());
         }
         self.rebuild_next().await?;
+        self.empty_zones().await?;
+        self.part_with_groups().await?;
         self.scrub_if_wanted().await
     }
 

@@ -3,7 +3,7 @@
 use crate::drive::Drive;
 use crate::label::{MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
-use crate::pool::drives::{EventKind, SPARE_GROUP, stride_bytes};
+use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
 use crate::pool::{Inner, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::raid::Member;
 use crate::world::World;
@@ -17,10 +17,14 @@ impl<W: World> Inner<W> {
             let failed = members
                 .into_iter()
                 .find(|member| member.state() == MemberState::Failed);
-            let spare = self.drives.spares().into_iter().next();
+            let spares = self.drives.spares();
+            let spare = spares.into_iter().find(|spare| !spare.is_reserved());
             let (Some(failed), Some(spare)) = (failed, spare) else {
                 return Ok(());
             };
+            if spare.capacity_bytes < self.needed_of(&self.drives.group(failed.group())) {
+                return Ok(());
+            }
             self.stand_in(&failed, spare).await?;
         }
     }
@@ -77,11 +81,15 @@ impl<W: World> Inner<W> {
 
     /// Bytes that a drive must have to stand in anywhere.
     fn needed_bytes(&self) -> u64 {
-        let of = |group: &Rc<crate::pool::drives::Group<W>>| {
-            self.identity().data_start
-                + u64::from(group.zones) * stride_bytes(group.drives(), self.identity())
-        };
-        self.drives.groups().iter().map(of).max().unwrap_or(0)
+        let groups = self.drives.groups();
+        let all = groups.iter().filter(|group| group.drives() > 0);
+        all.map(|group| self.needed_of(group)).max().unwrap_or(0)
+    }
+
+    /// Bytes that the drives of a group must have.
+    fn needed_of(&self, group: &Group<W>) -> u64 {
+        let stride = stride_bytes(group.drives(), self.identity());
+        self.identity().data_start + u64::from(group.zones) * stride
     }
 }
 

@@ -1,0 +1,351 @@
+//! Groups: another level, one more, one fewer.
+//!
+//! Invariants:
+//! - A new group's drives have labels before any label tells of the group, and no zone
+//!   of it is in use before all do.
+//! - A group leaves when no zone of it is in use, and no drive of it carries metadata or
+//!   logs.
+
+use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
+use crate::meta::checkpoint;
+use crate::pool::create::check_name;
+use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
+use crate::pool::{Inner, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::raid::{Geometry, Member};
+use crate::world::World;
+use std::rc::Rc;
+
+use crate::drive::Drive;
+
+fn invalid(context: String) -> PoolError {
+    PoolError::new(PoolErrorKind::Invalid, context)
+}
+
+/// Whether a group can go from one level to another while it is used.
+fn is_possible(from: Level, to: Level) -> bool {
+    matches!(
+        (from, to),
+        (Level::Raid10 { .. }, Level::Raid50 | Level::Raid6) | (Level::Raid50, Level::Raid6)
+    )
+}
+
+impl<W: World> Pool<W> {
+    /// Gives a group another level, in the background: its zones are emptied and come
+    /// back at the new level.
+    ///
+    /// # Errors
+    /// `NotFound` for a group that is not there; `Invalid` for a level that it can't
+    /// have, or can't go to; `Busy` while it goes to another, or leaves; `Full` when
+    /// there is too little room to begin with.
+    pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let group = inner.found_group(index)?;
+        let from = group.level();
+        let name = inner.drives.name();
+        if from == level {
+            return Ok(());
+        }
+        if !is_possible(from, level) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
+            )));
+        }
+        inner.check_settled(&group)?;
+        let unit = u64::from(inner.identity().stripe_unit_bytes);
+        if let Err(allowed) = Geometry::of(level, group.drives(), unit) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' has {} drives: level {level} takes {allowed}",
+                group.drives()
+            )));
+        }
+        if !inner.has_room_for(&inner.zones_of(&group)) {
+            return Err(PoolError::new(
+                PoolErrorKind::Full,
+                format!(
+                    "group {index} of pool '{name}' has no zone that could be emptied: there are too few free pages"
+                ),
+            ));
+        }
+        group.set_level(level);
+        inner
+            .announce(format!("group {index} goes from level {from} to {level}"))
+            .await
+    }
+
+    /// Adds a group of drives without labels.
+    ///
+    /// # Errors
+    /// `Invalid` for what can't be, `Exists` for drives that have a label already,
+    /// `TooSmall`; nothing has changed then.
+    pub async fn add_group(
+        &self,
+        level: Level,
+        drives: Vec<NamedDrive<W>>,
+    ) -> Result<u16, PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        inner.check_new_drives(level, &drives).await?;
+        let entry = inner.new_entry(level, &drives)?;
+        let index = inner.drives.groups().len() as u16;
+        let mut prng = inner.world.prng(&format!(
+            "group {index} of {} at {}",
+            inner.drives.uuid(),
+            inner.world.now().as_nanos()
+        ));
+        let members = (0..)
+            .zip(drives)
+            .map(|(place, named)| {
+                let entry = MemberEntry {
+                    uuid: prng.uuid(),
+                    group: SPARE_GROUP,
+                    place,
+                    state: MemberState::Spare,
+                    metadata: false,
+                    log: false,
+                    capacity_bytes: named.drive.geometry().capacity_bytes,
+                    name: named.name,
+                };
+                let member = Member::new(named.drive, &entry);
+                member.reserve();
+                Rc::new(member)
+            })
+            .collect();
+        // No zone is taken into use before all labels tell of the group.
+        let _zoning = inner.zoning.lock().await;
+        inner.drives.add_group(entry, members).await?;
+        inner.check()?;
+        let text = format!("group {index} of level {level} has been added");
+        inner.drives.event(EventKind::Group, text);
+        inner.world.reached("group added");
+        inner.wake_life();
+        Ok(index)
+    }
+
+    /// Has a group leave, in the background: what it holds goes to the others first.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for the last group; `Busy`; `Full` when the others have too
+    /// little room.
+    pub async fn remove_group(&self, index: u16) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let group = inner.found_group(index)?;
+        let name = inner.drives.name();
+        let others =
+            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, &group) && inner.drives.takes_zones(other);
+        if !inner.drives.groups().iter().any(others) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' can't leave: no other group could take over"
+            )));
+        }
+        inner.check_settled(&group)?;
+        let of_group = inner.zones_of(&group);
+        let used: u64 = of_group
+            .iter()
+            .map(|zone| inner.space.borrow().used_in(*zone))
+            .sum();
+        let free_here = inner.free_in(&group);
+        let free_elsewhere = inner.free_pages().saturating_sub(free_here);
+        if free_elsewhere < used {
+            let page_bytes = inner.page_bytes();
+            return Err(PoolError::new(
+                PoolErrorKind::Full,
+                format!(
+                    "group {index} of pool '{name}' holds {} bytes, and the others have {} left: delete volumes or add a group first",
+                    used * page_bytes,
+                    free_elsewhere * page_bytes
+                ),
+            ));
+        }
+        group.set_leaving(true);
+        inner
+            .announce(format!("group {index} is emptied, to leave the pool"))
+            .await
+    }
+}
+
+impl<W: World> Inner<W> {
+    fn found_group(&self, index: u16) -> Result<Rc<Group<W>>, PoolError> {
+        let groups = self.drives.groups();
+        let found = groups
+            .into_iter()
+            .find(|group| group.index == index && group.drives() > 0);
+        found.ok_or_else(|| {
+            let context = format!("there is no group {index} in pool '{}'", self.drives.name());
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })
+    }
+
+    fn zones_of(&self, group: &Rc<Group<W>>) -> Vec<u32> {
+        let mut zones = self.drives.zones();
+        zones.retain(|zone| Rc::ptr_eq(&zone.group, group));
+        zones.iter().map(|zone| zone.shape.zone).collect()
+    }
+
+    /// That a group is neither on its way to another level nor out of the pool.
+    fn check_settled(&self, group: &Group<W>) -> Result<(), PoolError> {
+        let moves = |zone: &Rc<crate::pool::drives::Zone<W>>| zone.group.index == group.index;
+        if group.leaves() || self.zones_to_empty().iter().any(moves) {
+            let context = format!(
+                "group {} of pool '{}' is being changed already: wait until that is done",
+                group.index,
+                self.drives.name()
+            );
+            return Err(PoolError::new(PoolErrorKind::Busy, context));
+        }
+        Ok(())
+    }
+
+    /// Whether one of `zones` could be emptied into the free pages of all others.
+    fn has_room_for(&self, zones: &[u32]) -> bool {
+        let space = self.space.borrow();
+        let Some(least) = zones
+            .iter()
+            .copied()
+            .min_by_key(|zone| space.used_in(*zone))
+        else {
+            return true;
+        };
+        let used = space.used_in(least);
+        let free_there = space.free_in(least);
+        drop(space);
+        self.free_pages() - free_there >= used
+    }
+
+    /// Pages that a group could give.
+    fn free_in(&self, group: &Rc<Group<W>>) -> u64 {
+        let in_use = self.space.borrow().free_of(group.index);
+        in_use + self.unopened_of(group)
+    }
+
+    /// Makes a change of groups durable, and begins with what follows from it.
+    async fn announce(self: &Rc<Self>, text: String) -> Result<(), PoolError> {
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+        self.drives.event(EventKind::Group, text);
+        self.wake_life();
+        self.check()
+    }
+
+    async fn check_new_drives(
+        &self,
+        level: Level,
+        drives: &[NamedDrive<W>],
+    ) -> Result<(), PoolError> {
+        let name = self.drives.name();
+        let unit = u64::from(self.identity().stripe_unit_bytes);
+        if let Err(allowed) = Geometry::of(level, drives.len(), unit) {
+            return Err(invalid(format!(
+                "{} drives for a group of level {level} in pool '{name}': allowed is {allowed}",
+                drives.len()
+            )));
+        }
+        let members = self.drives.members().len() + self.drives.spares().len();
+        if self.drives.groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
+            return Err(invalid(format!(
+                "pool '{name}' can't have another group of {} drives: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",
+                drives.len()
+            )));
+        }
+        for NamedDrive {
+            name: drive,
+            drive: opened,
+        } in drives
+        {
+            check_name("drive", drive)?;
+            if let Some(label) = Pool::<W>::probe(&self.world, opened).await? {
+                let context = format!(
+                    "drive '{drive}' belongs to pool '{}' already; it is not taken for pool '{name}'",
+                    label.pool_name
+                );
+                return Err(PoolError::new(PoolErrorKind::Exists, context));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the zones of a new group are among all.
+    fn new_entry(&self, level: Level, drives: &[NamedDrive<W>]) -> Result<GroupEntry, PoolError> {
+        let identity = self.identity();
+        let name = &identity.name;
+        let capacities = drives
+            .iter()
+            .map(|named| named.drive.geometry().capacity_bytes);
+        let smallest = capacities.min().unwrap_or(0);
+        let stride = stride_bytes(drives.len(), identity);
+        let zones = smallest.saturating_sub(identity.data_start) / stride;
+        if zones == 0 {
+            return Err(PoolError::new(
+                PoolErrorKind::TooSmall,
+                format!(
+                    "drives of {smallest} bytes are too small for pool '{name}': {} bytes are not for data, and no zone of {stride} fits in the rest",
+                    identity.data_start
+                ),
+            ));
+        }
+        let groups = self.drives.groups();
+        let first_zone = groups
+            .iter()
+            .map(|group| group.first_zone + group.zones)
+            .max();
+        let first_zone = u64::from(first_zone.unwrap_or(0));
+        let all_zones = first_zone + zones;
+        // As at the creation: for whole drives of data, a little too much.
+        let zone_bytes = |zones: u64, drives: u64| zones * drives * identity.zone_bytes;
+        let data = |group: &Rc<Group<W>>| zone_bytes(u64::from(group.zones), group.drives() as u64);
+        let bytes: u64 =
+            groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
+        let pages = bytes / u64::from(identity.page_bytes);
+        let needed = checkpoint::slot_bytes(pages, all_zones, identity.volumes_max);
+        if needed > identity.checkpoint_bytes
+            || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
+        {
+            return Err(invalid(format!(
+                "pool '{name}' can't grow by {} bytes: its metadata was laid out for fewer; add a smaller group, or make a second pool",
+                zone_bytes(zones, drives.len() as u64)
+            )));
+        }
+        let stripe = 8 * drives.len() as u64 * u64::from(identity.stripe_unit_bytes);
+        if stripe > identity.intent_bytes {
+            return Err(invalid(format!(
+                "a group of {} drives is too wide for the logs of pool '{name}': allowed are {}",
+                drives.len(),
+                identity.intent_bytes / 8 / u64::from(identity.stripe_unit_bytes)
+            )));
+        }
+        Ok(GroupEntry {
+            level,
+            leaving: false,
+            drives: drives.len() as u16,
+            first_zone: first_zone as u32,
+            zones: zones as u32,
+        })
+    }
+
+    /// Lets groups go that are empty and are to leave.
+    pub(super) async fn part_with_groups(self: &Rc<Self>) -> Result<(), PoolError> {
+        for group in self.drives.groups() {
+            let leaves = group.leaves() && group.drives() > 0;
+            if !leaves || !self.zones_of(&group).is_empty() {
+                continue;
+            }
+            if !self.move_copies_off(&group).await? {
+                continue;
+            }
+            let _zoning = self.zoning.lock().await;
+            self.drives.drop_group(&group).await?;
+            self.check()?;
+            let text = format!(
+                "group {} has left the pool: its drives are free",
+                group.index
+            );
+            self.drives.event(EventKind::Group, text);
+            self.world.reached("group left");
+        }
+        Ok(())
+    }
+}

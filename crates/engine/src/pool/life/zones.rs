@@ -1,0 +1,175 @@
+//! Emptying zones: those of another level than their group's, and those of a group that
+//! leaves. A zone that is empty goes out of use, and may come back at the new level.
+//!
+//! Which zones are to be emptied follows from the labels and the metadata, so it goes on
+//! after a restart. Whoever writes goes first: when free pages run out, the zone that is
+//! being emptied gives out its own again, and has its turn later.
+
+use super::TaskKind;
+use crate::meta::{Record, VolumeCore};
+use crate::pool::drives::{EventKind, Zone};
+use crate::pool::{Inner, MemberState, PoolError, PoolErrorKind};
+use crate::volume::Volume;
+use crate::volume::moving::Moved;
+use crate::world::World;
+use base::{PageIndex, PhysPage};
+use futures_util::future::join_all;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Pages moved at once.
+const PAGES_AT_ONCE: usize = 4;
+
+/// How long to wait for pages that are taken and not mapped yet.
+const PAUSE: Duration = Duration::from_millis(1);
+
+type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
+
+impl<W: World> Inner<W> {
+    /// Zones that are to go out of use.
+    pub(in crate::pool) fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
+        let mut zones = self.drives.zones();
+        zones.retain(|zone| zone.group.leaves() || zone.level != zone.group.level());
+        zones
+    }
+
+    /// Empties them, as far as there is room.
+    pub(super) async fn empty_zones(self: &Rc<Self>) -> Result<(), PoolError> {
+        let zones = self.zones_to_empty();
+        let Some(first) = zones.first() else {
+            return Ok(());
+        };
+        let total = zones.len() as u64 * self.identity().zone_bytes;
+        let subject = format!("group {}", first.group.index);
+        let now = self.world.now();
+        let task = self.life.begin(TaskKind::Move, &subject, now, (0, total));
+        let outcome = self.empty_all(&task).await;
+        self.life.end();
+        outcome
+    }
+
+    async fn empty_all(self: &Rc<Self>, task: &super::Task) -> Result<(), PoolError> {
+        loop {
+            let space = || self.space.borrow();
+            let zones = self.zones_to_empty();
+            let next = zones
+                .into_iter()
+                .min_by_key(|zone| space().used_in(zone.shape.zone));
+            let Some(zone) = next else {
+                self.world.reached("group is of its level");
+                let text = "all zones are of the levels of their groups".to_owned();
+                self.drives.event(EventKind::Group, text);
+                self.life.no_room.set(false);
+                return Ok(());
+            };
+            // A drive that has failed, and has somebody to stand in, goes before.
+            if self.somebody_stands_in() {
+                self.wake_life();
+                return Ok(());
+            }
+            if !self.empty_zone(&zone).await? {
+                return Ok(());
+            }
+            task.done.set(task.done.get() + self.identity().zone_bytes);
+        }
+    }
+
+    fn somebody_stands_in(&self) -> bool {
+        let is = |state| move |member: &Rc<crate::raid::Member<W>>| member.state() == state;
+        let members = self.drives.members();
+        members.iter().any(is(MemberState::Rebuilding))
+            || (members.iter().any(is(MemberState::Failed)) && !self.drives.spares().is_empty())
+    }
+
+    /// Empties a zone and takes it out of use. False when it was called off.
+    async fn empty_zone(self: &Rc<Self>, zone: &Rc<Zone<W>>) -> Result<bool, PoolError> {
+        let number = zone.shape.zone;
+        // One that is being taken into use is not there yet.
+        drop(self.zoning.lock().await);
+        self.space.borrow_mut().avoid(number, true);
+        self.emptying.set(Some(number));
+        let emptied = self.move_out(number).await;
+        let is_ours = self.emptying.take().is_some();
+        if !matches!(emptied, Ok(true)) || !is_ours {
+            self.space.borrow_mut().avoid(number, false);
+            self.emptying.set(None);
+            return emptied.map(|_| false);
+        }
+        // Nobody can call it off any more, and nobody has a page in it.
+        self.store.forget_zone(number).await?;
+        self.commit(vec![Record::ZoneOff { zone: number }]).await?;
+        self.drives.zone_off(number);
+        self.space.borrow_mut().remove_zone(number);
+        for member in zone.group.places() {
+            member.rebuilt().borrow_mut().remove(&number);
+        }
+        self.world.reached("zone goes out of use");
+        Ok(true)
+    }
+
+    /// Moves all pages out of a zone. False when there is no room, or somebody else
+    /// needs it.
+    async fn move_out(self: &Rc<Self>, zone: u32) -> Result<bool, PoolError> {
+        loop {
+            let owned = self.owned_in(zone);
+            let mut moved_any = false;
+            for some in owned.chunks(PAGES_AT_ONCE) {
+                let began = self.world.now();
+                let moves = some.iter().map(|(core, page, phys)| {
+                    let volume = Volume::new(Rc::clone(self), Rc::clone(core));
+                    async move { volume.move_page(*page, *phys).await }
+                });
+                for moved in join_all(moves).await {
+                    let moved = moved
+                        .map_err(|error| PoolError::new(PoolErrorKind::Failed, error.context))?;
+                    moved_any |= moved == Moved::Done;
+                    if moved == Moved::NoRoom {
+                        self.say_no_room();
+                        return Ok(false);
+                    }
+                }
+                if self.emptying.get() != Some(zone) {
+                    return Ok(false);
+                }
+                let bytes = some.len() as u64 * self.page_bytes();
+                let rate = self.life.pace.rates().rebuild_bytes_per_s;
+                self.rest(rate, bytes, began).await;
+                self.check()?;
+            }
+            if self.space.borrow().used_in(zone) == 0 {
+                return Ok(true);
+            }
+            if !moved_any {
+                // Taken, and soon mapped or given back: by a write, or a deletion.
+                self.world.sleep(PAUSE).await;
+                self.check()?;
+            }
+            if self.emptying.get() != Some(zone) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn say_no_room(&self) {
+        self.world.reached("no room to empty a zone");
+        if !self.life.no_room.replace(true) {
+            let text =
+                "there are too few free pages to empty a zone: it goes on when there are more";
+            self.drives.event(EventKind::Group, text.to_owned());
+        }
+    }
+
+    /// The pages of volumes in a zone.
+    fn owned_in(&self, zone: u32) -> Vec<Owned> {
+        let pages = self.drives.zone_pages();
+        let range = u64::from(zone) * pages..(u64::from(zone) + 1) * pages;
+        let state = self.state.borrow();
+        let mut owned = Vec::new();
+        for core in state.volumes.values() {
+            let map = core.map.borrow();
+            let here = map.iter().filter(|(_, phys)| range.contains(&phys.0));
+            owned.extend(here.map(|(page, phys)| (Rc::clone(core), page, phys)));
+        }
+        owned
+    }
+}

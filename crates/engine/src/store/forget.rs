@@ -1,0 +1,83 @@
+//! Blocks marked as lost where they are moved to, and zones that go out of use.
+
+use super::address::{StripeRef, ZoneAddress};
+use super::change::Change;
+use super::{Store, Write};
+use crate::integrity::Sum;
+use crate::pool::PoolError;
+use crate::ring::Ring;
+use crate::world::World;
+use base::PoolOffset;
+use std::time::Duration;
+
+/// How often it is looked whether the log has let go.
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl<W: World> Store<W> {
+    /// Marks a block of a page that nobody maps yet as lost, durably.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn mark_lost(&self, at: PoolOffset) -> Result<(), PoolError> {
+        // In place it counts as zeroes, in the parity, too, before it is lost.
+        self.write(vec![Write::Zero(at, 1)]).await?;
+        let place = self.block_at(at);
+        let inside = self.locate(&place);
+        self.draining.set(self.draining.get() + 1);
+        let settled = self
+            .until(|| self.index.borrow().get(inside).is_none())
+            .await;
+        self.draining.set(self.draining.get() - 1);
+        settled?;
+        let _alone = self.locks.lock(inside.stripe).await;
+        let blocks = place.zone.blocks_of(inside.stripe);
+        let pinned = self.integrity.pin(place.zone.shape.zone, blocks).await;
+        let mut change = Change::new(&place.zone, inside.stripe, pinned);
+        change.sums.push((place.block, Sum::LOST));
+        change.needs_intent = true;
+        change.unlogged = !place.zone.has_parity();
+        self.make(&[change]).await?;
+        // It must be known as lost before anybody maps it.
+        self.trim().await
+    }
+
+    /// Ends when neither the logs nor RAM know anything of a zone that has no page in
+    /// use.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn forget_zone(&self, zone: u32) -> Result<(), PoolError> {
+        self.draining.set(self.draining.get() + 1);
+        let forgotten = self.let_go_of_zone(zone).await;
+        self.draining.set(self.draining.get() - 1);
+        forgotten?;
+        self.integrity.forget_zone(zone);
+        let first = self.pool_block(zone, 0);
+        self.cache.invalidate(first..first + self.zone_span());
+        Ok(())
+    }
+
+    async fn let_go_of_zone(&self, zone: u32) -> Result<(), PoolError> {
+        let of_zone = |stripe: StripeRef| stripe.zone == zone;
+        self.until(|| !self.index.borrow().has_any(of_zone)).await?;
+        let last = self.log.last_stamp();
+        let is_past = |ring: &Ring<W>| ring.used_bytes() == 0 || ring.tail_stamp() > last;
+        while !(is_past(&self.log) && is_past(&self.intents)) {
+            self.check()?;
+            self.destager.set();
+            self.trim().await?;
+            self.world.sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the destager has brought something about.
+    async fn until(&self, is_so: impl Fn() -> bool) -> Result<(), PoolError> {
+        while !is_so() {
+            self.check()?;
+            self.destager.set();
+            self.world.sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Moving pages of a volume to other places in the pool, while it is used.
+//!
+//! Invariants:
+//! - Who reads or writes a page waits while it moves, so nothing is lost or torn.
+//! - The page's old place is free only when the map says so durably.
+//! - A block that can't be read stays one: it is marked as lost in its new place.
+
+use super::{IoError, Volume, io::failed};
+use crate::store::Write;
+use crate::world::World;
+use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, Slice, VolumeOffset};
+
+/// A page is copied in pieces of this size, or whole when it is smaller.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// What came of moving a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// It lies elsewhere now.
+    Done,
+    /// It was not there any more.
+    Gone,
+    /// There is no free page for it.
+    NoRoom,
+}
+
+impl<W: World> Volume<W> {
+    /// Moves `page`, which lies at `from`, to a free page.
+    ///
+    /// # Errors
+    /// `PoolFailed`.
+    pub(crate) async fn move_page(
+        &self,
+        page: PageIndex,
+        from: PhysPage,
+    ) -> Result<Moved, IoError> {
+        let Some(_operation) = self.core.live.begin() else {
+            return Ok(Moved::Gone);
+        };
+        let page_bytes = self.inner.page_bytes();
+        let start = page.0 * page_bytes;
+        let _range = self
+            .core
+            .live
+            .ranges
+            .exclusive(start, start + page_bytes)
+            .await;
+        if self.lookup(page) != Some(from) {
+            return Ok(Moved::Gone);
+        }
+        let at = VolumeOffset(start);
+        let taken = self.inner.take_free(1).await;
+        let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
+            return Ok(Moved::NoRoom);
+        };
+        let moving = &self.inner.moving;
+        moving.set(moving.get() + 1);
+        let moved = async {
+            self.copy_page(from, to, at).await?;
+            let mapped = self.map_pages(page, to, 1).await;
+            mapped.map_err(|error| failed(at, error))
+        };
+        let moved = moved.await;
+        moving.set(moving.get() - 1);
+        moved.map(|()| Moved::Done)
+    }
+
+    /// Makes `to` hold what `from` does, durably.
+    async fn copy_page(
+        &self,
+        from: PhysPage,
+        to: PhysPage,
+        volume_at: VolumeOffset,
+    ) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let store = &self.inner.store;
+        let mut lost = Vec::new();
+        let mut at = 0;
+        while at < page_bytes {
+            let len = PIECE_BYTES.min(page_bytes - at) as usize;
+            let piece = self.piece(PoolOffset(from.0 * page_bytes + at), len, &mut lost);
+            let data = piece.await;
+            let place = PoolOffset(to.0 * page_bytes + at);
+            let written = match len as u64 == page_bytes {
+                true => store.write_fresh(place, &data).await,
+                false => store.write(vec![Write::Data(place, data)]).await,
+            };
+            written.map_err(|error| failed(volume_at, error))?;
+            at += len as u64;
+        }
+        for block in lost {
+            let place = PoolOffset(to.0 * page_bytes + (block - from.0 * page_bytes));
+            self.inner.world.reached("lost block moved");
+            let marked = store.mark_lost(place).await;
+            marked.map_err(|error| failed(volume_at, error))?;
+        }
+        Ok(())
+    }
+
+    /// A run of blocks, with zeroes for those that can't be read: these are named in
+    /// `lost`.
+    async fn piece(&self, at: PoolOffset, len: usize, lost: &mut Vec<u64>) -> Slice {
+        let store = &self.inner.store;
+        let mut whole = self.inner.world.buffers().zeroed(len);
+        if let Ok(payload) = store.read(at, len).await {
+            let mut to = 0;
+            for part in payload.parts {
+                whole.put(to, &part);
+                to += part.len();
+            }
+            return whole.freeze();
+        }
+        for start in (0..len).step_by(BLOCK_BYTES) {
+            let block = at + start as u64;
+            match store.read(block, BLOCK_BYTES).await {
+                Ok(payload) => {
+                    for part in payload.parts {
+                        whole.put(start, &part);
+                    }
+                }
+                Err(_) => lost.push(block.0),
+            }
+        }
+        whole.freeze()
+    }
+}

@@ -1,0 +1,75 @@
+//! Groups that get another level, come and go while the pool is used.
+
+use crate::session::Session;
+use base::Prng;
+use engine::{NamedDrive, PoolError, PoolErrorKind};
+use world::sim::SimDrive;
+
+/// Does one of these, when the run has any.
+pub async fn change(session: &Session, prng: &mut Prng) {
+    let config = &session.books.config;
+    match prng.below(3) {
+        0 => convert(session, prng).await,
+        1 if config.group_later.is_some() => add(session).await,
+        2 if config.groups_leave => remove(session, prng).await,
+        _ => {}
+    }
+}
+
+fn group(session: &Session, prng: &mut Prng) -> u16 {
+    let groups = session.pool.info().groups;
+    prng.pick(&groups).index
+}
+
+/// What may stand in the way at any time.
+fn expect(session: &Session, what: &str, outcome: Result<(), PoolError>) {
+    session.world.note(|| format!("{what}: {outcome:?}"));
+    if let Err(error) = outcome {
+        let usual = matches!(
+            error.kind,
+            PoolErrorKind::Busy | PoolErrorKind::Full | PoolErrorKind::Invalid
+        );
+        if !usual {
+            session.fail(format!("{what}: {:?}: {error}", error.kind));
+        }
+    }
+}
+
+async fn convert(session: &Session, prng: &mut Prng) {
+    let Some(level) = session.books.config.level_later else {
+        return;
+    };
+    let index = group(session, prng);
+    let outcome = session.pool.convert_group(index, level).await;
+    expect(session, &format!("group {index} to {level}"), outcome);
+}
+
+async fn add(session: &Session) {
+    let Some((level, _)) = session.books.config.group_later else {
+        return;
+    };
+    if session.books.later_begun.replace(true) {
+        return;
+    }
+    let media = session.books.later.borrow().clone();
+    let drives = media.iter().enumerate().map(|(place, media)| NamedDrive {
+        name: format!("later{place}"),
+        drive: SimDrive::adversarial(&session.world, media),
+    });
+    let outcome = session.pool.add_group(level, drives.collect()).await;
+    match outcome {
+        // A drive that is a victim may be struck before it is part of the pool.
+        Err(error) if error.kind == PoolErrorKind::Drive && session.books.config.damage => {
+            session
+                .world
+                .note(|| format!("a group is not added: {error}"));
+        }
+        outcome => expect(session, "a group is added", outcome.map(drop)),
+    }
+}
+
+async fn remove(session: &Session, prng: &mut Prng) {
+    let index = group(session, prng);
+    let outcome = session.pool.remove_group(index).await;
+    expect(session, &format!("group {index} is to leave"), outcome);
+}
