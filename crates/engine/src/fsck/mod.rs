@@ -7,10 +7,10 @@
 //! - A finding says where: the drive and the offset there, or the volume and the
 //!   offset in it.
 //!
-//! Rooms: `report`, `labels` (from drives to a pool), `table` (its members),
-//! `metadata` (checkpoints), `journal`, `map` (pages and their owners), `logs` and
-//! `chain` (both rings), `held` (what they hold), `sums` (integrity blocks), `data`
-//! (stripes), `row` (mirrors and parity).
+//! Rooms: `report`, `subject` (what is looked at), `labels` and `slots` (from drives to
+//! a pool), `table` (its members), `metadata` (checkpoints), `journal`, `map` (pages and
+//! their owners), `logs` and `chain` (both rings), `held` (what they hold), `sums`
+//! (integrity blocks), `data` (stripes), `row` (mirrors and parity).
 
 mod chain;
 mod data;
@@ -22,6 +22,7 @@ mod map;
 mod metadata;
 mod report;
 mod row;
+mod slots;
 mod subject;
 mod sums;
 mod table;
