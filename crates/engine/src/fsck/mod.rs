@@ -3,7 +3,8 @@
 //! Invariants:
 //! - Not one byte is written: drives are only ever read, and none is flushed.
 //! - What a crash leaves behind, and the next opening puts right from the logs, is a
-//!   note; what a clean close rules out is damage.
+//!   note; what a clean close rules out is damage. (A close that was cut while it wrote
+//!   its labels, its last writes, may count as clean.)
 //! - A finding says where: the drive and the offset there, or the volume and the
 //!   offset in it.
 //!

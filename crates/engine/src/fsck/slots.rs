@@ -105,7 +105,9 @@ fn fault(newest: &Label, slot: u64, found: &Found) -> Option<(Severity, String)>
     let damage = |text: String| Some((Severity::Damage, text));
     match found {
         Found::Unreadable(failure) => damage(format!("label slot: {failure}")),
-        Found::Nothing if newest.clean => damage("there is no whole label in this slot".to_owned()),
+        Found::Nothing if newest.clean => damage(
+            "there is no whole label in this slot, unless the close was cut short".to_owned(),
+        ),
         Found::Nothing => {
             let text = "there is no whole label in this slot: it was being written";
             Some((Severity::Note, text.to_owned()))
