@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::Format;
 use crate::{fsck_report, site_file};
 use engine::fsck::{Options, Report, Severity};
-use engine::{NamedDrive, Pool};
+use engine::{LabelSummary, NamedDrive, Pool};
 use fsck_report::{Outcome, Remark};
 use site::DriveSource;
 use std::path::PathBuf;
@@ -100,28 +100,10 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
 async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<Remark>), Failure> {
     let (mut found, mut remarks) = (Vec::<Found>::new(), Vec::new());
     let mut wrong = Vec::new();
-    for Place {
-        name,
-        path,
-        may_be_away,
-    } in places
-    {
-        let drive = match RealDrive::open(world, &path) {
-            Ok(drive) => drive,
-            Err(error) if error.kind == OpenErrorKind::NotFound && may_be_away => {
-                remarks.push(Remark::new(
-                    &name,
-                    format!("{} is not there", path.display()),
-                ));
-                continue;
-            }
-            Err(error) => {
-                wrong.push(format!("drive {name}: {error}"));
-                continue;
-            }
-        };
-        match Pool::probe(world, &drive).await {
-            Ok(Some(label)) => {
+    for place in places {
+        match open(world, &place).await {
+            Ok(Ok((drive, label))) => {
+                let name = place.name;
                 let uuid = label.pool_uuid.to_string();
                 let drive = NamedDrive { name, drive };
                 match found.iter_mut().find(|pool| pool.uuid == uuid) {
@@ -133,21 +115,37 @@ async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<
                     }),
                 }
             }
-            Ok(None) => {
-                let text = format!("{} has no label: it belongs to no pool", path.display());
-                remarks.push(Remark::new(&name, text));
-            }
-            Err(error) => wrong.push(format!("drive {name}: {}: {error}", path.display())),
+            Ok(Err(remark)) => remarks.push(Remark::new(&place.name, remark)),
+            Err(error) => wrong.push(format!("drive {}: {error}", place.name)),
         }
     }
-    match (wrong.is_empty(), found.is_empty()) {
-        (false, _) => Err(Failure::Wrong(wrong.join("\n"))),
-        (true, false) => Ok((found, remarks)),
-        (true, true) => {
-            let mut lines = vec!["no drive has a label: there is no pool to look at".to_owned()];
-            lines.extend(remarks.iter().map(Remark::to_string));
-            Err(Failure::Wrong(lines.join("\n")))
+    if wrong.is_empty() && found.is_empty() {
+        wrong.push("no drive has a label: there is no pool to look at".to_owned());
+        wrong.extend(remarks.iter().map(Remark::to_string));
+    }
+    match wrong.is_empty() {
+        true => Ok((found, remarks)),
+        false => Err(Failure::Wrong(wrong.join("\n"))),
+    }
+}
+
+/// Opens a drive and reads its label; a remark when it belongs to no pool.
+async fn open(
+    world: &RealWorld,
+    place: &Place,
+) -> Result<Result<(RealDrive, LabelSummary), String>, String> {
+    let path = place.path.display();
+    let drive = match RealDrive::open(world, &place.path) {
+        Ok(drive) => drive,
+        Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
+            return Ok(Err(format!("{path} is not there")));
         }
+        Err(error) => return Err(error.to_string()),
+    };
+    match Pool::probe(world, &drive).await {
+        Ok(Some(label)) => Ok(Ok((drive, label))),
+        Ok(None) => Ok(Err(format!("{path} has no label: it belongs to no pool"))),
+        Err(error) => Err(format!("{path}: {error}")),
     }
 }
 

@@ -102,6 +102,15 @@ impl<W: World> Chain<W> {
                 continue;
             };
             let len = bytes.len() as u64;
+            if subject.clean && whole.id.incarnation < self.superblock.incarnation {
+                // A clean close has emptied the ring: nothing older can be in it.
+                let text = format!(
+                    "batch {} at {at} is left over from before the last opening, and the next would take it up",
+                    next.sequence
+                );
+                subject.say(Severity::Damage, self.place(subject), text);
+                return None;
+            }
             for (member, differs) in lacking {
                 let (severity, text) = match differs {
                     true => (Severity::Damage, "differs from that of another drive"),

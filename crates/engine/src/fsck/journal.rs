@@ -7,7 +7,7 @@ use super::metadata::metadata;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
 use crate::codec::Reader;
-use crate::meta::journal::{BatchId, any_batch, batch_bytes, whole_batch};
+use crate::meta::journal::{BatchId, any_batch, batch_bytes, begins_like, whole_batch};
 use crate::meta::{Record, State};
 use crate::raid::Member;
 use crate::world::World;
@@ -111,7 +111,8 @@ fn compare<W: World>(subject: &Subject<W>, at: u64, area: &Area<W>, longest: &Ar
     }
 }
 
-/// A whole batch behind the end says that one between them was lost.
+/// A whole batch behind the end says that one between them was lost. So does, after a
+/// clean close, one that begins there and is not whole.
 fn look_behind<W: World>(
     subject: &Subject<W>,
     generation: u64,
@@ -130,6 +131,18 @@ fn look_behind<W: World>(
             .step_by(BLOCK_BYTES)
             .any(|at| is_later(&rest[at..]))
     };
+    let id = BatchId {
+        pool,
+        generation,
+        sequence: count,
+    };
+    let cut = |area: &Area<W>| begins_like(&area.bytes[area.end()..], id);
+    if subject.clean && areas.iter().any(cut) {
+        let text = format!(
+            "journal {generation}: batch {count} is whole on no drive: what it says is lost"
+        );
+        subject.say(Severity::Loss, metadata(subject), text);
+    }
     if areas.iter().any(behind) {
         let text = format!(
             "journal {generation}: batch {count} is whole on no drive, and later ones are there: what they say is lost"

@@ -1,44 +1,18 @@
-//! Both label slots of every drive, and the pool that they describe.
+//! From the labels of drives to the pool that they describe.
 //!
 //! The rules are those of an opening (`docs/FORMAT.md`, "Label"): the newest label
-//! decides, a drive may lag by one generation. A clean close leaves two whole labels,
-//! of the last two generations, on every drive in use.
+//! decides, and a drive may lag by one generation.
 
-use super::report::{Findings, Run, Severity};
-use super::subject::{Subject, unreadable};
+use super::report::{Findings, Severity};
+use super::slots::{self, Labelled};
+use super::subject::Subject;
 use super::table;
-use crate::drive::Drive;
-use crate::label::{FORMAT_VERSION, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::label::Label;
 use crate::pool::drives::Drives;
 use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
-use base::{DriveOffset, Uuid};
+use base::Uuid;
 use std::collections::BTreeMap;
-
-/// What a label slot holds.
-pub(super) enum Found {
-    Label(Box<Label>),
-    Nothing,
-    Unreadable(String),
-}
-
-/// A drive, and what its label slots hold.
-pub(super) struct Labelled<W: World> {
-    pub name: String,
-    pub drive: W::Drive,
-    pub slots: Vec<Found>,
-}
-
-impl<W: World> Labelled<W> {
-    /// The newest label of the drive.
-    pub fn label(&self) -> Option<&Label> {
-        let labels = self.slots.iter().filter_map(|slot| match slot {
-            Found::Label(label) => Some(label.as_ref()),
-            _ => None,
-        });
-        labels.max_by_key(|label| label.generation)
-    }
-}
 
 /// Reads the labels of `drives`, and says what is wrong with them.
 ///
@@ -50,7 +24,7 @@ pub(super) async fn find<W: World>(
 ) -> Result<Subject<W>, PoolError> {
     let mut read = Vec::new();
     for named in drives {
-        read.push(read_slots(world, named).await?);
+        read.push(slots::read(world, named).await?);
     }
     let newest = newest(&read)?;
     let mut findings = Findings::default();
@@ -61,25 +35,19 @@ pub(super) async fn find<W: World>(
             "it was not closed cleanly: the next opening puts right what notes name".to_owned(),
         );
     }
-    let (mut ours, mut without) = (Vec::new(), Vec::new());
-    for drive in read {
-        match drive.label() {
-            Some(_) => ours.push(drive),
-            None => without.push(drive),
-        }
-    }
+    let (ours, without): (Vec<_>, Vec<_>) =
+        read.into_iter().partition(|drive| drive.label().is_some());
     for drive in &without {
-        let text = match drive.slots.iter().find_map(failure) {
+        let text = match drive.failure() {
             Some(failure) => format!("it has no label that can be read: {failure}"),
             None => "it has no label: it belongs to no pool, or was replaced or wiped".to_owned(),
         };
         findings.push(Severity::Damage, format!("drive '{}'", drive.name), text);
     }
     for drive in &ours {
-        judge_slots(&newest, drive, &mut findings);
+        slots::judge(&newest, drive, &mut findings);
     }
-    let present = ours.len() as u64;
-    let clean = newest.clean;
+    let (present, clean) = (ours.len() as u64, newest.clean);
     let (groups, spares) = table::members(&newest, ours, &mut findings)?;
     let drives = Drives::new(world.clone(), newest, groups, spares);
     let subject = Subject::new(world.clone(), drives, clean, findings);
@@ -87,45 +55,12 @@ pub(super) async fn find<W: World>(
     Ok(subject)
 }
 
-fn failure(slot: &Found) -> Option<&str> {
-    match slot {
-        Found::Unreadable(failure) => Some(failure),
-        _ => None,
-    }
-}
-
-async fn read_slots<W: World>(
-    world: &W,
-    NamedDrive { name, drive }: NamedDrive<W>,
-) -> Result<Labelled<W>, PoolError> {
-    let mut slots = Vec::new();
-    for offset in SLOT_OFFSETS {
-        if offset + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
-            slots.push(Found::Nothing);
-            continue;
-        }
-        let buf = world.buffers().bytes(SLOT_BYTES);
-        let (buf, outcome) = drive.read(DriveOffset(offset), buf).await;
-        slots.push(match outcome {
-            Err(error) => Found::Unreadable(unreadable(&error)),
-            Ok(()) => match Label::decode(buf.bytes().unwrap_or_default()) {
-                Slot::Label(label) => Found::Label(label),
-                Slot::Empty => Found::Nothing,
-                Slot::Newer(version) => {
-                    let context = format!(
-                        "drive '{name}': a label of format version {version}, and this program knows {FORMAT_VERSION}: use a newer one"
-                    );
-                    return Err(PoolError::new(PoolErrorKind::Version, context));
-                }
-            },
-        });
-    }
-    Ok(Labelled { name, drive, slots })
+fn refuse<T>(kind: PoolErrorKind, context: String) -> Result<T, PoolError> {
+    Err(PoolError::new(kind, context))
 }
 
 /// The newest label, when all drives are of one pool and each is there once.
 fn newest<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
-    let refuse = |kind, context: String| Err(PoolError::new(kind, context));
     let mut seen: BTreeMap<Uuid, &str> = BTreeMap::new();
     let mut newest: Option<(&str, &Label)> = None;
     for drive in drives {
@@ -150,76 +85,33 @@ fn newest<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
             newest = Some((&drive.name, label));
         }
     }
-    let failure = drives
-        .iter()
-        .find_map(|drive| Some((&drive.name, drive.slots.iter().find_map(failure)?)));
-    match (newest, failure) {
-        (Some((_, label)), _) if label.generation == 1 => refuse(
-            PoolErrorKind::Unlabelled,
-            format!(
-                "the creation of pool '{}' was cut short and it holds nothing",
-                label.pool.name
-            ),
-        ),
-        (Some((_, label)), _) => Ok(label.clone()),
-        (None, Some((name, failure))) => refuse(
-            PoolErrorKind::Drive,
-            format!("drive '{name}': its label: {failure}"),
-        ),
-        (None, None) if drives.is_empty() => refuse(
-            PoolErrorKind::Invalid,
-            "a pool can't be looked through without drives".to_owned(),
-        ),
-        (None, None) => refuse(
-            PoolErrorKind::Unlabelled,
-            "none of the drives has a label: they belong to no pool".to_owned(),
-        ),
+    match newest {
+        Some((_, label)) if label.generation == 1 => {
+            let name = &label.pool.name;
+            let context =
+                format!("the creation of pool '{name}' was cut short and it holds nothing");
+            refuse(PoolErrorKind::Unlabelled, context)
+        }
+        Some((_, label)) => Ok(label.clone()),
+        None => no_label(drives),
     }
 }
 
-/// Each slot by itself, of a drive that is in use.
-fn judge_slots<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mut Findings) {
-    let Some(own) = drive.label() else { return };
-    if !table::is_in_use(newest, own) {
-        return;
-    }
-    for ((slot, found), offset) in (0u64..).zip(&drive.slots).zip(SLOT_OFFSETS) {
-        let is_newest = newest.generation % 2 == slot;
-        let (severity, text) = match found {
-            Found::Unreadable(failure) => (Severity::Damage, format!("label slot: {failure}")),
-            Found::Nothing if newest.clean => (
-                Severity::Damage,
-                "there is no whole label in this slot".to_owned(),
-            ),
-            Found::Nothing => (
-                Severity::Note,
-                "there is no whole label in this slot: it was being written".to_owned(),
-            ),
-            Found::Label(label) if label.generation % 2 != slot => (
-                Severity::Damage,
-                format!(
-                    "the label of generation {} is in the slot of the other ones",
-                    label.generation
-                ),
-            ),
-            Found::Label(label) if is_newest && label.generation < newest.generation => (
-                Severity::Note,
-                format!(
-                    "the label is of generation {} and the newest is {}: an update of the labels was cut short",
-                    label.generation, newest.generation
-                ),
-            ),
-            Found::Label(label) if is_newest && !table::agree(label, newest) => (
-                Severity::Damage,
-                "this label and that of another drive are of one generation and differ".to_owned(),
-            ),
-            Found::Label(_) => continue,
-        };
-        let run = Run {
-            subject: format!("drive '{}'", drive.name),
-            at: offset,
-            len: SLOT_BYTES as u64,
-        };
-        findings.push_run(severity, run, text);
+/// Why there is no label at all.
+fn no_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
+    let failed = |drive: &Labelled<W>| {
+        let failure = drive.failure()?;
+        Some(format!("drive '{}': its label: {failure}", drive.name))
+    };
+    match drives.iter().find_map(failed) {
+        Some(context) => refuse(PoolErrorKind::Drive, context),
+        None if drives.is_empty() => refuse(
+            PoolErrorKind::Invalid,
+            "a pool can't be looked through without drives".to_owned(),
+        ),
+        None => refuse(
+            PoolErrorKind::Unlabelled,
+            "none of the drives has a label: they belong to no pool".to_owned(),
+        ),
     }
 }

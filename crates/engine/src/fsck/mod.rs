@@ -3,14 +3,15 @@
 //! Invariants:
 //! - Not one byte is written: drives are only ever read, and none is flushed.
 //! - What a crash leaves behind, and the next opening puts right from the logs, is a
-//!   note; what a clean close rules out is damage.
+//!   note; what a clean close rules out is damage. (A close that was cut while it wrote
+//!   its labels, its last writes, may count as clean.)
 //! - A finding says where: the drive and the offset there, or the volume and the
 //!   offset in it.
 //!
-//! Rooms: `report`, `labels` (from drives to a pool), `table` (its members),
-//! `metadata` (checkpoints), `journal`, `map` (pages and their owners), `logs` and
-//! `chain` (both rings), `held` (what they hold), `sums` (integrity blocks), `data`
-//! (stripes), `row` (mirrors and parity).
+//! Rooms: `report`, `subject` (what is looked at), `labels` and `slots` (from drives to
+//! a pool), `table` (its members), `metadata` (checkpoints), `journal`, `map` (pages and
+//! their owners), `logs` and `chain` (both rings), `held` (what they hold), `sums`
+//! (integrity blocks), `data` (stripes), `row` (mirrors and parity).
 
 mod chain;
 mod data;
@@ -22,6 +23,7 @@ mod map;
 mod metadata;
 mod report;
 mod row;
+mod slots;
 mod subject;
 mod sums;
 mod table;

@@ -74,22 +74,14 @@ async fn read_zone<W: World>(
             let len = WINDOW_BYTES.min(area - at);
             let from = zone.shape.area + at;
             let (bytes, bad) = subject.read_blocks(&member, from, len as usize).await;
-            let pairs = (at..).step_by(PAIR_BYTES as usize);
-            for (pair, (offset, bytes)) in pairs.zip(bytes.chunks(PAIR_BYTES as usize)).enumerate()
-            {
+            for pair in 0..len / PAIR_BYTES {
+                let offset = at + pair * PAIR_BYTES;
                 let index = block::at(geometry, place, offset / PAIR_BYTES);
                 if index >= total {
                     continue;
                 }
-                let slot = |slot: usize| {
-                    let failed = bad.iter().find(|(block, _)| *block == 2 * pair + slot);
-                    let half = bytes.get(slot * BLOCK_BYTES..(slot + 1) * BLOCK_BYTES);
-                    read_slot(
-                        id(subject, zone, index),
-                        half,
-                        failed.map(|(_, why)| why.clone()),
-                    )
-                };
+                let id = id(subject, zone, index);
+                let slot = |slot| read_slot(id, &bytes, &bad, 2 * pair as usize + slot);
                 let found = (place, offset, [slot(0), slot(1)]);
                 copies.entry(index).or_default().push(found);
             }
@@ -108,11 +100,15 @@ fn id<W: World>(subject: &Subject<W>, zone: &Zone<W>, index: u64) -> BlockId {
     }
 }
 
-fn read_slot(id: BlockId, bytes: Option<&[u8]>, failed: Option<String>) -> Slot {
-    match (failed, bytes.and_then(|bytes| block::decode(id, bytes))) {
-        (Some(why), _) => Slot::Unreadable(why),
-        (None, Some((version, sums))) => Slot::Whole(version, sums),
-        (None, None) => Slot::Damaged,
+/// Block `at` of a window of an area as a slot of `id`.
+fn read_slot(id: BlockId, window: &[u8], bad: &[(usize, String)], at: usize) -> Slot {
+    if let Some((_, why)) = bad.iter().find(|(block, _)| *block == at) {
+        return Slot::Unreadable(why.clone());
+    }
+    let bytes = window.get(at * BLOCK_BYTES..(at + 1) * BLOCK_BYTES);
+    match bytes.and_then(|bytes| block::decode(id, bytes)) {
+        Some((version, sums)) => Slot::Whole(version, sums),
+        None => Slot::Damaged,
     }
 }
 

@@ -3,8 +3,8 @@
 //! Invariant: a drive that an opening would not use (failed, stale, missing, cut
 //! short) counts as failed here, too: what is on it is not looked at.
 
-use super::labels::Labelled;
 use super::report::{Findings, Severity};
+use super::slots::Labelled;
 use crate::drive::Drive;
 use crate::label::{Label, MemberEntry};
 use crate::pool::drives::Places;

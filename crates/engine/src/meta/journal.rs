@@ -83,6 +83,17 @@ pub(crate) fn whole_batch(bytes: &[u8], id: BatchId) -> Option<&[u8]> {
     (found == id).then_some(payload)
 }
 
+/// Whether the batch `id` seems to have been at the start of `bytes` once, whole or not.
+pub(crate) fn begins_like(bytes: &[u8], id: BatchId) -> bool {
+    let fields = |bytes| {
+        let mut r = Reader::new(bytes);
+        let magic = r.take(4)?;
+        r.u32()?;
+        Some((magic == MAGIC, r.uuid()?, r.u64()?, r.u64()?))
+    };
+    fields(bytes) == Some((true, id.pool, id.generation, id.sequence))
+}
+
 /// Any batch at the start of `bytes`, when it is whole: which, and its payload.
 pub(crate) fn any_batch(bytes: &[u8]) -> Option<(BatchId, &[u8])> {
     let mut r = Reader::new(bytes);

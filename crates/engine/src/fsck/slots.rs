@@ -1,0 +1,131 @@
+//! The two label slots of a drive: what they hold, and what they should.
+//!
+//! A clean close leaves two whole labels, of the last two generations, on every drive
+//! in use.
+
+use super::report::{Findings, Run, Severity};
+use super::subject::unreadable;
+use super::table;
+use crate::drive::Drive;
+use crate::label::{FORMAT_VERSION, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::world::World;
+use base::DriveOffset;
+
+/// What a label slot holds.
+pub(super) enum Found {
+    Label(Box<Label>),
+    Nothing,
+    Unreadable(String),
+}
+
+/// A drive, and what its label slots hold.
+pub(super) struct Labelled<W: World> {
+    pub name: String,
+    pub drive: W::Drive,
+    pub slots: Vec<Found>,
+}
+
+impl<W: World> Labelled<W> {
+    /// The newest label of the drive.
+    pub fn label(&self) -> Option<&Label> {
+        let labels = self.slots.iter().filter_map(|slot| match slot {
+            Found::Label(label) => Some(label.as_ref()),
+            _ => None,
+        });
+        labels.max_by_key(|label| label.generation)
+    }
+
+    /// Why a slot can't be read.
+    pub fn failure(&self) -> Option<&str> {
+        self.slots.iter().find_map(|slot| match slot {
+            Found::Unreadable(failure) => Some(failure.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// Reads both slots of a drive.
+///
+/// # Errors
+/// `Version` for a label of a newer format.
+pub(super) async fn read<W: World>(
+    world: &W,
+    NamedDrive { name, drive }: NamedDrive<W>,
+) -> Result<Labelled<W>, PoolError> {
+    let mut slots = Vec::new();
+    for offset in SLOT_OFFSETS {
+        if offset + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
+            slots.push(Found::Nothing);
+            continue;
+        }
+        let buf = world.buffers().bytes(SLOT_BYTES);
+        let (buf, outcome) = drive.read(DriveOffset(offset), buf).await;
+        slots.push(match outcome {
+            Err(error) => Found::Unreadable(unreadable(&error)),
+            Ok(()) => match Label::decode(buf.bytes().unwrap_or_default()) {
+                Slot::Label(label) => Found::Label(label),
+                Slot::Empty => Found::Nothing,
+                Slot::Newer(version) => {
+                    let context = format!(
+                        "drive '{name}': a label of format version {version}, and this program knows {FORMAT_VERSION}: use a newer one"
+                    );
+                    return Err(PoolError::new(PoolErrorKind::Version, context));
+                }
+            },
+        });
+    }
+    Ok(Labelled { name, drive, slots })
+}
+
+/// Looks at each slot by itself, of a drive that is in use.
+pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mut Findings) {
+    let in_use = drive
+        .label()
+        .is_some_and(|own| table::is_in_use(newest, own));
+    if !in_use {
+        return;
+    }
+    for ((slot, found), offset) in (0u64..).zip(&drive.slots).zip(SLOT_OFFSETS) {
+        let Some((severity, text)) = fault(newest, slot, found) else {
+            continue;
+        };
+        let run = Run {
+            subject: format!("drive '{}'", drive.name),
+            at: offset,
+            len: SLOT_BYTES as u64,
+        };
+        findings.push_run(severity, run, text);
+    }
+}
+
+/// What is wrong with a slot.
+fn fault(newest: &Label, slot: u64, found: &Found) -> Option<(Severity, String)> {
+    let is_newest = newest.generation % 2 == slot;
+    let damage = |text: String| Some((Severity::Damage, text));
+    match found {
+        Found::Unreadable(failure) => damage(format!("label slot: {failure}")),
+        Found::Nothing if newest.clean => damage(
+            "there is no whole label in this slot, unless the close was cut short".to_owned(),
+        ),
+        Found::Nothing => {
+            let text = "there is no whole label in this slot: it was being written";
+            Some((Severity::Note, text.to_owned()))
+        }
+        Found::Label(label) if label.generation % 2 != slot => damage(format!(
+            "the label of generation {} is in the slot of the other ones",
+            label.generation
+        )),
+        Found::Label(label) if is_newest && label.generation < newest.generation => {
+            let text = format!(
+                "the label is of generation {} and the newest is {}: an update of the labels was cut short",
+                label.generation, newest.generation
+            );
+            Some((Severity::Note, text))
+        }
+        Found::Label(label) if is_newest && !table::agree(label, newest) => damage(
+            "this label and that of another drive are of one generation and differ".to_owned(),
+        ),
+        Found::Label(_) => None,
+    }
+}
