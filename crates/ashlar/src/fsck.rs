@@ -8,12 +8,17 @@ use crate::failure::Failure;
 use crate::output::Format;
 use crate::{fsck_report, site_file};
 use engine::fsck::{Options, Report, Severity};
-use engine::{NamedDrive, Pool};
+use engine::{NamedDrive, Pool, World};
 use fsck_report::{Outcome, Remark};
 use site::DriveSource;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use world::real::{OpenErrorKind, RealDrive, RealWorld};
+use std::time::Duration;
+use world::real::{OpenError, OpenErrorKind, RealDrive, RealWorld};
+
+/// Drives that are in use are looked at so many times more in all, so far apart.
+const IN_USE_LOOKS: u32 = 20;
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -100,19 +105,25 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
 async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<Remark>), Failure> {
     let (mut found, mut remarks) = (Vec::<Found>::new(), Vec::new());
     let mut wrong = Vec::new();
+    let mut looks_left = IN_USE_LOOKS;
     for Place {
         name,
         path,
         may_be_away,
     } in places
     {
-        let drive = match RealDrive::open(world, &path) {
+        let drive = match open(world, &path, &mut looks_left).await {
             Ok(drive) => drive,
             Err(error) if error.kind == OpenErrorKind::NotFound && may_be_away => {
                 remarks.push(Remark::new(
                     &name,
                     format!("{} is not there", path.display()),
                 ));
+                continue;
+            }
+            // Such as a file that was emptied.
+            Err(error) if error.kind == OpenErrorKind::Unfit && may_be_away => {
+                remarks.push(Remark::new(&name, error.to_string()));
                 continue;
             }
             Err(error) => {
@@ -147,6 +158,24 @@ async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<
             let mut lines = vec!["no drive has a label: there is no pool to look at".to_owned()];
             lines.extend(remarks.iter().map(Remark::to_string));
             Err(Failure::Wrong(lines.join("\n")))
+        }
+    }
+}
+
+/// Opens a drive. What a server that was just killed had in flight may hold it for a
+/// moment longer.
+async fn open(
+    world: &RealWorld,
+    path: &Path,
+    looks_left: &mut u32,
+) -> Result<RealDrive, OpenError> {
+    loop {
+        match RealDrive::open(world, path) {
+            Err(error) if error.kind == OpenErrorKind::InUse && *looks_left > 0 => {
+                *looks_left -= 1;
+                world.sleep(IN_USE_PAUSE).await;
+            }
+            outcome => return outcome,
         }
     }
 }

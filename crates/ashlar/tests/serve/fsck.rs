@@ -47,7 +47,7 @@ fn damage(home: &Home, file: &str) -> u64 {
     let is_data =
         |block: &&[u8]| block.iter().any(|byte| *byte != 0) && !block.starts_with(b"ASIN");
     let blocks: Vec<&[u8]> = bytes.chunks(BLOCK).collect();
-    let last = blocks.iter().rposition(|block| is_data(&block)).unwrap();
+    let last = blocks.iter().rposition(|block| is_data(block)).unwrap();
     let file = File::options().write(true).open(home.file(file)).unwrap();
     let at = (last * BLOCK + 100) as u64;
     file.write_all_at(&[!bytes[at as usize]], at).unwrap();
@@ -153,6 +153,16 @@ fn drives_that_are_missing_or_belong_to_no_pool() {
         "{all:#}"
     );
 
+    fs::write(&d1, b"").unwrap();
+    let (code, all) = json(&home, &[]);
+    let text = all["drives"][0]["text"].to_string();
+    assert_eq!(
+        (code, text.contains("can't be a drive")),
+        (1, true),
+        "{all:#}"
+    );
+
+    fs::remove_file(&d1).unwrap();
     fs::write(&d0, vec![0; 1 << 20]).unwrap();
     let (code, text) = said(site(&home, &[]));
     assert_eq!(code, 2);
