@@ -47,7 +47,7 @@ fn damage(home: &Home, file: &str) -> u64 {
     let is_data =
         |block: &&[u8]| block.iter().any(|byte| *byte != 0) && !block.starts_with(b"ASIN");
     let blocks: Vec<&[u8]> = bytes.chunks(BLOCK).collect();
-    let last = blocks.iter().rposition(|block| is_data(block)).unwrap();
+    let last = blocks.iter().rposition(is_data).unwrap();
     let file = File::options().write(true).open(home.file(file)).unwrap();
     let at = (last * BLOCK + 100) as u64;
     file.write_all_at(&[!bytes[at as usize]], at).unwrap();
