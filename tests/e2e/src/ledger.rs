@@ -71,6 +71,23 @@ impl Ledger {
         self.sure.iter().filter(|number| **number != 0).count()
     }
 
+    /// The first LBA of `data`, when it is a run of sectors as they should be, one after
+    /// the other.
+    pub fn whose(&self, data: &[u8]) -> Option<u64> {
+        let lba = word(data, 0);
+        let mut right = [0; SECTOR];
+        for (sector, bytes) in (0..).zip(data.chunks_exact(SECTOR)) {
+            let sector = lba.checked_add(sector)?;
+            let index = usize::try_from(sector.checked_sub(self.first)?).ok()?;
+            let number = self.sure.get(index).filter(|number| **number != 0)?;
+            fill(*number, sector, &mut right);
+            if right != bytes {
+                return None;
+            }
+        }
+        Some(lba)
+    }
+
     /// Checks what was read at `lba`. What was in doubt isn't afterwards: what has been
     /// read once stays.
     ///
@@ -122,17 +139,18 @@ fn fill(number: u32, lba: u64, bytes: &mut [u8]) {
     }
 }
 
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
 /// What a sector says of itself, for people.
 fn claim(bytes: &[u8]) -> String {
     if bytes.iter().all(|byte| *byte == 0) {
         return "zeroes".to_owned();
     }
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_le_bytes(word)
-    };
-    let (lba, number) = (word(0), word(8));
+    let (lba, number) = (word(bytes, 0), word(bytes, 8));
     let mut right = [0; SECTOR];
     fill(u32::try_from(number).unwrap_or(1), lba, &mut right);
     match right == bytes {
@@ -173,6 +191,20 @@ mod tests {
             let check = std::panic::AssertUnwindSafe(|| ledger.check(lba, &other, "then"));
             assert!(std::panic::catch_unwind(check).is_err(), "{lba} goes back");
         }
+    }
+
+    #[test]
+    fn a_block_is_known_by_its_content() {
+        let ledger = ledger();
+        assert_eq!(ledger.whose(&Ledger::data(1, 9, 2)), Some(9));
+        assert_eq!(
+            ledger.whose(&Ledger::data(1, 11, 2)),
+            None,
+            "12 is not from it"
+        );
+        assert_eq!(ledger.whose(&Ledger::data(2, 9, 2)), None);
+        assert_eq!(ledger.whose(&[0; SECTOR]), None);
+        assert_eq!(ledger.whose(&[0xff; SECTOR]), None);
     }
 
     #[test]
