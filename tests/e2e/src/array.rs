@@ -181,13 +181,14 @@ impl Array {
         self.wait_for(&["status"], |status| status["health"] == "healthy");
     }
 
-    /// Has pool `p` scrubbed and waits for the end.
+    /// Has pool `p` scrubbed, waits for the end, and gives what it says of itself then.
     #[track_caller]
-    pub fn scrub(&self) {
+    pub fn scrub(&self) -> String {
         let scrubs = |pool: &Value| pool["scrubs"].as_u64().unwrap_or(0);
         let before = scrubs(&self.json(&["pool", "show", "p"]));
         self.command(&["pool", "scrub", "p"]).ok();
         self.wait_for(&["pool", "show", "p"], |pool| scrubs(pool) > before);
+        self.events("scrub").pop().unwrap_or_default()
     }
 
     /// The texts of its events of this kind.
