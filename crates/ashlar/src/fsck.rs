@@ -8,12 +8,17 @@ use crate::failure::Failure;
 use crate::output::Format;
 use crate::{fsck_report, site_file};
 use engine::fsck::{Options, Report, Severity};
-use engine::{LabelSummary, NamedDrive, Pool};
+use engine::{LabelSummary, NamedDrive, Pool, World};
 use fsck_report::{Outcome, Remark};
 use site::DriveSource;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use world::real::{OpenErrorKind, RealDrive, RealWorld};
+use std::time::Duration;
+use world::real::{OpenError, OpenErrorKind, RealDrive, RealWorld};
+
+/// Drives that are in use are looked at so many times more in all, so far apart.
+const IN_USE_LOOKS: u32 = 20;
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -100,8 +105,9 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
 async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<Remark>), Failure> {
     let (mut found, mut remarks) = (Vec::<Found>::new(), Vec::new());
     let mut wrong = Vec::new();
+    let mut looks_left = IN_USE_LOOKS;
     for place in places {
-        match open(world, &place).await {
+        match label_of(world, &place, &mut looks_left).await {
             Ok(Ok((drive, label))) => {
                 let name = place.name;
                 let uuid = label.pool_uuid.to_string();
@@ -130,15 +136,20 @@ async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<
 }
 
 /// Opens a drive and reads its label; a remark when it belongs to no pool.
-async fn open(
+async fn label_of(
     world: &RealWorld,
     place: &Place,
+    looks_left: &mut u32,
 ) -> Result<Result<(RealDrive, LabelSummary), String>, String> {
     let path = place.path.display();
-    let drive = match RealDrive::open(world, &place.path) {
+    let drive = match open(world, &place.path, looks_left).await {
         Ok(drive) => drive,
         Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
             return Ok(Err(format!("{path} is not there")));
+        }
+        // Such as a file that was emptied.
+        Err(error) if error.kind == OpenErrorKind::Unfit && place.may_be_away => {
+            return Ok(Err(error.to_string()));
         }
         Err(error) => return Err(error.to_string()),
     };
@@ -146,6 +157,24 @@ async fn open(
         Ok(Some(label)) => Ok(Ok((drive, label))),
         Ok(None) => Ok(Err(format!("{path} has no label: it belongs to no pool"))),
         Err(error) => Err(format!("{path}: {error}")),
+    }
+}
+
+/// Opens a drive. What a server that was just killed had in flight may hold it for a
+/// moment longer.
+async fn open(
+    world: &RealWorld,
+    path: &Path,
+    looks_left: &mut u32,
+) -> Result<RealDrive, OpenError> {
+    loop {
+        match RealDrive::open(world, path) {
+            Err(error) if error.kind == OpenErrorKind::InUse && *looks_left > 0 => {
+                *looks_left -= 1;
+                world.sleep(IN_USE_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
     }
 }
 

@@ -254,6 +254,42 @@ fn what_only_one_copy_has_lost_is_read_from_the_other() {
 }
 
 #[test]
+fn the_block_that_can_not_be_read_is_the_one_that_is_named() {
+    let shelf = Shelf::with_pool(1, Level::Simple);
+    shelf.open(async |pool| {
+        pool.store().drain().await.unwrap();
+        let volume = pool.volume("v").unwrap();
+        let at = VolumeOffset(5 * 4096);
+        let blocks = 16..DRIVE_BYTES / 4096;
+        let strike = |block| {
+            shelf.named("d0").with_faults(|faults| {
+                faults.unreadable.clear();
+                faults.unreadable.insert(block);
+            });
+        };
+        let mut found = false;
+        for block in blocks {
+            strike(block);
+            found = volume.read(at, 4096).await.is_err();
+            if found {
+                break;
+            }
+        }
+        assert!(found, "it lies somewhere");
+        // In a run, and where it begins before what is asked for.
+        let inside = VolumeOffset(at.0 + 1024);
+        for (from, len, named) in [
+            (VolumeOffset(0), 8 * PAGE, at),
+            (VolumeOffset(3 * 4096 + 512), 3 * 4096, at),
+            (inside, 512, inside),
+        ] {
+            let error = volume.read(from, len).await.unwrap_err();
+            assert_eq!((error.kind, error.at), (IoErrorKind::Media, named));
+        }
+    });
+}
+
+#[test]
 fn the_last_copy_fails_its_writes_and_nothing_is_acknowledged() {
     let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
     shelf.open(async |pool| {

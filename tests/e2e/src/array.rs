@@ -4,12 +4,14 @@
 use crate::guest::target_directory;
 use crate::lines::Lines;
 use crate::program;
+use crate::program::Ended;
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest that a start or a stop may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -80,14 +82,29 @@ pub struct Array {
 struct Running {
     child: Child,
     portal: SocketAddr,
+    api: String,
     log: Lines,
 }
 
 impl Array {
     /// Brings up [`SITE`] in a new directory.
     pub fn start() -> Self {
+        Array::start_with(SITE)
+    }
+
+    /// Brings up a site in a new directory.
+    pub fn start_with(site: &str) -> Self {
+        Array::start_over(site, |_| ())
+    }
+
+    /// Brings up a site in a new directory, over what `prepare` puts into its data
+    /// directory.
+    pub fn start_over(site: &str, prepare: impl FnOnce(&Path)) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        std::fs::write(home.path().join("site.toml"), SITE).expect("write the site file");
+        std::fs::write(home.path().join("site.toml"), site).expect("write the site file");
+        let data = home.path().join("data");
+        std::fs::create_dir(&data).expect("make the data directory");
+        prepare(&data);
         let running = Running::start(home.path());
         Array { home, running }
     }
@@ -114,6 +131,85 @@ impl Array {
     /// [`Array::stop`]. It listens on another port than before.
     pub fn start_again(&mut self) {
         self.running = Running::start(self.home.path());
+    }
+
+    /// A file of its data directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join("data").join(name)
+    }
+
+    /// Where it serves targets.
+    pub fn portal(&self) -> SocketAddr {
+        self.running.portal
+    }
+
+    /// Runs an `ashlar` command against it.
+    pub fn command(&self, arguments: &[&str]) -> Ended {
+        let whole = [&["--api", &self.running.api], arguments].concat();
+        program::run_at(binary(), &whole)
+    }
+
+    /// What a command says with `--json`.
+    ///
+    /// # Panics
+    /// When it fails.
+    #[track_caller]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.command(&[arguments, &["--json"]].concat()).ok();
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+    }
+
+    /// Asks again and again until the answer `is_wanted`, and gives that.
+    ///
+    /// # Panics
+    /// When it never is.
+    #[track_caller]
+    pub fn wait_for(&self, arguments: &[&str], is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = self.json(arguments);
+            if is_wanted(&said) {
+                return said;
+            }
+            assert!(Instant::now() < deadline, "{arguments:?} stays {said:#}");
+        }
+    }
+
+    /// Waits until all its drives are whole.
+    #[track_caller]
+    pub fn wait_healthy(&self) {
+        self.wait_for(&["status"], |status| status["health"] == "healthy");
+    }
+
+    /// Has pool `p` scrubbed, waits for the end, and gives what it says of itself then.
+    #[track_caller]
+    pub fn scrub(&self) -> String {
+        let scrubs = |pool: &Value| pool["scrubs"].as_u64().unwrap_or(0);
+        let before = scrubs(&self.json(&["pool", "show", "p"]));
+        self.command(&["pool", "scrub", "p"]).ok();
+        self.wait_for(&["pool", "show", "p"], |pool| scrubs(pool) > before);
+        self.events("scrub").pop().unwrap_or_default()
+    }
+
+    /// The texts of its events of this kind.
+    pub fn events(&self, kind: &str) -> Vec<String> {
+        let events = self.json(&["events"]);
+        let of_kind = events.as_array().into_iter().flatten();
+        of_kind
+            .filter(|event| event["kind"] == kind)
+            .filter_map(|event| event["text"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// What `ashlar fsck --deep` says of its drives, with exit code; it must not run.
+    pub fn fsck(&self) -> (Option<i32>, Value) {
+        let (site, data) = (self.home.path().join("site.toml"), self.file(""));
+        let (site, data) = (site.display().to_string(), data.display().to_string());
+        let arguments = ["fsck", "--site", &site, "--data", &data, "--deep", "--json"];
+        let ended = program::run_at(binary(), &arguments);
+        let said = serde_json::from_str(&ended.stdout);
+        let said = said.unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+        (ended.code, said)
     }
 
     /// The portal's `iscsi://` URL.
@@ -145,7 +241,14 @@ impl Running {
         let ready = log.wait_for("serving", "error:", PATIENCE);
         let portal =
             portal_in(&ready).unwrap_or_else(|| panic!("the line names no portal: {ready}"));
-        Running { child, portal, log }
+        let api = ready.split_once("API ").map_or("", |(_, rest)| rest);
+        let api = api.split([',', ' ']).next().unwrap_or("").to_owned();
+        Running {
+            child,
+            portal,
+            api,
+            log,
+        }
     }
 
     fn kill(&mut self) {

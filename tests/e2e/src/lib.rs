@@ -12,8 +12,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod array;
+pub mod drive_files;
 pub mod guest;
+pub mod initiator;
+pub mod ledger;
 pub mod lines;
 pub mod pattern;
 pub mod program;
 pub mod qemu_io;
+pub mod site_text;
+pub mod writer;

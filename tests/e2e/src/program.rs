@@ -2,6 +2,7 @@
 //! when it fails.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Longest that a client program may take, in seconds: far above what any needs,
@@ -45,7 +46,11 @@ impl Ended {
 /// When the program is not there: the message names what installs it.
 #[track_caller]
 pub fn run<A: AsRef<OsStr>>(name: &str, arguments: &[A]) -> Ended {
-    let path = find(name);
+    run_at(&find(name), arguments)
+}
+
+/// Runs the program at `path` as [`run`] does.
+pub fn run_at<A: AsRef<OsStr>>(path: &Path, arguments: &[A]) -> Ended {
     let mut command = Command::new("timeout");
     command
         .args(["--signal=KILL", DEADLINE_S])
@@ -59,7 +64,7 @@ pub fn run<A: AsRef<OsStr>>(name: &str, arguments: &[A]) -> Ended {
         .stdin(Stdio::null())
         .output()
         .expect("coreutils' timeout runs");
-    ended(format!("{name} {}", shown.join(" ")), &output)
+    ended(format!("{} {}", path.display(), shown.join(" ")), &output)
 }
 
 fn ended(command: String, output: &Output) -> Ended {

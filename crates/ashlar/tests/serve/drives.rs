@@ -158,6 +158,15 @@ fn a_truncated_drive_is_too_small() {
 }
 
 #[test]
+fn an_emptied_drive_is_named() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::write(home.file("d1.img"), b"").unwrap();
+    let log = "d1.img: can't be a drive: it has 0 bytes";
+    assert_degraded(&home, log, "drive 'd1'");
+}
+
+#[test]
 fn a_drive_that_is_too_large_is_refused() {
     let home = Home::new(SITE);
     drop(home.serve());

@@ -323,6 +323,16 @@ impl<W: World> Store<W> {
         Ok(healed)
     }
 
+    /// Tells of a block that is marked as lost.
+    pub(super) fn note_lost(&self, zone: u32, block: u64) {
+        self.counts.add(|counts| &counts.lost_blocks, 1);
+        let at = self.offset_of(zone, block);
+        let text = format!(
+            "4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"
+        );
+        self.drives.event(EventKind::BlockLost, text);
+    }
+
     /// Marks the blocks of `lost` as lost and reckons the parity without them, so
     /// that what is left of the row is protected again.
     async fn give_up(
@@ -348,10 +358,8 @@ impl<W: World> Store<W> {
             }
             change.sums.push((block, Sum::LOST));
             given_up += 1;
-            let at = self.offset_of(zone.shape.zone, block);
-            self.drives.event(EventKind::BlockLost, format!("4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"));
+            self.note_lost(zone.shape.zone, block);
         }
-        self.counts.add(|counts| &counts.lost_blocks, given_up);
         let contents: Vec<Option<Slice>> = row
             .columns
             .iter()

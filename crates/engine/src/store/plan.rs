@@ -499,7 +499,7 @@ impl<W: World> Store<W> {
             }
         }
         for block in lost {
-            self.counts.add(|counts| &counts.lost_blocks, 1);
+            self.note_lost(job.zone.shape.zone, block);
             part.sums.push((block, Sum::LOST));
         }
         part.needs_intent = true;

@@ -29,6 +29,23 @@ pub struct Unreadable {
     pub context: String,
 }
 
+/// A block of a zone that no redundancy can give.
+struct LostBlock {
+    block: u64,
+    /// For people.
+    context: String,
+}
+
+impl LostBlock {
+    /// As a part of the run from block `first` on.
+    fn in_run(self, first: u64) -> Unreadable {
+        Unreadable {
+            start: (self.block - first) as usize * BLOCK_BYTES,
+            context: self.context,
+        }
+    }
+}
+
 /// Where the content of a run of blocks comes from.
 enum Source {
     Here(Slice),
@@ -69,7 +86,7 @@ impl<W: World> Store<W> {
                 .fetch(&zone, source)
                 .await
                 .map(Payload::from)
-                .map_err(|context| Unreadable { start: 0, context });
+                .map_err(|lost| lost.in_run(first));
         }
         Box::pin(self.read_many(&zone, first, count)).await
     }
@@ -82,21 +99,10 @@ impl<W: World> Store<W> {
     ) -> Result<Payload, Unreadable> {
         let _pinned = self.pin_unless_cached(zone, first, count).await;
         let sources = self.sources_now(zone, first, count);
-        let reads = sources
-            .into_iter()
-            .map(|(start, source)| async move { (start, self.fetch(zone, source).await) });
+        let reads = sources.into_iter().map(|source| self.fetch(zone, source));
         let mut payload = Payload::new();
-        for (start, outcome) in join_all(reads).await {
-            match outcome {
-                Ok(slice) => payload.push(slice),
-                Err(context) => {
-                    // Which block of the run it was is known from a look at each.
-                    return Err(Unreadable {
-                        start: start as usize * BLOCK_BYTES,
-                        context,
-                    });
-                }
-            }
+        for outcome in join_all(reads).await {
+            payload.push(outcome.map_err(|lost| lost.in_run(first))?);
         }
         Ok(payload)
     }
@@ -138,24 +144,21 @@ impl<W: World> Store<W> {
         })
     }
 
-    /// Where a run comes from, in pieces: first block of each in the run, source.
-    fn sources_now(&self, zone: &Zone<W>, first: u64, count: u64) -> Vec<(u64, Source)> {
+    /// Where a run comes from, in pieces.
+    fn sources_now(&self, zone: &Zone<W>, first: u64, count: u64) -> Vec<Source> {
         let rows = u64::from(zone.rows());
         let straight = zone.shape.geometry.spans == 1 && zone.shape.geometry.data_columns() == 1;
-        let mut sources: Vec<(u64, Source)> = Vec::new();
+        let mut sources: Vec<Source> = Vec::new();
         for block in first..first + count {
             let Some(source) = self.source_now(zone, block) else {
                 unreachable!("a pinned block has its sum in RAM")
             };
             if let Source::Drive { sums: sum, .. } = &source
-                && let Some((
-                    _,
-                    Source::Drive {
-                        block: start,
-                        count,
-                        sums,
-                    },
-                )) = sources.last_mut()
+                && let Some(Source::Drive {
+                    block: start,
+                    count,
+                    sums,
+                }) = sources.last_mut()
                 && *start + u64::from(*count) == block
                 && (straight || !block.is_multiple_of(rows))
                 && *count < (base::buffer::POOLED_BYTES_MAX / BLOCK_BYTES) as u32
@@ -164,7 +167,7 @@ impl<W: World> Store<W> {
                 sums.extend_from_slice(sum);
                 continue;
             }
-            sources.push((block - first, source));
+            sources.push(source);
         }
         sources
     }
@@ -173,7 +176,7 @@ impl<W: World> Store<W> {
         self.world.buffers().zeros(blocks as usize * BLOCK_BYTES)
     }
 
-    async fn fetch(&self, zone: &Rc<Zone<W>>, source: Source) -> Result<Slice, String> {
+    async fn fetch(&self, zone: &Rc<Zone<W>>, source: Source) -> Result<Slice, LostBlock> {
         match source {
             Source::Here(slice) => Ok(slice),
             Source::Lost { block } => Err(self.lost(zone, block)),
@@ -181,11 +184,12 @@ impl<W: World> Store<W> {
         }
     }
 
-    fn lost(&self, zone: &Zone<W>, block: u64) -> String {
-        format!(
+    fn lost(&self, zone: &Zone<W>, block: u64) -> LostBlock {
+        let context = format!(
             "block {block} of zone {} is lost: more of its stripe was damaged than its level covers",
             zone.shape.zone
-        )
+        );
+        LostBlock { block, context }
     }
 
     async fn ask_drive(
@@ -194,7 +198,7 @@ impl<W: World> Store<W> {
         block: u64,
         count: u32,
         sums: &[Sum],
-    ) -> Result<Slice, String> {
+    ) -> Result<Slice, LostBlock> {
         let at = zone.locate(block);
         let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
         let member = self.reader(zone, at.stripe, column);
@@ -271,7 +275,7 @@ impl<W: World> Store<W> {
         zone: &Rc<Zone<W>>,
         first: u64,
         count: u32,
-    ) -> Result<Slice, String> {
+    ) -> Result<Slice, LostBlock> {
         let mut whole = self.world.buffers().data(count as usize * BLOCK_BYTES);
         for index in 0..count {
             let block = first + u64::from(index);

@@ -73,7 +73,8 @@ impl<W: World> Volume<W> {
         }
         let (start, end) = block_span(at.0, len);
         let _range = self.core.live.ranges.shared(start, end).await;
-        let blocks = self.read_blocks(start, (end - start) as usize).await?;
+        let blocks = self.read_blocks(start, (end - start) as usize).await;
+        let blocks = blocks.map_err(|error| error.no_earlier_than(at))?;
         Ok(blocks.slice((at.0 - start) as usize, len))
     }
 
@@ -94,7 +95,8 @@ impl<W: World> Volume<W> {
         let data = if data.len() as u64 == end - start && data.is_aligned() {
             data
         } else {
-            Box::pin(self.whole_blocks(start, end, at, data)).await?
+            let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
+            whole.map_err(|error| error.no_earlier_than(at))?
         };
         self.write_blocks(start, data).await?;
         self.settle(at)

@@ -78,6 +78,15 @@ pub struct IoError {
     pub context: String,
 }
 
+impl IoError {
+    /// As told to somebody who asked for what begins at `at`, when the block that
+    /// failed begins before.
+    fn no_earlier_than(self, at: VolumeOffset) -> Self {
+        let at = self.at.max(at);
+        IoError { at, ..self }
+    }
+}
+
 /// A handle on a volume. Clones share it.
 ///
 /// Operations run to the end once polled first; a caller that loses interest

@@ -38,7 +38,7 @@ pub(super) enum Found {
     Empty,
     /// A drive without label, with something on it.
     Occupied,
-    /// A drive that can't be read where its label would be; says why.
+    /// What can't be a drive, or can't be read where its label would be; says why.
     Unreadable(String),
     /// A drive of a pool.
     Labelled(LabelSummary),
@@ -108,6 +108,15 @@ async fn look_at(state: &ShardState, place: Place) -> Result<Look, String> {
         Ok(drive) => drive,
         Err(error) if error.kind == OpenErrorKind::NotFound => {
             let (found, wrong_size) = (Found::Nothing(error.to_string()), None);
+            return Ok(Look {
+                place,
+                found,
+                wrong_size,
+            });
+        }
+        // Such as a file that was emptied: its pool may do without it.
+        Err(error) if error.kind == OpenErrorKind::Unfit => {
+            let (found, wrong_size) = (Found::Unreadable(error.to_string()), None);
             return Ok(Look {
                 place,
                 found,
