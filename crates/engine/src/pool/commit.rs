@@ -6,18 +6,21 @@ use super::PoolError;
 use super::inner::Inner;
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
+use crate::meta::Record;
+use crate::meta::checkpoint::{self, Encoder, Step};
 use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
-use crate::meta::{Record, checkpoint};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
 use futures_util::future::join_all;
 use std::rc::Rc;
+use std::time::Duration;
 
-/// Large metadata writes go in pieces of this size.
-const TRANSFER_BYTES: usize = 1 << 20;
+/// How long the making of a checkpoint rests when it has nothing to write yet, so that
+/// others can work.
+const REST: Duration = Duration::from_micros(1);
 
 impl PoolIdentity {
     /// Where the journal area of `generation` begins on a metadata drive.
@@ -101,7 +104,17 @@ impl<W: World> Inner<W> {
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
         let at = self.identity().journal_offset(generation) + journal.used.get();
-        self.write_metadata(at, &batch).await?;
+        if self
+            .world
+            .planted("journal record acknowledged before durable")
+        {
+            let inner = Rc::clone(self);
+            self.world.spawn(async move {
+                let _ = inner.write_metadata(at, &batch).await;
+            });
+        } else {
+            self.write_metadata(at, &batch).await?;
+        }
         journal.used.set(journal.used.get() + bytes);
         journal.sequence.set(journal.sequence.get() + 1);
         Ok(())
@@ -112,17 +125,23 @@ impl<W: World> Inner<W> {
     async fn next_generation(self: &Rc<Self>) -> Result<(), PoolError> {
         // The area ahead is free only once the checkpoint after it is durable.
         let checkpoint = self.journal.checkpoint.take();
-        if let Some(durable) = checkpoint {
-            let _ = durable.await;
+        let planted = "journal area reused before its checkpoint";
+        if let Some(mut durable) = checkpoint
+            && !self.world.planted(planted)
+        {
+            if let Ok(None) = durable.try_recv() {
+                self.world.reached("journal switch waits for a checkpoint");
+                let _ = durable.await;
+            }
             self.check()?;
         }
         let (done, durable) = oneshot::channel();
         self.journal.checkpoint.replace(Some(durable));
         self.begin_generation(self.journal.generation.get() + 1);
-        let bytes = self.checkpoint_now();
+        let checkpoint = self.checkpoint_now();
         let inner = Rc::clone(self);
         self.world.spawn(async move {
-            if let Err(error) = inner.write_checkpoint(bytes).await {
+            if let Err(error) = inner.write_checkpoint(checkpoint).await {
                 inner.stop(error.context);
             }
             let _ = done.send(());
@@ -151,27 +170,41 @@ impl<W: World> Inner<W> {
         self.journal.sequence.set(0);
     }
 
-    /// The present state as a checkpoint of the present generation, and its place.
-    pub fn checkpoint_now(&self) -> (u64, Vec<u8>) {
+    /// The present state as a checkpoint of the present generation, to be written. What
+    /// changes from now on is not in it.
+    pub fn checkpoint_now(&self) -> Encoder {
+        let identity = self.identity();
+        let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
         let generation = self.journal.generation.get();
-        let bytes = checkpoint::encode(self.identity().uuid, generation, &self.state.borrow());
-        assert!(
-            bytes.len() as u64 <= self.identity().checkpoint_bytes,
-            "a checkpoint of {} bytes overflows its slot of {}",
-            bytes.len(),
-            self.identity().checkpoint_bytes
-        );
-        (self.identity().checkpoint_offset(generation), bytes)
+        let state = self.state.borrow();
+        Encoder::new(identity.uuid, generation, segment_bytes, &state)
     }
 
-    /// Writes a checkpoint durably to every metadata drive.
-    pub async fn write_checkpoint(&self, (at, bytes): (u64, Vec<u8>)) -> Result<(), PoolError> {
-        for (index, piece) in bytes.chunks(TRANSFER_BYTES).enumerate() {
-            let piece = self.world.buffers().copy_of(piece).freeze();
-            self.write_metadata(at + (index * TRANSFER_BYTES) as u64, &piece)
-                .await?;
+    /// Writes a checkpoint durably to every metadata drive, a piece at a time; the
+    /// header last, when everything that it speaks of is there.
+    pub async fn write_checkpoint(&self, mut checkpoint: Encoder) -> Result<(), PoolError> {
+        let slot = self.identity().checkpoint_offset(checkpoint.generation());
+        let mut at = slot + checkpoint::HEADER_BYTES as u64;
+        loop {
+            match checkpoint.step() {
+                Step::More => self.world.sleep(REST).await,
+                Step::Segment(bytes) => {
+                    let end = at + bytes.len() as u64;
+                    assert!(
+                        end <= slot + self.identity().checkpoint_bytes,
+                        "a checkpoint overflows its slot of {} bytes",
+                        self.identity().checkpoint_bytes
+                    );
+                    let piece = self.world.buffers().copy_of(&bytes).freeze();
+                    self.write_metadata(at, &piece).await?;
+                    at = end;
+                }
+                Step::End(header) => {
+                    let header = self.world.buffers().copy_of(&header).freeze();
+                    return self.write_metadata(slot, &header).await;
+                }
+            }
         }
-        Ok(())
     }
 
     /// Writes `data` durably to every healthy metadata drive.
