@@ -2,8 +2,8 @@
 //!
 //! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
 
-use super::PoolError;
 use super::inner::Inner;
+use super::{Pool, PoolError};
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::Record;
@@ -14,6 +14,7 @@ use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,6 +41,17 @@ impl PoolIdentity {
     }
 }
 
+impl<W: World> Pool<W> {
+    /// Writes the metadata in one piece, so that little has to be read from the journal
+    /// when the pool is opened next. Everything else goes on meanwhile.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub async fn checkpoint(&self) -> Result<(), PoolError> {
+        self.inner.checkpoint_to_all().await
+    }
+}
+
 impl<W: World> Inner<W> {
     /// Makes `records` durable and part of the state, in the order of calls;
     /// concurrent callers share a batch.
@@ -62,11 +74,6 @@ impl<W: World> Inner<W> {
         self.check()?;
         if self.journal.checkpoint_wanted.replace(false) {
             self.next_generation().await?;
-            let durable = self.journal.checkpoint.take();
-            if let Some(durable) = durable {
-                let _ = durable.await;
-            }
-            self.check()?;
         }
         let records = self.journal.pending.take();
         let area = self.identity().journal_bytes as usize;
@@ -124,19 +131,17 @@ impl<W: World> Inner<W> {
     /// one left behind free behind the scenes.
     async fn next_generation(self: &Rc<Self>) -> Result<(), PoolError> {
         // The area ahead is free only once the checkpoint after it is durable.
-        let checkpoint = self.journal.checkpoint.take();
-        let planted = "journal area reused before its checkpoint";
-        if let Some(mut durable) = checkpoint
-            && !self.world.planted(planted)
-        {
-            if let Ok(None) = durable.try_recv() {
-                self.world.reached("journal switch waits for a checkpoint");
-                let _ = durable.await;
-            }
-            self.check()?;
+        let planted = self
+            .world
+            .planted("journal area reused before its checkpoint");
+        let under_way = self.journal.checkpoint.borrow().clone();
+        if let Some(durable) = under_way.filter(|durable| durable.peek().is_none() && !planted) {
+            self.world.reached("journal switch waits for a checkpoint");
+            let _ = durable.await;
         }
+        self.check()?;
         let (done, durable) = oneshot::channel();
-        self.journal.checkpoint.replace(Some(durable));
+        self.journal.checkpoint.replace(Some(durable.shared()));
         self.begin_generation(self.journal.generation.get() + 1);
         let checkpoint = self.checkpoint_now();
         let inner = Rc::clone(self);
@@ -149,18 +154,28 @@ impl<W: World> Inner<W> {
         Ok(())
     }
 
-    /// Writes a checkpoint of the present state to every metadata drive, and goes on
-    /// in a new generation.
+    /// Writes a checkpoint of the present state to every metadata drive. Records go on
+    /// in a new generation meanwhile.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
-        // Whoever's turn it is does it: callers of the same turn share it.
+        // Whoever's turn it is begins it: callers of the same turn share it.
         self.journal.checkpoint_wanted.set(true);
         self.journal
             .commit
             .run(async || self.write_pending().await)
-            .await
+            .await?;
+        self.checkpoint_ended().await;
+        self.check()
+    }
+
+    /// Ends when the checkpoint that is on its way, if any, is durable or has failed.
+    pub async fn checkpoint_ended(&self) {
+        let under_way = self.journal.checkpoint.borrow().clone();
+        if let Some(durable) = under_way {
+            let _ = durable.await;
+        }
     }
 
     /// Sets the journal to the start of `generation`'s area.

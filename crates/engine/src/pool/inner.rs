@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::world::World;
 use base::{DriveOffset, PageIndex};
 use futures_channel::oneshot;
+use futures_util::future::Shared;
 use futures_util::lock::Mutex;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -39,7 +40,7 @@ pub(crate) struct JournalCursor {
     /// A checkpoint is to be written before the next batch.
     pub checkpoint_wanted: Cell<bool>,
     /// Ends when the checkpoint of this generation is durable.
-    pub checkpoint: RefCell<Option<oneshot::Receiver<()>>>,
+    pub checkpoint: RefCell<Option<Shared<oneshot::Receiver<()>>>>,
 }
 
 pub(crate) struct Inner<W: World> {
