@@ -16,6 +16,28 @@ pub fn crc32c_of<'a>(runs: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     narrow(digest.finalize())
 }
 
+/// CRC-32C of bytes that come in pieces.
+#[derive(Clone, Debug)]
+pub struct Crc32c(crc_fast::Digest);
+
+impl Default for Crc32c {
+    fn default() -> Self {
+        Crc32c(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi))
+    }
+}
+
+impl Crc32c {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all that was taken.
+    pub fn value(&self) -> u32 {
+        narrow(self.0.finalize())
+    }
+}
+
 fn narrow(crc: u64) -> u32 {
     u32::try_from(crc).unwrap_or_else(|_| unreachable!("a 32-bit CRC fits 32 bits"))
 }
@@ -43,5 +65,8 @@ mod tests {
         let whole: Vec<u8> = (0..=255).cycle().take(5000).collect();
         let (a, b) = whole.split_at(1234);
         assert_eq!(crc32c_of([a, b]), crc32c(&whole));
+        let mut pieces = Crc32c::default();
+        whole.chunks(777).for_each(|piece| pieces.update(piece));
+        assert_eq!(pieces.value(), crc32c(&whole));
     }
 }

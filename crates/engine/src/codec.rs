@@ -71,6 +71,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// The next byte, which stays there.
+    pub fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;

@@ -211,6 +211,8 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     let zones = 3 * drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
     // Laid out to grow to four times the size.
     let payload = u64::from(pool.volumes_max) * 110 + 4 * (pages * 20 + zones * 180) + 64;
+    // And what segments cost.
+    let payload = payload + payload / 32 + 512;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
     LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
 }

@@ -2,11 +2,22 @@
 //!
 //! A checkpoint of generation `g` goes to slot `g % 2`; the one before it stays
 //! whole until the new one is durable on every metadata drive.
+//!
+//! Its payload is cut into segments, so that it can be written and read a piece at a
+//! time while others work. Invariants:
+//! - The header is written when the whole payload is durable: a header that belongs to
+//!   its payload says that the checkpoint is whole.
+//! - Each segment has a checksum of its own: nothing is decoded that was not written so.
+//! - A mapped page takes [`MAP_BYTES`] at most, so the worst state has a known size.
 
-use super::State;
-use super::record::{MAP_BYTES, RECORD_BYTES_MAX, Record};
-use crate::codec::{Reader, Writer};
-use base::{BLOCK_BYTES, Uuid, crc32c};
+mod decode;
+mod encode;
+
+pub use decode::{Decoder, decode_header, decode_payload};
+pub use encode::{Encoder, Step};
+
+use super::record::{MAP_BYTES, RECORD_BYTES_MAX};
+use base::{BLOCK_BYTES, Uuid};
 
 const MAGIC: &[u8; 8] = b"ASHLARCP";
 const HEADER_CRC_OFFSET: usize = 8;
@@ -18,6 +29,18 @@ const REBUILT_BYTES: u64 = 1 + 16 + 4;
 /// Bytes of the header, a block of its own.
 pub const HEADER_BYTES: usize = BLOCK_BYTES;
 
+/// The longest segment.
+pub const SEGMENT_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes before the records of a segment: checksum, length.
+const SEGMENT_HEAD_BYTES: usize = 4 + 4;
+
+/// Bytes before the pages of a table: code, volume, first page, count.
+const TABLE_HEAD_BYTES: usize = 1 + 4 + 4 + 4;
+
+/// A segment with less room than this is full: any record fits it, and some pages.
+const ROOM_MIN: usize = RECORD_BYTES_MAX + TABLE_HEAD_BYTES;
+
 /// The header: what follows it, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -25,95 +48,62 @@ pub struct Header {
     pub generation: u64,
     pub payload_bytes: u64,
     pub payload_crc: u32,
+    /// Bytes of each segment but the last.
+    pub segment_bytes: u32,
 }
 
 /// Drives that are being rebuilt at the same time, at most.
 const REBUILDS_MAX: u64 = 8;
 
+/// Bytes of the segments of a pool with journal areas of `journal_bytes`: half of one.
+/// Small pools have small segments, so that what may come in between comes in between
+/// there as well.
+pub fn segment_bytes(journal_bytes: u32) -> usize {
+    let half = journal_bytes as usize / 2 / BLOCK_BYTES * BLOCK_BYTES;
+    half.clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX)
+}
+
 /// Bytes that a slot needs for the worst state of a pool: every page mapped on
 /// its own, all zones in use and nearly rebuilt on several drives, all volumes there.
-pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32) -> u64 {
+pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
     let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
-    let payload = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
-    (HEADER_BYTES as u64 + payload).next_multiple_of(BLOCK_BYTES as u64)
-}
-
-/// A checkpoint of `state`, padded to whole blocks.
-pub fn encode(pool: Uuid, generation: u64, state: &State) -> Vec<u8> {
-    let mut payload = Writer::default();
-    state
-        .records()
-        .iter()
-        .for_each(|record| record.encode(&mut payload));
-    let payload = payload.bytes;
-    let mut w = Writer::default();
-    w.bytes.extend_from_slice(MAGIC);
-    w.u32(0);
-    w.u32(crc32c(&payload));
-    w.uuid(pool);
-    w.u64(generation);
-    w.u64(payload.len() as u64);
-    w.pad_to(HEADER_BYTES);
-    let crc = crc32c(&w.bytes);
-    w.bytes[HEADER_CRC_OFFSET..HEADER_CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
-    w.bytes.extend_from_slice(&payload);
-    let padded = w.bytes.len().next_multiple_of(BLOCK_BYTES);
-    w.pad_to(padded);
-    w.bytes
-}
-
-/// The header in `block`, when it is whole and of `pool`.
-pub fn decode_header(block: &[u8], pool: Uuid) -> Option<Header> {
-    let block = block.get(..HEADER_BYTES)?;
-    let mut r = Reader::new(block);
-    if r.take(8)? != MAGIC {
-        return None;
-    }
-    let crc = r.u32()?;
-    let (head, tail) = block.split_at(HEADER_CRC_OFFSET);
-    if base::checksum::crc32c_of([head, &[0; 4], tail.get(4..)?]) != crc {
-        return None;
-    }
-    let payload_crc = r.u32()?;
-    let found = r.uuid()?;
-    let header = Header {
-        pool: found,
-        generation: r.u64()?,
-        payload_bytes: r.u64()?,
-        payload_crc,
-    };
-    (found == pool).then_some(header)
-}
-
-/// The state in `payload`, when it is what `header` says.
-///
-/// # Errors
-/// When the checksum is right and the records contradict themselves.
-pub fn decode_payload(header: &Header, payload: &[u8]) -> Result<Option<State>, String> {
-    if payload.len() as u64 != header.payload_bytes || crc32c(payload) != header.payload_crc {
-        return Ok(None);
-    }
-    let mut state = State::default();
-    let mut r = Reader::new(payload);
-    while !r.is_empty() {
-        let record = Record::decode(&mut r).ok_or("a record of no known kind")?;
-        state.apply(&record)?;
-    }
-    Ok(Some(state))
+    let records = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
+    // What each segment holds for sure.
+    let held = (segment_bytes(journal_bytes) - SEGMENT_HEAD_BYTES - ROOM_MIN) as u64;
+    let overhead = records.div_ceil(held) * (SEGMENT_HEAD_BYTES + ROOM_MIN) as u64;
+    (HEADER_BYTES as u64 + records + overhead).next_multiple_of(BLOCK_BYTES as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meta::VolumeId;
+    use crate::meta::{Record, State, VolumeId};
     use crate::raid::Level;
     use crate::volume::Provisioning;
     use base::{PageIndex, PhysPage};
 
     const POOL: Uuid = Uuid::from_u128(7);
 
-    fn state(volumes: u32, pages: u64) -> State {
+    /// All of the payload, and the header.
+    fn encode(segment_bytes: usize, state: &State) -> (Vec<u8>, Vec<u8>) {
+        let mut encoder = Encoder::new(POOL, 9, segment_bytes, state);
+        let mut payload = Vec::new();
+        loop {
+            match encoder.step() {
+                Step::More => {}
+                Step::Segment(bytes) => payload.extend(bytes),
+                Step::End(header) => return (header, payload),
+            }
+        }
+    }
+
+    fn same(a: &State, b: &State) -> bool {
+        encode(4096, a) == encode(4096, b)
+    }
+
+    /// Pages `step` apart, each mapped to a place that is next to no other's.
+    fn state(volumes: u32, pages: u64, step: u64) -> State {
         let mut state = State::default();
         for id in (0..volumes).map(VolumeId) {
             let name = format!("{:064}", id.0);
@@ -129,7 +119,7 @@ mod tests {
             state.apply(&Record::Ready { id }).unwrap();
         }
         for page in 0..pages {
-            let (page, phys) = (PageIndex(page), PhysPage(2 * page));
+            let (page, phys) = (PageIndex(step * page), PhysPage(2 * page));
             state
                 .apply(&Record::Map {
                     id: VolumeId(0),
@@ -152,31 +142,109 @@ mod tests {
         state
     }
 
-    #[test]
-    fn the_worst_state_fits_its_slot_and_comes_back() {
-        let state = state(3, 100);
-        let bytes = encode(POOL, 9, &state);
-        assert!(bytes.len() as u64 <= slot_bytes(100, 10, 3));
-        let header = decode_header(&bytes, POOL).unwrap();
+    fn back(header: &[u8], payload: &[u8]) -> Option<State> {
+        let header = decode_header(header, POOL).unwrap();
         assert_eq!(header.generation, 9);
-        let end = HEADER_BYTES + header.payload_bytes as usize;
-        let back = decode_payload(&header, &bytes[HEADER_BYTES..end])
-            .unwrap()
-            .unwrap();
-        assert_eq!(back.records(), state.records());
+        decode_payload(&header, payload).unwrap()
+    }
+
+    #[test]
+    fn the_worst_states_fit_their_slots_and_come_back() {
+        for journal_bytes in [8 << 10, 24 << 10, 8 << 20] {
+            let segment = segment_bytes(journal_bytes);
+            for (pages, step) in [(100, 1), (5000, 1), (5000, 2), (3000, 5), (700, 1025)] {
+                let state = state(3, pages, step);
+                let (header, payload) = encode(segment, &state);
+                let slot = slot_bytes(pages, 10, 3, journal_bytes);
+                let len = (header.len() + payload.len()) as u64;
+                assert!(
+                    len <= slot,
+                    "{len} bytes in a slot of {slot}: {pages} pages, {step} apart"
+                );
+                let back = back(&header, &payload).unwrap();
+                assert!(same(&back, &state));
+                assert_eq!(back.volumes[&VolumeId(0)].map.borrow().mapped(), pages);
+            }
+        }
+    }
+
+    #[test]
+    fn scattered_pages_take_four_bytes_and_runs_seventeen() {
+        let (_, scattered) = encode(SEGMENT_BYTES_MAX, &state(1, 100_000, 1));
+        assert!(scattered.len() < 100_000 * 4 + 100 * TABLE_HEAD_BYTES + 8192);
+        let mut run = state(1, 0, 1);
+        let map = Record::Map {
+            id: VolumeId(0),
+            page: PageIndex(7),
+            phys: PhysPage(0),
+            count: 100_000,
+        };
+        run.apply(&map).unwrap();
+        let (header, payload) = encode(SEGMENT_BYTES_MAX, &run);
+        assert_eq!(payload.len(), BLOCK_BYTES);
+        assert!(same(&back(&header, &payload).unwrap(), &run));
+    }
+
+    #[test]
+    fn what_changes_while_it_is_written_is_not_in_it() {
+        let mut state = state(2, 5000, 1);
+        let (_, before) = encode(4096, &state);
+        let mut encoder = Encoder::new(POOL, 9, 4096, &state);
+        let mut payload = Vec::new();
+        let mut page = 6000;
+        while let Step::Segment(bytes) = encoder.step() {
+            payload.extend(bytes);
+            page += 700;
+            let (id, page) = (VolumeId(0), PageIndex(page % 4999));
+            let phys = PhysPage(1 << 20);
+            state.apply(&Record::Remap { id, page, phys }).unwrap();
+        }
+        let id = VolumeId(1);
+        state.apply(&Record::Delete { id }).unwrap();
+        assert_eq!(payload, before);
+        assert!(encode(4096, &state).1 != before);
     }
 
     #[test]
     fn a_torn_or_foreign_checkpoint_is_none() {
-        let bytes = encode(POOL, 9, &state(1, 5));
-        assert_eq!(decode_header(&bytes, Uuid::from_u128(8)), None);
-        let header = decode_header(&bytes, POOL).unwrap();
-        let mut payload =
-            bytes[HEADER_BYTES..HEADER_BYTES + header.payload_bytes as usize].to_vec();
-        payload[3] ^= 1;
-        assert!(decode_payload(&header, &payload).unwrap().is_none());
-        let mut torn = bytes.clone();
+        let (header, payload) = encode(4096, &state(1, 5000, 1));
+        assert_eq!(decode_header(&header, Uuid::from_u128(8)), None);
+        for sector in 0..payload.len() / 512 {
+            let mut torn = payload.clone();
+            torn[sector * 512] ^= 1;
+            assert!(back(&header, &torn).is_none(), "sector {sector}");
+        }
+        assert!(back(&header, &payload[..payload.len() - 4096]).is_none());
+        let mut torn = header.clone();
         torn[512..1024].fill(0xee);
         assert_eq!(decode_header(&torn, POOL), None);
+    }
+
+    #[test]
+    fn segments_of_another_checkpoint_are_none() {
+        let (header, payload) = encode(4096, &state(1, 5000, 1));
+        let (_, older) = encode(4096, &state(1, 4000, 2));
+        // Each segment is whole, and may contradict what was before it.
+        let mut mixed = older[..8192].to_vec();
+        mixed.extend(&payload[8192..]);
+        assert!(back(&header, &mixed).is_none());
+        mixed = payload[..8192].to_vec();
+        mixed.extend(&payload[4096..payload.len() - 4096]);
+        assert!(back(&header, &mixed).is_none());
+    }
+
+    #[test]
+    fn a_contradiction_that_was_written_is_an_error() {
+        let state = state(1, 5000, 1);
+        let (header, payload) = encode(4096, &state);
+        // The pages of a segment twice, under a header that says so.
+        let mut twice = payload[..8192].to_vec();
+        twice.extend(&payload[4096..]);
+        let header = Header {
+            payload_bytes: twice.len() as u64,
+            payload_crc: base::crc32c(&twice),
+            ..decode_header(&header, POOL).unwrap()
+        };
+        assert!(decode_payload(&header, &twice).is_err());
     }
 }

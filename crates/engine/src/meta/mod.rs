@@ -17,4 +17,4 @@ pub mod state;
 
 pub use page_map::PageMap;
 pub use record::{Record, VolumeId};
-pub use state::{State, VolumeCore, ZoneState};
+pub use state::{Part, State, VolumeCore, ZoneState};

@@ -1,66 +1,140 @@
 //! The map of one volume: logical page to physical page.
 //!
-//! Two levels; four bytes of memory per page in every run of 1,024 pages that
-//! has one mapped (16 MiB per TiB mapped at the default page size).
+//! Tables of chunks, chunks of 1,024 pages; four bytes of memory per page in every
+//! chunk that has one mapped (16 MiB per TiB mapped at the default page size).
+//!
+//! A clone shares tables and chunks with the original, and costs one pointer per
+//! table. Whoever of the two changes first copies one chunk, and its table's pointers:
+//! that is how a checkpoint keeps the map of one moment while the pool goes on.
 
 use base::{PageIndex, PhysPage};
+use std::rc::Rc;
 
-const CHUNK: usize = 1024;
-const UNMAPPED: u32 = u32::MAX;
+/// Pages of a chunk.
+pub const CHUNK: usize = 1024;
+/// Chunks of a table.
+const TABLE: usize = 256;
+/// The entry of a page that is not mapped.
+pub const UNMAPPED: u32 = u32::MAX;
+
+type Chunk = [u32; CHUNK];
+type Table = [Option<Rc<Chunk>>; TABLE];
 
 /// Logical to physical pages.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PageMap {
-    chunks: Vec<Option<Box<[u32; CHUNK]>>>,
+    tables: Vec<Option<Rc<Table>>>,
     mapped: u64,
+}
+
+/// Pages that are consecutive on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapRun {
+    /// The first page.
+    pub page: PageIndex,
+    /// Where it lies.
+    pub phys: PhysPage,
+    /// How many there are.
+    pub count: u64,
 }
 
 impl PageMap {
     /// Where `page` lies, if it has been allocated.
     pub fn get(&self, page: PageIndex) -> Option<PhysPage> {
-        let chunk = self.chunks.get(page.0 as usize / CHUNK)?.as_ref()?;
-        let entry = chunk[page.0 as usize % CHUNK];
+        let entry = self.chunk(page.0 as usize / CHUNK)?[page.0 as usize % CHUNK];
         (entry != UNMAPPED).then_some(PhysPage(u64::from(entry)))
     }
 
-    /// Maps `page`, which is unmapped, to `phys`.
-    ///
-    /// # Panics
-    /// When it is mapped already: two physical pages for one logical page means
-    /// that acknowledged data is about to vanish.
-    pub fn insert(&mut self, page: PageIndex, phys: PhysPage) {
-        let entry = u32::try_from(phys.0).unwrap_or(UNMAPPED);
-        assert!(
-            entry != UNMAPPED,
-            "physical page {phys} is outside the format"
-        );
-        let index = page.0 as usize / CHUNK;
-        if self.chunks.len() <= index {
-            self.chunks.resize_with(index + 1, || None);
-        }
-        let chunk = self.chunks[index].get_or_insert_with(|| Box::new([UNMAPPED; CHUNK]));
-        let slot = &mut chunk[page.0 as usize % CHUNK];
-        assert!(
-            *slot == UNMAPPED,
-            "page {page} is mapped to {slot}, and now to {phys} too"
-        );
-        *slot = entry;
-        self.mapped += 1;
+    fn chunk(&self, index: usize) -> Option<&Chunk> {
+        self.tables.get(index / TABLE)?.as_ref()?[index % TABLE].as_deref()
     }
 
-    /// Maps `page`, which is mapped, to `phys` instead.
-    ///
-    /// # Panics
-    /// When it is not mapped.
-    pub fn remap(&mut self, page: PageIndex, phys: PhysPage) {
-        let entry = u32::try_from(phys.0).unwrap_or(UNMAPPED);
-        let chunk = self.chunks.get_mut(page.0 as usize / CHUNK);
-        match chunk.and_then(Option::as_mut) {
-            Some(chunk) if chunk[page.0 as usize % CHUNK] != UNMAPPED && entry != UNMAPPED => {
-                chunk[page.0 as usize % CHUNK] = entry;
-            }
-            _ => panic!("page {page} is not mapped, or {phys} is outside the format"),
+    /// The chunk to write into. Made when it is not there, copied when it is shared.
+    fn chunk_mut(&mut self, index: usize) -> &mut Chunk {
+        if self.tables.len() <= index / TABLE {
+            self.tables.resize(index / TABLE + 1, None);
         }
+        let table =
+            self.tables[index / TABLE].get_or_insert_with(|| Rc::new([const { None }; TABLE]));
+        let chunk = &mut Rc::make_mut(table)[index % TABLE];
+        Rc::make_mut(chunk.get_or_insert_with(|| Rc::new([UNMAPPED; CHUNK])))
+    }
+
+    /// Maps a run of pages, all unmapped, to consecutive physical ones.
+    ///
+    /// # Errors
+    /// The first page that is mapped already, or whose place is outside the format.
+    /// Nothing has changed then.
+    pub fn insert(&mut self, run: MapRun) -> Result<(), PageIndex> {
+        let outside = |place: u64| place >= u64::from(UNMAPPED);
+        if outside(run.phys.0.saturating_add(run.count.saturating_sub(1))) {
+            return Err(run.page);
+        }
+        let parts = || parts(run.page, run.count as usize);
+        for (chunk, from, len, _) in parts() {
+            let there = self.chunk(chunk).map(|chunk| &chunk[from..from + len]);
+            let taken = there.and_then(|part| part.iter().position(|&entry| entry != UNMAPPED));
+            if let Some(inside) = taken {
+                return Err(PageIndex((chunk * CHUNK + from + inside) as u64));
+            }
+        }
+        for (chunk, from, len, done) in parts() {
+            let entries = &mut self.chunk_mut(chunk)[from..from + len];
+            // Below the limit of the format, as was checked.
+            let first = (run.phys.0 + done as u64) as u32;
+            for (entry, phys) in entries.iter_mut().zip(first..) {
+                *entry = phys;
+            }
+        }
+        self.mapped += run.count;
+        Ok(())
+    }
+
+    /// Maps pages from `first` on to `places`; [`UNMAPPED`] among them are left out.
+    ///
+    /// # Errors
+    /// The first page that is mapped already. Nothing has changed then.
+    pub fn insert_table(
+        &mut self,
+        first: PageIndex,
+        places: impl ExactSizeIterator<Item = u32> + Clone,
+    ) -> Result<(), PageIndex> {
+        for (chunk, from, len, done) in parts(first, places.len()) {
+            let Some(there) = self.chunk(chunk) else {
+                continue;
+            };
+            let mut pairs = there[from..from + len]
+                .iter()
+                .zip(places.clone().skip(done));
+            let taken = pairs.position(|(entry, place)| *entry != UNMAPPED && place != UNMAPPED);
+            if let Some(inside) = taken {
+                return Err(PageIndex((chunk * CHUNK + from + inside) as u64));
+            }
+        }
+        let mut rest = places.clone();
+        for (chunk, from, len, _) in parts(first, places.len()) {
+            let mut mapped = 0;
+            let entries = &mut self.chunk_mut(chunk)[from..from + len];
+            for (entry, place) in entries.iter_mut().zip(rest.by_ref().take(len)) {
+                if place != UNMAPPED {
+                    *entry = place;
+                    mapped += 1;
+                }
+            }
+            self.mapped += mapped;
+        }
+        Ok(())
+    }
+
+    /// Maps `page`, which is mapped, to `phys` instead. False, and nothing changed, when
+    /// it is not mapped or `phys` is outside the format.
+    pub fn remap(&mut self, page: PageIndex, phys: PhysPage) -> bool {
+        let place = u32::try_from(phys.0).unwrap_or(UNMAPPED);
+        if self.get(page).is_none() || place == UNMAPPED {
+            return false;
+        }
+        self.chunk_mut(page.0 as usize / CHUNK)[page.0 as usize % CHUNK] = place;
+        true
     }
 
     /// Pages mapped.
@@ -68,63 +142,187 @@ impl PageMap {
         self.mapped
     }
 
+    /// The first chunk at or after `index` that is there, with its index.
+    pub fn chunk_from(&self, index: usize) -> Option<(usize, &Chunk)> {
+        let mut index = index;
+        while let Some(table) = self.tables.get(index / TABLE) {
+            let chunks = table.as_ref().and_then(|table| {
+                (index % TABLE..TABLE).find_map(|at| Some((at, table[at].as_deref()?)))
+            });
+            if let Some((at, chunk)) = chunks {
+                return Some((index / TABLE * TABLE + at, chunk));
+            }
+            index = (index / TABLE + 1) * TABLE;
+        }
+        None
+    }
+
+    /// Lets go of the tables from that of chunk `first` to the one before that of chunk
+    /// `end`: for a clone whose reader is past them, so that changes of the original
+    /// need no copies there any more.
+    pub fn let_go(&mut self, first: usize, end: usize) {
+        let passed = self.tables.iter_mut().take(end / TABLE).skip(first / TABLE);
+        passed.for_each(|table| *table = None);
+    }
+
     /// Every mapped page, in order.
     pub fn iter(&self) -> impl Iterator<Item = (PageIndex, PhysPage)> + '_ {
-        self.chunks.iter().enumerate().flat_map(|(index, chunk)| {
-            let entries = chunk.iter().flat_map(|chunk| chunk.iter().enumerate());
-            entries
-                .filter(|(_, phys)| **phys != UNMAPPED)
-                .map(move |(at, phys)| {
-                    (
-                        PageIndex((index * CHUNK + at) as u64),
-                        PhysPage(u64::from(*phys)),
-                    )
-                })
+        self.runs().flat_map(|run| {
+            (0..run.count).map(move |at| (PageIndex(run.page.0 + at), PhysPage(run.phys.0 + at)))
         })
     }
 
-    /// Runs of pages that are consecutive on both sides: first page, first
-    /// physical page, count.
-    pub fn runs(&self) -> Vec<(PageIndex, PhysPage, u32)> {
-        let mut runs: Vec<(PageIndex, PhysPage, u32)> = Vec::new();
-        for (page, phys) in self.iter() {
-            match runs.last_mut() {
-                Some((first, at, count))
-                    if first.0 + u64::from(*count) == page.0
-                        && at.0 + u64::from(*count) == phys.0 =>
-                {
-                    *count += 1;
-                }
-                _ => runs.push((page, phys, 1)),
-            }
-        }
-        runs
+    /// Runs of pages that are consecutive on both sides, in order; they end where a
+    /// chunk does.
+    pub fn runs(&self) -> impl Iterator<Item = MapRun> + '_ {
+        let chunks =
+            std::iter::successors(self.chunk_from(0), |(index, _)| self.chunk_from(index + 1));
+        chunks.flat_map(|(index, chunk)| runs_of(index, chunk))
     }
+}
+
+/// The runs of a chunk.
+pub fn runs_of(index: usize, chunk: &Chunk) -> impl Iterator<Item = MapRun> + '_ {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let (at, phys, count) = next_run(chunk, from)?;
+        from = at + count;
+        Some(MapRun {
+            page: PageIndex((index * CHUNK + at) as u64),
+            phys: PhysPage(u64::from(phys)),
+            count: count as u64,
+        })
+    })
+}
+
+/// The first run of `entries` at or after `from`: where it begins, its first physical
+/// page, its length.
+pub fn next_run(entries: &[u32], from: usize) -> Option<(usize, u32, usize)> {
+    let rest = entries.get(from..)?;
+    let skipped = rest.iter().position(|&entry| entry != UNMAPPED)?;
+    let (phys, rest) = rest[skipped..].split_first()?;
+    let expected = (*phys..UNMAPPED).skip(1);
+    let more = rest.iter().zip(expected);
+    let count = 1 + more.take_while(|(entry, place)| **entry == *place).count();
+    Some((from + skipped, *phys, count))
+}
+
+/// `len` pages from `first` on by chunks: the chunk, where in it, how many, how many
+/// came before.
+fn parts(first: PageIndex, len: usize) -> impl Iterator<Item = (usize, usize, usize, usize)> {
+    let (first, mut done) = (first.0 as usize, 0);
+    std::iter::from_fn(move || {
+        let at = first + done;
+        let part = (len - done).min(CHUNK - at % CHUNK);
+        let found = (at / CHUNK, at % CHUNK, part, done);
+        done += part;
+        (part > 0).then_some(found)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn run(page: u64, phys: u64, count: u64) -> MapRun {
+        let (page, phys) = (PageIndex(page), PhysPage(phys));
+        MapRun { page, phys, count }
+    }
+
+    fn runs(map: &PageMap) -> Vec<MapRun> {
+        map.runs().collect()
+    }
+
     #[test]
     fn pages_are_found_again_and_run_together() {
         let mut map = PageMap::default();
         for (page, phys) in [(0, 7), (1, 8), (3, 9), (5000, 1), (5001, 0)] {
-            map.insert(PageIndex(page), PhysPage(phys));
+            map.insert(run(page, phys, 1)).unwrap();
         }
         assert_eq!(map.get(PageIndex(1)), Some(PhysPage(8)));
         assert_eq!(map.get(PageIndex(2)), None);
         assert_eq!(map.get(PageIndex(1 << 30)), None);
         assert_eq!(map.mapped(), 5);
-        let runs: Vec<_> = map.runs().iter().map(|(p, q, n)| (p.0, q.0, *n)).collect();
-        assert_eq!(runs, [(0, 7, 2), (3, 9, 1), (5000, 1, 1), (5001, 0, 1)]);
+        let expected = [run(0, 7, 2), run(3, 9, 1), run(5000, 1, 1), run(5001, 0, 1)];
+        assert_eq!(runs(&map), expected);
+        assert_eq!(map.iter().count(), 5);
     }
 
     #[test]
-    #[should_panic(expected = "mapped to 7")]
-    fn a_page_is_never_mapped_twice() {
+    fn a_run_over_chunks_and_tables_is_there_from_end_to_end() {
         let mut map = PageMap::default();
-        map.insert(PageIndex(0), PhysPage(7));
-        map.insert(PageIndex(0), PhysPage(8));
+        let first = (TABLE * CHUNK) as u64 - 1500;
+        map.insert(run(first, 40, 3000)).unwrap();
+        assert!(
+            map.iter()
+                .eq((0..3000).map(|i| (PageIndex(first + i), PhysPage(40 + i))))
+        );
+        assert_eq!(
+            map.insert(run(first + 2999, 9, 1)),
+            Err(PageIndex(first + 2999))
+        );
+        assert_eq!(map.insert(run(first - 5, 9, 6)), Err(PageIndex(first)));
+        assert_eq!(map.get(PageIndex(first - 5)), None);
+        assert_eq!(map.mapped(), 3000);
+    }
+
+    #[test]
+    fn the_last_place_of_the_format_ends_a_run() {
+        let mut map = PageMap::default();
+        let last = u64::from(UNMAPPED) - 1;
+        map.insert(run(3, last, 1)).unwrap();
+        assert_eq!(runs(&map), [run(3, last, 1)]);
+        assert_eq!(map.insert(run(7, last, 2)), Err(PageIndex(7)));
+        assert_eq!(map.insert(run(7, u64::MAX, 2)), Err(PageIndex(7)));
+    }
+
+    #[test]
+    fn a_table_leaves_out_what_is_not_mapped() {
+        let mut map = PageMap::default();
+        map.insert(run(1022, 5, 1)).unwrap();
+        let table = [9, UNMAPPED, 3, 2, UNMAPPED, 1];
+        map.insert_table(PageIndex(1021), table.into_iter())
+            .unwrap();
+        let pages: Vec<_> = map.iter().map(|(page, phys)| (page.0, phys.0)).collect();
+        assert_eq!(
+            pages,
+            [(1021, 9), (1022, 5), (1023, 3), (1024, 2), (1026, 1)]
+        );
+        assert_eq!(map.mapped(), 5);
+        let again = map.insert_table(PageIndex(1025), [8, 8].into_iter());
+        assert_eq!(again, Err(PageIndex(1026)));
+        assert_eq!(map.get(PageIndex(1025)), None);
+    }
+
+    #[test]
+    fn a_clone_keeps_what_was_while_the_original_goes_on() {
+        let mut map = PageMap::default();
+        map.insert(run(0, 0, 4 * (TABLE * CHUNK) as u64)).unwrap();
+        let mut snapshot = map.clone();
+        let far = PageIndex((3 * TABLE * CHUNK) as u64);
+        assert!(map.remap(far, PhysPage(7)));
+        assert_eq!(snapshot.get(far), Some(PhysPage(far.0)));
+        assert_eq!(map.get(far), Some(PhysPage(7)));
+        // What the snapshot has let go of belongs to the original alone.
+        snapshot.let_go(5, TABLE + 3);
+        assert_eq!(snapshot.get(PageIndex(0)), None);
+        assert_eq!(map.get(PageIndex(0)), Some(PhysPage(0)));
+        assert_eq!(snapshot.chunk_from(0).map(|(index, _)| index), Some(TABLE));
+        assert!(
+            map.tables[0]
+                .as_ref()
+                .is_some_and(|table| Rc::strong_count(table) == 1)
+        );
+    }
+
+    #[test]
+    fn only_what_is_mapped_is_mapped_elsewhere() {
+        let mut map = PageMap::default();
+        map.insert(run(0, 7, 1)).unwrap();
+        assert!(!map.remap(PageIndex(1), PhysPage(8)));
+        assert!(!map.remap(PageIndex(0), PhysPage(u64::MAX)));
+        assert!(map.remap(PageIndex(0), PhysPage(8)));
+        assert_eq!(map.get(PageIndex(0)), Some(PhysPage(8)));
+        assert_eq!(map.mapped(), 1);
     }
 }

@@ -71,6 +71,9 @@ const REBUILT: u8 = 12;
 const REBUILD_OVER: u8 = 13;
 const NEXT_INCARNATION: u8 = 14;
 
+/// What begins a table of pages, which stands in checkpoints only.
+pub(super) const TABLE: u8 = 15;
+
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
 

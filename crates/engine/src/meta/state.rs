@@ -1,9 +1,10 @@
 //! The metadata in memory.
 
+use super::page_map::MapRun;
 use super::{PageMap, Record, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
-use base::{PageIndex, PhysPage, Uuid};
+use base::{PageIndex, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -45,6 +46,15 @@ pub struct State {
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// The id that the next volume gets.
     pub next_id: u32,
+}
+
+/// A part of a [`State::snapshot`].
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// As it is.
+    Record(Record),
+    /// What a volume, created before, has mapped.
+    Map(VolumeId, PageMap),
 }
 
 impl State {
@@ -90,27 +100,18 @@ impl State {
                 phys,
                 count,
             } => {
-                let mut map = self.known(*id)?.map.borrow_mut();
-                let pages = (0..u64::from(*count)).map(|i| (page.0 + i, phys.0 + i));
-                if let Some((page, _)) = pages
-                    .clone()
-                    .find(|(p, _)| map.get(PageIndex(*p)).is_some())
-                {
-                    return Err(format!("page {page} of volume id {} is mapped twice", id.0));
-                }
-                for (page, phys) in pages {
-                    map.insert(PageIndex(page), PhysPage(phys));
-                }
+                let (page, phys, count) = (*page, *phys, u64::from(*count));
+                let run = MapRun { page, phys, count };
+                let mapped = self.known(*id)?.map.borrow_mut().insert(run);
+                mapped.map_err(|page| mapped_twice(*id, page))?;
             }
             Record::Remap { id, page, phys } => {
-                let mut map = self.known(*id)?.map.borrow_mut();
-                if map.get(*page).is_none() {
+                if !self.known(*id)?.map.borrow_mut().remap(*page, *phys) {
                     return Err(format!(
                         "page {page} of volume id {} moves and lies nowhere",
                         id.0
                     ));
                 }
-                map.remap(*page, *phys);
             }
             Record::ZoneOn {
                 zone,
@@ -149,46 +150,56 @@ impl State {
         Ok(())
     }
 
-    /// The records that make an empty state into this one.
-    pub fn records(&self) -> Vec<Record> {
-        let mut records = Vec::new();
+    /// Maps pages of a volume from `first` on, as [`PageMap::insert_table`] does.
+    ///
+    /// # Errors
+    /// As [`State::apply`].
+    pub fn apply_table(
+        &mut self,
+        id: VolumeId,
+        first: PageIndex,
+        places: impl ExactSizeIterator<Item = u32> + Clone,
+    ) -> Result<(), String> {
+        let mut map = self.known(id)?.map.borrow_mut();
+        map.insert_table(first, places)
+            .map_err(|page| mapped_twice(id, page))
+    }
+
+    /// What makes an empty state into this one, in order. The maps are shared with the
+    /// state, and stay as they are now when it changes: this is quick, and goes on
+    /// being true.
+    pub fn snapshot(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
         for core in self.volumes.values() {
             let id = core.id;
-            records.push(Record::Create {
+            parts.push(Part::Record(Record::Create {
                 id,
                 uuid: core.uuid,
                 name: core.name.clone(),
                 size_bytes: core.size_bytes.get(),
                 provisioning: core.provisioning,
-            });
-            let runs = core.map.borrow().runs();
-            let mapped = runs.into_iter();
-            records.extend(mapped.map(|(page, phys, count)| Record::Map {
-                id,
-                page,
-                phys,
-                count,
             }));
+            parts.push(Part::Map(id, core.map.borrow().clone()));
             if core.ready.get() {
-                records.push(Record::Ready { id });
+                parts.push(Part::Record(Record::Ready { id }));
             }
         }
-        records.extend(self.zones.iter().map(|(zone, state)| Record::ZoneOn {
-            zone: *zone,
-            level: state.level,
-            incarnation: state.incarnation,
+        parts.extend(self.zones.iter().map(|(zone, state)| {
+            Part::Record(Record::ZoneOn {
+                zone: *zone,
+                level: state.level,
+                incarnation: state.incarnation,
+            })
         }));
-        for (member, zones) in &self.rebuilt {
-            let member = *member;
-            records.extend(zones.iter().map(|&zone| Record::Rebuilt { member, zone }));
+        for (&member, zones) in &self.rebuilt {
+            let rebuilt = |&zone| Part::Record(Record::Rebuilt { member, zone });
+            parts.extend(zones.iter().map(rebuilt));
         }
-        records.push(Record::NextIncarnation {
-            incarnation: self.next_incarnation,
-        });
-        records.push(Record::NextId {
-            id: VolumeId(self.next_id),
-        });
-        records
+        let incarnation = self.next_incarnation;
+        parts.push(Part::Record(Record::NextIncarnation { incarnation }));
+        let id = VolumeId(self.next_id);
+        parts.push(Part::Record(Record::NextId { id }));
+        parts
     }
 
     fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore>, String> {
@@ -198,9 +209,34 @@ impl State {
     }
 }
 
+fn mapped_twice(id: VolumeId, page: PageIndex) -> String {
+    format!(
+        "page {page} of volume id {} is mapped twice, or to no place of the format",
+        id.0
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::PhysPage;
+
+    /// The records that make an empty state into `state`.
+    fn records_of(state: &State) -> Vec<Record> {
+        let of = |part| match part {
+            Part::Record(record) => vec![record],
+            Part::Map(id, map) => map
+                .runs()
+                .map(|run| Record::Map {
+                    id,
+                    page: run.page,
+                    phys: run.phys,
+                    count: run.count as u32,
+                })
+                .collect(),
+        };
+        state.snapshot().into_iter().flat_map(of).collect()
+    }
 
     #[test]
     fn its_records_make_the_same_state_again() {
@@ -254,10 +290,10 @@ mod tests {
             state.apply(record).unwrap();
         }
         let mut again = State::default();
-        for record in state.records() {
+        for record in records_of(&state) {
             again.apply(&record).unwrap();
         }
-        assert_eq!(again.records(), state.records());
+        assert_eq!(records_of(&again), records_of(&state));
         assert_eq!(again.zones[&3].incarnation, 4);
         assert_eq!(again.rebuilt[&Uuid::from_u128(2)], BTreeSet::from([3]));
         assert_eq!(
@@ -290,6 +326,8 @@ mod tests {
         };
         state.apply(&map(5, 1)).unwrap();
         assert!(state.apply(&map(3, 3)).is_err());
+        let table = state.apply_table(id, PageIndex(3), [7, 7, 7].into_iter());
+        assert!(table.is_err());
         assert_eq!(state.volumes[&id].map.borrow().mapped(), 1);
         state.apply(&Record::Delete { id }).unwrap();
         assert!(state.apply(&create).is_err(), "an id is never used again");

@@ -2,22 +2,26 @@
 //!
 //! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
 
-use super::PoolError;
 use super::inner::Inner;
+use super::{Pool, PoolError};
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
+use crate::meta::Record;
+use crate::meta::checkpoint::{self, Encoder, Step};
 use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
-use crate::meta::{Record, checkpoint};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::rc::Rc;
+use std::time::Duration;
 
-/// Large metadata writes go in pieces of this size.
-const TRANSFER_BYTES: usize = 1 << 20;
+/// How long the making of a checkpoint rests when it has nothing to write yet, so that
+/// others can work.
+const REST: Duration = Duration::from_micros(1);
 
 impl PoolIdentity {
     /// Where the journal area of `generation` begins on a metadata drive.
@@ -34,6 +38,17 @@ impl PoolIdentity {
     /// Where both logs begin on each drive that carries them.
     pub fn logs_offset(&self) -> u64 {
         self.checkpoint_offset(0) + 2 * self.checkpoint_bytes
+    }
+}
+
+impl<W: World> Pool<W> {
+    /// Writes the metadata in one piece, so that little has to be read from the journal
+    /// when the pool is opened next. Everything else goes on meanwhile.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub async fn checkpoint(&self) -> Result<(), PoolError> {
+        self.inner.checkpoint_to_all().await
     }
 }
 
@@ -59,11 +74,6 @@ impl<W: World> Inner<W> {
         self.check()?;
         if self.journal.checkpoint_wanted.replace(false) {
             self.next_generation().await?;
-            let durable = self.journal.checkpoint.take();
-            if let Some(durable) = durable {
-                let _ = durable.await;
-            }
-            self.check()?;
         }
         let records = self.journal.pending.take();
         let area = self.identity().journal_bytes as usize;
@@ -101,7 +111,17 @@ impl<W: World> Inner<W> {
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
         let at = self.identity().journal_offset(generation) + journal.used.get();
-        self.write_metadata(at, &batch).await?;
+        if self
+            .world
+            .planted("journal record acknowledged before durable")
+        {
+            let inner = Rc::clone(self);
+            self.world.spawn(async move {
+                let _ = inner.write_metadata(at, &batch).await;
+            });
+        } else {
+            self.write_metadata(at, &batch).await?;
+        }
         journal.used.set(journal.used.get() + bytes);
         journal.sequence.set(journal.sequence.get() + 1);
         Ok(())
@@ -111,18 +131,22 @@ impl<W: World> Inner<W> {
     /// one left behind free behind the scenes.
     async fn next_generation(self: &Rc<Self>) -> Result<(), PoolError> {
         // The area ahead is free only once the checkpoint after it is durable.
-        let checkpoint = self.journal.checkpoint.take();
-        if let Some(durable) = checkpoint {
+        let planted = self
+            .world
+            .planted("journal area reused before its checkpoint");
+        let under_way = self.journal.checkpoint.borrow().clone();
+        if let Some(durable) = under_way.filter(|durable| durable.peek().is_none() && !planted) {
+            self.world.reached("journal switch waits for a checkpoint");
             let _ = durable.await;
-            self.check()?;
         }
+        self.check()?;
         let (done, durable) = oneshot::channel();
-        self.journal.checkpoint.replace(Some(durable));
+        self.journal.checkpoint.replace(Some(durable.shared()));
         self.begin_generation(self.journal.generation.get() + 1);
-        let bytes = self.checkpoint_now();
+        let checkpoint = self.checkpoint_now();
         let inner = Rc::clone(self);
         self.world.spawn(async move {
-            if let Err(error) = inner.write_checkpoint(bytes).await {
+            if let Err(error) = inner.write_checkpoint(checkpoint).await {
                 inner.stop(error.context);
             }
             let _ = done.send(());
@@ -130,18 +154,28 @@ impl<W: World> Inner<W> {
         Ok(())
     }
 
-    /// Writes a checkpoint of the present state to every metadata drive, and goes on
-    /// in a new generation.
+    /// Writes a checkpoint of the present state to every metadata drive. Records go on
+    /// in a new generation meanwhile.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
-        // Whoever's turn it is does it: callers of the same turn share it.
+        // Whoever's turn it is begins it: callers of the same turn share it.
         self.journal.checkpoint_wanted.set(true);
         self.journal
             .commit
             .run(async || self.write_pending().await)
-            .await
+            .await?;
+        self.checkpoint_ended().await;
+        self.check()
+    }
+
+    /// Ends when the checkpoint that is on its way, if any, is durable or has failed.
+    pub async fn checkpoint_ended(&self) {
+        let under_way = self.journal.checkpoint.borrow().clone();
+        if let Some(durable) = under_way {
+            let _ = durable.await;
+        }
     }
 
     /// Sets the journal to the start of `generation`'s area.
@@ -151,27 +185,41 @@ impl<W: World> Inner<W> {
         self.journal.sequence.set(0);
     }
 
-    /// The present state as a checkpoint of the present generation, and its place.
-    pub fn checkpoint_now(&self) -> (u64, Vec<u8>) {
+    /// The present state as a checkpoint of the present generation, to be written. What
+    /// changes from now on is not in it.
+    pub fn checkpoint_now(&self) -> Encoder {
+        let identity = self.identity();
+        let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
         let generation = self.journal.generation.get();
-        let bytes = checkpoint::encode(self.identity().uuid, generation, &self.state.borrow());
-        assert!(
-            bytes.len() as u64 <= self.identity().checkpoint_bytes,
-            "a checkpoint of {} bytes overflows its slot of {}",
-            bytes.len(),
-            self.identity().checkpoint_bytes
-        );
-        (self.identity().checkpoint_offset(generation), bytes)
+        let state = self.state.borrow();
+        Encoder::new(identity.uuid, generation, segment_bytes, &state)
     }
 
-    /// Writes a checkpoint durably to every metadata drive.
-    pub async fn write_checkpoint(&self, (at, bytes): (u64, Vec<u8>)) -> Result<(), PoolError> {
-        for (index, piece) in bytes.chunks(TRANSFER_BYTES).enumerate() {
-            let piece = self.world.buffers().copy_of(piece).freeze();
-            self.write_metadata(at + (index * TRANSFER_BYTES) as u64, &piece)
-                .await?;
+    /// Writes a checkpoint durably to every metadata drive, a piece at a time; the
+    /// header last, when everything that it speaks of is there.
+    pub async fn write_checkpoint(&self, mut checkpoint: Encoder) -> Result<(), PoolError> {
+        let slot = self.identity().checkpoint_offset(checkpoint.generation());
+        let mut at = slot + checkpoint::HEADER_BYTES as u64;
+        loop {
+            match checkpoint.step() {
+                Step::More => self.world.sleep(REST).await,
+                Step::Segment(bytes) => {
+                    let end = at + bytes.len() as u64;
+                    assert!(
+                        end <= slot + self.identity().checkpoint_bytes,
+                        "a checkpoint overflows its slot of {} bytes",
+                        self.identity().checkpoint_bytes
+                    );
+                    let piece = self.world.buffers().copy_of(&bytes).freeze();
+                    self.write_metadata(at, &piece).await?;
+                    at = end;
+                }
+                Step::End(header) => {
+                    let header = self.world.buffers().copy_of(&header).freeze();
+                    return self.write_metadata(slot, &header).await;
+                }
+            }
         }
-        Ok(())
     }
 
     /// Writes `data` durably to every healthy metadata drive.

@@ -144,7 +144,12 @@ fn lay_out<W: World>(
         page_bytes: spec.page_bytes,
         journal_bytes: spec.journal_bytes,
         volumes_max: spec.volumes_max,
-        checkpoint_bytes: checkpoint::slot_bytes(GROWTH * pages, GROWTH * zones, spec.volumes_max),
+        checkpoint_bytes: checkpoint::slot_bytes(
+            GROWTH * pages,
+            GROWTH * zones,
+            spec.volumes_max,
+            spec.journal_bytes,
+        ),
         log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(

@@ -8,18 +8,24 @@ use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
 use crate::integrity::Integrity;
 use crate::label::PoolIdentity;
+use crate::meta::page_map::runs_of;
 use crate::meta::{Record, State};
 use crate::ring::{Ring, RingError, RingSpec};
 use crate::store::Store;
 use crate::world::World;
-use base::{DriveOffset, PhysPage};
+use base::{DriveOffset, PageIndex};
 use futures_channel::oneshot;
+use futures_util::future::Shared;
 use futures_util::lock::Mutex;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Blocks of sums kept in RAM: 64 MiB, the sums of 64 GiB.
 const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
+
+/// Chunks of a map whose pages are claimed before others have their turn.
+const CHUNKS_AT_ONCE: usize = 256;
 
 /// Where the journal stands. See `docs/FORMAT.md`, "Metadata".
 #[derive(Debug, Default)]
@@ -34,7 +40,7 @@ pub(crate) struct JournalCursor {
     /// A checkpoint is to be written before the next batch.
     pub checkpoint_wanted: Cell<bool>,
     /// Ends when the checkpoint of this generation is durable.
-    pub checkpoint: RefCell<Option<oneshot::Receiver<()>>>,
+    pub checkpoint: RefCell<Option<Shared<oneshot::Receiver<()>>>>,
 }
 
 pub(crate) struct Inner<W: World> {
@@ -70,7 +76,7 @@ impl<W: World> Inner<W> {
         fresh: bool,
     ) -> Result<Rc<Self>, PoolError> {
         let world = drives.world().clone();
-        let space = Rc::new(RefCell::new(claim_space(&drives, &state)?));
+        let space = Rc::new(RefCell::new(claim_space(&drives, &state).await?));
         let (logs, recovered) = rings(&world, &drives, fresh).await?;
         let integrity = Integrity::new(Rc::clone(&drives), SUMS_BUDGET_BLOCKS);
         let store = Store::new(
@@ -174,7 +180,7 @@ async fn rings<W: World>(
 }
 
 /// The zones in use, and the pages that volumes have in them.
-fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
+async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
     let corrupt = |what: String| {
         let context = format!("metadata of pool '{}': {what}", drives.name());
         PoolError::new(PoolErrorKind::Corrupt, context)
@@ -187,12 +193,21 @@ fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, Poo
         space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
     }
     for core in state.volumes.values() {
-        for (page, phys) in core.map.borrow().iter() {
-            if !space.claim(PhysPage(phys.0)) {
-                return Err(corrupt(format!(
-                    "page {page} of volume '{}' lies at {phys}, which is taken or not there",
-                    core.name
-                )));
+        let map = core.map.borrow().clone();
+        let mut next = 0;
+        while let Some((index, chunk)) = map.chunk_from(next) {
+            for run in runs_of(index, chunk) {
+                space.claim_run(run.phys, run.count).map_err(|taken| {
+                    let page = PageIndex(run.page.0 + (taken.0 - run.phys.0));
+                    corrupt(format!(
+                        "page {page} of volume '{}' lies at {taken}, which is taken or not there",
+                        core.name
+                    ))
+                })?;
+            }
+            next = index + 1;
+            if next.is_multiple_of(CHUNKS_AT_ONCE) {
+                drives.world().sleep(Duration::from_micros(1)).await;
             }
         }
     }

@@ -357,9 +357,7 @@ impl<W: World> Pool<W> {
         let _administration = inner.administration.lock().await;
         inner.store.drain().await?;
         inner.drives.set_closed();
-        if let Some(durable) = inner.journal.checkpoint.take() {
-            let _ = durable.await;
-        }
+        inner.checkpoint_ended().await;
         inner
             .drives
             .write_labels_alone(|label| label.clean = true)

@@ -1,19 +1,28 @@
 //! The metadata read back: newest checkpoint, and the journal since.
+//!
+//! Headers are read first, of all copies; then one payload, a piece at a time, from the
+//! first copy that has the newest. Another copy, and an older checkpoint after all of
+//! them, is read only when that one is not whole.
 
 use super::{PoolError, PoolErrorKind};
 use crate::label::PoolIdentity;
-use crate::meta::{State, checkpoint, journal};
+use crate::meta::checkpoint::{self, Decoder, Header};
+use crate::meta::{Record, State, journal};
 use crate::raid::Member;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset};
+use base::{BLOCK_BYTES, Buf, DriveOffset};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream;
 use std::rc::Rc;
 
 /// Large metadata reads go in pieces of this size.
 const TRANSFER_BYTES: u64 = 1 << 20;
 
-fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
-    PoolError::new(kind, context)
-}
+/// Pieces of a payload that are read ahead.
+const PIECES_AHEAD: usize = 4;
+
+const UNREADABLE: &str = "metadata copy unreadable in recovery";
 
 /// The generation of the newest checkpoint, and the state after every record
 /// journalled since.
@@ -22,92 +31,141 @@ pub(super) async fn recover<W: World>(
     pool: &PoolIdentity,
     members: &[Rc<Member<W>>],
 ) -> Result<(u64, State), PoolError> {
-    let copies = || {
-        members
-            .iter()
-            .filter(|m| m.metadata() && m.is_writable())
-            .map(AsRef::as_ref)
+    let copies = members
+        .iter()
+        .filter(|m| m.metadata() && m.is_writable())
+        .map(AsRef::as_ref)
+        .collect();
+    let copies = Copies {
+        world,
+        pool,
+        copies,
     };
-    let corrupt = |what: String| {
-        refuse(
-            PoolErrorKind::Corrupt,
-            format!("metadata of pool '{}': {what}", pool.name),
-        )
-    };
-    let mut best: Option<(u64, State)> = None;
-    for member in copies() {
-        for slot in 0..2 {
-            let found = read_checkpoint(world, pool, member, slot).await;
-            let Some((generation, state)) = found.map_err(corrupt)? else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|(newest, _)| *newest < generation) {
-                best = Some((generation, state));
+    let recovered = copies.recover().await;
+    recovered.map_err(|what| {
+        let context = format!("metadata of pool '{}': {what}", pool.name);
+        PoolError::new(PoolErrorKind::Corrupt, context)
+    })
+}
+
+/// The drives that carry the metadata.
+struct Copies<'a, W: World> {
+    world: &'a W,
+    pool: &'a PoolIdentity,
+    copies: Vec<&'a Member<W>>,
+}
+
+impl<'a, W: World> Copies<'a, W> {
+    async fn recover(&self) -> Result<(u64, State), String> {
+        let (generation, mut state) = self.newest_checkpoint().await?;
+        // The generation after it, too: a crash may have come between the switch of the
+        // journal area and the end of the checkpoint that goes with it.
+        for generation in [generation, generation + 1] {
+            for record in self.journal(generation).await? {
+                state.apply(&record)?;
             }
         }
+        Ok((generation, state))
     }
-    let (generation, mut state) =
-        best.ok_or_else(|| corrupt("no copy of it is whole".to_owned()))?;
-    // The generation after it, too: a crash may have come between the switch of the
-    // journal area and the end of the checkpoint that goes with it.
-    for generation in [generation, generation + 1] {
-        let mut longest = (0, Vec::new());
-        for member in copies() {
-            let at = pool.journal_offset(generation);
-            let len = u64::from(pool.journal_bytes);
-            // A copy that can't be read is one copy fewer.
-            let Some(area) = read_run(world, member, at, len).await else {
-                continue;
+
+    async fn newest_checkpoint(&self) -> Result<(u64, State), String> {
+        let slots = self
+            .copies
+            .iter()
+            .flat_map(|member| [self.read_header(member, 0), self.read_header(member, 1)]);
+        let mut found: Vec<(Header, &Member<W>)> =
+            join_all(slots).await.into_iter().flatten().collect();
+        // The sort is stable: of one generation, the first drive comes first.
+        found.sort_by_key(|(header, _)| std::cmp::Reverse(header.generation));
+        for (header, member) in found {
+            if let Some(state) = self.read_payload(member, header).await? {
+                return Ok((header.generation, state));
+            }
+            self.world.reached(UNREADABLE);
+        }
+        Err("no copy of it is whole".to_owned())
+    }
+
+    async fn read_header(
+        &self,
+        member: &'a Member<W>,
+        slot: u64,
+    ) -> Option<(Header, &'a Member<W>)> {
+        let at = self.pool.checkpoint_offset(slot);
+        let len = checkpoint::HEADER_BYTES as u64;
+        let block = self.read_run(member, at, len).await?;
+        let header = checkpoint::decode_header(&block, self.pool.uuid)?;
+        let room = self.pool.checkpoint_bytes - len;
+        let fits = header.payload_bytes <= room && header.generation % 2 == slot;
+        fits.then_some((header, member))
+    }
+
+    /// The state that `header` speaks of, when this copy of it is whole.
+    async fn read_payload(
+        &self,
+        member: &Member<W>,
+        header: Header,
+    ) -> Result<Option<State>, String> {
+        let slot = self.pool.checkpoint_offset(header.generation);
+        let from = slot + checkpoint::HEADER_BYTES as u64;
+        let piece = u64::from(header.segment_bytes);
+        let pieces = (0..header.payload_bytes.div_ceil(piece)).map(|index| {
+            let len = piece.min(header.payload_bytes - index * piece);
+            self.read(member, from + index * piece, len as usize)
+        });
+        let mut pieces = stream::iter(pieces).buffered(PIECES_AHEAD);
+        let mut decoder = Decoder::new(header);
+        while let Some(buf) = pieces.next().await {
+            let whole = match buf.as_ref().and_then(Buf::bytes) {
+                Some(segment) => decoder.take(segment),
+                None => false,
             };
-            let found = journal::scan(&area, pool.uuid, generation).map_err(corrupt)?;
+            if !whole {
+                return Ok(None);
+            }
+        }
+        decoder.finish()
+    }
+
+    /// The records of a generation, from the copy that has the most of them: every
+    /// acknowledged batch is on all.
+    async fn journal(&self, generation: u64) -> Result<Vec<Record>, String> {
+        let at = self.pool.journal_offset(generation);
+        let len = u64::from(self.pool.journal_bytes);
+        let areas = self
+            .copies
+            .iter()
+            .map(|member| self.read_run(member, at, len));
+        let mut longest = (0, Vec::new());
+        // A copy that can't be read is one copy fewer.
+        for area in join_all(areas).await.into_iter().flatten() {
+            let found = journal::scan(&area, self.pool.uuid, generation)?;
             if found.0 > longest.0 {
                 longest = found;
             }
         }
-        for record in &longest.1 {
-            state.apply(record).map_err(corrupt)?;
+        Ok(longest.1)
+    }
+
+    /// `len` bytes of a member, or `None` when they can't be read.
+    async fn read_run(&self, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
+        let mut run = Vec::new();
+        while (run.len() as u64) < len {
+            let left = len - run.len() as u64;
+            let piece = left.min(TRANSFER_BYTES) as usize;
+            let buf = self.read(member, at + run.len() as u64, piece).await?;
+            run.extend_from_slice(buf.bytes()?);
         }
+        Some(run)
     }
-    Ok((generation, state))
-}
 
-async fn read_checkpoint<W: World>(
-    world: &W,
-    pool: &PoolIdentity,
-    member: &Member<W>,
-    slot: u64,
-) -> Result<Option<(u64, State)>, String> {
-    let at = pool.checkpoint_offset(slot);
-    let Some(block) = read_run(world, member, at, checkpoint::HEADER_BYTES as u64).await else {
-        return Ok(None);
-    };
-    let Some(header) = checkpoint::decode_header(&block, pool.uuid) else {
-        return Ok(None);
-    };
-    let room = pool.checkpoint_bytes - checkpoint::HEADER_BYTES as u64;
-    if header.payload_bytes > room || header.generation % 2 != slot {
-        return Ok(None);
+    async fn read(&self, member: &Member<W>, at: u64, len: usize) -> Option<Buf> {
+        assert!(len.is_multiple_of(BLOCK_BYTES), "metadata is whole blocks");
+        let buf = self.world.buffers().bytes(len);
+        let read = member.read(DriveOffset(at), buf).await;
+        if read.is_err() {
+            self.world.reached(UNREADABLE);
+        }
+        read.ok()
     }
-    let at = at + checkpoint::HEADER_BYTES as u64;
-    let Some(payload) = read_run(world, member, at, header.payload_bytes).await else {
-        return Ok(None);
-    };
-    let state = checkpoint::decode_payload(&header, &payload)?;
-    Ok(state.map(|state| (header.generation, state)))
-}
-
-/// `len` bytes of a member, or `None` when they can't be read.
-async fn read_run<W: World>(world: &W, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
-    let mut run = Vec::new();
-    while (run.len() as u64) < len {
-        let left = len - run.len() as u64;
-        let piece = left.min(TRANSFER_BYTES) as usize;
-        let buf = world.buffers().bytes(piece.next_multiple_of(BLOCK_BYTES));
-        let buf = member
-            .read(DriveOffset(at + run.len() as u64), buf)
-            .await
-            .ok()?;
-        run.extend_from_slice(&buf.bytes()?[..piece]);
-    }
-    Some(run)
 }

@@ -7,6 +7,7 @@
 
 use base::PhysPage;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Pages that one group gives before the next has its turn.
 const TURN_PAGES: u64 = 4;
@@ -28,7 +29,8 @@ struct ZoneSpace {
 #[derive(Debug)]
 pub struct Space {
     zone_pages: u64,
-    zones: BTreeMap<u32, ZoneSpace>,
+    /// By number.
+    zones: Vec<Option<ZoneSpace>>,
     /// Of each group, the zones that have free pages to give.
     open: BTreeMap<u16, BTreeSet<u32>>,
     /// Of each group, the zone that pages came from last.
@@ -44,7 +46,7 @@ impl Space {
     pub fn new(zone_pages: u64) -> Self {
         Space {
             zone_pages,
-            zones: BTreeMap::new(),
+            zones: Vec::new(),
             open: BTreeMap::new(),
             current: BTreeMap::new(),
             turn: 0,
@@ -68,7 +70,11 @@ impl Space {
             used: vec![0; pages.div_ceil(64) as usize],
             avoided: false,
         };
-        let before = self.zones.insert(zone, space);
+        let index = zone as usize;
+        if self.zones.len() <= index {
+            self.zones.resize_with(index + 1, || None);
+        }
+        let before = self.zones[index].replace(space);
         assert!(before.is_none(), "zone {zone} is there already");
         self.open.entry(group).or_default().insert(zone);
         self.pages += pages;
@@ -80,7 +86,8 @@ impl Space {
     /// # Panics
     /// When it has.
     pub fn remove_zone(&mut self, zone: u32) {
-        let Some(space) = self.zones.remove(&zone) else {
+        let space = self.zones.get_mut(zone as usize).and_then(Option::take);
+        let Some(space) = space else {
             panic!("zone {zone} is not there");
         };
         assert!(space.free == space.pages, "zone {zone} has pages in use");
@@ -95,7 +102,7 @@ impl Space {
 
     /// Gives out nothing of this zone any more, or again.
     pub fn avoid(&mut self, zone: u32, avoided: bool) {
-        let Some(space) = self.zones.get_mut(&zone) else {
+        let Some(space) = self.zones.get_mut(zone as usize).and_then(Option::as_mut) else {
             return;
         };
         if std::mem::replace(&mut space.avoided, avoided) == avoided {
@@ -134,16 +141,14 @@ impl Space {
     pub fn free_of(&self, group: u16) -> u64 {
         let zones = self.open.get(&group).into_iter().flatten();
         zones
-            .filter_map(|zone| self.zones.get(zone))
+            .filter_map(|zone| self.zone(*zone))
             .map(|zone| zone.free)
             .sum()
     }
 
     /// Pages in use in a zone.
     pub fn used_in(&self, zone: u32) -> u64 {
-        self.zones
-            .get(&zone)
-            .map_or(0, |space| space.pages - space.free)
+        self.zone(zone).map_or(0, |space| space.pages - space.free)
     }
 
     /// Pages of a zone that can be given out.
@@ -162,7 +167,7 @@ impl Space {
     pub fn allocate_run(&mut self, max: u64) -> Option<(PhysPage, u64)> {
         let group = self.next_group()?;
         let zone = self.next_zone(group)?;
-        let space = self.zones.get_mut(&zone)?;
+        let space = self.zones.get_mut(zone as usize)?.as_mut()?;
         let first = space.next_free()?;
         let mut count = 0;
         while count < max.max(1) && first + count < space.pages && !space.is_used(first + count) {
@@ -206,39 +211,58 @@ impl Space {
         Some(next)
     }
 
-    fn find(&self, page: PhysPage) -> Option<(u32, u64, &ZoneSpace)> {
+    fn zone(&self, zone: u32) -> Option<&ZoneSpace> {
+        self.zones.get(zone as usize)?.as_ref()
+    }
+
+    fn find(&self, page: PhysPage) -> Option<(u32, u64)> {
         let zone = u32::try_from(page.0 / self.zone_pages).ok()?;
-        let space = self.zones.get(&zone)?;
         let inside = page.0 % self.zone_pages;
-        (inside < space.pages).then_some((zone, inside, space))
+        (inside < self.zone(zone)?.pages).then_some((zone, inside))
     }
 
     /// Whether a page is in use; one that is not there is not.
     pub fn is_used(&self, page: PhysPage) -> bool {
         self.find(page)
-            .is_some_and(|(_, inside, space)| space.is_used(inside))
+            .and_then(|(zone, inside)| Some(self.zone(zone)?.is_used(inside)))
+            .unwrap_or(false)
     }
 
     /// Marks a page as used; false when it is used already or not there.
     pub fn claim(&mut self, page: PhysPage) -> bool {
-        let Some((zone, inside, space)) = self.find(page) else {
-            return false;
-        };
-        if space.is_used(inside) {
-            return false;
-        }
-        if let Some(space) = self.zones.get_mut(&zone) {
-            space.set_used(inside, true);
+        self.claim_run(page, 1).is_ok()
+    }
+
+    /// Marks a run of pages as used.
+    ///
+    /// # Errors
+    /// The first that is used already or not there; those before it are marked.
+    pub fn claim_run(&mut self, first: PhysPage, count: u64) -> Result<(), PhysPage> {
+        let mut done = 0;
+        while done < count {
+            let page = PhysPage(first.0.saturating_add(done));
+            let (zone, inside) = self.find(page).ok_or(page)?;
+            let space = self.zones.get_mut(zone as usize).and_then(Option::as_mut);
+            let space = space.ok_or(page)?;
+            // The zone may end before the run does.
+            let pages = inside..space.pages.min(inside.saturating_add(count - done));
+            let len = pages.end - pages.start;
+            let claimed = space.claim(pages);
             if !space.avoided {
-                self.free -= 1;
+                self.free -= claimed;
             }
             if space.free == 0
+                && claimed > 0
                 && let Some(open) = self.open.get_mut(&space.group)
             {
                 open.remove(&zone);
             }
+            if claimed < len {
+                return Err(PhysPage(page.0 + claimed));
+            }
+            done += len;
         }
-        true
+        Ok(())
     }
 
     /// Gives a page back.
@@ -246,13 +270,11 @@ impl Space {
     /// # Panics
     /// When it is free already: two owners would come of it.
     pub fn release(&mut self, page: PhysPage) {
-        let found = self
-            .find(page)
-            .map(|(zone, inside, space)| (zone, inside, space.is_used(inside)));
-        let Some((zone, inside, true)) = found else {
+        let used = self.is_used(page);
+        let Some((zone, inside)) = self.find(page).filter(|_| used) else {
             panic!("page {page} is freed twice");
         };
-        if let Some(space) = self.zones.get_mut(&zone) {
+        if let Some(space) = self.zones.get_mut(zone as usize).and_then(Option::as_mut) {
             space.set_used(inside, false);
             if !space.avoided {
                 self.free += 1;
@@ -279,6 +301,27 @@ impl ZoneSpace {
                 self.free += 1;
             }
         }
+    }
+
+    /// Marks pages as used up to the first that is used already; how many it marked.
+    fn claim(&mut self, pages: Range<u64>) -> u64 {
+        let mut at = pages.start;
+        while at < pages.end {
+            let len = (64 - at % 64).min(pages.end - at);
+            let mask = (u64::MAX >> (64 - len)) << (at % 64);
+            let word = &mut self.used[(at / 64) as usize];
+            // Below the first used page of the word; all of the mask if there is none.
+            let taken = *word & mask;
+            let below = (taken & taken.wrapping_neg()).wrapping_sub(1);
+            let marked = mask & below;
+            *word |= marked;
+            self.free -= u64::from(marked.count_ones());
+            at += u64::from(marked.count_ones());
+            if taken != 0 {
+                break;
+            }
+        }
+        at - pages.start
     }
 
     /// The first free page from the cursor on, and round.
@@ -351,6 +394,34 @@ mod tests {
         assert_eq!(space.allocate_run(3), Some((PhysPage(8), 2)));
         assert_eq!(space.allocate_run(1), None);
         assert_eq!(space.used_in(0), 10);
+    }
+
+    #[test]
+    fn runs_are_claimed_as_their_pages_one_by_one_would_be() {
+        let mut prng = base::Prng::from_seed(4);
+        for _ in 0..2000 {
+            let mut spaces = [Space::new(200), Space::new(200)];
+            for space in &mut spaces {
+                space.add_zone(0, 0, 200);
+                space.add_zone(1, 1, 130);
+            }
+            let [whole, single] = &mut spaces;
+            for _ in 0..4 {
+                let (first, count) = (prng.below(340), prng.between(1, 150));
+                let found = whole.claim_run(PhysPage(first), count);
+                let expected = (first..first + count)
+                    .map(PhysPage)
+                    .find(|page| !single.claim(*page))
+                    .map_or(Ok(()), Err);
+                assert_eq!(found, expected);
+                assert_eq!(whole.free(), single.free());
+                assert_eq!(whole.used_in(0), single.used_in(0));
+            }
+            assert_eq!(all(whole), all(single));
+        }
+        let mut space = Space::new(200);
+        let far = PhysPage(u64::MAX - 1);
+        assert_eq!(space.claim_run(far, 9), Err(far));
     }
 
     #[test]

@@ -2,12 +2,17 @@
 
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
+use crate::meta::page_map::runs_of;
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
 use std::rc::Rc;
+use std::time::Duration;
+
+/// Chunks of a map whose pages are given back at once.
+const CHUNKS_AT_ONCE: usize = 16;
 
 /// Pages zeroed at once when a thick volume is made.
 const ZEROED_AT_ONCE: u64 = 64;
@@ -162,13 +167,32 @@ impl<W: World> Pool<W> {
         let _administration = inner.administration.lock().await;
         let core = self.existing(name)?;
         core.live.delete().await;
+        let early = "deleted pages free before the deletion is durable";
+        if inner.world.planted(early) {
+            self.release_all(&core).await;
+            inner.world.sleep(Duration::from_millis(1)).await;
+            return inner.commit(vec![Record::Delete { id: core.id }]).await;
+        }
         inner.commit(vec![Record::Delete { id: core.id }]).await?;
         // Only now may others write there: a crash before this point keeps the
         // volume, with its data.
-        for (_, phys) in core.map.borrow().iter() {
-            inner.store.release(phys);
-        }
+        self.release_all(&core).await;
         Ok(())
+    }
+
+    /// Gives the pages of a deleted volume back, some at a time so that others can work.
+    async fn release_all(&self, core: &VolumeCore) {
+        let map = core.map.borrow().clone();
+        let mut next = 0;
+        while let Some((index, chunk)) = map.chunk_from(next) {
+            runs_of(index, chunk)
+                .flat_map(|run| run.phys.0..run.phys.0 + run.count)
+                .for_each(|page| self.inner.store.release(PhysPage(page)));
+            next = index + 1;
+            if next.is_multiple_of(CHUNKS_AT_ONCE) {
+                self.inner.world.sleep(Duration::from_micros(1)).await;
+            }
+        }
     }
 
     /// Takes pages that read as zeroes; gives them back on an error.

@@ -300,7 +300,12 @@ impl<W: World> Inner<W> {
         let bytes: u64 =
             groups.iter().map(data).sum::<u64>() + zone_bytes(zones, drives.len() as u64);
         let pages = bytes / u64::from(identity.page_bytes);
-        let needed = checkpoint::slot_bytes(pages, all_zones, identity.volumes_max);
+        let needed = checkpoint::slot_bytes(
+            pages,
+            all_zones,
+            identity.volumes_max,
+            identity.journal_bytes,
+        );
         if needed > identity.checkpoint_bytes
             || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
         {

@@ -1,0 +1,215 @@
+//! A checkpoint made a segment at a time.
+
+use super::{
+    HEADER_BYTES, HEADER_CRC_OFFSET, MAGIC, ROOM_MIN, SEGMENT_HEAD_BYTES, TABLE_HEAD_BYTES,
+};
+use crate::codec::Writer;
+use crate::meta::page_map::{CHUNK, UNMAPPED, next_run};
+use crate::meta::record::{MAP_BYTES, TABLE};
+use crate::meta::{PageMap, Part, Record, State, VolumeId};
+use base::checksum::{Crc32c, crc32c_of};
+use base::{BLOCK_BYTES, PageIndex, PhysPage, Uuid, crc32c};
+use std::vec::IntoIter;
+
+/// Chunks of a map that are gone through in one step: some tenths of a millisecond.
+const CHUNKS_AT_ONCE: usize = 256;
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing to write yet; others may want to work.
+    More,
+    /// The next bytes of the payload, whole blocks.
+    Segment(Vec<u8>),
+    /// The header: there is no more payload.
+    End(Vec<u8>),
+}
+
+/// A state on its way to a slot.
+#[derive(Debug)]
+pub struct Encoder {
+    pool: Uuid,
+    generation: u64,
+    segment_bytes: usize,
+    parts: IntoIter<Part>,
+    map: Option<Cursor>,
+    /// The segment in the making.
+    segment: Writer,
+    crc: Crc32c,
+    payload_bytes: u64,
+}
+
+/// Where in a map the encoder is.
+#[derive(Debug)]
+struct Cursor {
+    id: VolumeId,
+    map: PageMap,
+    chunk: usize,
+    /// Entries of the chunk that are done.
+    done: usize,
+}
+
+impl Encoder {
+    /// A checkpoint of `state` as it is now.
+    pub fn new(pool: Uuid, generation: u64, segment_bytes: usize, state: &State) -> Self {
+        Encoder {
+            pool,
+            generation,
+            segment_bytes,
+            parts: state.snapshot().into_iter(),
+            map: None,
+            segment: new_segment(),
+            crc: Crc32c::default(),
+            payload_bytes: 0,
+        }
+    }
+
+    /// Its generation.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Goes on for a moment.
+    pub fn step(&mut self) -> Step {
+        for _ in 0..CHUNKS_AT_ONCE {
+            if self.room() < ROOM_MIN {
+                return Step::Segment(self.seal());
+            }
+            if let Some(cursor) = &mut self.map {
+                let room = self.segment_bytes - self.segment.bytes.len();
+                if !cursor.put(room, &mut self.segment) {
+                    self.map = None;
+                }
+                continue;
+            }
+            match self.parts.next() {
+                Some(Part::Record(record)) => record.encode(&mut self.segment),
+                Some(Part::Map(id, map)) => self.map = Some(Cursor::new(id, map)),
+                None if self.segment.bytes.len() > SEGMENT_HEAD_BYTES => {
+                    return Step::Segment(self.seal());
+                }
+                None => return Step::End(self.header()),
+            }
+        }
+        Step::More
+    }
+
+    fn room(&self) -> usize {
+        self.segment_bytes - self.segment.bytes.len()
+    }
+
+    /// The segment as it goes to the drive: whole, or the last one.
+    fn seal(&mut self) -> Vec<u8> {
+        let full = self.room() < ROOM_MIN;
+        let mut bytes = std::mem::replace(&mut self.segment, new_segment()).bytes;
+        let len = (bytes.len() - SEGMENT_HEAD_BYTES) as u32;
+        bytes[4..8].copy_from_slice(&len.to_le_bytes());
+        let crc = crc32c(&bytes[4..]);
+        bytes[..4].copy_from_slice(&crc.to_le_bytes());
+        let padded = match full {
+            true => self.segment_bytes,
+            false => bytes.len().next_multiple_of(BLOCK_BYTES),
+        };
+        bytes.resize(padded, 0);
+        self.crc.update(&bytes);
+        self.payload_bytes += bytes.len() as u64;
+        bytes
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.bytes.extend_from_slice(MAGIC);
+        w.u32(0);
+        w.u32(self.crc.value());
+        w.uuid(self.pool);
+        w.u64(self.generation);
+        w.u64(self.payload_bytes);
+        // At most `SEGMENT_BYTES_MAX`.
+        w.u32(self.segment_bytes as u32);
+        w.pad_to(HEADER_BYTES);
+        let crc = crc32c_of([w.bytes.as_slice()]);
+        w.bytes[HEADER_CRC_OFFSET..HEADER_CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+        w.bytes
+    }
+}
+
+fn new_segment() -> Writer {
+    let mut segment = Writer::default();
+    segment.pad_to(SEGMENT_HEAD_BYTES);
+    segment
+}
+
+impl Cursor {
+    fn new(id: VolumeId, map: PageMap) -> Self {
+        let (chunk, done) = (0, 0);
+        Cursor {
+            id,
+            map,
+            chunk,
+            done,
+        }
+    }
+
+    /// Puts what is left of a chunk, as far as there is room, into `w`. False when
+    /// there is nothing left.
+    fn put(&mut self, room: usize, w: &mut Writer) -> bool {
+        let Some((index, chunk)) = self.map.chunk_from(self.chunk) else {
+            return false;
+        };
+        let from = if index == self.chunk { self.done } else { 0 };
+        let put = put_part(self.id, index, &chunk[from..], from, room, w);
+        let passed = self.chunk;
+        (self.chunk, self.done) = match put {
+            Some(len) => (index, from + len),
+            None => (index + 1, 0),
+        };
+        self.map.let_go(passed, self.chunk);
+        true
+    }
+}
+
+/// Puts `entries`, of the chunk `index` from `from` on, as a table or as runs,
+/// whichever is shorter. How many entries are done; `None` when all are.
+fn put_part(
+    id: VolumeId,
+    index: usize,
+    entries: &[u32],
+    from: usize,
+    room: usize,
+    w: &mut Writer,
+) -> Option<usize> {
+    let mapped = |entry: &u32| *entry != UNMAPPED;
+    let first = entries.iter().position(mapped)?;
+    let last = entries.iter().rposition(mapped)?;
+    let page = |at: usize| PageIndex((index * CHUNK + from + at) as u64);
+    let end = (last + 1).min(first + (room - TABLE_HEAD_BYTES) / 4);
+    let part = &entries[..end];
+    let table_bytes = TABLE_HEAD_BYTES + 4 * (end - first);
+    let runs = || {
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let run = next_run(part, at)?;
+            at = run.0 + run.2;
+            Some(run)
+        })
+    };
+    // As many runs as a table has room for fit the room as well.
+    if runs().nth(table_bytes / MAP_BYTES).is_some() {
+        w.u8(TABLE);
+        w.u32(id.0);
+        w.u32(page(first).0 as u32);
+        w.u32((end - first) as u32);
+        part[first..].iter().for_each(|entry| w.u32(*entry));
+    } else {
+        for (at, phys, count) in runs() {
+            let map = Record::Map {
+                id,
+                page: page(at),
+                phys: PhysPage(u64::from(phys)),
+                count: count as u32,
+            };
+            map.encode(w);
+        }
+    }
+    (end <= last).then_some(end)
+}
