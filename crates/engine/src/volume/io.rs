@@ -71,6 +71,7 @@ impl<W: World> Volume<W> {
         if len == 0 {
             return Ok(Payload::new());
         }
+        self.inner.store.counts.host_read(len);
         let (start, end) = block_span(at.0, len);
         let _range = self.core.live.ranges.shared(start, end).await;
         let blocks = self.read_blocks(start, (end - start) as usize).await?;
@@ -89,6 +90,7 @@ impl<W: World> Volume<W> {
         if data.is_empty() {
             return Ok(());
         }
+        self.inner.store.counts.host_write(data.len());
         let (start, end) = block_span(at.0, data.len());
         let _range = self.core.live.ranges.exclusive(start, end).await;
         let data = if data.len() as u64 == end - start && data.is_aligned() {
