@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, print, span};
 use crate::status::word;
-use server::api::types::{Cache, Group, Pool, ScrubChange, Task, TaskKind};
+use server::api::types::{
+    Background, Cache, Group, Io, Operations, Pool, Rates, RatesChange, ScrubChange, Task, TaskKind,
+};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -32,6 +34,35 @@ pub enum Command {
         #[arg(long)]
         stop: bool,
     },
+    /// Limit work in the background: rebuilds and scrubs
+    ///
+    /// What is not named stays as it is. The limits hold until the server ends; those of
+    /// the site file (rebuild_rate, scrub_rate, background) hold from the next start on.
+    Rates {
+        /// Name of the pool
+        name: String,
+        /// Bytes a second that a rebuild writes at most, such as "200 MiB", or unlimited
+        #[arg(long, value_name = "RATE", value_parser = rate)]
+        rebuild: Option<u64>,
+        /// Bytes of drives a second that a scrub looks through at most, or unlimited
+        #[arg(long, value_name = "RATE", value_parser = rate)]
+        scrub: Option<u64>,
+        /// Take what can be had, even while hosts send commands
+        #[arg(long, conflicts_with = "yield")]
+        full: bool,
+        /// Rest while hosts send commands
+        #[arg(long = "yield")]
+        r#yield: bool,
+    },
+}
+
+/// A limit, as the API takes it: 0 is none.
+fn rate(text: &str) -> Result<u64, String> {
+    match text {
+        "unlimited" => Ok(0),
+        _ => site::parse_size(text)
+            .ok_or_else(|| format!("allowed: \"unlimited\", or {}", site::SIZE_RULE)),
+    }
 }
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
@@ -49,6 +80,26 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let _: Pool = client.put(&["pools", &name, "scrub"], &change)?;
             let what = if stop { "ends" } else { "begins" };
             print(&format!("the scrub of pool {name} {what}\n"))
+        }
+        Command::Rates {
+            name,
+            rebuild,
+            scrub,
+            full,
+            r#yield,
+        } => {
+            let background = match (full, r#yield) {
+                (true, _) => Some(Background::Full),
+                (_, true) => Some(Background::Yield),
+                _ => None,
+            };
+            let change = RatesChange {
+                rebuild_bytes_per_s: rebuild,
+                scrub_bytes_per_s: scrub,
+                background,
+            };
+            let pool: Pool = client.put(&["pools", &name, "rates"], &change)?;
+            print(&format!("pool {name}: {}\n", rates_line(&pool.rates)))
         }
     }
 }
@@ -106,6 +157,10 @@ fn show(pool: &Pool) -> String {
             ),
         ),
         ("read cache", cache_line(&pool.cache)),
+        ("background", rates_line(&pool.rates)),
+        ("commands", commands_line(&pool.io)),
+        ("drive reads", reads_line(&pool.io)),
+        ("drive writes", writes_line(&pool.io)),
         ("put right", human(pool.mended_bytes)),
         ("lost", human(pool.lost_bytes)),
         ("scrubs", pool.scrubs.to_string()),
@@ -154,4 +209,55 @@ fn cache_line(cache: &Cache) -> String {
         human(cache.resident_bytes),
         human(cache.capacity_bytes)
     )
+}
+
+fn rates_line(rates: &Rates) -> String {
+    let limit = |limit: Option<u64>| {
+        limit.map_or_else(
+            || "without limit".to_owned(),
+            |bytes_per_s| format!("at {}/s", human(bytes_per_s)),
+        )
+    };
+    let background = match rates.background {
+        Background::Yield => "commands go first",
+        Background::Full => "commands do not go first",
+    };
+    format!(
+        "rebuild {}, scrub {}; {background}",
+        limit(rates.rebuild_bytes_per_s),
+        limit(rates.scrub_bytes_per_s)
+    )
+}
+
+fn some(operations: &Operations, what: &str) -> String {
+    format!("{} {what} ({})", operations.count, human(operations.bytes))
+}
+
+fn commands_line(io: &Io) -> String {
+    [
+        some(&io.host_reads, "reads"),
+        some(&io.host_writes, "writes"),
+    ]
+    .join(", ")
+}
+
+fn reads_line(io: &Io) -> String {
+    [
+        some(&io.data_reads, "for commands"),
+        some(&io.modify_reads, "to modify stripes"),
+        some(&io.repair_reads, "to repair"),
+    ]
+    .join(", ")
+}
+
+fn writes_line(io: &Io) -> String {
+    [
+        some(&io.data_writes, "data"),
+        some(&io.parity_writes, "parity"),
+        some(&io.log_writes, "log"),
+        some(&io.intent_writes, "intents"),
+        some(&io.sum_writes, "sums"),
+        some(&io.repair_writes, "to repair"),
+    ]
+    .join(", ")
 }

@@ -20,8 +20,8 @@ pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_na
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use size::{SIZE_RULE, VOLUME_SIZE_RULE, human, is_volume_size, parse as parse_size};
 pub use types::{
-    Api, Drive, DriveSource, Export, Group, Initiators, LUNS_MAX, Level, Pool, Portal,
-    Provisioning, Site, Vm, Volume,
+    Api, Background, Drive, DriveSource, Export, Group, Initiators, LUNS_MAX, Level, Pool, Portal,
+    Provisioning, RateLimit, Site, Vm, Volume,
 };
 
 use std::path::Path;

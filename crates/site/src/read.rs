@@ -6,8 +6,8 @@ use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target
 use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
-    Api, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal, Provisioning, Site,
-    Vm, Volume,
+    Api, Background, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal,
+    Provisioning, RateLimit, Site, Vm, Volume,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
@@ -272,6 +272,15 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         size_of(value)
             .filter(|size| (1 << 20..=16 << 30).contains(size) && size.is_multiple_of(4096))
     });
+    let rebuild_rate = rate(&mut reader, "rebuild_rate");
+    let scrub_rate = rate(&mut reader, "scrub_rate");
+    let background = reader.optional("background", "\"yield\" or \"full\"", |value| {
+        match value.as_str()? {
+            "yield" => Some(Background::Yield),
+            "full" => Some(Background::Full),
+            _ => None,
+        }
+    });
     let tables = reader.tables("group");
     let more: Vec<Row<Group>> = tables
         .into_iter()
@@ -291,8 +300,22 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         page_bytes: page_bytes.unwrap_or(256 << 10),
         cache_bytes: cache_bytes.unwrap_or(CACHE_BYTES_DEFAULT),
         log_bytes,
+        rebuild_rate,
+        scrub_rate,
+        background: background.unwrap_or(Background::Yield),
     };
     reader.finish(PoolRow { pool, more })
+}
+
+/// A limit of work in the background.
+fn rate(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<RateLimit> {
+    let rule = format!("\"unlimited\", or bytes a second: {SIZE_RULE}, from \"1 MiB\"");
+    reader.optional(key, &rule, |value| match value.as_str()? {
+        "unlimited" => Some(RateLimit::Unlimited),
+        _ => size_of(value)
+            .filter(|bytes_per_s| *bytes_per_s >= 1 << 20)
+            .map(RateLimit::BytesPerS),
+    })
 }
 
 /// A group after the first; its level is the pool's unless it has its own.

@@ -115,6 +115,31 @@ pub struct Pool {
     /// What the data log takes of each drive that carries it; none leaves it to the
     /// engine.
     pub log_bytes: Option<u64>,
+    /// Bytes a second that a rebuild writes; none leaves it to the engine.
+    pub rebuild_rate: Option<RateLimit>,
+    /// Bytes of drives a second that a scrub looks through; none leaves it to the
+    /// engine.
+    pub scrub_rate: Option<RateLimit>,
+    /// Whether both make way for commands.
+    pub background: Background,
+}
+
+/// How fast work in the background may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    /// As fast as it goes.
+    Unlimited,
+    /// So many bytes a second at most.
+    BytesPerS(u64),
+}
+
+/// Whether work in the background makes way for commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// It rests while commands come in.
+    Yield,
+    /// It takes what it can get.
+    Full,
 }
 
 /// How a volume takes space.

@@ -3,7 +3,7 @@
 //! Each case changes one place of a right file; what comes out is compared whole,
 //! so a case also shows that one mistake gives one message.
 
-use site::{Level, SiteErrorKind, parse};
+use site::{Background, Level, RateLimit, SiteErrorKind, parse};
 
 /// A right file. Line numbers in the cases below count from its first line.
 const GOOD: &str = r#"[site]
@@ -202,6 +202,12 @@ cases! {
          "t.toml:26: pool.group.drives: found \"d1\", which this pool lists already; allowed: each drive once"];
     cache_as_number: "page = \"256 KiB\"" => "cache = 5",
         [format!("t.toml:24: pool.cache: found the number 5; allowed: \"none\", or {SIZE}, up to \"1 TiB\"")];
+    rebuild_rate_too_small: "page = \"256 KiB\"" => "rebuild_rate = \"4 KiB\"",
+        [format!("t.toml:24: pool.rebuild_rate: found \"4 KiB\"; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\"")];
+    scrub_rate_as_number: "page = \"256 KiB\"" => "scrub_rate = 7",
+        [format!("t.toml:24: pool.scrub_rate: found the number 7; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\"")];
+    background_unknown: "page = \"256 KiB\"" => "background = \"slow\"",
+        ["t.toml:24: pool.background: found \"slow\"; allowed: \"yield\" or \"full\""];
     log_too_small: "page = \"256 KiB\"" => "log = \"4 KiB\"",
         ["t.toml:24: pool.log: found \"4 KiB\"; allowed: a size from \"1 MiB\" to \"16 GiB\", a multiple of 4096 bytes"];
     pool_odd: "drives = [\"d0\", \"d1\"]" => "drives = [\"d0\"]",
@@ -271,6 +277,7 @@ fn groups_spares_cache_and_log_are_read() {
     let text = GOOD.replace(
         "page = \"256 KiB\"\n",
         "page = \"256 KiB\"\nspares = [\"s0\"]\ncache = \"none\"\nlog = \"8 MiB\"\n\
+         rebuild_rate = \"200 MiB\"\nscrub_rate = \"unlimited\"\nbackground = \"full\"\n\
          [[pool.group]]\nlevel = \"5\"\ndrives = [\"e0\", \"e1\", \"e2\"]\n\
          [[drive]]\nname = \"s0\"\ndevice = \"/dev/s0\"\n\
          [[drive]]\nname = \"e0\"\ndevice = \"/dev/e0\"\n\
@@ -288,7 +295,20 @@ fn groups_spares_cache_and_log_are_read() {
     assert_eq!(pool.spares, ["s0"]);
     assert_eq!((pool.cache_bytes, pool.log_bytes), (0, Some(8 << 20)));
     assert_eq!(pool.drives().count(), 6);
-    assert_eq!(site.pools[1].cache_bytes, 64 << 20);
+    assert_eq!(
+        (pool.rebuild_rate, pool.scrub_rate, pool.background),
+        (
+            Some(RateLimit::BytesPerS(200 << 20)),
+            Some(RateLimit::Unlimited),
+            Background::Full
+        )
+    );
+    let plain = &site.pools[1];
+    assert_eq!(plain.cache_bytes, 64 << 20);
+    assert_eq!(
+        (plain.rebuild_rate, plain.scrub_rate, plain.background),
+        (None, None, Background::Yield)
+    );
 }
 
 #[test]

@@ -321,6 +321,7 @@ fn the_description_names_every_resource() {
             "/api/v1/exports/{target}",
             "/api/v1/pools",
             "/api/v1/pools/{name}",
+            "/api/v1/pools/{name}/rates",
             "/api/v1/pools/{name}/scrub",
             "/api/v1/pools/{name}/spares",
             "/api/v1/sessions",

@@ -279,6 +279,32 @@ fn a_scrub_runs_and_tells() {
 }
 
 #[test]
+fn the_background_has_limits_from_the_site_and_by_command() {
+    let limits = "rebuild_rate = \"200 MiB\"\nscrub_rate = \"unlimited\"\n";
+    let site = SITE.replace("level = \"10\"\n", &format!("level = \"10\"\n{limits}"));
+    let home = Home::new(&site);
+    let serving = home.serve();
+    let rates = || serving.json(&["pool", "show", "p0"])["rates"].clone();
+    assert_eq!(
+        rates(),
+        serde_json::json!({
+            "rebuild_bytes_per_s": 200 << 20, "scrub_bytes_per_s": null, "background": "yield"
+        })
+    );
+    serving.done(&["pool", "rates", "p0", "--rebuild", "unlimited", "--full"]);
+    serving.done(&["pool", "rates", "p0", "--scrub", "5 MiB"]);
+    assert_eq!(
+        rates(),
+        serde_json::json!({
+            "rebuild_bytes_per_s": null, "scrub_bytes_per_s": 5 << 20, "background": "full"
+        })
+    );
+    let (code, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "fast"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("\"unlimited\", or a number"), "{said}");
+}
+
+#[test]
 fn a_file_with_something_in_it_is_not_taken() {
     let home = Home::new(SITE);
     fs::create_dir(home.data()).unwrap();

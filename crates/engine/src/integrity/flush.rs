@@ -33,8 +33,10 @@ impl<W: World> Integrity<W> {
         for some in logged.chunks(BLOCKS_AT_ONCE) {
             self.flush_some(some).await?;
         }
-        for cached in unlogged {
-            self.flush_apart(&cached).await?;
+        for some in unlogged.chunks(BLOCKS_AT_ONCE) {
+            let flushes = some.iter().map(|cached| self.flush_apart(cached));
+            let outcomes = join_all(flushes).await;
+            outcomes.into_iter().collect::<Result<(), _>>()?;
         }
         Ok(())
     }

@@ -177,6 +177,10 @@ pub struct PoolInfo {
     pub scrubs_ended: u64,
     /// The read cache.
     pub cache: crate::cache::CacheStats,
+    /// What the drives were used for since the opening.
+    pub io: crate::store::counts::IoCounts,
+    /// Limits of work in the background.
+    pub rates: life::Rates,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -297,6 +301,8 @@ impl<W: World> Pool<W> {
             copies_are_short: inner.copies_are_short(),
             scrubs_ended: inner.life.scrubs_ended(),
             cache: inner.store.cache.stats(),
+            io: inner.store.io(),
+            rates: inner.life.pace.rates(),
             tasks: inner.life.tasks(inner.world.now()),
             failure: drives.failure(),
         }

@@ -70,7 +70,14 @@ impl<W: World> Store<W> {
     fn take_jobs(&self) -> Vec<Job<W>> {
         let mut jobs: Vec<Job<W>> = Vec::new();
         let mut busy = Vec::new();
+        let at_once = self.draining.get() || self.log_is_filling();
+        let now = self.world.now();
         while jobs.len() < STRIPES_AT_ONCE {
+            // What came in just now may become a whole stripe yet.
+            let oldest = self.index.borrow().oldest();
+            if !at_once && oldest.is_none_or(|oldest| now.since(oldest) < TICK) {
+                break;
+            }
             let Some(stripe) = self.index.borrow_mut().next() else {
                 break;
             };
@@ -93,7 +100,6 @@ impl<W: World> Store<W> {
                 _alone: alone,
             });
         }
-        let now = self.world.now();
         let mut index = self.index.borrow_mut();
         busy.into_iter()
             .for_each(|stripe| index.put_back(stripe, now));

@@ -48,7 +48,7 @@ use crate::ring::{Hold, Ring};
 use crate::world::World;
 use address::{InStripe, ZoneAddress};
 use base::{BLOCK_BYTES, PhysPage, PoolOffset};
-use counts::Counts;
+use counts::{Counts, IoCounts, Operations};
 use index::Index;
 use locks::StripeLocks;
 use rustc_hash::FxHashMap;
@@ -204,6 +204,19 @@ impl<W: World> Store<W> {
     /// Whether the log still has something from before the opening.
     pub(crate) fn has_replayed(&self) -> bool {
         self.index.borrow_mut().has_replayed()
+    }
+
+    /// What the drives were used for since the opening.
+    pub fn io(&self) -> IoCounts {
+        let ring = |(count, bytes): (u64, u64)| Operations { count, bytes };
+        let sums = self.integrity.stats();
+        IoCounts {
+            log_writes: ring(self.log.writes()),
+            intent_writes: ring(self.intents.writes()),
+            sum_writes: ring((sums.writes, sums.writes * BLOCK)),
+            sum_loads: sums.loads,
+            ..self.counts.in_place()
+        }
     }
 
     /// Blocks in the data log that are not in place yet.

@@ -71,6 +71,7 @@ impl<W: World> Volume<W> {
         if len == 0 {
             return Ok(Payload::new());
         }
+        self.inner.store.counts.host_read(len);
         let (start, end) = block_span(at.0, len);
         let _range = self.core.live.ranges.shared(start, end).await;
         let blocks = self.read_blocks(start, (end - start) as usize).await;
@@ -90,6 +91,7 @@ impl<W: World> Volume<W> {
         if data.is_empty() {
             return Ok(());
         }
+        self.inner.store.counts.host_write(data.len());
         let (start, end) = block_span(at.0, data.len());
         let _range = self.core.live.ranges.exclusive(start, end).await;
         let data = if data.len() as u64 == end - start && data.is_aligned() {
@@ -380,9 +382,10 @@ impl<W: World> Volume<W> {
             let (phys, pages) = match self.lookup(page) {
                 None => self.take(count - done, at).await?,
                 Some(_) => {
-                    let taken = self.inner.space.borrow_mut().allocate_run(count - done);
-                    match taken {
+                    let taken = self.inner.take_pages(count - done).await;
+                    match taken.map_err(|error| failed(at, error))? {
                         Some(taken) => taken,
+                        // There is no room any more: the log takes it.
                         None => continue,
                     }
                 }
@@ -405,10 +408,11 @@ impl<W: World> Volume<W> {
         Ok(())
     }
 
-    /// Whether there are so many free pages that an overwrite may take new ones.
+    /// Whether there are so many free pages, in zones not yet in use, too, that an
+    /// overwrite may take new ones.
     fn has_room_to_move(&self) -> bool {
-        let space = self.inner.space.borrow();
-        space.free() * 8 > space.pages()
+        let pages = self.inner.space.borrow().pages();
+        self.inner.free_pages() * 8 > pages
     }
 
     async fn take(&self, max: u64, at: VolumeOffset) -> Result<(PhysPage, u64), IoError> {

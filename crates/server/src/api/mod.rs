@@ -51,6 +51,7 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(drives::replace_drive))
         .routes(routes!(pools::get_pool))
         .routes(routes!(pools::change_scrub))
+        .routes(routes!(pools::change_rates))
         .routes(routes!(pools::add_spare))
         .routes(routes!(events::list_events))
         .routes(routes!(volumes::list_volumes, volumes::create_volume))

@@ -1,13 +1,17 @@
 //! Pools.
 
 use super::problem::{Body, Segment};
-use super::types::{Cache, DriveAdd, Group, Health, Pool, Problem, ScrubChange, Task, TaskKind};
+use super::types::{
+    Background, Cache, DriveAdd, Group, Health, Io, Operations, Pool, Problem, Rates, RatesChange,
+    ScrubChange, Task, TaskKind,
+};
 use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::pool::life::TaskInfo;
 use engine::pool::{GroupInfo, MemberInfo, MemberState, PoolInfo};
+use engine::store::counts::IoCounts;
 use std::sync::Arc;
 
 /// All pools, by name.
@@ -55,6 +59,40 @@ pub(super) async fn change_scrub(
     array.scrub(&name, change.running).await?;
     let (shard, info) = array.pool(&name).await?;
     Ok(Json(pool(shard, info)))
+}
+
+/// Changes the limits of work in the background, until the server ends.
+#[utoipa::path(
+    put, path = "/api/v1/pools/{name}/rates", tag = "pools", request_body = RatesChange,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses((status = 200, body = Pool), (status = 404, body = Problem))
+)]
+pub(super) async fn change_rates(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(change): Body<RatesChange>,
+) -> Result<Json<Pool>, Problem> {
+    array
+        .change_rates(&name, move |rates| changed(rates, change))
+        .await?;
+    let (shard, info) = array.pool(&name).await?;
+    Ok(Json(pool(shard, info)))
+}
+
+/// `rates` with what `change` says.
+fn changed(rates: engine::pool::life::Rates, change: RatesChange) -> engine::pool::life::Rates {
+    let limit = |asked: Option<u64>, now: Option<u64>| match asked {
+        None => now,
+        Some(0) => None,
+        Some(bytes_per_s) => Some(bytes_per_s),
+    };
+    engine::pool::life::Rates {
+        rebuild_bytes_per_s: limit(change.rebuild_bytes_per_s, rates.rebuild_bytes_per_s),
+        scrub_bytes_per_s: limit(change.scrub_bytes_per_s, rates.scrub_bytes_per_s),
+        yields: change
+            .background
+            .map_or(rates.yields, |background| background == Background::Yield),
+    }
 }
 
 /// Adds a drive that stands in for one that fails, or has failed.
@@ -119,6 +157,30 @@ fn task(info: &TaskInfo) -> Task {
     }
 }
 
+fn io(counts: &IoCounts) -> Io {
+    let of = |operations: engine::store::counts::Operations| Operations {
+        count: operations.count,
+        bytes: operations.bytes,
+    };
+    Io {
+        host_reads: of(counts.host_reads),
+        host_writes: of(counts.host_writes),
+        data_reads: of(counts.data_reads),
+        modify_reads: of(counts.modify_reads),
+        data_writes: of(counts.data_writes),
+        parity_writes: of(counts.parity_writes),
+        repair_reads: of(counts.repair_reads),
+        repair_writes: of(counts.repair_writes),
+        log_writes: of(counts.log_writes),
+        intent_writes: of(counts.intent_writes),
+        sum_writes: of(counts.sum_writes),
+        sum_loads: counts.sum_loads,
+        partial_stripes: counts.partial_stripes,
+        whole_stripes: counts.whole_stripes,
+        bypassed_bytes: counts.bypassed_bytes,
+    }
+}
+
 fn pool(shard: usize, info: PoolInfo) -> Pool {
     Pool {
         health: health(&info),
@@ -142,6 +204,15 @@ fn pool(shard: usize, info: PoolInfo) -> Pool {
             resident_bytes: info.cache.resident_bytes,
             hits: info.cache.hits,
             misses: info.cache.misses,
+        },
+        io: io(&info.io),
+        rates: Rates {
+            rebuild_bytes_per_s: info.rates.rebuild_bytes_per_s,
+            scrub_bytes_per_s: info.rates.scrub_bytes_per_s,
+            background: match info.rates.yields {
+                true => Background::Yield,
+                false => Background::Full,
+            },
         },
         scrubs: info.scrubs_ended,
         failure: info.failure,

@@ -132,6 +132,10 @@ pub struct Pool {
     pub lost_bytes: u64,
     /// The read cache.
     pub cache: Cache,
+    /// What its drives were used for since the opening.
+    pub io: Io,
+    /// Limits of work in the background.
+    pub rates: Rates,
     /// Whole scrubs since the opening.
     pub scrubs: u64,
 }
@@ -162,6 +166,89 @@ pub struct Cache {
     pub hits: u64,
     /// Blocks that were looked for and not found.
     pub misses: u64,
+}
+
+/// Operations, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Operations {
+    /// How many.
+    pub count: u64,
+    /// Their bytes together.
+    pub bytes: u64,
+}
+
+/// What drives were used for. One operation is one read or write of one drive: a block
+/// that goes to two copies is two writes. Metadata and labels are in the drives' own
+/// counts only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Io {
+    /// Reads of volumes that were asked for.
+    pub host_reads: Operations,
+    /// Writes of volumes that were asked for.
+    pub host_writes: Operations,
+    /// Reads of data for a command.
+    pub data_reads: Operations,
+    /// Reads of old data and parity, because a stripe changed only in part.
+    pub modify_reads: Operations,
+    /// Writes of data in place.
+    pub data_writes: Operations,
+    /// Writes of parity in place.
+    pub parity_writes: Operations,
+    /// Reads to put together what a drive can't give, for a rebuild or a scrub.
+    pub repair_reads: Operations,
+    /// Writes over what was bad or missing.
+    pub repair_writes: Operations,
+    /// Writes of the data log, on every drive that carries it.
+    pub log_writes: Operations,
+    /// Writes of the intent log, on every drive that carries it.
+    pub intent_writes: Operations,
+    /// Writes of sums.
+    pub sum_writes: Operations,
+    /// Blocks of sums brought into RAM.
+    pub sum_loads: u64,
+    /// Stripes that were read in order to be changed in part.
+    pub partial_stripes: u64,
+    /// Stripes that were changed without reading anything.
+    pub whole_stripes: u64,
+    /// Bytes that went in place without passing the log.
+    pub bypassed_bytes: u64,
+}
+
+/// Whether work in the background makes way for commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Background {
+    /// It rests while commands come in.
+    Yield,
+    /// It takes what it can get.
+    Full,
+}
+
+/// Limits of work in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rates {
+    /// Bytes a second that a rebuild writes at most; none is no limit.
+    pub rebuild_bytes_per_s: Option<u64>,
+    /// Bytes of drives a second that a scrub looks through at most; none is no limit.
+    pub scrub_bytes_per_s: Option<u64>,
+    /// Whether it makes way for commands.
+    pub background: Background,
+}
+
+/// New limits of work in the background; what is absent stays as it is. They hold
+/// until the server ends; those of the site file hold from the next start on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RatesChange {
+    /// Bytes a second that a rebuild writes at most; 0 is no limit.
+    #[serde(default)]
+    pub rebuild_bytes_per_s: Option<u64>,
+    /// Bytes of drives a second that a scrub looks through at most; 0 is no limit.
+    #[serde(default)]
+    pub scrub_bytes_per_s: Option<u64>,
+    /// Whether it makes way for commands.
+    #[serde(default)]
+    pub background: Option<Background>,
 }
 
 /// Work in the background.

@@ -8,6 +8,7 @@ use super::{Array, ArrayError, ArrayErrorKind};
 use crate::record::{self, RecordError};
 use crate::shard::{ShardHandle, ShardState};
 use engine::World;
+use engine::pool::life::Rates;
 use engine::pool::{MemberInfo, NamedDrive, Pool, PoolInfo};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -175,6 +176,22 @@ impl Array {
                 true => pool.start_scrub()?,
                 false => pool.stop_scrub(),
             }
+            Ok(())
+        };
+        self.with_pool(pool, visit).await
+    }
+
+    /// Changes the limits of work in the background.
+    ///
+    /// # Errors
+    /// No such pool.
+    pub async fn change_rates(
+        self: &Arc<Self>,
+        pool: &str,
+        change: impl FnOnce(Rates) -> Rates + Send + 'static,
+    ) -> Result<(), ArrayError> {
+        let visit = move |pool: Pool<RealWorld>| async move {
+            pool.set_rates(change(pool.info().rates));
             Ok(())
         };
         self.with_pool(pool, visit).await

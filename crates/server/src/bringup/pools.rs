@@ -6,8 +6,9 @@ use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::AddedDrive;
 use crate::shard::{ShardHandle, ShardState};
+use engine::pool::life::Rates;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
-use site::{Level, Site};
+use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -256,12 +257,12 @@ pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(
             continue;
         };
         let (name, places) = (plan.spec.name.clone(), plan.places.clone());
-        let cache_bytes = plan.spec.cache_bytes;
+        let spec = plan.spec.clone();
         let visit = move |state: Rc<ShardState>| async move {
             let drives = open_drives(&state, &places)?;
             let pool = Pool::open(state.world().clone(), drives).await;
             let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-            pool.store().cache.set_capacity(cache_bytes);
+            settle(&pool, &spec);
             state.add_pool(pool);
             Ok(())
         };
@@ -338,7 +339,7 @@ async fn make_one(
         .iter()
         .map(|group| (level(group.level), group.drives.len()))
         .collect();
-    let cache_bytes = pool.cache_bytes;
+    let site = pool.clone();
     let visit = move |state: Rc<ShardState>| async move {
         let mut drives = open_drives(&state, &places)?.into_iter();
         let name = spec.name.clone();
@@ -349,13 +350,29 @@ async fn make_one(
         let spares = drives.collect();
         let pool = Pool::create_groups(state.world().clone(), spec, groups, spares).await;
         let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-        pool.store().cache.set_capacity(cache_bytes);
+        settle(&pool, &site);
         let uuid = pool.info().uuid.to_string();
         state.add_pool(pool);
         Ok(uuid)
     };
     let created: Result<String, String> = shard.call(visit).await?;
     created.map_err(|context| BringUpError::new(BringUpErrorKind::Pool, context))
+}
+
+/// What the site says of a pool that may differ from start to start.
+fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
+    pool.store().cache.set_capacity(site.cache_bytes);
+    let usual = Rates::default();
+    let limit = |limit: Option<RateLimit>, usual: Option<u64>| match limit {
+        None => usual,
+        Some(RateLimit::Unlimited) => None,
+        Some(RateLimit::BytesPerS(bytes_per_s)) => Some(bytes_per_s),
+    };
+    pool.set_rates(Rates {
+        rebuild_bytes_per_s: limit(site.rebuild_rate, usual.rebuild_bytes_per_s),
+        scrub_bytes_per_s: limit(site.scrub_rate, usual.scrub_bytes_per_s),
+        yields: site.background == Background::Yield,
+    });
 }
 
 /// The engine's word for the site's.

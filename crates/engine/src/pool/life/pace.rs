@@ -53,6 +53,12 @@ impl Pace {
         self.rates.set(rates);
     }
 
+    /// Whether commands came since the last step and are to go first: the next step
+    /// had better be short.
+    pub fn makes_way(&self, commands: u64) -> bool {
+        self.rates.get().yields && self.commands.get() != commands
+    }
+
     /// How long to rest after a step that began at `began`, ended at `now` and moved
     /// `bytes`, with `commands` so far.
     pub fn pause(
@@ -98,7 +104,9 @@ mod tests {
             yields: false,
             ..Rates::default()
         };
+        assert!(pace.makes_way(6) && !pace.makes_way(5));
         pace.set_rates(rates);
+        assert!(!pace.makes_way(6));
         assert_eq!(pace.pause(None, 1 << 20, step, 6), Duration::ZERO);
     }
 }

@@ -13,8 +13,11 @@ use crate::world::World;
 use futures_util::future::join_all;
 use std::rc::Rc;
 
-/// Stripes worked on at once.
-const STRIPES_AT_ONCE: usize = 8;
+/// Bytes of drives, those that are read included, worked on at once.
+const AT_ONCE_BYTES: u64 = 16 << 20;
+
+/// As above, while commands come in that go first.
+const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 2 << 20;
 
 impl<W: World> Inner<W> {
     /// Rebuilds the next drive that is to be, if there is one.
@@ -123,7 +126,10 @@ impl<W: World> Inner<W> {
             stripes.pop();
         }
         let before = task.done.get();
-        for some in stripes.chunks(STRIPES_AT_ONCE) {
+        let mut rest = &stripes[..];
+        while !rest.is_empty() {
+            let (some, later) = rest.split_at(self.stripes_at_once(zone).min(rest.len()));
+            rest = later;
             let began = self.world.now();
             let healed = join_all(
                 some.iter()
@@ -167,6 +173,19 @@ impl<W: World> Inner<W> {
         member.rebuilt().borrow_mut().insert(zone.shape.zone);
         task.done.set(before + self.identity().zone_bytes);
         Ok(())
+    }
+
+    /// Stripes to be looked through together: many, so that every drive is kept busy;
+    /// few, so that no command waits long behind them.
+    pub(super) fn stripes_at_once(&self, zone: &Zone<W>) -> usize {
+        let geometry = zone.shape.geometry;
+        let commands = self.store.counts.commands.get();
+        let bytes = match self.life.pace.makes_way(commands) {
+            true => AT_ONCE_BEHIND_COMMANDS_BYTES,
+            false => AT_ONCE_BYTES,
+        };
+        let stripe_bytes = geometry.unit_bytes * geometry.width as u64;
+        (bytes / stripe_bytes).max(1) as usize
     }
 
     /// Rests after a step, for the rate and for commands.

@@ -9,9 +9,6 @@ use crate::world::World;
 use futures_util::future::join_all;
 use std::rc::Rc;
 
-/// Stripes worked on at once.
-const STRIPES_AT_ONCE: usize = 4;
-
 impl<W: World> Pool<W> {
     /// Has everything read and compared in the background, and put right.
     ///
@@ -105,7 +102,10 @@ impl<W: World> Inner<W> {
         let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
         let geometry = zone.shape.geometry;
         let mut found = Healed::default();
-        for some in stripes.chunks(STRIPES_AT_ONCE) {
+        let mut rest = &stripes[..];
+        while !rest.is_empty() {
+            let (some, later) = rest.split_at(self.stripes_at_once(zone).min(rest.len()));
+            rest = later;
             let began = self.world.now();
             for outcome in join_all(
                 some.iter()

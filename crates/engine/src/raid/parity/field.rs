@@ -32,7 +32,8 @@ pub fn exp(index: usize) -> u8 {
     EXP[index % 255]
 }
 
-/// The product.
+/// The product, the slow way: what the wide loops are compared with.
+#[cfg(test)]
 pub fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
@@ -47,15 +48,4 @@ pub fn divide(a: u8, b: u8) -> u8 {
         return 0;
     }
     exp(usize::from(LOG[usize::from(a)]) + 255 - usize::from(LOG[usize::from(b)]))
-}
-
-/// Multiplies every byte by `factor`.
-pub fn multiply_all(bytes: &mut [u8], factor: u8) {
-    let mut table = [0; 256];
-    for (value, product) in (0..=255).zip(table.iter_mut()) {
-        *product = multiply(value, factor);
-    }
-    for byte in bytes {
-        *byte = table[usize::from(*byte)];
-    }
 }

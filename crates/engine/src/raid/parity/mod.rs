@@ -14,24 +14,47 @@ mod wide;
 
 use field::{divide, exp};
 
+/// Parity is reckoned so many bytes at a time: they stay in the nearest cache while
+/// column after column comes by.
+const AT_ONCE_BYTES: usize = 4 << 10;
+
 /// P of `columns`, each as long as `p`.
 pub fn p_of(p: &mut [u8], columns: &[Option<&[u8]>]) {
-    p.fill(0);
-    for column in columns.iter().flatten() {
-        xor_into(p, column);
+    assert!(
+        columns
+            .iter()
+            .flatten()
+            .all(|column| column.len() == p.len())
+    );
+    for (number, p) in p.chunks_mut(AT_ONCE_BYTES).enumerate() {
+        let start = number * AT_ONCE_BYTES;
+        p.fill(0);
+        for column in columns.iter().flatten() {
+            wide::xor(p, &column[start..start + p.len()]);
+        }
     }
 }
 
 /// P and Q of `columns`, each as long as `p` and `q`.
 pub fn pq_of(p: &mut [u8], q: &mut [u8], columns: &[Option<&[u8]>]) {
     assert_eq!(p.len(), q.len());
-    p.fill(0);
-    q.fill(0);
-    // Horner's rule, from the highest column down: q = q × g + column.
-    for column in columns.iter().rev() {
-        match column {
-            Some(column) => wide::step(p, q, column),
-            None => wide::double(q),
+    assert!(
+        columns
+            .iter()
+            .flatten()
+            .all(|column| column.len() == p.len())
+    );
+    let parts = p.chunks_mut(AT_ONCE_BYTES).zip(q.chunks_mut(AT_ONCE_BYTES));
+    for (number, (p, q)) in parts.enumerate() {
+        let start = number * AT_ONCE_BYTES;
+        p.fill(0);
+        q.fill(0);
+        // Horner's rule, from the highest column down: q = q × g + column.
+        for column in columns.iter().rev() {
+            match column {
+                Some(column) => wide::step(p, q, &column[start..start + p.len()]),
+                None => wide::double(q),
+            }
         }
     }
 }
@@ -45,10 +68,7 @@ pub fn xor_into(dst: &mut [u8], src: &[u8]) {
 /// Q after column `column` changed by `delta` (old exclusive-or new).
 pub fn q_update(q: &mut [u8], column: usize, delta: &[u8]) {
     assert_eq!(q.len(), delta.len());
-    let factor = exp(column);
-    let mut product = delta.to_vec();
-    field::multiply_all(&mut product, factor);
-    wide::xor(q, &product);
+    wide::add_product(q, delta, exp(column));
 }
 
 /// The one or two columns `missing` out of the `known` ones (none: zeroes, or
@@ -75,7 +95,7 @@ pub fn solve(
         ([index], None, Some(q)) => {
             let (_, mut column) = sums(known, q.len());
             xor_into(&mut column, q);
-            field::multiply_all(&mut column, divide(1, exp(*index)));
+            wide::multiply(&mut column, divide(1, exp(*index)));
             Some(vec![column])
         }
         ([first, second], Some(p), Some(q)) => Some(solve_two(known, (*first, *second), p, q)),
@@ -98,9 +118,9 @@ fn solve_two(known: &[Option<&[u8]>], (x, y): (usize, usize), p: &[u8], q: &[u8]
     xor_into(&mut left_p, p);
     xor_into(&mut left_q, q);
     let mut dx = left_p.clone();
-    field::multiply_all(&mut dx, exp(y));
+    wide::multiply(&mut dx, exp(y));
     xor_into(&mut dx, &left_q);
-    field::multiply_all(&mut dx, divide(1, exp(x) ^ exp(y)));
+    wide::multiply(&mut dx, divide(1, exp(x) ^ exp(y)));
     let mut dy = left_p;
     xor_into(&mut dy, &dx);
     vec![dx, dy]
