@@ -1,7 +1,9 @@
 //! What a seed draws before its run: the pool, its drives, the mix of requests.
 
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
+use std::time::Duration;
 
 /// Everything about a run that is settled before it begins.
 #[derive(Clone, Debug)]
@@ -48,6 +50,8 @@ pub struct Config {
     pub pause_us_max: u64,
     /// How many times slower than others each drive is, by its place.
     pub slowdown: Vec<u32>,
+    /// From when on a drive is not trusted.
+    pub health: Limits,
 }
 
 const LABELS_BYTES: u64 = 64 << 10;
@@ -118,6 +122,7 @@ impl Config {
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
             slowdown: slowdowns(prng, drives + spares),
+            health: health(&mut seed.stream("health limits"), damage),
             pool,
         }
     }
@@ -160,6 +165,34 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     let payload = u64::from(pool.volumes_max) * 110 + pages * 20 + zones * 200 + 64;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
     LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
+}
+
+/// Windows short enough for a boot to have many. Only drives that are struck
+/// (`damage`) may be given up; the others never take as long as `hung` for anything.
+fn health(prng: &mut Prng, damage: bool) -> Limits {
+    let usual = Limits::default();
+    if prng.chance(1, 3) {
+        return usual;
+    }
+    Limits {
+        window: Duration::from_millis(*prng.pick(&[2, 10, 50])),
+        bad_windows: prng.between(1, 2) as u32,
+        quiet_windows: prng.between(1, 4) as u32,
+        errors: prng.between(1, 4),
+        errors_out: if damage {
+            *prng.pick(&[4, 20, 1_000])
+        } else {
+            usual.errors_out
+        },
+        slow: Duration::from_micros(*prng.pick(&[300, 2_000, 20_000])),
+        ratio: prng.between(2, 8) as u32,
+        operations: prng.between(2, 8),
+        hung: Duration::from_millis(if damage {
+            *prng.pick(&[200, 1_000, 30_000])
+        } else {
+            30_000
+        }),
+    }
 }
 
 /// Drives of one speed, or some that lag behind their copies.

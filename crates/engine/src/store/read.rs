@@ -258,10 +258,11 @@ impl<W: World> Store<W> {
                 .filter(|member| member.is_readable(number))
                 .min_by_key(|member| (member.is_suspect(), member.outstanding()));
         }
-        let member = zone.group.place(zone.data_place(stripe, column));
+        let place = zone.data_place(stripe, column);
+        let member = zone.group.place(place);
         // What a suspect drive holds is put together from the others, where they
         // can: that is what the slow path does.
-        (member.is_readable(number) && !member.is_suspect()).then_some(member)
+        (member.is_readable(number) && !self.goes_around(zone, stripe, place)).then_some(member)
     }
 
     /// The slow way: block by block under the stripe's lock, from whatever is left,
@@ -287,9 +288,12 @@ impl<W: World> Store<W> {
                 _ => {
                     let row = at.index % zone.rows();
                     let column = (at.index / zone.rows()) as usize;
-                    let row = self
-                        .load_row(zone, at.stripe, row, &pinned, Want::Column(column))
-                        .await;
+                    let want = match zone.shape.geometry.code {
+                        // Which copy was bad is not known: all are looked at.
+                        Code::Mirror => Want::Everything,
+                        Code::P | Code::PQ => Want::Column(column),
+                    };
+                    let row = self.load_row(zone, at.stripe, row, &pinned, want).await;
                     self.mend(zone, &row).await;
                     match row.content(column) {
                         Some(slice) => slice,
