@@ -8,6 +8,7 @@ pub const MARKS: &[&str] = &[
     "append joins a batch",
     "block given up",
     "block mended",
+    "blocks read ahead",
     "degraded start",
     "destage outlives a drive",
     "drive expelled",
@@ -23,6 +24,7 @@ pub const MARKS: &[&str] = &[
     "log wraps",
     "metadata copy moved",
     "read around a suspect drive",
+    "read-ahead overtaken by a write",
     "rebuild ends",
     "rebuild onto a drive that dies",
     "rebuild resumed",
@@ -55,6 +57,7 @@ pub const BUGS: &[&str] = &[
     "one slot of sums believed",
     "page not zeroed around the data",
     "parity from stale data",
+    "read-ahead not invalidated by a write",
     "rebuild skips the last stripe of a zone",
     "sums not verified on reads",
 ];

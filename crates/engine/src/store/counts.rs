@@ -10,6 +10,8 @@ use std::cell::Cell;
 pub enum Purpose {
     /// Data for a command.
     HostRead,
+    /// Data for a command that is expected.
+    AheadRead,
     /// Old data or parity, read because a stripe changes only in part.
     ModifyRead,
     /// Data going in place.
@@ -22,7 +24,7 @@ pub enum Purpose {
     RepairWrite,
 }
 
-const PURPOSES: usize = 6;
+const PURPOSES: usize = 7;
 
 /// Counters of operations and bytes.
 #[derive(Debug, Default)]

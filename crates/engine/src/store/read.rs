@@ -53,6 +53,9 @@ impl<W: World> Store<W> {
         self.counts.add(|counts| &counts.commands, 1);
         let place = self.block_at(at);
         let (zone, first, count) = (place.zone, place.block, (len / BLOCK_BYTES) as u64);
+        if !self.cache.fills().is_empty() {
+            Box::pin(self.wait_for_ahead(&zone, first, count)).await;
+        }
         if count == 1 {
             // The common read: no list, no join.
             let source = match self.source_now(&zone, first) {
@@ -101,7 +104,12 @@ impl<W: World> Store<W> {
         Ok(payload)
     }
 
-    async fn pin_unless_cached(&self, zone: &Zone<W>, first: u64, count: u64) -> Option<Pinned> {
+    pub(super) async fn pin_unless_cached(
+        &self,
+        zone: &Zone<W>,
+        first: u64,
+        count: u64,
+    ) -> Option<Pinned> {
         let cached = (first..first + count)
             .all(|block| self.integrity.peek(zone.shape.zone, block).is_some());
         match cached {
@@ -140,8 +148,6 @@ impl<W: World> Store<W> {
 
     /// Where a run comes from, in pieces: first block of each in the run, source.
     fn sources_now(&self, zone: &Zone<W>, first: u64, count: u64) -> Vec<(u64, Source)> {
-        let rows = u64::from(zone.rows());
-        let straight = zone.shape.geometry.spans == 1 && zone.shape.geometry.data_columns() == 1;
         let mut sources: Vec<(u64, Source)> = Vec::new();
         for block in first..first + count {
             let Some(source) = self.source_now(zone, block) else {
@@ -157,7 +163,7 @@ impl<W: World> Store<W> {
                     },
                 )) = sources.last_mut()
                 && *start + u64::from(*count) == block
-                && (straight || !block.is_multiple_of(rows))
+                && self.goes_on(zone, block)
                 && *count < (base::buffer::POOLED_BYTES_MAX / BLOCK_BYTES) as u32
             {
                 *count += 1;
@@ -167,6 +173,13 @@ impl<W: World> Store<W> {
             sources.push((block - first, source));
         }
         sources
+    }
+
+    /// Whether a block lies right behind the one before it, on the same drives.
+    pub(super) fn goes_on(&self, zone: &Zone<W>, block: u64) -> bool {
+        let geometry = zone.shape.geometry;
+        (geometry.spans == 1 && geometry.data_columns() == 1)
+            || !block.is_multiple_of(u64::from(zone.rows()))
     }
 
     pub(super) fn zeros(&self, blocks: u32) -> Slice {
@@ -246,7 +259,12 @@ impl<W: World> Store<W> {
 
     /// The drive to ask for a data column: of several copies one that is not
     /// suspect, with the fewest operations in flight.
-    fn reader(&self, zone: &Zone<W>, stripe: StripeRef, column: usize) -> Option<Rc<Member<W>>> {
+    pub(super) fn reader(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        column: usize,
+    ) -> Option<Rc<Member<W>>> {
         let number = zone.shape.zone;
         if zone.shape.geometry.code == Code::Mirror {
             let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));

@@ -19,17 +19,17 @@ use futures_util::future::{join, join_all};
 
 /// A run of bytes inside one page.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    page: PageIndex,
+pub(super) struct Run {
+    pub page: PageIndex,
     /// Offset in the page.
-    inside: u64,
+    pub inside: u64,
     /// Offset in the request.
-    start: usize,
-    len: usize,
+    pub start: usize,
+    pub len: usize,
 }
 
 /// The runs of `len` bytes at `at`, one a page.
-fn runs(page_bytes: u64, at: u64, len: usize) -> impl Iterator<Item = Run> {
+pub(super) fn runs(page_bytes: u64, at: u64, len: usize) -> impl Iterator<Item = Run> {
     let mut start = 0;
     std::iter::from_fn(move || {
         if start == len {
@@ -72,6 +72,7 @@ impl<W: World> Volume<W> {
             return Ok(Payload::new());
         }
         let (start, end) = block_span(at.0, len);
+        self.follow(start, end);
         let _range = self.core.live.ranges.shared(start, end).await;
         let blocks = self.read_blocks(start, (end - start) as usize).await?;
         Ok(blocks.slice((at.0 - start) as usize, len))

@@ -168,6 +168,10 @@ pub struct Cache {
     pub hits: u64,
     /// Blocks that were looked for and not found.
     pub misses: u64,
+    /// Bytes that were read before a sequential reader asked for them.
+    pub ahead_bytes: u64,
+    /// Bytes of these that were asked for, then.
+    pub ahead_used_bytes: u64,
 }
 
 /// Work in the background.
