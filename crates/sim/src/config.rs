@@ -36,6 +36,8 @@ pub struct Config {
     pub clients: u64,
     /// Reads among 100 requests.
     pub reads_of_100: u64,
+    /// Reads among 100 that go on in order from where they began.
+    pub scans_of_100: u64,
     /// The most sectors of one read or write.
     pub request_sectors_max: u64,
     /// Runs of sectors that most requests start in; few make overlaps common.
@@ -111,10 +113,11 @@ impl Config {
             damage,
             beyond: !damage && prng.chance(1, 6),
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
-            cache_bytes: *prng.pick(&[0, 20_000, 200_000, 4 << 20]),
+            cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
+            scans_of_100: *seed.stream("scans").pick(&[0, 1, 5]),
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
             volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),
