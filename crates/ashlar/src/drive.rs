@@ -123,6 +123,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                     ("writes", drive.writes.to_string()),
                     ("flushes", drive.flushes.to_string()),
                     ("errors", drive.errors.to_string()),
+                    ("mends", drive.mends.to_string()),
+                    ("read latency", latency(drive.read_latency_us)),
+                    ("write latency", latency(drive.write_latency_us)),
                     ("uuid", drive.uuid.clone()),
                 ])
             })
@@ -142,6 +145,9 @@ fn table(drives: &[Drive]) -> Table {
         ("WRITES", Right),
         ("FLUSHES", Right),
         ("ERRORS", Right),
+        ("MENDS", Right),
+        ("READ LATENCY", Right),
+        ("WRITE LATENCY", Right),
     ]);
     for drive in drives {
         table.row(vec![
@@ -154,9 +160,21 @@ fn table(drives: &[Drive]) -> Table {
             drive.writes.to_string(),
             drive.flushes.to_string(),
             drive.errors.to_string(),
+            drive.mends.to_string(),
+            latency(drive.read_latency_us),
+            latency(drive.write_latency_us),
         ]);
     }
     table
+}
+
+/// A mean latency; a dash before the first operation.
+fn latency(us: u64) -> String {
+    match us {
+        0 => "-".to_owned(),
+        1..10_000 => format!("{us} µs"),
+        _ => format!("{} ms", us / 1000),
+    }
 }
 
 fn word(state: DriveState) -> &'static str {

@@ -204,10 +204,12 @@ fn task_line(task: &Task) -> String {
 
 fn cache_line(cache: &Cache) -> String {
     let hits = percent(cache.hits, cache.hits + cache.misses);
+    let used = percent(cache.ahead_used_bytes, cache.ahead_bytes);
     format!(
-        "{} of {}, {hits} of reads found",
+        "{} of {}, {hits} of reads found; {} read ahead, {used} of it used",
         human(cache.resident_bytes),
-        human(cache.capacity_bytes)
+        human(cache.capacity_bytes),
+        human(cache.ahead_bytes),
     )
 }
 

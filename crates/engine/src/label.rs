@@ -248,11 +248,11 @@ impl MemberEntry {
         w.u16(self.group);
         w.u16(self.place);
         w.u8(match self.state {
-            // What made a drive suspect is found out again after an opening.
-            MemberState::Healthy | MemberState::Suspect => 0,
+            MemberState::Healthy => 0,
             MemberState::Failed => 1,
             MemberState::Rebuilding => 2,
             MemberState::Spare => 3,
+            MemberState::Suspect => 4,
         });
         w.u8(u8::from(self.metadata) | u8::from(self.log) << 1);
         w.u16(0);
@@ -269,6 +269,7 @@ impl MemberEntry {
             1 => MemberState::Failed,
             2 => MemberState::Rebuilding,
             3 => MemberState::Spare,
+            4 => MemberState::Suspect,
             _ => return None,
         };
         let flags = r.u8()?;
@@ -297,10 +298,10 @@ mod tests {
             uuid: Uuid::from_u128(place as u128 + 1),
             group: 0,
             place: place as u16,
-            state: if place == 1 {
-                MemberState::Failed
-            } else {
-                MemberState::Healthy
+            state: match place {
+                1 => MemberState::Failed,
+                2 => MemberState::Suspect,
+                _ => MemberState::Healthy,
             },
             metadata: place < 3,
             log: place.is_multiple_of(5),

@@ -14,6 +14,9 @@ use world::sim::SimWorld;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
+/// Reads of a scan, after its first.
+const SCAN_READS: u64 = 24;
+
 /// Issues requests one after the other until none is left.
 pub async fn run(session: Rc<Session>, mut prng: Prng) {
     while session.take_operation() {
@@ -36,11 +39,33 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
         } else {
             let sectors = range(&session, id, &mut prng);
             if draw < 4 + config.reads_of_100 * 96 / 100 {
-                read(&session, id, &volume, sectors).await;
+                let scans = prng.chance(config.scans_of_100, 100);
+                read(&session, id, &volume, sectors.clone()).await;
+                if scans {
+                    scan(&session, id, &volume, sectors).await;
+                }
             } else {
                 write(&session, id, &volume, sectors).await;
             }
         }
+    }
+}
+
+/// Goes on reading in order behind `first`, from the drives: what is in the log would
+/// come from RAM.
+async fn scan(session: &Session, id: u64, volume: &Volume<SimWorld>, first: Range<u64>) {
+    if let Err(error) = session.pool.store().drain().await {
+        session.fail(format!("emptying the log: {error}"));
+        return;
+    }
+    let (mut next, step) = (first.end, (first.end - first.start).min(16));
+    for _ in 0..SCAN_READS {
+        let end = session.books.oracle.borrow().volume(id).sectors();
+        if next >= end || !session.take_operation() {
+            return;
+        }
+        read(session, id, volume, next..(next + step).min(end)).await;
+        next += step;
     }
 }
 

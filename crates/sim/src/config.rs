@@ -1,7 +1,9 @@
 //! What a seed draws before its run: the pool, its drives, the mix of requests.
 
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
+use std::time::Duration;
 
 /// Everything about a run that is settled before it begins.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub struct Config {
     pub clients: u64,
     /// Reads among 100 requests.
     pub reads_of_100: u64,
+    /// Reads among 100 that go on in order from where they began.
+    pub scans_of_100: u64,
     /// The most sectors of one read or write.
     pub request_sectors_max: u64,
     /// Runs of sectors that most requests start in; few make overlaps common.
@@ -54,6 +58,8 @@ pub struct Config {
     pub pause_us_max: u64,
     /// How many times slower than others each drive is, by its place.
     pub slowdown: Vec<u32>,
+    /// From when on a drive is not trusted.
+    pub health: Limits,
 }
 
 const LABELS_BYTES: u64 = 64 << 10;
@@ -158,10 +164,11 @@ impl Config {
             group_later: later.group,
             groups_leave: later.leave,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
-            cache_bytes: *prng.pick(&[0, 20_000, 200_000, 4 << 20]),
+            cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
             operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
+            scans_of_100: *seed.stream("scans").pick(&[0, 1, 5]),
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
             volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),
@@ -169,6 +176,7 @@ impl Config {
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
             slowdown: slowdowns(prng, drives + spares),
+            health: health(&mut seed.stream("health limits"), damage),
             pool,
         }
     }
@@ -215,6 +223,34 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     let payload = payload + payload / 32 + 512;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
     LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
+}
+
+/// Windows short enough for a boot to have many. Only drives that are struck
+/// (`damage`) may be given up; the others never take as long as `hung` for anything.
+fn health(prng: &mut Prng, damage: bool) -> Limits {
+    let usual = Limits::default();
+    if prng.chance(1, 3) {
+        return usual;
+    }
+    Limits {
+        window: Duration::from_millis(*prng.pick(&[2, 10, 50])),
+        bad_windows: prng.between(1, 2) as u32,
+        quiet_windows: prng.between(1, 4) as u32,
+        errors: prng.between(1, 4),
+        errors_out: if damage {
+            *prng.pick(&[4, 20, 1_000])
+        } else {
+            usual.errors_out
+        },
+        slow: Duration::from_micros(*prng.pick(&[300, 2_000, 20_000])),
+        ratio: prng.between(2, 8) as u32,
+        operations: prng.between(2, 8),
+        hung: Duration::from_millis(if damage {
+            *prng.pick(&[200, 1_000, 30_000])
+        } else {
+            30_000
+        }),
+    }
 }
 
 /// Drives of one speed, or some that lag behind their copies.

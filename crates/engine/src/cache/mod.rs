@@ -6,8 +6,15 @@
 //! further. A list of names of blocks that left the small queue lets one that comes
 //! back go straight to the main queue.
 //!
+//! What is read ahead of a sequential reader ([`Fills`]) comes into the small queue, and
+//! the first read of it counts for nothing: so it passes as a scan does, too.
+//!
 //! Invariants: what is here is what the block holds; whoever changes a block
 //! invalidates it. Memory stays under the capacity, overhead counted.
+
+mod fills;
+
+pub use fills::{Filling, Fills};
 
 use base::{BLOCK_BYTES, Slice};
 use rustc_hash::FxHashMap;
@@ -32,6 +39,10 @@ pub struct CacheStats {
     pub inserted: u64,
     /// Blocks sent out for others.
     pub evicted: u64,
+    /// Bytes taken in before they were asked for.
+    pub ahead_bytes: u64,
+    /// Bytes of these that were asked for, then.
+    pub ahead_used_bytes: u64,
     /// Memory in use.
     pub resident_bytes: u64,
     /// Memory that it may use.
@@ -48,6 +59,8 @@ struct Entry {
     data: Slice,
     uses: Cell<u8>,
     queue: Queue,
+    /// Taken in before it was asked for, and not asked for since.
+    is_ahead: Cell<bool>,
     /// Tells it from an earlier one of the same block that still has a place in a
     /// queue.
     ticket: u64,
@@ -69,6 +82,7 @@ pub struct ReadCache {
     capacity_blocks: Cell<u64>,
     tables: RefCell<Tables>,
     stats: RefCell<CacheStats>,
+    fills: Fills,
 }
 
 impl ReadCache {
@@ -78,6 +92,7 @@ impl ReadCache {
             capacity_blocks: Cell::new(0),
             tables: RefCell::default(),
             stats: RefCell::default(),
+            fills: Fills::default(),
         };
         cache.set_capacity(capacity_bytes);
         cache
@@ -88,6 +103,21 @@ impl ReadCache {
         self.capacity_blocks.set(capacity_bytes / ENTRY_BYTES);
         self.stats.borrow_mut().capacity_bytes = capacity_bytes;
         self.make_room(0);
+    }
+
+    /// Memory that it may use.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.stats.borrow().capacity_bytes
+    }
+
+    /// What is on its way here.
+    pub fn fills(&self) -> &Fills {
+        &self.fills
+    }
+
+    /// Whether a block is here. Nobody asked for it: it is not counted.
+    pub fn contains(&self, block: u64) -> bool {
+        self.tables.borrow().entries.contains_key(&block)
     }
 
     /// Whether there is any.
@@ -107,12 +137,25 @@ impl ReadCache {
             return None;
         };
         stats.hits += 1;
-        entry.uses.set((entry.uses.get() + 1).min(USES_MAX));
+        match entry.is_ahead.replace(false) {
+            // As if it came in only now.
+            true => stats.ahead_used_bytes += BLOCK_BYTES as u64,
+            false => entry.uses.set((entry.uses.get() + 1).min(USES_MAX)),
+        }
         Some(entry.data.clone())
+    }
+
+    /// Takes in what a block holds, before it is asked for.
+    pub fn insert_ahead(&self, block: u64, data: Slice) {
+        self.take_in(block, data, true);
     }
 
     /// Takes in what a block holds.
     pub fn insert(&self, block: u64, data: Slice) {
+        self.take_in(block, data, false);
+    }
+
+    fn take_in(&self, block: u64, data: Slice, is_ahead: bool) {
         if !self.is_on() {
             return;
         }
@@ -123,9 +166,12 @@ impl ReadCache {
         drop(tables);
         self.make_room(1);
         tables = self.tables.borrow_mut();
-        let queue = match tables.ghost_names.remove(&block) {
-            Some(()) => Queue::Main,
-            None => Queue::Small,
+        // One that was here not long ago goes on to the main queue: at once, or, read
+        // ahead, when it has been asked for.
+        let was_here = tables.ghost_names.remove(&block).is_some();
+        let queue = match was_here && !is_ahead {
+            true => Queue::Main,
+            false => Queue::Small,
         };
         tables.forget_the_gone(self.capacity_blocks.get());
         tables.tickets += 1;
@@ -144,14 +190,18 @@ impl ReadCache {
                 data,
                 uses,
                 queue,
+                is_ahead: Cell::new(is_ahead && !was_here),
                 ticket,
             },
         );
-        self.stats.borrow_mut().inserted += 1;
+        let mut stats = self.stats.borrow_mut();
+        stats.inserted += 1;
+        stats.ahead_bytes += if is_ahead { BLOCK_BYTES as u64 } else { 0 };
     }
 
     /// These blocks hold something else now.
     pub fn invalidate(&self, blocks: Range<u64>) {
+        self.fills.change(&blocks);
         let mut tables = self.tables.borrow_mut();
         if tables.entries.is_empty() {
             return;
@@ -317,6 +367,23 @@ mod tests {
         });
         let kept = (0..500).filter(|number| look(*number)).count();
         assert!(kept >= 490, "{kept} of 500 are left");
+    }
+
+    #[test]
+    fn what_is_read_ahead_passes_as_a_scan_does() {
+        let (pool, cache) = (BufPool::new(), ReadCache::new(1000 * ENTRY_BYTES));
+        (0..500).for_each(|number| cache.insert(number, block(&pool, number)));
+        (0..500).for_each(|number| drop(cache.get(number)));
+        for number in 10_000..20_000 {
+            cache.insert_ahead(number, block(&pool, number));
+            assert!(cache.contains(number) && cache.get(number).is_some());
+        }
+        let kept = (0..500).filter(|number| cache.contains(*number)).count();
+        assert!(kept >= 490, "{kept} of 500 are left");
+        let stats = cache.stats();
+        let bytes = 10_000 * BLOCK_BYTES as u64;
+        assert_eq!((stats.ahead_bytes, stats.ahead_used_bytes), (bytes, bytes));
+        assert_eq!((stats.hits, stats.misses), (10_500, 0));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) async fn find<W: World>(
         slots::judge(&newest, drive, &mut findings);
     }
     let (present, clean) = (ours.len() as u64, newest.clean);
-    let (groups, spares) = table::members(&newest, ours, &mut findings)?;
+    let (groups, spares) = table::members(world, &newest, ours, &mut findings)?;
     let drives = Drives::new(world.clone(), newest, groups, spares);
     let subject = Subject::new(world.clone(), drives, clean, findings);
     subject.count(|counts| counts.drives = present);

@@ -42,6 +42,7 @@ pub(super) fn is_in_use(newest: &Label, own: &Label) -> bool {
 /// # Errors
 /// `Corrupt` when the table contradicts itself.
 pub(super) fn members<W: World>(
+    world: &W,
     newest: &Label,
     drives: Vec<Labelled<W>>,
     findings: &mut Findings,
@@ -69,7 +70,7 @@ pub(super) fn members<W: World>(
             };
             findings.push(severity, place, text);
         }
-        let member = member(entry, found, usable);
+        let member = member(world, entry, found, usable);
         match groups.get_mut(usize::from(entry.group)) {
             Some(group) => group.push(Rc::new(member)),
             None => spares.push(Rc::new(member)),
@@ -86,7 +87,12 @@ pub(super) fn members<W: World>(
     Ok((groups, spares))
 }
 
-fn member<W: World>(entry: &MemberEntry, found: Option<Labelled<W>>, usable: bool) -> Member<W> {
+fn member<W: World>(
+    world: &W,
+    entry: &MemberEntry,
+    found: Option<Labelled<W>>,
+    usable: bool,
+) -> Member<W> {
     let state = match usable {
         true => entry.state,
         false => MemberState::Failed,
@@ -98,8 +104,8 @@ fn member<W: World>(entry: &MemberEntry, found: Option<Labelled<W>>, usable: boo
         ..entry.clone()
     };
     match found {
-        Some(found) => Member::new(found.drive, &entry),
-        None => Member::absent(&entry),
+        Some(found) => Member::new(world, found.drive, &entry),
+        None => Member::absent(world, &entry),
     }
 }
 

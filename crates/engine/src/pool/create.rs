@@ -354,7 +354,7 @@ fn new_drives<W: World>(
             capacity_bytes: named.drive.geometry().capacity_bytes,
             name: named.name,
         };
-        Rc::new(Member::new(named.drive, &entry))
+        Rc::new(Member::new(world, named.drive, &entry))
     };
     let groups: Vec<Vec<Rc<Member<W>>>> = (0..)
         .zip(groups)

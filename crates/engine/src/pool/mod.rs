@@ -22,6 +22,7 @@ pub(crate) use inner::Inner;
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// What is asked for when a pool is created. Sizes are configurable so that the
 /// simulator can make edges common.
@@ -108,6 +109,12 @@ pub struct MemberInfo {
     pub flushes: u64,
     /// Failed operations since the pool was opened.
     pub errors: u64,
+    /// Blocks of it that were put right since the pool was opened.
+    pub mends: u64,
+    /// Mean latency of reads, of late.
+    pub read_latency: Duration,
+    /// Mean latency of writes and flushes, of late.
+    pub write_latency: Duration,
 }
 
 /// A RAID group at a glance.

@@ -96,7 +96,7 @@ impl<W: World> Pool<W> {
             .filter(|drive| drive.label.generation < newest.generation)
             .map(|drive| drive.label.drive_uuid)
             .collect();
-        let (groups, spares) = match_members(&newest, labelled, &mut notes);
+        let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
         let pool = newest.pool.clone();
         let drives = Rc::new(Drives::new(world.clone(), newest, groups, spares));
         let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
@@ -296,6 +296,7 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
 /// The members by group and place, and the spares. Those that can't be used are
 /// failed, and `notes` says why.
 fn match_members<W: World>(
+    world: &W,
     newest: &Label,
     drives: Vec<Labelled<W>>,
     notes: &mut Notes,
@@ -312,6 +313,7 @@ fn match_members<W: World>(
         if entry.state == MemberState::Spare {
             match found {
                 Some(found) => spares.push(Rc::new(Member::new(
+                    world,
                     found.drive,
                     &MemberEntry {
                         name: found.name,
@@ -355,8 +357,8 @@ fn match_members<W: World>(
             ..entry.clone()
         };
         let member = match found {
-            Some(found) => Member::new(found.drive, &entry),
-            None => Member::absent(&entry),
+            Some(found) => Member::new(world, found.drive, &entry),
+            None => Member::absent(world, &entry),
         };
         if let Some(group) = groups.get_mut(usize::from(entry.group)) {
             group.push(Rc::new(member));

@@ -134,7 +134,7 @@ impl Space {
     /// Pages in use.
     pub fn used(&self) -> u64 {
         let used = |space: &ZoneSpace| space.pages - space.free;
-        self.zones.values().map(used).sum()
+        self.zones.iter().flatten().map(used).sum()
     }
 
     /// Free pages of a group's zones.
@@ -153,8 +153,9 @@ impl Space {
 
     /// Pages of a zone that can be given out.
     pub fn free_in(&self, zone: u32) -> u64 {
-        let here = self.zones.get(&zone).filter(|space| !space.avoided);
-        here.map_or(0, |space| space.free)
+        let here = self.zones.get(zone as usize).and_then(Option::as_ref);
+        here.filter(|space| !space.avoided)
+            .map_or(0, |space| space.free)
     }
 
     /// Takes a free page; `None` when there is none.

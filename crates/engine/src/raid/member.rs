@@ -1,5 +1,6 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
+use super::vitals::{Kind, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::label::MemberEntry;
 use crate::pool::{MemberInfo, MemberState};
@@ -9,20 +10,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Operations since the pool was opened.
-#[derive(Debug, Default)]
-struct Counters {
-    reads: Cell<u64>,
-    writes: Cell<u64>,
-    flushes: Cell<u64>,
-    errors: Cell<u64>,
-}
-
 /// A drive of a pool.
 pub struct Member<W: World> {
     /// None when it had failed before the pool was opened and is not there, or was let
     /// go since.
     drive: RefCell<Option<Rc<W::Drive>>>,
+    world: W,
     pub name: String,
     pub uuid: Uuid,
     /// Changes when a spare takes the place of another.
@@ -37,28 +30,24 @@ pub struct Member<W: World> {
     rebuilt: RefCell<BTreeSet<u32>>,
     /// A spare that is to become part of a new group.
     reserved: Cell<bool>,
-    counters: Counters,
-    outstanding: Cell<u32>,
-}
-
-fn bump(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
+    vitals: Vitals,
 }
 
 impl<W: World> Member<W> {
     /// A drive with its entry in the member table.
-    pub fn new(drive: W::Drive, entry: &MemberEntry) -> Self {
-        Self::with(Some(drive), entry)
+    pub fn new(world: &W, drive: W::Drive, entry: &MemberEntry) -> Self {
+        Self::with(world, Some(drive), entry)
     }
 
     /// A drive that is not there.
-    pub fn absent(entry: &MemberEntry) -> Self {
-        Self::with(None, entry)
+    pub fn absent(world: &W, entry: &MemberEntry) -> Self {
+        Self::with(world, None, entry)
     }
 
-    fn with(drive: Option<W::Drive>, entry: &MemberEntry) -> Self {
+    fn with(world: &W, drive: Option<W::Drive>, entry: &MemberEntry) -> Self {
         Member {
             drive: RefCell::new(drive.map(Rc::new)),
+            world: world.clone(),
             name: entry.name.clone(),
             uuid: entry.uuid,
             group: Cell::new(entry.group),
@@ -69,8 +58,7 @@ impl<W: World> Member<W> {
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
             reserved: Cell::new(false),
-            counters: Counters::default(),
-            outstanding: Cell::new(0),
+            vitals: Vitals::default(),
         }
     }
 
@@ -196,7 +184,12 @@ impl<W: World> Member<W> {
 
     /// Operations in flight: a copy with fewer answers sooner.
     pub fn outstanding(&self) -> u32 {
-        self.outstanding.get()
+        self.vitals.outstanding()
+    }
+
+    /// How it fares.
+    pub fn vitals(&self) -> &Vitals {
+        &self.vitals
     }
 
     /// Reads into `buf`.
@@ -204,10 +197,26 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said; the drive stays in use.
     pub async fn read(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
-        bump(&self.counters.reads);
-        let drive = self.drive("read", at, buf.len() as u64)?;
-        let (buf, outcome) = self.counted(drive.read(at, buf), |(_, r)| r.is_err()).await;
-        outcome.map(|()| buf)
+        bump(&self.vitals.reads);
+        self.read_uncounted(at, buf).await
+    }
+
+    /// Reads a block to see how the drive fares; not counted among the reads.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn probe(&self, at: DriveOffset, buf: Buf) -> Result<(), DriveError> {
+        self.read_uncounted(at, buf).await.map(drop)
+    }
+
+    async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
+        let operation = ("read", at, buf.len() as u64);
+        let drive = self.drive(operation)?;
+        let run = self.run(Kind::Read, drive.read(at, buf), |(_, r)| r.is_err());
+        match run.await {
+            Some((buf, outcome)) => outcome.map(|()| buf),
+            None => Err(self.given_up(operation)),
+        }
     }
 
     /// Writes durably.
@@ -219,11 +228,12 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said: what was written may be lost or torn.
     pub async fn write_durably(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        bump(&self.counters.writes);
-        bump(&self.counters.flushes);
-        let drive = self.drive("write", at, data.len() as u64)?;
-        self.counted(drive.write_durable(at, data), Result::is_err)
-            .await
+        bump(&self.vitals.writes);
+        bump(&self.vitals.flushes);
+        let operation = ("write", at, data.len() as u64);
+        let drive = self.drive(operation)?;
+        let run = self.run(Kind::Durable, drive.write_durable(at, data), Result::is_err);
+        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
     /// Writes without making it durable; [`Member::flush`] does.
@@ -231,9 +241,11 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said: what was written may be lost or torn.
     pub async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        bump(&self.counters.writes);
-        let drive = self.drive("write", at, data.len() as u64)?;
-        self.counted(drive.write(at, data), Result::is_err).await
+        bump(&self.vitals.writes);
+        let operation = ("write", at, data.len() as u64);
+        let drive = self.drive(operation)?;
+        let run = self.run(Kind::Write, drive.write(at, data), Result::is_err);
+        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
     /// Makes what an earlier owner may have left in the drive's cache durable.
@@ -241,38 +253,30 @@ impl<W: World> Member<W> {
     /// # Errors
     /// What the drive said.
     pub async fn flush(&self) -> Result<(), DriveError> {
-        bump(&self.counters.flushes);
-        let drive = self.drive("flush", DriveOffset(0), 0)?;
-        self.counted(drive.flush(), Result::is_err).await
+        bump(&self.vitals.flushes);
+        let operation = ("flush", DriveOffset(0), 0);
+        let drive = self.drive(operation)?;
+        let run = self.run(Kind::Durable, drive.flush(), Result::is_err);
+        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
-    fn drive(
-        &self,
-        operation: &'static str,
-        at: DriveOffset,
-        len_bytes: u64,
-    ) -> Result<Rc<W::Drive>, DriveError> {
-        self.drive.borrow().clone().ok_or_else(|| DriveError {
-            kind: DriveErrorKind::Gone,
-            operation,
-            at,
-            len_bytes,
-            context: format!("drive '{}' is not there", self.name),
-        })
+    fn drive(&self, operation: Operation) -> Result<Rc<W::Drive>, DriveError> {
+        let drive = self.drive.borrow().clone();
+        drive.ok_or_else(|| gone(operation, format!("drive '{}' is not there", self.name)))
     }
 
-    async fn counted<T>(
+    fn given_up(&self, operation: Operation) -> DriveError {
+        gone(operation, format!("drive '{}' was given up", self.name))
+    }
+
+    async fn run<T>(
         &self,
+        kind: Kind,
         operation: impl Future<Output = T>,
         failed: impl FnOnce(&T) -> bool,
-    ) -> T {
-        self.outstanding.set(self.outstanding.get() + 1);
-        let outcome = operation.await;
-        self.outstanding.set(self.outstanding.get() - 1);
-        if failed(&outcome) {
-            bump(&self.counters.errors);
-        }
-        outcome
+    ) -> Option<T> {
+        let now = || self.world.now();
+        self.vitals.run(kind, now, operation, failed).await
     }
 
     /// The drive at a glance.
@@ -284,10 +288,26 @@ impl<W: World> Member<W> {
             place: self.place(),
             state: self.state.get(),
             capacity_bytes: self.capacity_bytes,
-            reads: self.counters.reads.get(),
-            writes: self.counters.writes.get(),
-            flushes: self.counters.flushes.get(),
-            errors: self.counters.errors.get(),
+            reads: self.vitals.reads.get(),
+            writes: self.vitals.writes.get(),
+            flushes: self.vitals.flushes.get(),
+            errors: self.vitals.errors.get(),
+            mends: self.vitals.mends.get(),
+            read_latency: self.vitals.read_latency(),
+            write_latency: self.vitals.write_latency(),
         }
+    }
+}
+
+/// An operation of so many bytes at an offset, by its name.
+type Operation = (&'static str, DriveOffset, u64);
+
+fn gone((operation, at, len_bytes): Operation, context: String) -> DriveError {
+    DriveError {
+        kind: DriveErrorKind::Gone,
+        operation,
+        at,
+        len_bytes,
+        context,
     }
 }

@@ -1,7 +1,7 @@
 //! RAID groups: drives that protect each other.
 //!
 //! [`level`] names the ways, [`geometry`] is the arithmetic of places, [`parity`]
-//! that of contents, [`member`] a drive in a group. How stripes are read and changed
+//! that of contents, [`member`] a drive in a group, [`vitals`] how it fares. How stripes are read and changed
 //! is the [`crate::store`]'s.
 
 pub mod fault;
@@ -9,6 +9,7 @@ pub mod geometry;
 pub mod level;
 pub mod member;
 pub mod parity;
+pub mod vitals;
 
 pub use fault::DriveFault;
 pub use geometry::{Code, Geometry, Role};

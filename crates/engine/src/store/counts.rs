@@ -12,6 +12,8 @@ use std::cell::Cell;
 pub enum Purpose {
     /// Data for a command.
     HostRead,
+    /// Data for a command that is expected.
+    AheadRead,
     /// Old data or parity, read because a stripe changes only in part.
     ModifyRead,
     /// Data going in place.
@@ -24,7 +26,7 @@ pub enum Purpose {
     RepairWrite,
 }
 
-const PURPOSES: usize = 6;
+const PURPOSES: usize = 7;
 
 /// Counters of operations and bytes.
 #[derive(Debug, Default)]

@@ -70,7 +70,7 @@ impl<W: World> Store<W> {
     fn take_jobs(&self) -> Vec<Job<W>> {
         let mut jobs: Vec<Job<W>> = Vec::new();
         let mut busy = Vec::new();
-        let at_once = self.draining.get() || self.log_is_filling();
+        let at_once = self.draining.get() > 0 || self.log_is_filling();
         let now = self.world.now();
         while jobs.len() < STRIPES_AT_ONCE {
             // What came in just now may become a whole stripe yet.

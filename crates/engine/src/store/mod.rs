@@ -10,12 +10,13 @@
 //! - What a read gives out has been checked against its sum.
 //!
 //! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
-//! yet), `entry` (heads of log entries), `read`, `write` (into the log, or around
-//! it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
+//! yet), `entry` (heads of log entries), `read`, `ahead` (before it is asked for), `write`
+//! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
 //! looked through and put right), `forget` (blocks and zones given up), `replay` (after a crash), `counts`.
 
 pub mod address;
+mod ahead;
 pub(crate) mod change;
 pub mod counts;
 mod destage;

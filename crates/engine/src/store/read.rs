@@ -70,6 +70,9 @@ impl<W: World> Store<W> {
         self.counts.add(|counts| &counts.commands, 1);
         let place = self.block_at(at);
         let (zone, first, count) = (place.zone, place.block, (len / BLOCK_BYTES) as u64);
+        if !self.cache.fills().is_empty() {
+            Box::pin(self.wait_for_ahead(&zone, first, count)).await;
+        }
         if count == 1 {
             // The common read: no list, no join.
             let source = match self.source_now(&zone, first) {
@@ -107,7 +110,12 @@ impl<W: World> Store<W> {
         Ok(payload)
     }
 
-    async fn pin_unless_cached(&self, zone: &Zone<W>, first: u64, count: u64) -> Option<Pinned> {
+    pub(super) async fn pin_unless_cached(
+        &self,
+        zone: &Zone<W>,
+        first: u64,
+        count: u64,
+    ) -> Option<Pinned> {
         let cached = (first..first + count)
             .all(|block| self.integrity.peek(zone.shape.zone, block).is_some());
         match cached {
@@ -146,8 +154,6 @@ impl<W: World> Store<W> {
 
     /// Where a run comes from, in pieces.
     fn sources_now(&self, zone: &Zone<W>, first: u64, count: u64) -> Vec<Source> {
-        let rows = u64::from(zone.rows());
-        let straight = zone.shape.geometry.spans == 1 && zone.shape.geometry.data_columns() == 1;
         let mut sources: Vec<Source> = Vec::new();
         for block in first..first + count {
             let Some(source) = self.source_now(zone, block) else {
@@ -160,7 +166,7 @@ impl<W: World> Store<W> {
                     sums,
                 }) = sources.last_mut()
                 && *start + u64::from(*count) == block
-                && (straight || !block.is_multiple_of(rows))
+                && self.goes_on(zone, block)
                 && *count < (base::buffer::POOLED_BYTES_MAX / BLOCK_BYTES) as u32
             {
                 *count += 1;
@@ -170,6 +176,13 @@ impl<W: World> Store<W> {
             sources.push(source);
         }
         sources
+    }
+
+    /// Whether a block lies right behind the one before it, on the same drives.
+    pub(super) fn goes_on(&self, zone: &Zone<W>, block: u64) -> bool {
+        let geometry = zone.shape.geometry;
+        (geometry.spans == 1 && geometry.data_columns() == 1)
+            || !block.is_multiple_of(u64::from(zone.rows()))
     }
 
     pub(super) fn zeros(&self, blocks: u32) -> Slice {
@@ -250,7 +263,12 @@ impl<W: World> Store<W> {
 
     /// The drive to ask for a data column: of several copies one that is not
     /// suspect, with the fewest operations in flight.
-    fn reader(&self, zone: &Zone<W>, stripe: StripeRef, column: usize) -> Option<Rc<Member<W>>> {
+    pub(super) fn reader(
+        &self,
+        zone: &Zone<W>,
+        stripe: StripeRef,
+        column: usize,
+    ) -> Option<Rc<Member<W>>> {
         let number = zone.shape.zone;
         if zone.shape.geometry.code == Code::Mirror {
             let places = zone.shape.geometry.mirror_places(usize::from(stripe.span));
@@ -262,10 +280,11 @@ impl<W: World> Store<W> {
                 .filter(|member| member.is_readable(number))
                 .min_by_key(|member| (member.is_suspect(), member.outstanding()));
         }
-        let member = zone.group.place(zone.data_place(stripe, column));
+        let place = zone.data_place(stripe, column);
+        let member = zone.group.place(place);
         // What a suspect drive holds is put together from the others, where they
         // can: that is what the slow path does.
-        (member.is_readable(number) && !member.is_suspect()).then_some(member)
+        (member.is_readable(number) && !self.goes_around(zone, stripe, place)).then_some(member)
     }
 
     /// The slow way: block by block under the stripe's lock, from whatever is left,
@@ -291,9 +310,12 @@ impl<W: World> Store<W> {
                 _ => {
                     let row = at.index % zone.rows();
                     let column = (at.index / zone.rows()) as usize;
-                    let row = self
-                        .load_row(zone, at.stripe, row, &pinned, Want::Column(column))
-                        .await;
+                    let want = match zone.shape.geometry.code {
+                        // Which copy was bad is not known: all are looked at.
+                        Code::Mirror => Want::Everything,
+                        Code::P | Code::PQ => Want::Column(column),
+                    };
+                    let row = self.load_row(zone, at.stripe, row, &pinned, want).await;
                     self.mend(zone, &row).await;
                     match row.content(column) {
                         Some(slice) => slice,

@@ -148,11 +148,12 @@ impl<W: World> Store<W> {
             return;
         }
         let mut bad = Vec::new();
-        for place in zone
-            .shape
-            .geometry
+        let geometry = zone.shape.geometry;
+        let mut places: Vec<usize> = geometry
             .mirror_places(usize::from(row.stripe.span))
-        {
+            .collect();
+        places.sort_by_key(|place| zone.group.place(*place).is_suspect());
+        for place in places {
             let member = zone.group.place(place);
             let found = self.read_block(&member, zone, row.stripe, row.row).await;
             // What a destaging that was cut short has left is in the log, too.
@@ -179,6 +180,11 @@ impl<W: World> Store<W> {
     }
 
     async fn load_columns(&self, zone: &Rc<Zone<W>>, row: &mut Row, want: Want) {
+        if let Want::Column(column) = want
+            && self.read_around(zone, row, column).await
+        {
+            return;
+        }
         self.read_columns(zone, row, |index| match want {
             Want::Column(column) => index == column,
             Want::Data | Want::Everything => true,
@@ -193,6 +199,23 @@ impl<W: World> Store<W> {
         {
             return;
         }
+        let [(p, found_p), (q, found_q)] = self.read_parity(zone, row).await;
+        if wanted_bad {
+            let bad = row.columns.iter().filter(|column| column.bad).count();
+            self.counts.add(|counts| &counts.bad_blocks, bad as u64);
+            self.recover(row, found_p.as_ref(), found_q.as_ref());
+        }
+        self.collect_bad(zone, row);
+        if want == Want::Everything {
+            self.compare_parity(zone, row, [(p, found_p), (q, found_q)]);
+        }
+    }
+
+    async fn read_parity(
+        &self,
+        zone: &Rc<Zone<W>>,
+        row: &Row,
+    ) -> [(Option<usize>, Option<Slice>); 2] {
         let geometry = zone.shape.geometry;
         let (p, q) =
             geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
@@ -201,13 +224,43 @@ impl<W: World> Store<W> {
             self.read_block(&member, zone, row.stripe, row.row).await
         };
         let (found_p, found_q) = join(read(p), read(q)).await;
-        if wanted_bad {
-            self.recover(row, found_p.as_ref(), found_q.as_ref());
+        [(p, found_p), (q, found_q)]
+    }
+
+    /// Whether what a place holds is had from the others first: its drive is suspect,
+    /// and they are not.
+    pub(super) fn goes_around(&self, zone: &Zone<W>, stripe: StripeRef, place: usize) -> bool {
+        let trusted = |other: usize| {
+            let member = zone.group.place(other);
+            member.is_readable(zone.shape.zone) && !member.is_suspect()
+        };
+        let mut span = zone.shape.geometry.span_places(usize::from(stripe.span));
+        zone.group.place(place).is_suspect() && span.all(|other| other == place || trusted(other))
+    }
+
+    /// Puts a column together from the others because its drive is suspect; false when
+    /// it is not, or that does not give what the sum says.
+    async fn read_around(&self, zone: &Rc<Zone<W>>, row: &mut Row, column: usize) -> bool {
+        let place = zone.data_place(row.stripe, column);
+        let wanted = &row.columns[column];
+        // Content that has no sum to be checked with is not put together.
+        if !wanted.sum.is_written() || wanted.unknown || !self.goes_around(zone, row.stripe, place)
+        {
+            return false;
         }
-        self.collect_bad(zone, row);
-        if want == Want::Everything {
-            self.compare_parity(zone, row, [(p, found_p), (q, found_q)]);
+        self.read_columns(zone, row, |index| index != column).await;
+        if !row.columns.iter().any(|column| column.bad) {
+            let [(_, p), (_, q)] = self.read_parity(zone, row).await;
+            row.columns[column].bad = true;
+            self.recover(row, p.as_ref(), q.as_ref());
+            // Nothing is known to be wrong with what lies there.
+            row.columns[column].bad = false;
         }
+        let found = row.columns[column].content.is_some();
+        if found {
+            self.world.reached("read around a suspect drive");
+        }
+        found
     }
 
     /// Reads the written columns for which `concerns` says so and that were not read
@@ -246,10 +299,6 @@ impl<W: World> Store<W> {
     /// Puts together the bad columns from the others and the parity; what comes out
     /// counts only when it is what the sums say.
     fn recover(&self, row: &mut Row, p: Option<&Slice>, q: Option<&Slice>) {
-        self.counts.add(
-            |counts| &counts.bad_blocks,
-            row.columns.iter().filter(|c| c.bad).count() as u64,
-        );
         let bad: Vec<usize> = (0..row.columns.len())
             .filter(|i| row.columns[*i].bad)
             .collect();
@@ -387,6 +436,7 @@ impl<W: World> Store<W> {
             match member.write_durably(at, bad.content.clone()).await {
                 Ok(()) => {
                     mended += 1;
+                    member.vitals().note_mend();
                     self.counts.add(|counts| &counts.mended_blocks, 1);
                     self.world.reached("block mended");
                     let text = format!(

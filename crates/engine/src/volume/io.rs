@@ -19,17 +19,17 @@ use futures_util::future::{join, join_all};
 
 /// A run of bytes inside one page.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    page: PageIndex,
+pub(super) struct Run {
+    pub page: PageIndex,
     /// Offset in the page.
-    inside: u64,
+    pub inside: u64,
     /// Offset in the request.
-    start: usize,
-    len: usize,
+    pub start: usize,
+    pub len: usize,
 }
 
 /// The runs of `len` bytes at `at`, one a page.
-fn runs(page_bytes: u64, at: u64, len: usize) -> impl Iterator<Item = Run> {
+pub(super) fn runs(page_bytes: u64, at: u64, len: usize) -> impl Iterator<Item = Run> {
     let mut start = 0;
     std::iter::from_fn(move || {
         if start == len {
@@ -73,6 +73,7 @@ impl<W: World> Volume<W> {
         }
         self.inner.store.counts.host_read(len);
         let (start, end) = block_span(at.0, len);
+        self.follow(start, end);
         let _range = self.core.live.ranges.shared(start, end).await;
         let blocks = self.read_blocks(start, (end - start) as usize).await;
         let blocks = blocks.map_err(|error| error.no_earlier_than(at))?;

@@ -1,5 +1,6 @@
 //! What is in progress on a volume. Nothing here is durable.
 
+use super::ahead::Streams;
 use crate::range_lock::RangeLock;
 use base::PageIndex;
 use futures_channel::oneshot;
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 pub struct Live {
     /// Ranges of bytes being read (shared) and written (exclusive).
     pub ranges: RangeLock,
+    /// Sequential readers.
+    pub streams: Streams,
     /// Pages being allocated, with who waits for them.
     allocating: RefCell<BTreeMap<PageIndex, Vec<oneshot::Sender<()>>>>,
     operations: Cell<u64>,

@@ -1,7 +1,9 @@
 //! A volume: what protocols read and write.
 //!
-//! `io` is the data path, [`live`] what is in progress on a volume.
+//! `io` is the data path, [`live`] what is in progress on a volume, [`ahead`] what
+//! sequential readers will want next.
 
+pub mod ahead;
 mod io;
 pub mod live;
 pub(crate) mod moving;

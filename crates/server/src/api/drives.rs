@@ -135,5 +135,8 @@ fn drive(pool: &str, member: MemberInfo) -> Drive {
         writes: member.writes,
         flushes: member.flushes,
         errors: member.errors,
+        mends: member.mends,
+        read_latency_us: member.read_latency.as_micros() as u64,
+        write_latency_us: member.write_latency.as_micros() as u64,
     }
 }

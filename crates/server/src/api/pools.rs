@@ -204,6 +204,8 @@ fn pool(shard: usize, info: PoolInfo) -> Pool {
             resident_bytes: info.cache.resident_bytes,
             hits: info.cache.hits,
             misses: info.cache.misses,
+            ahead_bytes: info.cache.ahead_bytes,
+            ahead_used_bytes: info.cache.ahead_used_bytes,
         },
         io: io(&info.io),
         rates: Rates {

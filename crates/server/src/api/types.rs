@@ -71,6 +71,12 @@ pub struct Drive {
     pub flushes: u64,
     /// Failed operations since the pool was opened.
     pub errors: u64,
+    /// Blocks of 4 KiB of it that were put right since the pool was opened.
+    pub mends: u64,
+    /// Mean latency of its reads of late, in microseconds.
+    pub read_latency_us: u64,
+    /// Mean latency of its writes and flushes of late, in microseconds.
+    pub write_latency_us: u64,
 }
 
 /// Whether a drive is in use.
@@ -79,7 +85,7 @@ pub struct Drive {
 pub enum DriveState {
     /// In use.
     Healthy,
-    /// In use, but slow or with errors.
+    /// In use, but slow or with errors: read last.
     Suspect,
     /// Left out after an error; its content is stale.
     Failed,
@@ -166,6 +172,10 @@ pub struct Cache {
     pub hits: u64,
     /// Blocks that were looked for and not found.
     pub misses: u64,
+    /// Bytes that were read before a sequential reader asked for them.
+    pub ahead_bytes: u64,
+    /// Bytes of these that were asked for, then.
+    pub ahead_used_bytes: u64,
 }
 
 /// Operations, and their bytes.

@@ -184,7 +184,7 @@ impl<W: World> Drives<W> {
     }
 
     /// Whether it was a spare: it is none any more.
-    fn drop_spare(&self, member: &Rc<Member<W>>) -> bool {
+    pub(super) fn drop_spare(&self, member: &Rc<Member<W>>) -> bool {
         let mut spares = self.spares.borrow_mut();
         let before = spares.len();
         spares.retain(|spare| !Rc::ptr_eq(spare, member));

@@ -46,6 +46,28 @@ impl<W: World> Drives<W> {
         true
     }
 
+    /// Takes a drive out of use that can't be waited for, durably, and ends what is in
+    /// flight on it; false when the pool needs it.
+    pub async fn give_up(&self, member: &Rc<Member<W>>, reason: &str) -> bool {
+        if !self.drop_spare(member) {
+            if !member.is_writable() || !self.can_lose(member) {
+                return false;
+            }
+            member.set_state(MemberState::Failed);
+            self.event(
+                EventKind::DriveFailed,
+                format!("drive '{}' is out of use: {reason}", member.name),
+            );
+        }
+        self.world.reached("drive given up");
+        self.want_labels();
+        self.wake();
+        // Only now: who waited finds that it has failed, and waits for the labels.
+        member.vitals().give_up();
+        self.settle_labels().await;
+        true
+    }
+
     /// Whether the pool can do without this drive, too.
     pub fn can_lose(&self, member: &Rc<Member<W>>) -> bool {
         let others = |carries: &dyn Fn(&Member<W>) -> bool| {

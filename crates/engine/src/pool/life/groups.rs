@@ -108,7 +108,7 @@ impl<W: World> Pool<W> {
                     capacity_bytes: named.drive.geometry().capacity_bytes,
                     name: named.name,
                 };
-                let member = Member::new(named.drive, &entry);
+                let member = Member::new(&inner.world, named.drive, &entry);
                 member.reserve();
                 Rc::new(member)
             })

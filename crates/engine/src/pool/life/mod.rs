@@ -4,11 +4,13 @@
 //! One task a pool, one thing at a time, behind the commands: see [`pace`].
 //!
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
-//! (converted, added, removed), `spares` (who stands in for whom, and the commands for it), `rebuild`,
-//! `scrub`, `copies` (of metadata and logs), [`pace`].
+//! (converted, added, removed), `spares` (who stands in for whom, and the commands for
+//! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
+//! task of its own: drives are watched while others are rebuilt.
 
 mod copies;
 mod groups;
+pub mod health;
 pub mod pace;
 mod rebuild;
 mod scrub;
@@ -74,6 +76,7 @@ struct Task {
 #[derive(Debug, Default)]
 pub(crate) struct Life {
     pub pace: Pace,
+    pub limits: Cell<health::Limits>,
     task: RefCell<Option<Rc<Task>>>,
     scrub_wanted: Cell<bool>,
     /// Zones can't be emptied: it has been said that there is no room.
@@ -157,6 +160,7 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     });
     let world = inner.world.clone();
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
+    world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
 }
 
 async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {

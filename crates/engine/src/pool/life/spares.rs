@@ -193,7 +193,7 @@ impl<W: World> Pool<W> {
         };
         inner
             .drives
-            .change_spares(|spares| spares.push(Rc::new(Member::new(drive, &entry))));
+            .change_spares(|spares| spares.push(Rc::new(Member::new(&inner.world, drive, &entry))));
         inner.drives.want_labels();
         inner.drives.settle_labels().await;
         inner.wake_life();

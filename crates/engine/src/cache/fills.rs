@@ -1,0 +1,152 @@
+//! Runs of blocks on their way into the cache before anybody has asked for them.
+//!
+//! Invariant: nothing comes in by a fill of which a block has been changed since the
+//! fill began. So a fill needs no lock against writes.
+
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+#[derive(Debug)]
+struct Fill {
+    id: u64,
+    blocks: Range<u64>,
+    is_sound: bool,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// All fills under way.
+#[derive(Debug, Default)]
+pub struct Fills {
+    fills: RefCell<Vec<Fill>>,
+    last: Cell<u64>,
+}
+
+/// A fill under way; dropping it ends it.
+#[derive(Debug)]
+pub struct Filling<'a> {
+    fills: &'a Fills,
+    id: u64,
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl Fills {
+    /// A fill of `blocks` begins: what is read from now on counts.
+    pub fn begin(&self, blocks: Range<u64>) -> Filling<'_> {
+        self.last.set(self.last.get() + 1);
+        let id = self.last.get();
+        self.fills.borrow_mut().push(Fill {
+            id,
+            blocks,
+            is_sound: true,
+            waiting: Vec::new(),
+        });
+        Filling { fills: self, id }
+    }
+
+    /// `blocks` hold something else now.
+    pub fn change(&self, blocks: &Range<u64>) {
+        let mut fills = self.fills.borrow_mut();
+        for fill in fills
+            .iter_mut()
+            .filter(|fill| overlap(&fill.blocks, blocks))
+        {
+            fill.is_sound = false;
+            // Nobody gets anything from it any more.
+            fill.waiting.clear();
+        }
+    }
+
+    /// Whether any of `blocks` may be on its way.
+    pub fn concern(&self, blocks: &Range<u64>) -> bool {
+        let fills = self.fills.borrow();
+        let mut fills = fills.iter();
+        fills.any(|fill| fill.is_sound && overlap(&fill.blocks, blocks))
+    }
+
+    /// Ends for those fills that may bring any of `blocks`: each when the fill ends, or
+    /// is good for nothing any more.
+    pub fn ends(&self, blocks: &Range<u64>) -> Vec<oneshot::Receiver<()>> {
+        let mut fills = self.fills.borrow_mut();
+        fills
+            .iter_mut()
+            .filter(|fill| fill.is_sound && overlap(&fill.blocks, blocks))
+            .map(|fill| {
+                let (done, end) = oneshot::channel();
+                fill.waiting.push(done);
+                end
+            })
+            .collect()
+    }
+
+    /// Whether nothing is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.fills.borrow().is_empty()
+    }
+
+    /// Blocks on their way, about.
+    pub fn blocks(&self) -> u64 {
+        let fills = self.fills.borrow();
+        fills
+            .iter()
+            .map(|fill| fill.blocks.end - fill.blocks.start)
+            .sum()
+    }
+}
+
+impl Filling<'_> {
+    /// Whether none of its blocks has been changed since it began.
+    pub fn is_sound(&self) -> bool {
+        let fills = self.fills.fills.borrow();
+        fills.iter().any(|fill| fill.id == self.id && fill.is_sound)
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        // Who waits finds the channel closed, and looks again.
+        self.fills
+            .fills
+            .borrow_mut()
+            .retain(|fill| fill.id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn a_change_spoils_the_fills_that_it_meets() {
+        let fills = Fills::default();
+        let (low, high) = (fills.begin(0..10), fills.begin(10..20));
+        assert_eq!(fills.blocks(), 20);
+        fills.change(&(20..30));
+        assert!(low.is_sound() && high.is_sound());
+        fills.change(&(9..10));
+        assert!(!low.is_sound() && high.is_sound());
+        assert!(!fills.concern(&(0..10)) && fills.concern(&(0..11)));
+        drop(high);
+        assert!(!fills.concern(&(0..30)));
+        assert_eq!(fills.blocks(), 10);
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_a_fill_ends_or_is_spoilt() {
+        let fills = Fills::default();
+        let (low, high) = (fills.begin(0..10), fills.begin(10..20));
+        let mut ends = fills.ends(&(5..15));
+        assert_eq!(ends.len(), 2);
+        assert!(ends.iter_mut().all(|end| end.now_or_never().is_none()));
+        fills.change(&(0..1));
+        assert!((&mut ends[0]).now_or_never().is_some());
+        assert!((&mut ends[1]).now_or_never().is_none());
+        drop((low, high));
+        assert!((&mut ends[1]).now_or_never().is_some());
+        assert!(fills.ends(&(0..100)).is_empty());
+    }
+}

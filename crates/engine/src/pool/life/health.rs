@@ -1,0 +1,315 @@
+//! Which drives are to be trusted: by errors, by latency beside the others of their
+//! group, by operations that never end.
+//!
+//! Invariants:
+//! - A drive is compared with the others of its group only, kind by kind of operation:
+//!   when all are slow, the load is the reason.
+//! - Suspect is a matter of speed, not of truth: the drive gets every write, and counts
+//!   as a copy. It is read last.
+//! - A drive goes out of use only where the pool can do without it.
+//! - A suspect drive that nobody asks is asked from here, so that it can show that it
+//!   is well again.
+
+use crate::pool::drives::EventKind;
+use crate::pool::{Inner, MemberState, Pool};
+use crate::raid::Member;
+use crate::raid::vitals::{Kind, Window};
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset, Prng, Uuid};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// Looks for operations that do not end, and probes of a suspect drive, in a window.
+const LOOKS: u32 = 5;
+
+/// From when on a drive is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The time over which operations are counted.
+    pub window: Duration,
+    /// Windows in a row with something wrong that make a drive suspect.
+    pub bad_windows: u32,
+    /// Windows in a row with nothing wrong that make it healthy again.
+    pub quiet_windows: u32,
+    /// Failed operations in a window, or blocks put right, that are wrong.
+    pub errors: u64,
+    /// Failed operations in one window that take the drive out of use.
+    pub errors_out: u64,
+    /// An operation that takes longer counts as slow. A mean below it is never wrong.
+    pub slow: Duration,
+    /// A mean so many times that of the other drives (their median) is wrong, if a
+    /// quarter of the operations was slow, too.
+    pub ratio: u32,
+    /// Operations of a kind in a window without which nothing is said of it.
+    pub operations: u64,
+    /// An operation in flight for longer takes the drive out of use.
+    pub hung: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            window: Duration::from_secs(5),
+            bad_windows: 2,
+            quiet_windows: 12,
+            errors: 8,
+            errors_out: 1_000,
+            slow: Duration::from_millis(20),
+            ratio: 8,
+            operations: 16,
+            hung: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Windows in a row of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Streak {
+    bad: u32,
+    quiet: u32,
+}
+
+/// What is wrong with a drive, beside the `others` of its group. Of one that is suspect
+/// already, few operations say enough.
+fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -> Option<String> {
+    if own.errors >= limits.errors || own.mends >= limits.errors {
+        return Some(format!(
+            "{} operations failed and {} blocks had to be put right in {:?}",
+            own.errors, own.mends, limits.window
+        ));
+    }
+    Kind::ALL.into_iter().find_map(|kind| {
+        let ended = own.ended[kind as usize];
+        let (enough, mean) = (if is_suspect { 1 } else { limits.operations }, ended.mean());
+        if ended.count < enough || ended.slow * 4 < ended.count || mean < limits.slow {
+            return None;
+        }
+        let usual = match median(kind, others, limits.operations) {
+            None if is_suspect => return Some(format!("{} take {mean:.1?}", kind.name())),
+            usual => usual?,
+        };
+        (mean >= usual * limits.ratio).then(|| {
+            format!(
+                "{} {} of {:?} took {mean:.1?} each, {} of them more than {:?}; those of the other drives of its group took {usual:.1?}",
+                ended.count,
+                kind.name(),
+                limits.window,
+                ended.slow,
+                limits.slow
+            )
+        })
+    })
+}
+
+/// The median of the means of those that did enough.
+fn median(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
+    let ended = windows.iter().map(|window| window.ended[kind as usize]);
+    let mut means: Vec<Duration> = ended
+        .filter(|ended| ended.count >= enough)
+        .map(|ended| ended.mean())
+        .collect();
+    means.sort_unstable();
+    means.get(means.len().saturating_sub(1) / 2).copied()
+}
+
+/// Watches the drives until the pool ends.
+pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+    let mut prng = world.prng("probes of suspect drives");
+    let mut streaks = BTreeMap::new();
+    let mut looks = 0;
+    loop {
+        let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
+            return;
+        };
+        world.sleep(limits.window / LOOKS).await;
+        let Some(inner) = pool.upgrade() else { return };
+        if inner.check().is_err() {
+            return;
+        }
+        inner.give_up_hung(&limits).await;
+        inner.probe_suspects(&mut prng);
+        looks += 1;
+        if looks % LOOKS == 0 {
+            inner.judge(&limits, &mut streaks).await;
+        }
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Takes drives out of use on which an operation does not end.
+    async fn give_up_hung(&self, limits: &Limits) {
+        let now = self.world.now();
+        let members = self.drives.members().into_iter();
+        for member in members.chain(self.drives.spares()) {
+            let waiting = member.vitals().oldest().map(|begun| now.since(begun));
+            if let Some(waiting) = waiting.filter(|waiting| *waiting > limits.hung) {
+                let reason = format!("an operation has not ended after {waiting:.1?}");
+                self.drives.give_up(&member, &reason).await;
+            }
+        }
+    }
+
+    /// Reads a block of each suspect drive, if no such read is under way.
+    fn probe_suspects(&self, prng: &mut Prng) {
+        let suspects = self.drives.members().into_iter();
+        for member in suspects.filter(|member| member.is_suspect()) {
+            let blocks = member.capacity_bytes / BLOCK_BYTES as u64;
+            let at = DriveOffset(prng.below(blocks) * BLOCK_BYTES as u64);
+            if member.outstanding() > 0 {
+                continue;
+            }
+            let buf = self.world.buffers().data(BLOCK_BYTES);
+            // An error is counted, and that is all it is for.
+            self.world
+                .spawn(async move { drop(member.probe(at, buf).await) });
+        }
+    }
+
+    /// Looks at the window that ends now.
+    async fn judge(&self, limits: &Limits, streaks: &mut BTreeMap<Uuid, Streak>) {
+        for group in self.drives.groups() {
+            let places = group.places().into_iter();
+            let seen: Vec<(Rc<Member<W>>, Window)> = places
+                .map(|member| (Rc::clone(&member), member.vitals().take_window(limits.slow)))
+                .filter(|(member, _)| member.is_whole())
+                .collect();
+            for (at, (member, window)) in seen.iter().enumerate() {
+                let others = seen.iter().enumerate().filter(|(other, _)| *other != at);
+                let others: Vec<Window> = others.map(|(_, (_, window))| *window).collect();
+                if window.errors >= limits.errors_out {
+                    let reason =
+                        format!("{} operations failed in {:?}", window.errors, limits.window);
+                    if self.drives.give_up(member, &reason).await {
+                        continue;
+                    }
+                }
+                let trouble = trouble(window, &others, limits, member.is_suspect());
+                let streak = streaks.entry(member.uuid).or_default();
+                self.doubt(member, trouble, streak, limits).await;
+            }
+        }
+    }
+
+    /// Takes the state of a drive on or back, by one more window.
+    async fn doubt(
+        &self,
+        member: &Rc<Member<W>>,
+        trouble: Option<String>,
+        streak: &mut Streak,
+        limits: &Limits,
+    ) {
+        *streak = match trouble {
+            Some(_) => Streak {
+                bad: streak.bad + 1,
+                quiet: 0,
+            },
+            None => Streak {
+                bad: 0,
+                quiet: streak.quiet + 1,
+            },
+        };
+        let (state, kind, mark, text) = match (member.state(), trouble) {
+            (MemberState::Healthy, Some(reason)) if streak.bad >= limits.bad_windows => (
+                MemberState::Suspect,
+                EventKind::DriveSuspect,
+                "drive suspect",
+                format!(
+                    "drive '{}' is suspect, and read last: {reason}",
+                    member.name
+                ),
+            ),
+            (MemberState::Suspect, None) if streak.quiet >= limits.quiet_windows => (
+                MemberState::Healthy,
+                EventKind::DriveHealthy,
+                "suspect drive healthy again",
+                format!(
+                    "drive '{}' is healthy again: nothing was wrong with it for {:?}",
+                    member.name,
+                    limits.window * streak.quiet
+                ),
+            ),
+            _ => return,
+        };
+        member.set_state(state);
+        self.world.reached(mark);
+        self.drives.event(kind, text);
+        self.drives.want_labels();
+        self.drives.settle_labels().await;
+    }
+}
+
+impl<W: World> Pool<W> {
+    /// Changes from when on a drive is not trusted.
+    pub fn set_health_limits(&self, limits: Limits) {
+        self.inner.life.limits.set(limits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raid::vitals::Ended;
+
+    fn window(reads: u64, mean_ms: u64) -> Window {
+        let mut window = Window::default();
+        window.ended[Kind::Read as usize] = Ended {
+            count: reads,
+            slow: if mean_ms >= 20 { reads } else { 0 },
+            took: Duration::from_millis(mean_ms) * reads as u32,
+        };
+        window
+    }
+
+    fn is_wrong(own: Window, others: &[Window], is_suspect: bool) -> bool {
+        trouble(&own, others, &Limits::default(), is_suspect).is_some()
+    }
+
+    #[test]
+    fn slow_is_who_is_slower_than_the_others() {
+        let (fast, slow) = (window(100, 1), window(100, 300));
+        assert!(is_wrong(slow, &[fast, fast, slow], false));
+        assert!(!is_wrong(fast, &[fast, slow], false));
+        assert!(!is_wrong(slow, &[slow, slow, fast], false), "the load");
+        assert!(!is_wrong(slow, &[], false), "alone");
+        assert!(!is_wrong(window(100, 19), &[fast], false), "not that slow");
+        assert!(!is_wrong(window(100, 30), &[window(99, 10)], false));
+        assert!(!is_wrong(window(15, 300), &[fast], false), "too few");
+        assert!(
+            !is_wrong(slow, &[window(15, 1)], false),
+            "nothing beside it"
+        );
+        let mut one_long = slow;
+        one_long.ended[Kind::Read as usize].slow = 24;
+        assert!(!is_wrong(one_long, &[fast], false), "a few long ones");
+    }
+
+    #[test]
+    fn a_suspect_drive_is_judged_by_the_little_that_it_does() {
+        let probes = window(5, 300);
+        assert!(is_wrong(probes, &[], true));
+        assert!(is_wrong(probes, &[window(100, 1)], true));
+        assert!(!is_wrong(probes, &[window(100, 100)], true));
+        assert!(!is_wrong(window(5, 1), &[], true));
+        assert!(!is_wrong(Window::default(), &[], true));
+    }
+
+    #[test]
+    fn errors_and_mends_are_wrong_each_by_themselves() {
+        for (errors, mends, wrong) in [(7, 7, false), (8, 0, true), (0, 8, true)] {
+            let own = Window {
+                errors,
+                mends,
+                ..Window::default()
+            };
+            assert_eq!(is_wrong(own, &[], false), wrong, "{errors}, {mends}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_not_compared_with_each_other() {
+        let mut writes = Window::default();
+        writes.ended[Kind::Durable as usize] = window(100, 300).ended[Kind::Read as usize];
+        assert!(!is_wrong(writes, &[window(100, 1)], false));
+    }
+}

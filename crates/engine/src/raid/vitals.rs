@@ -1,0 +1,300 @@
+//! What a drive does, how well, and how long it takes.
+//!
+//! Invariants:
+//! - An operation is in flight from its first poll to its end, or until it is dropped.
+//! - A drive that was given up answers nothing any more, and what is in flight on it
+//!   ends at once, for its callers: nobody waits for a drive that hangs.
+
+use base::Time;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// Kinds of operations that are compared with each other only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads.
+    Read,
+    /// Writes that need not be durable when they end.
+    Write,
+    /// Writes that are durable when they end, and flushes.
+    Durable,
+}
+
+const KINDS: usize = 3;
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; KINDS] = [Kind::Read, Kind::Write, Kind::Durable];
+
+    /// For people, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Write => "writes",
+            Kind::Durable => "durable writes",
+        }
+    }
+}
+
+/// A newer operation counts for one part in this many of a mean.
+const MEAN_OF: u64 = 32;
+
+/// Operations of a kind that ended in a window of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// How many.
+    pub count: u64,
+    /// Those that took longer than what counts as slow.
+    pub slow: u64,
+    /// What they took in all.
+    pub took: Duration,
+}
+
+impl Ended {
+    /// What one took.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.took.as_nanos() as u64 / self.count.max(1))
+    }
+}
+
+/// What came of a drive's operations in a window of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// By kind.
+    pub ended: [Ended; KINDS],
+    /// Operations that failed.
+    pub errors: u64,
+    /// Blocks that had to be put right.
+    pub mends: u64,
+}
+
+/// Operations that have begun and not ended.
+#[derive(Debug, Default)]
+struct Flights {
+    /// When each began, and who waits for it; none where the slot is free.
+    slots: Vec<Option<(Time, Option<Waker>)>>,
+    free: Vec<usize>,
+}
+
+/// The figures of a drive since its pool was opened.
+#[derive(Debug, Default)]
+pub struct Vitals {
+    pub reads: Cell<u64>,
+    pub writes: Cell<u64>,
+    pub flushes: Cell<u64>,
+    pub errors: Cell<u64>,
+    pub mends: Cell<u64>,
+    read_ns: Cell<u64>,
+    write_ns: Cell<u64>,
+    window: RefCell<Window>,
+    /// What counts as slow in the window.
+    slow: Cell<Duration>,
+    flights: RefCell<Flights>,
+    given_up: Cell<bool>,
+}
+
+/// An operation in flight.
+struct Flight<'a> {
+    vitals: &'a Vitals,
+    slot: usize,
+}
+
+impl Flight<'_> {
+    /// `waker` is told when the drive is given up.
+    fn wait(&self, waker: &Waker) {
+        let mut flights = self.vitals.flights.borrow_mut();
+        if let Some((_, waiting)) = &mut flights.slots[self.slot] {
+            match waiting {
+                Some(known) => known.clone_from(waker),
+                None => *waiting = Some(waker.clone()),
+            }
+        }
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let mut flights = self.vitals.flights.borrow_mut();
+        flights.slots[self.slot] = None;
+        flights.free.push(self.slot);
+    }
+}
+
+/// One more.
+pub fn bump(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Vitals {
+    /// Operations in flight.
+    pub fn outstanding(&self) -> u32 {
+        let flights = self.flights.borrow();
+        (flights.slots.len() - flights.free.len()) as u32
+    }
+
+    /// When the oldest operation in flight began.
+    pub fn oldest(&self) -> Option<Time> {
+        let flights = self.flights.borrow();
+        flights
+            .slots
+            .iter()
+            .flatten()
+            .map(|(begun, _)| *begun)
+            .min()
+    }
+
+    /// Mean latency of reads, of late.
+    pub fn read_latency(&self) -> Duration {
+        Duration::from_nanos(self.read_ns.get())
+    }
+
+    /// Mean latency of writes and flushes, of late.
+    pub fn write_latency(&self) -> Duration {
+        Duration::from_nanos(self.write_ns.get())
+    }
+
+    /// What came since the last call; operations longer than `slow` count as slow from
+    /// now on.
+    pub fn take_window(&self, slow: Duration) -> Window {
+        self.slow.set(slow);
+        self.window.take()
+    }
+
+    /// A block of the drive was not what it should be.
+    pub fn note_mend(&self) {
+        bump(&self.mends);
+        self.window.borrow_mut().mends += 1;
+    }
+
+    /// Ends everything in flight, and everything to come, without an answer.
+    pub fn give_up(&self) {
+        self.given_up.set(true);
+        let waiting: Vec<Waker> = {
+            let mut flights = self.flights.borrow_mut();
+            let slots = flights.slots.iter_mut().flatten();
+            slots.filter_map(|(_, waiting)| waiting.take()).collect()
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Runs `operation` and takes its time; `None` when the drive was given up.
+    pub async fn run<T>(
+        &self,
+        kind: Kind,
+        now: impl Fn() -> Time,
+        operation: impl Future<Output = T>,
+        failed: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let begun = now();
+        let flight = self.begin(begun);
+        let mut operation = pin!(operation);
+        let outcome = poll_fn(|context| {
+            if self.given_up.get() {
+                return Poll::Ready(None);
+            }
+            let polled = operation.as_mut().poll(context);
+            if polled.is_pending() {
+                flight.wait(context.waker());
+            }
+            polled.map(Some)
+        })
+        .await;
+        drop(flight);
+        let has_failed = outcome.as_ref().is_none_or(failed);
+        self.end(kind, now().since(begun), has_failed);
+        outcome
+    }
+
+    fn begin(&self, now: Time) -> Flight<'_> {
+        let mut flights = self.flights.borrow_mut();
+        let slot = match flights.free.pop() {
+            Some(slot) => slot,
+            None => {
+                flights.slots.push(None);
+                flights.slots.len() - 1
+            }
+        };
+        flights.slots[slot] = Some((now, None));
+        Flight { vitals: self, slot }
+    }
+
+    fn end(&self, kind: Kind, took: Duration, failed: bool) {
+        let mut window = self.window.borrow_mut();
+        if failed {
+            bump(&self.errors);
+            window.errors += 1;
+        }
+        let ended = &mut window.ended[kind as usize];
+        ended.count += 1;
+        ended.slow += u64::from(took > self.slow.get());
+        ended.took += took;
+        let mean = match kind {
+            Kind::Read => &self.read_ns,
+            Kind::Write | Kind::Durable => &self.write_ns,
+        };
+        let (old, new) = (mean.get(), took.as_nanos() as u64);
+        mean.set(match old {
+            0 => new,
+            old => old - old / MEAN_OF + new / MEAN_OF,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_channel::oneshot;
+    use futures_util::stream::FuturesUnordered;
+    use futures_util::{FutureExt, StreamExt};
+
+    #[test]
+    fn what_is_in_flight_ends_when_the_drive_is_given_up() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(5)));
+        let (_never, wait) = oneshot::channel::<()>();
+        let mut hung = Box::pin(vitals.run(Kind::Read, || clock.get(), wait, |_| false));
+        assert!(hung.as_mut().now_or_never().is_none());
+        assert_eq!((vitals.outstanding(), vitals.oldest()), (1, Some(Time(5))));
+        vitals.give_up();
+        assert_eq!(hung.now_or_never(), Some(None));
+        assert_eq!((vitals.outstanding(), vitals.oldest()), (0, None));
+        assert_eq!(vitals.errors.get(), 1);
+        let after = vitals.run(Kind::Read, || clock.get(), async {}, |()| false);
+        assert_eq!(after.now_or_never(), Some(None));
+    }
+
+    #[test]
+    fn giving_up_wakes_who_waits() {
+        let vitals = Vitals::default();
+        let (_never, wait) = oneshot::channel::<()>();
+        // Polls again only who was woken.
+        let mut all = FuturesUnordered::new();
+        all.push(vitals.run(Kind::Durable, || Time(0), wait, |_| false));
+        assert!(all.next().now_or_never().is_none());
+        vitals.give_up();
+        assert_eq!(all.next().now_or_never(), Some(Some(None)));
+    }
+
+    #[test]
+    fn a_window_has_what_ended_since_the_last() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(0)));
+        let slow = Duration::from_nanos(50);
+        vitals.take_window(slow);
+        for took in [10, 100, 40] {
+            let operation = async { clock.set(clock.get() + Duration::from_nanos(took)) };
+            let run = vitals.run(Kind::Read, || clock.get(), operation, |()| took == 40);
+            assert_eq!(run.now_or_never(), Some(Some(())));
+        }
+        vitals.note_mend();
+        let window = vitals.take_window(slow);
+        let reads = window.ended[Kind::Read as usize];
+        assert_eq!((reads.count, reads.slow), (3, 1));
+        assert_eq!(reads.mean(), Duration::from_nanos(50));
+        assert_eq!((window.errors, window.mends), (1, 1));
+        assert_eq!(vitals.take_window(slow), Window::default());
+        assert!(vitals.read_latency() >= Duration::from_nanos(10));
+        assert_eq!(vitals.write_latency(), Duration::ZERO);
+    }
+}

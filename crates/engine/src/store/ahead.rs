@@ -1,0 +1,123 @@
+//! Bringing what lies in place into the cache before it is asked for.
+//!
+//! Invariants:
+//! - Best effort: what can't be read, or is not what its sum says, is left alone. The
+//!   read that comes for it finds that out, and puts it right.
+//! - Nothing comes into the cache that was changed since it was looked at
+//!   ([`crate::cache::Fills`]); no lock against writes is held.
+
+use super::address::ZoneAddress;
+use super::counts::Purpose;
+use super::{BLOCK, Store};
+use crate::cache::Filling;
+use crate::integrity::Sum;
+use crate::pool::drives::Zone;
+use crate::world::World;
+use base::buffer::POOLED_BYTES_MAX;
+use base::{BLOCK_BYTES, PoolOffset};
+use futures_util::future::join_all;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Blocks of one place, one after the other, and their sums.
+struct InPlace {
+    block: u64,
+    sums: Vec<Sum>,
+}
+
+impl<W: World> Store<W> {
+    /// Brings what is in place of `len` bytes at `at`, whole blocks inside one zone,
+    /// into the cache.
+    pub(crate) async fn read_ahead(&self, at: PoolOffset, len: usize) {
+        let place = self.block_at(at);
+        let (zone, first, count) = (place.zone, place.block, len as u64 / BLOCK);
+        let start = at.0 / BLOCK;
+        let filling = self.cache.fills().begin(start..start + count);
+        let _pinned = self.pin_unless_cached(&zone, first, count).await;
+        let runs = self.not_in_ram(&zone, first..first + count);
+        let reads = runs.iter().map(|run| self.bring(&zone, run, &filling));
+        join_all(reads).await;
+    }
+
+    /// The runs that only drives have. Their sums are in RAM.
+    fn not_in_ram(&self, zone: &Zone<W>, blocks: Range<u64>) -> Vec<InPlace> {
+        let mut runs: Vec<InPlace> = Vec::new();
+        for block in blocks {
+            let Some(sum) = self.sum_if_only_in_place(zone, block) else {
+                continue;
+            };
+            match runs.last_mut() {
+                Some(run)
+                    if run.block + run.sums.len() as u64 == block
+                        && self.goes_on(zone, block)
+                        && run.sums.len() < POOLED_BYTES_MAX / BLOCK_BYTES =>
+                {
+                    run.sums.push(sum);
+                }
+                _ => runs.push(InPlace {
+                    block,
+                    sums: vec![sum],
+                }),
+            }
+        }
+        runs
+    }
+
+    fn sum_if_only_in_place(&self, zone: &Zone<W>, block: u64) -> Option<Sum> {
+        let number = zone.shape.zone;
+        let is_logged = self.index.borrow().get(zone.locate(block)).is_some();
+        if is_logged || self.cache.contains(self.pool_block(number, block)) {
+            return None;
+        }
+        let sum = self.integrity.peek(number, block);
+        sum.filter(|sum| sum.is_written())
+    }
+
+    async fn bring(&self, zone: &Rc<Zone<W>>, run: &InPlace, filling: &Filling<'_>) {
+        let at = zone.locate(run.block);
+        let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
+        let member = self.reader(zone, at.stripe, column);
+        // A drive that is in trouble is not asked for what nobody wants yet.
+        let Some(member) = member.filter(|member| !member.is_suspect()) else {
+            return;
+        };
+        let len = run.sums.len() * BLOCK_BYTES;
+        self.counts.count(Purpose::AheadRead, len);
+        let buf = self.world.buffers().data(len);
+        let Ok(buf) = member.read(zone.on_drive(at.stripe, row), buf).await else {
+            return;
+        };
+        let data = buf.freeze();
+        if !self.matches(&data, &run.sums) {
+            return;
+        }
+        if !filling.is_sound() && !self.world.planted("read-ahead not invalidated by a write") {
+            self.world.reached("read-ahead overtaken by a write");
+            return;
+        }
+        self.world.reached("blocks read ahead");
+        let first = self.pool_block(zone.shape.zone, run.block);
+        for index in 0..run.sums.len() {
+            let block = data.slice(index * BLOCK_BYTES, BLOCK_BYTES);
+            self.cache.insert_ahead(first + index as u64, block);
+        }
+    }
+
+    /// Waits for what is on its way into the cache of `count` blocks from `first` on, if
+    /// a drive would have to be asked for it a second time.
+    pub(super) async fn wait_for_ahead(&self, zone: &Zone<W>, first: u64, count: u64) {
+        let start = self.pool_block(zone.shape.zone, first);
+        let blocks = start..start + count;
+        if !self.cache.fills().concern(&blocks) {
+            return;
+        }
+        let is_here = |block: u64| {
+            self.cache.contains(start + (block - first))
+                || self.index.borrow().get(zone.locate(block)).is_some()
+        };
+        if (first..first + count).all(is_here) {
+            return;
+        }
+        join_all(self.cache.fills().ends(&blocks)).await;
+    }
+}
