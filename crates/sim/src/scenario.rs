@@ -377,7 +377,9 @@ impl Boot {
     /// off there may be none.
     async fn open(&self) -> Option<Pool<SimWorld>> {
         let sure = self.on_media.get() == OnMedia::Pool;
-        let settled = self.books.config.level_later.is_none() && !self.books.config.groups_leave;
+        let config = &self.books.config;
+        let settled =
+            config.level_later.is_none() && config.group_later.is_none() && !config.groups_leave;
         if sure && settled && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }

@@ -123,6 +123,7 @@ impl<W: World> Ring<W> {
         state.in_flight += 1;
         state.batches.push_back(Batch {
             at,
+            incarnation: id.incarnation,
             taken_bytes: bytes as u64 + skipped,
             first_stamp,
             live,

@@ -55,7 +55,7 @@ impl<W: World> Ring<W> {
             state.tail_sequence = superblock.tail_sequence;
             state.tail_stamp = superblock.tail_stamp;
         }
-        let recovered = ring.walk().await?;
+        let recovered = ring.walk(superblock.tail_incarnation).await?;
         let last = recovered
             .last()
             .map_or(superblock.tail_stamp, |entry| entry.stamp);
@@ -85,8 +85,9 @@ impl<W: World> Ring<W> {
         newest
     }
 
-    /// Follows the chain from the tail on.
-    async fn walk(&self) -> Result<Vec<Recovered>, RingError> {
+    /// Follows the chain from the tail on; what is of an earlier incarnation was left
+    /// over when the tail came there.
+    async fn walk(&self, tail_incarnation: u32) -> Result<Vec<Recovered>, RingError> {
         let members = self.in_use();
         let mut copies: Vec<Copy<W>> = members
             .into_iter()
@@ -97,7 +98,7 @@ impl<W: World> Ring<W> {
             })
             .collect();
         let mut recovered = Vec::new();
-        let mut incarnation = 0;
+        let mut incarnation = tail_incarnation;
         loop {
             let (head, sequence) = {
                 let state = self.state.borrow();
@@ -154,6 +155,7 @@ impl<W: World> Ring<W> {
         state.used_bytes += len + skipped;
         state.batches.push_back(Batch {
             at,
+            incarnation: found.whole.id.incarnation,
             taken_bytes: len + skipped,
             first_stamp,
             live,

@@ -26,25 +26,25 @@ impl<W: World> Ring<W> {
             if free == 0 {
                 return Ok(());
             }
-            let head = (state.head, self.stamps.get() + 1);
-            let (tail, stamp) = state
-                .batches
-                .get(free)
-                .map_or(head, |batch| (batch.at, batch.first_stamp));
+            let head = (state.head, self.stamps.get() + 1, state.incarnation);
+            let (tail, stamp, tail_incarnation) = state.batches.get(free).map_or(head, |batch| {
+                (batch.at, batch.first_stamp, batch.incarnation)
+            });
             if self.world.planted("log trimmed before it is durable") {
                 drop(state);
                 self.let_go(free, tail, stamp);
                 return Ok(());
             }
             state.version += 1;
-            (free, tail, stamp)
+            (free, tail, stamp, tail_incarnation)
         };
-        let (free, tail, stamp) = free;
+        let (free, tail, stamp, tail_incarnation) = free;
         let superblock = {
             let state = self.state.borrow();
             Superblock {
                 version: state.version,
                 incarnation: state.incarnation,
+                tail_incarnation,
                 tail,
                 tail_sequence: state.tail_sequence + free as u64,
                 tail_stamp: stamp,
@@ -87,6 +87,10 @@ impl<W: World> Ring<W> {
             Superblock {
                 version: state.version,
                 incarnation: state.incarnation,
+                tail_incarnation: state
+                    .batches
+                    .front()
+                    .map_or(state.incarnation, |batch| batch.incarnation),
                 tail: state.tail,
                 tail_sequence: state.tail_sequence,
                 tail_stamp: state.tail_stamp,
