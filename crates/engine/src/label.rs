@@ -330,6 +330,7 @@ mod tests {
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
                     level: Level::ALL[index as usize % 6],
+                    leaving: index % 3 == 1,
                     drives: 4,
                     first_zone: index * 100,
                     zones: 100,

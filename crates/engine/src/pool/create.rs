@@ -210,11 +210,12 @@ pub(super) fn log_places(
             continue;
         };
         for span in 0..geometry.spans {
-            let places: Vec<(usize, usize)> = geometry
+            let mut places: Vec<(usize, usize)> = geometry
                 .span_places(span)
-                .take(geometry.redundancy() + 1)
                 .map(|place| (index, place))
                 .collect();
+            places.sort_by_key(|(group, place)| rotational(*group, *place));
+            places.truncate(geometry.redundancy() + 1);
             let slow = places
                 .iter()
                 .filter(|(group, place)| rotational(*group, *place))

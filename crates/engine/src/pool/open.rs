@@ -161,6 +161,13 @@ async fn recovered<W: World>(
         );
         return Err(because(PoolErrorKind::Missing, what));
     }
+    // What was whole of a drive that is not being rebuilt any more says nothing.
+    let rebuilding = |uuid: &Uuid| {
+        let members = drives.members();
+        let mut of_it = members.iter().filter(|member| member.uuid == *uuid);
+        of_it.any(|member| member.state() == MemberState::Rebuilding)
+    };
+    state.rebuilt.retain(|uuid, _| rebuilding(uuid));
     for member in drives.members() {
         if let Some(zones) = state.rebuilt.get(&member.uuid) {
             member.rebuilt().borrow_mut().extend(zones);

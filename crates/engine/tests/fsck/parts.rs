@@ -4,6 +4,8 @@ use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, content};
 use crate::{assert_says, check, data_start, flip, identity, patch, raw, texts};
 use base::{PageIndex, PhysPage, Uuid, VolumeOffset};
 use engine::fsck::Severity::{Damage, Loss, Note};
+use engine::label::PoolIdentity;
+use engine::meta::checkpoint::{Encoder, Step};
 use engine::meta::{Record, State, VolumeId, checkpoint};
 use engine::{Level, Provisioning};
 
@@ -18,6 +20,23 @@ fn crashed(drives: usize, level: Level) -> Shelf {
         volume.write(VolumeOffset(4096), data).await.unwrap();
     });
     shelf
+}
+
+/// A checkpoint's slot, header first.
+fn encoded(identity: &PoolIdentity, generation: u64, state: &State) -> Vec<u8> {
+    let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
+    let mut encoder = Encoder::new(identity.uuid, generation, segment_bytes, state);
+    let mut segments = Vec::new();
+    loop {
+        match encoder.step() {
+            Step::More => {}
+            Step::Segment(bytes) => segments.extend(bytes),
+            Step::End(mut header) => {
+                header.resize(checkpoint::HEADER_BYTES, 0);
+                return [header, segments].concat();
+            }
+        }
+    }
 }
 
 #[test]
@@ -139,7 +158,7 @@ fn maps_that_can_not_be_are_named() {
     for record in records.iter().flatten() {
         state.apply(record).unwrap();
     }
-    let bytes = checkpoint::encode(identity.uuid, generation + 1, &state);
+    let bytes = encoded(&identity, generation + 1, &state);
     patch(
         &shelf,
         "d0",
