@@ -5,7 +5,10 @@ mod common;
 
 use base::VolumeOffset;
 use common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, copy, media, spec};
-use engine::{IoErrorKind, Level, MemberState, PoolErrorKind};
+use engine::pool::MemberInfo;
+use engine::{IoErrorKind, Level, MemberState, NamedDrive, PoolErrorKind, World};
+use std::time::Duration;
+use world::sim::SimDrive;
 
 fn holds(shelf: &Shelf, tag: u64) {
     shelf.open(async |pool| {
@@ -351,4 +354,40 @@ fn a_drive_cut_short_is_too_small() {
     let (kind, context) = short.refusal();
     assert_eq!(kind, PoolErrorKind::Missing);
     assert!(context.contains("'d0'"), "{context}");
+}
+
+#[test]
+fn metadata_is_there_as_long_as_the_data_is() {
+    let mut shelf = Shelf::with_pool(6, Level::Raid10 { copies: 3 });
+    let spare = media("spare", DRIVE_BYTES);
+    shelf.open(async |pool| {
+        // One of the first three carries it: another does, and has to give it back.
+        pool.fail_drive("d2").await.unwrap();
+        let settled = async || {
+            for _ in 0..1000 {
+                pool.world().sleep(Duration::from_millis(100)).await;
+                let info = pool.info();
+                let whole = |member: &MemberInfo| member.state == MemberState::Healthy;
+                if !info.copies_are_short && info.members.iter().all(whole) {
+                    return;
+                }
+            }
+            panic!("{:?}", pool.info());
+        };
+        pool.world().sleep(Duration::from_secs(5)).await;
+        let drive = SimDrive::adversarial(pool.world(), &spare);
+        let name = "spare".to_owned();
+        pool.add_spare(NamedDrive { name, drive }).await.unwrap();
+        settled().await;
+        pool.close().await.unwrap();
+    });
+    shelf.media[2] = ("spare".to_owned(), spare);
+    // All but one drive of each three are lost, whichever one is left.
+    for (first, second) in [(0, 4), (1, 3), (2, 5), (2, 4)] {
+        let mut rest = Shelf::new(0);
+        rest.media = [first, second]
+            .map(|at: usize| (format!("d{at}"), copy(&shelf.media[at].1, DRIVE_BYTES)))
+            .to_vec();
+        holds(&rest, 1);
+    }
 }

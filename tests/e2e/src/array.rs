@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Longest that a start or a stop may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -133,6 +133,35 @@ impl Array {
         self.running = Running::start(self.home.path());
     }
 
+    /// Starts it again and kills it while it comes up: `moments` after it has begun to
+    /// write to its drives, or when it serves if that is sooner.
+    pub fn start_and_kill(&mut self, moments: u64) {
+        let mut child = Running::spawn(self.home.path());
+        let stdout = child.stdout.take().expect("a pipe was asked for");
+        let mut log = Lines::follow("ashlar serve", stdout);
+        let before = self.last_write();
+        let deadline = Instant::now() + PATIENCE;
+        let mut moments_left = moments;
+        // A moment is a look at the drives: some microseconds, and no clock.
+        while moments_left > 0 && log.find(Duration::ZERO, |_| true).is_err() {
+            assert!(Instant::now() < deadline, "it doesn't come up");
+            moments_left -= u64::from(self.last_write() != before);
+        }
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+
+    /// When a drive file was written last.
+    fn last_write(&self) -> Option<SystemTime> {
+        let files = std::fs::read_dir(self.file("")).expect("the data directory");
+        let drives = files
+            .filter_map(Result::ok)
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "img"));
+        drives
+            .filter_map(|drive| drive.metadata().ok()?.modified().ok())
+            .max()
+    }
+
     /// A file of its data directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.path().join("data").join(name)
@@ -224,8 +253,8 @@ impl Array {
 }
 
 impl Running {
-    fn start(home: &Path) -> Self {
-        let mut child = Command::new(binary())
+    fn spawn(home: &Path) -> Child {
+        Command::new(binary())
             .arg("serve")
             .arg("--site")
             .arg(home.join("site.toml"))
@@ -235,7 +264,11 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
-            .expect("ashlar starts");
+            .expect("ashlar starts")
+    }
+
+    fn start(home: &Path) -> Self {
+        let mut child = Running::spawn(home);
         let stdout = child.stdout.take().expect("a pipe was asked for");
         let mut log = Lines::follow("ashlar serve", stdout);
         let ready = log.wait_for("serving", "error:", PATIENCE);

@@ -29,6 +29,9 @@ fn other_seed() -> u64 {
     from_outside.map_or(0, |seed| seed.parse().expect("ASHLAR_E2E_SEED is a number"))
 }
 
+/// Looks at the drives during a recovery before it is killed: at most so many.
+const MOMENTS_MAX: u64 = 3000;
+
 /// What happens to a drive file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
@@ -101,6 +104,10 @@ impl Run {
         self.load_and_kill(step);
         for (damage, drive) in step.iter().filter(|(damage, _)| *damage != WhileServed) {
             damage.apply(&self.array, drive, self.kills);
+        }
+        if self.prng.chance(1, 2) {
+            // And once more, in the middle of the recovery.
+            self.array.start_and_kill(self.prng.below(MOMENTS_MAX));
         }
         self.array.start_again();
         self.read_back(&format!("after kill {} and {step:?}", self.kills));

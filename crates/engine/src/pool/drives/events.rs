@@ -49,7 +49,9 @@ pub struct Event {
     pub text: String,
 }
 
-/// The newest events.
+/// The newest events. Where there is no room for all, those of damage that was put right
+/// go first: thousands of them may come of one bad drive, and they must not hide what
+/// became of it.
 #[derive(Debug, Default)]
 pub struct Events {
     kept: RefCell<VecDeque<Event>>,
@@ -63,7 +65,9 @@ impl Events {
         let sequence = self.last.get();
         let mut kept = self.kept.borrow_mut();
         if kept.len() == KEPT {
-            kept.pop_front();
+            let routine = |event: &Event| event.kind == EventKind::BlockMended;
+            let goes = kept.iter().position(routine).unwrap_or(0);
+            kept.remove(goes);
         }
         kept.push_back(Event {
             sequence,
@@ -96,5 +100,17 @@ mod tests {
         let kept = events.since(0);
         assert_eq!((kept.len(), kept[0].sequence), (KEPT, 6));
         assert_eq!(events.since(KEPT as u64 + 4).len(), 1);
+    }
+
+    #[test]
+    fn many_mended_blocks_do_not_hide_what_happened_to_a_drive() {
+        let events = Events::default();
+        events.push(Time(0), EventKind::DriveMissing, "d1".to_owned());
+        for number in 0..2 * KEPT {
+            events.push(Time(0), EventKind::BlockMended, number.to_string());
+        }
+        let kept = events.since(0);
+        assert_eq!((kept.len(), kept[0].text.as_str()), (KEPT, "d1"));
+        assert_eq!(kept[KEPT - 1].text, (2 * KEPT - 1).to_string());
     }
 }

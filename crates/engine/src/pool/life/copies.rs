@@ -1,4 +1,8 @@
 //! Copies of the metadata and of the logs go to other drives when theirs fail.
+//!
+//! Invariant: as long as all drives are whole, some span has more drives that carry the
+//! metadata than it can lose, and so it is with the logs. So neither is ever lost while
+//! all data is there.
 
 use crate::pool::drives::{EventKind, Group};
 use crate::pool::{Inner, PoolError};
@@ -9,17 +13,27 @@ use std::rc::Rc;
 /// Copies of the metadata, where there are that many drives.
 const METADATA_COPIES: usize = 3;
 
+/// The whole drives of a span.
+struct Span<W: World> {
+    members: Vec<Rc<Member<W>>>,
+    /// How many more have to carry the metadata, so that it is there as long as the
+    /// data is.
+    missing: usize,
+    /// Whether there are as many.
+    has_enough: bool,
+}
+
 impl<W: World> Inner<W> {
     pub(super) async fn move_copies(self: &Rc<Self>) -> Result<(), PoolError> {
         self.copy_metadata().await?;
         self.copy_logs().await
     }
 
-    /// Whether fewer drives carry metadata or logs than should.
+    /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
     pub(in crate::pool) fn copies_are_short(&self) -> bool {
         let members = self.drives.members();
         let metadata = members.iter().filter(|m| m.is_whole() && m.metadata());
-        if metadata.count() < METADATA_COPIES.min(members.len()) {
+        if metadata.count() < METADATA_COPIES.min(members.len()) || !self.metadata_is_safe() {
             return true;
         }
         let carriers = self.drives.log_members();
@@ -34,19 +48,60 @@ impl<W: World> Inner<W> {
         Geometry::of(group.level(), group.drives(), unit).ok()
     }
 
+    /// Whether all drives that carry the metadata can only be lost together with data:
+    /// one span has more of them than it can lose.
+    fn metadata_is_safe(&self) -> bool {
+        self.spans().any(|span| span.missing == 0)
+    }
+
+    /// The spans of all groups, and how far each is from losing data before all of its
+    /// drives that carry the metadata are lost.
+    fn spans(&self) -> impl Iterator<Item = Span<W>> {
+        let unit = u64::from(self.identity().stripe_unit_bytes);
+        self.drives.groups().into_iter().flat_map(move |group| {
+            let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
+            let spans = geometry.map_or(0, |geometry| geometry.spans);
+            (0..spans).filter_map(move |span| {
+                let places = geometry?.span_places(span);
+                let mut members: Vec<_> = places.map(|place| group.place(place)).collect();
+                members.retain(|member| member.is_whole());
+                let wanted = geometry?.redundancy() + 1;
+                let carriers = members.iter().filter(|member| member.metadata()).count();
+                Some(Span {
+                    missing: wanted.saturating_sub(carriers),
+                    has_enough: members.len() >= wanted,
+                    members,
+                })
+            })
+        })
+    }
+
+    /// The drive to carry the metadata, too, if there has to be another: of the span
+    /// that needs the fewest more.
+    fn next_carrier(&self) -> Option<Rc<Member<W>>> {
+        let mut whole = self.drives.members();
+        whole.retain(|member| member.is_whole());
+        let carriers = whole.iter().filter(|member| member.metadata()).count();
+        let enough = carriers >= METADATA_COPIES.min(whole.len());
+        if enough && self.metadata_is_safe() {
+            return None;
+        }
+        let free = |span: Span<W>| {
+            let mut members = span.members.into_iter();
+            let next = members.find(|member| !member.metadata())?;
+            Some(((!span.has_enough, span.missing), next))
+        };
+        let best = self
+            .spans()
+            .filter(|span| span.has_enough || !enough)
+            .filter_map(free)
+            .min_by_key(|(key, _)| *key);
+        best.map(|(_, next)| next)
+    }
+
     /// Another drive carries the metadata, when too few do.
     async fn copy_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
-        let whole: Vec<Rc<Member<W>>> = self
-            .drives
-            .members()
-            .into_iter()
-            .filter(|member| member.is_whole())
-            .collect();
-        let carriers = whole.iter().filter(|member| member.metadata()).count();
-        if carriers >= METADATA_COPIES.min(whole.len()) {
-            return Ok(());
-        }
-        let Some(next) = whole.into_iter().find(|member| !member.metadata()) else {
+        let Some(next) = self.next_carrier() else {
             return Ok(());
         };
         // It gets everything from now on, and all that was before in a checkpoint; the
