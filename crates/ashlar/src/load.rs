@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Profiles: hetero10 (ten VMs, 3860 operations/s), rand-4k-read, rand-4k-write, rand-8k-67,
-seq-read-256k, seq-write-64k (closed loop of 16; see --iodepth and --rate).
+rand-8k-90, seq-read-256k, seq-read-1m, seq-write-64k, seq-write-1m (closed loop of 16; see --iodepth and --rate).
 
 Targets: one for all VMs, one per VM, or one per disk, in the profile's order.
 

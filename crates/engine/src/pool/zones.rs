@@ -66,7 +66,8 @@ impl<W: World> Inner<W> {
         loop {
             let moving = self.moving.get() > 0;
             let taken = self.take_pages(max).await?;
-            if taken.is_some() || !moving {
+            // They may have begun while a zone was taken into use for us.
+            if taken.is_some() || !(moving || self.moving.get() > 0) {
                 return Ok(taken);
             }
             self.world.sleep(Duration::from_micros(100)).await;

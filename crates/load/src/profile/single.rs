@@ -15,17 +15,23 @@ const ROWS: &[(&str, u32, u32, u32)] = &[
     ("rand-4k-read", 4 * KIB, 100, 100),
     ("rand-4k-write", 4 * KIB, 100, 0),
     ("rand-8k-67", 8 * KIB, 100, 67),
+    ("rand-8k-90", 8 * KIB, 100, 90),
     ("seq-read-256k", 256 * KIB, 0, 100),
+    ("seq-read-1m", 1024 * KIB, 0, 100),
     ("seq-write-64k", 64 * KIB, 0, 0),
+    ("seq-write-1m", 1024 * KIB, 0, 0),
 ];
 
 /// The names of the profiles of this module.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 8] = [
     "rand-4k-read",
     "rand-4k-write",
     "rand-8k-67",
+    "rand-8k-90",
     "seq-read-256k",
+    "seq-read-1m",
     "seq-write-64k",
+    "seq-write-1m",
 ];
 
 /// The profile called `name`, or `None` when it is not one of these.

@@ -1,0 +1,301 @@
+//! What a pool over drive files does, without a protocol in front of it.
+//!
+//! `pool_rate DIR LEVEL DRIVES DRIVE_MIB VOLUME_MIB CACHE_MIB STEP...` makes DRIVES
+//! files in DIR, a pool of them and a volume, and runs the steps one after the other:
+//!
+//! - `fill`: writes the volume once from end to end, 1 MiB at a time
+//! - `drain`: puts in place what is in the log
+//! - `KIND:BYTES:DEPTH:SECONDS`: keeps DEPTH operations of BYTES under way; KIND is
+//!   `randread`, `seqread`, `randwrite`, `seqwrite`, or `mixP` (random, P per cent
+//!   reads)
+//!
+//! For each measured step it prints a line of JSON: operations and bytes a second,
+//! microseconds of the thread's processor time an operation, and what the drives were
+//! used for meanwhile. `scripts/bench` puts this beside fio.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of the real world, which measures with its clock"
+)]
+
+use base::{BLOCK_BYTES, Prng, Slice, VolumeOffset};
+use engine::pool::Level;
+use engine::store::counts::{IoCounts, Operations};
+use engine::{NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use world::real::{self, RealDrive, RealWorld};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const MIB: u64 = 1 << 20;
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [
+        dir,
+        level,
+        drives,
+        drive_mib,
+        volume_mib,
+        cache_mib,
+        steps @ ..,
+    ] = &args[..]
+    else {
+        return Err(
+            "usage: pool_rate DIR LEVEL DRIVES DRIVE_MIB VOLUME_MIB CACHE_MIB STEP...".into(),
+        );
+    };
+    let level = level_of(level)?;
+    let steps: Vec<Step> = steps
+        .iter()
+        .map(|step| Step::read(step))
+        .collect::<Outcome<_>>()?;
+    let (drives, drive_mib): (usize, u64) = (drives.parse()?, drive_mib.parse()?);
+    let (volume_mib, cache_mib): (u64, u64) = (volume_mib.parse()?, cache_mib.parse()?);
+    real::run(|world| async move {
+        let mut named = Vec::new();
+        for index in 0..drives {
+            let path = Path::new(dir).join(format!("d{index}.img"));
+            RealDrive::create_file(&path, drive_mib * MIB)?;
+            let (name, drive) = (format!("d{index}"), RealDrive::open(&world, &path)?);
+            named.push(NamedDrive { name, drive });
+        }
+        let pool = Pool::create(world.clone(), PoolSpec::new("bench", level), named).await?;
+        pool.store().cache.set_capacity(cache_mib * MIB);
+        let spec = VolumeSpec {
+            name: "v".to_owned(),
+            size_bytes: volume_mib * MIB,
+            provisioning: Provisioning::Thin,
+        };
+        let volume = pool.create_volume(spec).await?;
+        for step in steps {
+            step.run(&world, &pool, &volume).await?;
+        }
+        pool.close().await?;
+        Ok(())
+    })?
+}
+
+fn level_of(text: &str) -> Outcome<Level> {
+    let all = [
+        Level::Simple,
+        Level::Raid10 { copies: 2 },
+        Level::Raid10 { copies: 3 },
+        Level::Raid5,
+        Level::Raid50,
+        Level::Raid6,
+    ];
+    let found = all.into_iter().find(|level| level.to_string() == text);
+    found.ok_or_else(|| format!("{text}: no level").into())
+}
+
+/// What is done to the volume.
+#[derive(Clone, Debug)]
+enum Step {
+    Fill,
+    Drain,
+    Load(Load),
+}
+
+/// A closed loop of operations.
+#[derive(Clone, Debug)]
+struct Load {
+    name: String,
+    read_percent: u64,
+    random: bool,
+    len_bytes: u64,
+    depth: u64,
+    duration: Duration,
+}
+
+impl Step {
+    fn read(text: &str) -> Outcome<Step> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let [kind, bytes, depth, seconds] = parts[..] else {
+            return match text {
+                "fill" => Ok(Step::Fill),
+                "drain" => Ok(Step::Drain),
+                other => Err(format!("{other}: no step").into()),
+            };
+        };
+        let (read_percent, random) = match kind {
+            "randread" => (100, true),
+            "seqread" => (100, false),
+            "randwrite" => (0, true),
+            "seqwrite" => (0, false),
+            mix => (
+                mix.strip_prefix("mix").ok_or("no such kind")?.parse()?,
+                true,
+            ),
+        };
+        Ok(Step::Load(Load {
+            name: kind.to_owned(),
+            read_percent,
+            random,
+            len_bytes: bytes.parse()?,
+            depth: depth.parse()?,
+            duration: Duration::from_secs_f64(seconds.parse()?),
+        }))
+    }
+
+    async fn run(
+        self,
+        world: &RealWorld,
+        pool: &Pool<RealWorld>,
+        volume: &Volume<RealWorld>,
+    ) -> Outcome<()> {
+        match self {
+            Step::Drain => pool.store().drain().await?,
+            Step::Fill => {
+                for at in (0..volume.size_bytes()).step_by(MIB as usize) {
+                    volume
+                        .write(VolumeOffset(at), random(world, MIB as usize))
+                        .await?;
+                }
+            }
+            Step::Load(load) => {
+                let (io, cpu_ns) = (pool.store().io(), cpu_ns()?);
+                let (operations, took) = load.run(world, volume).await?;
+                let cpu_us = (self::cpu_ns()? - cpu_ns) as f64 / 1e3 / operations as f64;
+                let rate = operations as f64 / took.as_secs_f64();
+                println!(
+                    "{{\"step\": \"{}\", \"operations_per_s\": {rate:.0}, \"bytes_per_s\": {:.0}, \
+                     \"cpu_us\": {cpu_us:.2}, \"io\": {}}}",
+                    load.name,
+                    rate * load.len_bytes as f64,
+                    json(&io, &pool.store().io())
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The state of a load that is under way.
+struct Running {
+    load: Load,
+    volume: Volume<RealWorld>,
+    data: Slice,
+    stopped: Cell<bool>,
+    done: Cell<u64>,
+    /// Where the next operation of a sequence goes, in operations.
+    next: Cell<u64>,
+    failure: RefCell<Option<String>>,
+    lanes: Cell<u64>,
+}
+
+impl Load {
+    /// Operations that were done, and how long it took.
+    async fn run(&self, world: &RealWorld, volume: &Volume<RealWorld>) -> Outcome<(u64, Duration)> {
+        let running = Rc::new(Running {
+            load: self.clone(),
+            volume: volume.clone(),
+            data: random(world, self.len_bytes as usize),
+            stopped: Cell::new(false),
+            done: Cell::new(0),
+            next: Cell::new(0),
+            failure: RefCell::new(None),
+            lanes: Cell::new(self.depth),
+        });
+        let began = world.now();
+        for lane in 0..self.depth {
+            let running = Rc::clone(&running);
+            let prng = world.prng(&format!("{} lane {lane}", self.name));
+            world.spawn(async move { running.lane(prng).await });
+        }
+        world.sleep(self.duration).await;
+        running.stopped.set(true);
+        let (done, took) = (running.done.get(), world.now().since(began));
+        while running.lanes.get() > 0 {
+            world.sleep(Duration::from_millis(1)).await;
+        }
+        match running.failure.take() {
+            Some(failure) => Err(failure.into()),
+            None => Ok((done.max(1), took)),
+        }
+    }
+}
+
+impl Running {
+    async fn lane(&self, mut prng: Prng) {
+        let places = self.volume.size_bytes() / self.load.len_bytes;
+        while !self.stopped.get() {
+            let place = match self.load.random {
+                true => prng.below(places),
+                false => self.next.replace((self.next.get() + 1) % places),
+            };
+            let at = VolumeOffset(place * self.load.len_bytes);
+            let outcome = match prng.below(100) < self.load.read_percent {
+                true => self
+                    .volume
+                    .read(at, self.load.len_bytes as usize)
+                    .await
+                    .map(drop),
+                false => self.volume.write(at, self.data.clone()).await,
+            };
+            if let Err(error) = outcome {
+                self.failure.replace(Some(error.to_string()));
+                break;
+            }
+            self.done.set(self.done.get() + 1);
+        }
+        self.lanes.set(self.lanes.get() - 1);
+    }
+}
+
+/// Bytes that no drive can make less of.
+fn random(world: &RealWorld, len: usize) -> Slice {
+    assert!(len.is_multiple_of(BLOCK_BYTES));
+    let mut bytes = vec![0; len];
+    world.prng("data").fill(&mut bytes);
+    world.buffers().copy_of(&bytes).freeze()
+}
+
+/// Processor time of this thread so far.
+fn cpu_ns() -> Outcome<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let first = text.split_whitespace().next().ok_or("no schedstat")?;
+    Ok(first.parse()?)
+}
+
+fn json(before: &IoCounts, after: &IoCounts) -> String {
+    let kinds: [(&str, fn(&IoCounts) -> Operations); 11] = [
+        ("host_reads", |io| io.host_reads),
+        ("host_writes", |io| io.host_writes),
+        ("data_reads", |io| io.data_reads),
+        ("modify_reads", |io| io.modify_reads),
+        ("data_writes", |io| io.data_writes),
+        ("parity_writes", |io| io.parity_writes),
+        ("repair_reads", |io| io.repair_reads),
+        ("repair_writes", |io| io.repair_writes),
+        ("log_writes", |io| io.log_writes),
+        ("intent_writes", |io| io.intent_writes),
+        ("sum_writes", |io| io.sum_writes),
+    ];
+    let of = |(name, kind): &(&str, fn(&IoCounts) -> Operations)| {
+        let (before, after) = (kind(before), kind(after));
+        format!(
+            "\"{name}\": {{\"count\": {}, \"bytes\": {}}}",
+            after.count - before.count,
+            after.bytes - before.bytes
+        )
+    };
+    let plain = [
+        (
+            "partial_stripes",
+            after.partial_stripes - before.partial_stripes,
+        ),
+        ("whole_stripes", after.whole_stripes - before.whole_stripes),
+        (
+            "bypassed_bytes",
+            after.bypassed_bytes - before.bypassed_bytes,
+        ),
+    ]
+    .map(|(name, count)| format!("\"{name}\": {count}"));
+    let all: Vec<String> = kinds.iter().map(of).chain(plain).collect();
+    format!("{{{}}}", all.join(", "))
+}

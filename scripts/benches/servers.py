@@ -1,0 +1,184 @@
+"""Servers in the background: Ashlar with a site of its own, and tgt."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+from .basics import LUN_MIB, TARGET, Failure, run
+
+IQN = "iqn.2026-11.dev.ashlar:bench"
+
+
+def free_address():
+    """An address of this host that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def login(address):
+    """Logs in to an iSCSI portal for discovery; true when it accepts."""
+    host, port = address.rsplit(":", 1)
+    text = b"InitiatorName=iqn.2026-11.dev.ashlar:bench-client\0SessionType=Discovery\0AuthMethod=None\0"
+    # RFC 7143, 11.12: immediate login request, transit from security to full feature.
+    header = struct.pack(">BBBBI", 0x43, 0x83, 0, 0, len(text))
+    header += bytes([0x80, 0, 0, 0, 0, 0, 0, 0]) + struct.pack(">IHHII", 1, 0, 0, 1, 0) + bytes(16)
+    with socket.create_connection((host, int(port)), timeout=5) as stream:
+        stream.sendall(header + text + bytes(-len(text) % 4))
+        answer = b""
+        while len(answer) < 48:
+            more = stream.recv(4096)
+            if not more:
+                return False
+            answer += more
+    return answer[0] & 0x3F == 0x23 and answer[36] == 0
+
+
+class Server:
+    """A program in the background; its end is part of leaving the block."""
+
+    def __init__(self, command, log, env=None):
+        self.command, self.log, self.env, self.process = command, log, env, None
+
+    def __enter__(self):
+        self.began = time.monotonic()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([str(c) for c in self.command], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, env=self.env)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def wait_for(self, ready, within_s=60):
+        """Waits until ready() is true; gives milliseconds since the start."""
+        while time.monotonic() - self.began < within_s:
+            if self.process.poll() is not None:
+                break
+            try:
+                if ready():
+                    return (time.monotonic() - self.began) * 1000
+            except (OSError, Failure):
+                pass
+            time.sleep(0.001)
+        tail = Path(self.log).read_text(errors="replace").strip()[-2000:]
+        raise Failure(f"{self.command[0]} does not serve: {tail or 'it said nothing'}")
+
+    def rss_mib(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
+
+
+# Drives that hold one drive's worth of data: the share of a pool's bytes that is data.
+DATA_SHARE = {"simple": lambda n: 1, "10": lambda n: 1 / 2, "5": lambda n: (n - 1) / n,
+              "6": lambda n: (n - 2) / n}
+
+
+class Site(Server):
+    """`ashlar serve` with a site of `pools` pools, each of `drives` files on a shard of
+    its own, with one LUN behind a target of its own."""
+
+    def __init__(self, work, name, drives, level, pools=1, lun_mib=LUN_MIB, more=()):
+        self.portal, self.api = free_address(), free_address()
+        lun_mib //= pools
+        # Labels, metadata, logs and sums want room, and overwrites some to move to.
+        size_mib = 320 + int(lun_mib * 1.25 / DATA_SHARE[level](drives)) // drives
+        lines = ["[site]", f'name = "{name}"', f"shards = {pools}", "[api]", f'listen = "{self.api}"',
+                 "[[portal]]", f'address = "{self.portal}"']
+        self.urls = []
+        for pool in range(pools):
+            names = [f"p{pool}d{i}" for i in range(drives)]
+            for drive in names:
+                lines += ["[[drive]]", f'name = "{drive}"', f'file = "{drive}.img"', f'size = "{size_mib} MiB"']
+            lines += ["[[pool]]", f'name = "pool{pool}"', f'level = "{level}"', f"drives = {json.dumps(names)}", *more,
+                      "[[volume]]", f'name = "lun{pool}"', f'pool = "pool{pool}"', f'size = "{lun_mib} MiB"',
+                      "[[export]]", f'target = "{IQN}{pool}"', f'volumes = ["lun{pool}"]', 'initiators = "any"']
+            self.urls.append(f"iscsi://{self.portal}/{IQN}{pool}/0")
+        home = work / name
+        home.mkdir()
+        (home / "site.toml").write_text("\n".join(lines) + "\n")
+        self.home, self.data = home, home / "data"
+        super().__init__([TARGET / "release/ashlar", "serve", "--site", home / "site.toml", "--data", self.data],
+                         home / "serve.log")
+
+    @contextlib.contextmanager
+    def emptied(self):
+        """Its files go when the block is left: the disk is not for all sites at once."""
+        try:
+            yield
+        finally:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    def serving(self):
+        self.wait_for(lambda: login(self.portal))
+        return self
+
+    def ask(self, path, method="GET", body=None):
+        """The answer of the REST API."""
+        request = urllib.request.Request(f"http://{self.api}/api/v1/{path}", method=method)
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+            request.data = json.dumps(body).encode()
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def pool(self, index=0):
+        return self.ask(f"pools/pool{index}")
+
+    def settled(self, index=0):
+        """The pool once its log is in place and nothing goes on in the background."""
+        before = None
+        while True:
+            pool = self.pool(index)
+            quiet = pool["log_used_bytes"] == 0 and not pool["tasks"]
+            if quiet and before == pool["io"]:
+                return pool
+            before = pool["io"]
+            time.sleep(1)
+
+    def cpu_s(self):
+        """Processor time of all its threads so far, without the kernel's workers."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+class Tgt(Server):
+    """tgtd on a control socket and a port of its own, with filled LUNs, each behind
+    a target of its own."""
+
+    def __init__(self, work, memory, luns=1):
+        self.portal = free_address()
+        self.urls = [f"iscsi://{self.portal}/{IQN}{lun}/1" for lun in range(luns)]
+        self.backing = [memory / f"tgt{luns}-{lun}.img" for lun in range(luns)]
+        for path in self.backing:
+            with open(path, "wb") as backing:
+                for _ in range(LUN_MIB // luns):
+                    backing.write(os.urandom(1 << 20))
+        env = dict(os.environ, TGT_IPC_SOCKET=str(work / f"tgt{luns}.ipc"))
+        super().__init__(["tgtd", "-f", "--iscsi", f"portal={self.portal}"], work / "tgtd.log", env)
+
+    def configure(self):
+        def admin(*args):
+            run("tgtadm", "--lld", "iscsi", *args, env=self.env)
+        self.wait_for(lambda: admin("--mode", "sys", "--op", "show") is None)
+        for lun, backing in enumerate(self.backing):
+            tid = lun + 1
+            admin("--mode", "target", "--op", "new", "--tid", tid, "-T", f"{IQN}{lun}")
+            admin("--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", 1, "--bstype", "rdwr",
+                  "-b", backing)
+            admin("--mode", "target", "--op", "bind", "--tid", tid, "-I", "ALL")
