@@ -145,7 +145,7 @@ fn pools_that_make_no_sense_are_refused() {
         (
             1,
             engine::PoolSpec {
-                journal_bytes: 4096,
+                journal_bytes: Some(4096),
                 ..spec("p", Level::Simple)
             },
             PoolErrorKind::Invalid,

@@ -133,7 +133,7 @@ impl Config {
         let pool = PoolSpec {
             stripe_unit_bytes,
             page_bytes,
-            journal_bytes: 4096 * *prng.pick(&[2, 2, 3, 4, 8, 64]),
+            journal_bytes: Some(4096 * *prng.pick(&[2, 2, 3, 4, 8, 64])),
             zone_bytes: Some(zone_bytes),
             log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
             intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
@@ -222,7 +222,7 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     // And what segments cost.
     let payload = payload + payload / 32 + 512;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);
-    LABELS_BYTES + 2 * u64::from(pool.journal_bytes) + 2 * checkpoint
+    LABELS_BYTES + 2 * u64::from(pool.journal_bytes.unwrap_or(8 << 20)) + 2 * checkpoint
 }
 
 /// Windows short enough for a boot to have many. Only drives that are struck

@@ -10,6 +10,7 @@ use super::Record;
 use crate::codec::{Reader, Writer};
 use base::checksum::crc32c_of;
 use base::{BLOCK_BYTES, Uuid, crc32c};
+use std::ops::Range;
 
 /// Bytes before a batch's records.
 pub const HEADER_BYTES: usize = 64;
@@ -47,34 +48,72 @@ pub fn encode_batch(id: BatchId, payload: &[u8]) -> Vec<u8> {
     w.bytes
 }
 
-/// The records of `pool`'s batches of `generation` in `area`, up to the first that
-/// is not whole, and the number of batches.
-///
-/// # Errors
-/// When a batch is whole and a record in it is not: that is no power cut.
-pub fn scan(area: &[u8], pool: Uuid, generation: u64) -> Result<(u64, Vec<Record>), String> {
-    let mut rest = area;
-    let mut records = Vec::new();
-    let mut sequence = 0;
-    while let Some(payload) = whole_batch(
-        rest,
-        BatchId {
-            pool,
-            generation,
-            sequence,
-        },
-    ) {
-        let mut r = Reader::new(payload);
-        while !r.is_empty() {
-            let record = Record::decode(&mut r);
-            records.push(record.ok_or_else(|| {
-                format!("journal batch {generation}/{sequence} has a record of no known kind")
-            })?);
+/// A journal read a piece at a time: what is behind its last batch need not be read.
+#[derive(Debug)]
+pub struct Scan {
+    /// The batch that would come next.
+    next: BatchId,
+    bytes: Vec<u8>,
+    /// Where the records of each batch are.
+    payloads: Vec<Range<usize>>,
+    /// Where the next batch would begin.
+    end: usize,
+}
+
+impl Scan {
+    /// Nothing read yet of `pool`'s journal of `generation`.
+    pub fn new(pool: Uuid, generation: u64) -> Self {
+        let sequence = 0;
+        Scan {
+            next: BatchId {
+                pool,
+                generation,
+                sequence,
+            },
+            bytes: Vec::new(),
+            payloads: Vec::new(),
+            end: 0,
         }
-        sequence += 1;
-        rest = &rest[batch_bytes(payload.len())..];
     }
-    Ok((sequence, records))
+
+    /// Takes the next bytes of the area. False when the journal ends in what was taken.
+    pub fn take(&mut self, bytes: &[u8]) -> bool {
+        self.bytes.extend_from_slice(bytes);
+        while let Some(payload) = whole_batch(&self.bytes[self.end..], self.next) {
+            let start = self.end + HEADER_BYTES;
+            self.payloads.push(start..start + payload.len());
+            self.end += batch_bytes(payload.len());
+            self.next.sequence += 1;
+        }
+        let rest = &self.bytes[self.end..];
+        match header(&mut Reader::new(rest)) {
+            Some((_, id, len)) => id == self.next && rest.len() < batch_bytes(len),
+            None => rest.len() < HEADER_BYTES,
+        }
+    }
+
+    /// Batches that are whole, from the first on.
+    pub fn batches(&self) -> u64 {
+        self.next.sequence
+    }
+
+    /// Their records.
+    pub fn records(&self) -> impl Iterator<Item = Result<Record, String>> + '_ {
+        let payloads = self.payloads.iter().map(|range| &self.bytes[range.clone()]);
+        payloads.flat_map(|payload| {
+            let mut r = Reader::new(payload);
+            std::iter::from_fn(move || {
+                let more = !r.is_empty();
+                more.then(|| {
+                    Record::decode(&mut r).ok_or_else(|| {
+                        // It would be found again and again.
+                        r = Reader::new(&[]);
+                        "a journal batch has a record of no known kind".to_owned()
+                    })
+                })
+            })
+        })
+    }
 }
 
 /// The payload of the batch `id` at the start of `bytes`, when it is whole.
@@ -96,22 +135,26 @@ pub(crate) fn begins_like(bytes: &[u8], id: BatchId) -> bool {
 
 /// Any batch at the start of `bytes`, when it is whole: which, and its payload.
 pub(crate) fn any_batch(bytes: &[u8]) -> Option<(BatchId, &[u8])> {
-    let mut r = Reader::new(bytes);
-    if r.take(4)? != MAGIC {
-        return None;
-    }
-    let crc = r.u32()?;
-    let found = BatchId {
-        pool: r.uuid()?,
-        generation: r.u64()?,
-        sequence: r.u64()?,
-    };
-    let payload_len = r.u32()? as usize;
+    let (crc, found, payload_len) = header(&mut Reader::new(bytes))?;
     let whole = bytes.get(..HEADER_BYTES.checked_add(payload_len)?)?;
     bytes.get(..batch_bytes(payload_len))?;
     let (head, tail) = whole.split_at(CRC_OFFSET);
     let intact = crc32c_of([head, &[0; 4], tail.get(4..)?]) == crc;
     intact.then(|| (found, &whole[HEADER_BYTES..]))
+}
+
+/// Checksum, identity and bytes of records of a batch, as its header has them.
+fn header(r: &mut Reader<'_>) -> Option<(u32, BatchId, usize)> {
+    if r.take(4)? != MAGIC {
+        return None;
+    }
+    let crc = r.u32()?;
+    let id = BatchId {
+        pool: r.uuid()?,
+        generation: r.u64()?,
+        sequence: r.u64()?,
+    };
+    Some((crc, id, r.u32()? as usize))
 }
 
 #[cfg(test)]
@@ -120,6 +163,21 @@ mod tests {
     use crate::meta::VolumeId;
 
     const POOL: Uuid = Uuid::from_u128(7);
+
+    /// Batches and records of an area read a block at a time, and the blocks read.
+    fn read(area: &[u8], pool: Uuid, generation: u64) -> (u64, Vec<Record>, usize) {
+        let mut scan = Scan::new(pool, generation);
+        let mut blocks = area.chunks(BLOCK_BYTES);
+        let read = blocks.position(|block| !scan.take(block));
+        let records = scan.records().map(Result::unwrap).collect();
+        let all = area.len() / BLOCK_BYTES;
+        (scan.batches(), records, read.map_or(all, |at| at + 1))
+    }
+
+    fn scan(area: &[u8], pool: Uuid, generation: u64) -> (u64, Vec<Record>) {
+        let (batches, records, _) = read(area, pool, generation);
+        (batches, records)
+    }
 
     fn batch(generation: u64, sequence: u64, records: &[Record]) -> Vec<u8> {
         let mut w = Writer::default();
@@ -144,10 +202,10 @@ mod tests {
         area.extend(batch(3, 1, &[ready(3)]));
         area.extend(batch(2, 2, &[ready(4)]));
         area.resize(64 << 10, 0);
-        let (batches, records) = scan(&area, POOL, 3).unwrap();
+        let (batches, records) = scan(&area, POOL, 3);
         assert_eq!((batches, records), (2, vec![ready(1), ready(2), ready(3)]));
-        assert_eq!(scan(&area, POOL, 2).unwrap().0, 0);
-        assert_eq!(scan(&area, Uuid::from_u128(8), 3).unwrap().0, 0);
+        assert_eq!(scan(&area, POOL, 2).0, 0);
+        assert_eq!(scan(&area, Uuid::from_u128(8), 3).0, 0);
     }
 
     #[test]
@@ -158,17 +216,42 @@ mod tests {
         for sector in 8..area.len() / 512 {
             let mut torn = area.clone();
             torn[sector * 512..(sector + 1) * 512].fill(0xaa);
-            let batches = scan(&torn, POOL, 1).unwrap().0;
+            let batches = scan(&torn, POOL, 1).0;
             let in_padding = sector * 512 >= 4096 + HEADER_BYTES + records.len() * 5;
             assert_eq!(batches, if in_padding { 2 } else { 1 }, "sector {sector}");
         }
-        assert_eq!(scan(&area[..4096], POOL, 1).unwrap().0, 1);
+        assert_eq!(scan(&area[..4096], POOL, 1).0, 1);
+    }
+
+    #[test]
+    fn nothing_behind_the_last_batch_is_read() {
+        let records: Vec<_> = (0..2000).map(ready).collect();
+        let mut area = batch(1, 0, &records);
+        area.extend(batch(1, 1, &[ready(9)]));
+        let end = area.len() / BLOCK_BYTES;
+        area.resize(64 << 10, 0);
+        let (batches, found, blocks) = read(&area, POOL, 1);
+        assert_eq!((batches, found.len(), blocks), (2, 2001, end + 1));
+        assert_eq!(read(&area, POOL, 2).2, 1);
+    }
+
+    #[test]
+    fn a_record_of_no_known_kind_is_an_error_once() {
+        let id = BatchId {
+            pool: POOL,
+            generation: 1,
+            sequence: 0,
+        };
+        let mut scan = Scan::new(POOL, 1);
+        scan.take(&encode_batch(id, &[99, 0, 0, 0, 0, 0]));
+        let found: Vec<_> = scan.records().collect();
+        assert!(matches!(found[..], [Err(_)]));
     }
 
     #[test]
     fn a_length_from_nowhere_is_no_batch() {
         let mut area = batch(1, 0, &[ready(9)]);
         area[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(scan(&area, POOL, 1).unwrap().0, 0);
+        assert_eq!(scan(&area, POOL, 1).0, 0);
     }
 }

@@ -160,6 +160,8 @@ impl<W: World> Inner<W> {
     /// # Errors
     /// When the pool has stopped, or stops now.
     pub async fn checkpoint_to_all(self: &Rc<Self>) -> Result<(), PoolError> {
+        // One that is under way is waited for here: in their turn, records would wait too.
+        self.checkpoint_ended().await;
         // Whoever's turn it is begins it: callers of the same turn share it.
         self.journal.checkpoint_wanted.set(true);
         self.journal

@@ -9,6 +9,7 @@ use crate::drive::Drive;
 use crate::label::{
     GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
 };
+use crate::meta::record::MAP_BYTES;
 use crate::meta::{State, checkpoint};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
@@ -60,10 +61,11 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
             )));
         }
     }
-    if spec.journal_bytes < JOURNAL_BYTES_MIN || !spec.journal_bytes.is_multiple_of(block) {
+    let unfit = |bytes: &u32| *bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(block);
+    if let Some(bytes) = spec.journal_bytes.filter(unfit) {
         return Err(invalid(format!(
-            "journal of {} bytes in pool '{}': allowed are multiples of {block} from {JOURNAL_BYTES_MIN}",
-            spec.journal_bytes, spec.name
+            "journal of {bytes} bytes in pool '{}': allowed are multiples of {block} from {JOURNAL_BYTES_MIN}",
+            spec.name
         )));
     }
     if groups.is_empty() || groups.len() > GROUPS_MAX {
@@ -90,6 +92,13 @@ fn log_bytes(asked: Option<u64>, capacity_bytes: u64, least: u64) -> u64 {
     let block = BLOCK_BYTES as u64;
     let usual = (capacity_bytes / 16).clamp(LOG_BYTES_MIN, LOG_BYTES);
     asked.unwrap_or(usual).max(least).next_multiple_of(block)
+}
+
+/// An eighth of the largest map of `pages`, within limits.
+fn journal_bytes(pages: u64) -> u32 {
+    let map_bytes = pages.saturating_mul(MAP_BYTES as u64);
+    let bytes = (map_bytes / 8).clamp(8 << 20, 64 << 20);
+    bytes.next_multiple_of(BLOCK_BYTES as u64) as u32
 }
 
 /// Power of two, about a sixty-fourth of a drive.
@@ -136,19 +145,20 @@ fn lay_out<W: World>(
         .iter()
         .map(|(_, _, capacity)| capacity / zone_bytes)
         .sum();
+    let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
     let mut prng = world.prng(&format!("pool {}", spec.name));
     let mut identity = PoolIdentity {
         uuid: prng.uuid(),
         name: spec.name.clone(),
         stripe_unit_bytes: spec.stripe_unit_bytes,
         page_bytes: spec.page_bytes,
-        journal_bytes: spec.journal_bytes,
+        journal_bytes,
         volumes_max: spec.volumes_max,
         checkpoint_bytes: checkpoint::slot_bytes(
             GROWTH * pages,
             GROWTH * zones,
             spec.volumes_max,
-            spec.journal_bytes,
+            journal_bytes,
         ),
         log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.

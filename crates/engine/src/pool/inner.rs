@@ -25,7 +25,7 @@ use std::time::Duration;
 const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 
 /// Chunks of a map whose pages are claimed before others have their turn.
-const CHUNKS_AT_ONCE: usize = 256;
+const CHUNKS_AT_ONCE: usize = 128;
 
 /// Where the journal stands. See `docs/FORMAT.md`, "Metadata".
 #[derive(Debug, Default)]

@@ -37,8 +37,10 @@ pub struct PoolSpec {
     /// Power of two, from [`base::BLOCK_BYTES`]; default 256 KiB.
     pub page_bytes: u32,
     /// Bytes of one of the two journal areas on a metadata drive, a multiple of
-    /// [`base::BLOCK_BYTES`] from [`JOURNAL_BYTES_MIN`]; default 8 MiB.
-    pub journal_bytes: u32,
+    /// [`base::BLOCK_BYTES`] from [`JOURNAL_BYTES_MIN`]; by default 8 MiB, and more the
+    /// more pages there are, up to 64 MiB: it should not be full before the checkpoint
+    /// of the other is written.
+    pub journal_bytes: Option<u32>,
     /// Bytes of a zone on each drive, a power of two that holds whole pages and
     /// stripe units; by default about a sixty-fourth of a drive.
     pub zone_bytes: Option<u64>,
@@ -62,7 +64,7 @@ impl PoolSpec {
             level,
             stripe_unit_bytes: 64 << 10,
             page_bytes: 256 << 10,
-            journal_bytes: 8 << 20,
+            journal_bytes: None,
             zone_bytes: None,
             log_bytes: None,
             intent_bytes: None,

@@ -6,8 +6,9 @@
 
 use super::{PoolError, PoolErrorKind};
 use crate::label::PoolIdentity;
+use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
-use crate::meta::{Record, State, journal};
+use crate::meta::journal::Scan;
 use crate::raid::Member;
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset};
@@ -16,7 +17,7 @@ use futures_util::future::join_all;
 use futures_util::stream;
 use std::rc::Rc;
 
-/// Large metadata reads go in pieces of this size.
+/// Journals are read in pieces of this size.
 const TRANSFER_BYTES: u64 = 1 << 20;
 
 /// Pieces of a payload that are read ahead.
@@ -61,8 +62,9 @@ impl<'a, W: World> Copies<'a, W> {
         // The generation after it, too: a crash may have come between the switch of the
         // journal area and the end of the checkpoint that goes with it.
         for generation in [generation, generation + 1] {
-            for record in self.journal(generation).await? {
-                state.apply(&record)?;
+            let journal = self.journal(generation).await;
+            for record in journal.iter().flat_map(Scan::records) {
+                state.apply(&record?)?;
             }
         }
         Ok((generation, state))
@@ -93,8 +95,8 @@ impl<'a, W: World> Copies<'a, W> {
     ) -> Option<(Header, &'a Member<W>)> {
         let at = self.pool.checkpoint_offset(slot);
         let len = checkpoint::HEADER_BYTES as u64;
-        let block = self.read_run(member, at, len).await?;
-        let header = checkpoint::decode_header(&block, self.pool.uuid)?;
+        let block = self.read(member, at, len as usize).await?;
+        let header = checkpoint::decode_header(block.bytes()?, self.pool.uuid)?;
         let room = self.pool.checkpoint_bytes - len;
         let fits = header.payload_bytes <= room && header.generation % 2 == slot;
         fits.then_some((header, member))
@@ -127,36 +129,35 @@ impl<'a, W: World> Copies<'a, W> {
         decoder.finish()
     }
 
-    /// The records of a generation, from the copy that has the most of them: every
+    /// The journal of a generation, from the copy that has the most of it: every
     /// acknowledged batch is on all.
-    async fn journal(&self, generation: u64) -> Result<Vec<Record>, String> {
-        let at = self.pool.journal_offset(generation);
-        let len = u64::from(self.pool.journal_bytes);
-        let areas = self
+    async fn journal(&self, generation: u64) -> Option<Scan> {
+        let scans = self
             .copies
             .iter()
-            .map(|member| self.read_run(member, at, len));
-        let mut longest = (0, Vec::new());
+            .map(|member| self.scan(member, generation));
         // A copy that can't be read is one copy fewer.
-        for area in join_all(areas).await.into_iter().flatten() {
-            let found = journal::scan(&area, self.pool.uuid, generation)?;
-            if found.0 > longest.0 {
-                longest = found;
-            }
-        }
-        Ok(longest.1)
+        let scans = join_all(scans).await.into_iter().flatten();
+        scans.reduce(|longest, scan| match scan.batches() > longest.batches() {
+            true => scan,
+            false => longest,
+        })
     }
 
-    /// `len` bytes of a member, or `None` when they can't be read.
-    async fn read_run(&self, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
-        let mut run = Vec::new();
-        while (run.len() as u64) < len {
-            let left = len - run.len() as u64;
-            let piece = left.min(TRANSFER_BYTES) as usize;
-            let buf = self.read(member, at + run.len() as u64, piece).await?;
-            run.extend_from_slice(buf.bytes()?);
+    async fn scan(&self, member: &Member<W>, generation: u64) -> Option<Scan> {
+        let at = self.pool.journal_offset(generation);
+        let area = u64::from(self.pool.journal_bytes);
+        let mut scan = Scan::new(self.pool.uuid, generation);
+        let mut done = 0;
+        while done < area {
+            let len = (area - done).min(TRANSFER_BYTES);
+            let buf = self.read(member, at + done, len as usize).await?;
+            if !scan.take(buf.bytes()?) {
+                break;
+            }
+            done += len;
         }
-        Some(run)
+        Some(scan)
     }
 
     async fn read(&self, member: &Member<W>, at: u64, len: usize) -> Option<Buf> {

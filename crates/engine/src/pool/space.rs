@@ -307,6 +307,14 @@ impl ZoneSpace {
     /// Marks pages as used up to the first that is used already; how many it marked.
     fn claim(&mut self, pages: Range<u64>) -> u64 {
         let mut at = pages.start;
+        if pages.end - at == 1 {
+            // Scattered pages come one by one, and there are many of them.
+            let free = !self.is_used(at);
+            if free {
+                self.set_used(at, true);
+            }
+            return u64::from(free);
+        }
         while at < pages.end {
             let len = (64 - at % 64).min(pages.end - at);
             let mask = (u64::MAX >> (64 - len)) << (at % 64);

@@ -42,7 +42,7 @@ pub fn spec(name: &str, level: Level) -> PoolSpec {
     PoolSpec {
         stripe_unit_bytes: 8 << 10,
         page_bytes: PAGE as u32,
-        journal_bytes: 8 << 10,
+        journal_bytes: Some(8 << 10),
         zone_bytes: Some(64 << 10),
         log_bytes: Some(256 << 10),
         volumes_max: 8,

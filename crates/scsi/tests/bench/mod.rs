@@ -43,7 +43,7 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
         let spec = PoolSpec {
             stripe_unit_bytes: 8 << 10,
             page_bytes: PAGE_BYTES as u32,
-            journal_bytes: 8 << 10,
+            journal_bytes: Some(8 << 10),
             volumes_max: 8,
             ..PoolSpec::new("p", Level::Simple)
         };

@@ -1,0 +1,403 @@
+//! How long a pool with a large map takes to open, and what its checkpoints cost.
+//!
+//! `recovery make DIR SHAPE TIB` makes four drive files in DIR, sparse, with a pool at
+//! RAID 5 whose metadata says that TIB tebibytes are mapped; there is no data below it.
+//! `recovery open DIR` opens that pool, works on a new volume of it with and without a
+//! checkpoint on the way, and prints what it measured, a `name=value` a line.
+//! Two programs, so that the memory of the second is that of the pool alone.
+//!
+//! SHAPE is how pages lie: `runs` (of 16 MiB), `scattered` (no two pages of a volume
+//! that follow each other do so on the drives) or `holes` (as scattered, and only every
+//! other page of a volume is mapped).
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of the real world, which measures with its clock"
+)]
+
+use base::{BLOCK_BYTES, PageIndex, Uuid, VolumeOffset};
+use engine::label::{GroupEntry, Label, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use engine::meta::checkpoint::{self, Encoder, Step};
+use engine::meta::page_map::UNMAPPED;
+use engine::meta::{Record, State, VolumeId};
+use engine::pool::drives::{zone_capacity, zone_pages};
+use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use world::real::{self, RealDrive, RealWorld};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const DRIVES: usize = 4;
+/// Volumes that the mapped pages belong to.
+const VOLUMES: u64 = 10;
+/// Pages of a run, of those that have some.
+const RUN: u64 = 64;
+/// Pages of the volume that is worked on that are there from the start: some to read,
+/// as many others to write over.
+const WARM_PAGES: u64 = 512;
+/// Time for the log to empty itself, so that reads go to the drives.
+const SETTLE: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(3);
+const CHECKPOINTS: u32 = 3;
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?),
+        ["open", dir] => real::run(|world| measure(world, PathBuf::from(dir)))?,
+        _ => Err("usage: recovery make DIR runs|scattered|holes TIB | recovery open DIR".into()),
+    }
+}
+
+fn path(dir: &Path, drive: usize) -> PathBuf {
+    dir.join(format!("drive{drive}.img"))
+}
+
+fn drives(world: &RealWorld, dir: &Path) -> Outcome<Vec<NamedDrive<RealWorld>>> {
+    let open = |drive| {
+        let (name, path) = (format!("drive{drive}"), path(dir, drive));
+        let drive = RealDrive::open(world, &path)?;
+        Ok(NamedDrive { name, drive })
+    };
+    (0..DRIVES).map(open).collect()
+}
+
+// --- Making ---------------------------------------------------------------------
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Runs,
+    Scattered,
+    Holes,
+}
+
+impl Shape {
+    fn of(name: &str) -> Outcome<Shape> {
+        match name {
+            "runs" => Ok(Shape::Runs),
+            "scattered" => Ok(Shape::Scattered),
+            "holes" => Ok(Shape::Holes),
+            other => Err(format!("{other}: use runs, scattered or holes").into()),
+        }
+    }
+}
+
+fn make(dir: &Path, shape: Shape, tib: u64) -> Outcome<()> {
+    // A quarter is parity; a tenth and more is for what is written later.
+    let drive_bytes = (tib << 40) / 3 * 9 / 8 / (1 << 20) * (1 << 20);
+    for drive in 0..DRIVES {
+        File::create_new(path(dir, drive))?.set_len(drive_bytes)?;
+    }
+    real::run(|world| async move {
+        let drives = drives(&world, dir)?;
+        let spec = PoolSpec::new("bench", Level::Raid5);
+        let pool = Pool::create(world, spec, drives).await?;
+        pool.close().await.map_err(Box::<dyn Error>::from)
+    })??;
+    let label = label(&path(dir, 0))?;
+    let group = label.groups.first().ok_or("a pool without groups")?;
+    let state = synthetic(&label.pool, group, shape, tib)?;
+    // Both slots, as after some time in use: their space is there.
+    for generation in [8, 9] {
+        write_checkpoint(dir, &label, generation, &state)?;
+    }
+    Ok(())
+}
+
+/// The newest label of a drive file.
+fn label(path: &Path) -> Outcome<Label> {
+    let file = File::open(path)?;
+    let mut newest: Option<Label> = None;
+    for offset in SLOT_OFFSETS {
+        let mut slot = vec![0; SLOT_BYTES];
+        file.read_exact_at(&mut slot, offset)?;
+        if let Slot::Label(label) = Label::decode(&slot)
+            && newest
+                .as_ref()
+                .is_none_or(|newest| newest.generation < label.generation)
+        {
+            newest = Some(*label);
+        }
+    }
+    newest.ok_or_else(|| "a drive without a label".into())
+}
+
+/// A state with whole zones full of pages.
+fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) -> Outcome<State> {
+    let in_zone = zone_capacity(group.level, usize::from(group.drives), pool);
+    let zones = (tib << 40).div_ceil(in_zone * u64::from(pool.page_bytes));
+    let mut state = State::default();
+    for zone in 0..zones as u32 {
+        let (level, incarnation) = (group.level, zone);
+        state.apply(&Record::ZoneOn {
+            zone,
+            level,
+            incarnation,
+        })?;
+    }
+    let pages = zones * in_zone;
+    let place = |page: u64| page / in_zone * zone_pages(pool) + page % in_zone;
+    let step = match shape {
+        Shape::Runs => step_through(pages / RUN),
+        Shape::Scattered | Shape::Holes => step_through(pages),
+    };
+    let nth = |page: u64| match shape {
+        Shape::Runs => page / RUN * step % (pages / RUN) * RUN + page % RUN,
+        Shape::Scattered | Shape::Holes => page * step % pages,
+    };
+    let apart = if matches!(shape, Shape::Holes) { 2 } else { 1 };
+    let of_volume = pages.div_ceil(VOLUMES);
+    for volume in 0..VOLUMES {
+        let id = VolumeId(volume as u32);
+        let create = Record::Create {
+            id,
+            uuid: Uuid::from_u128(u128::from(volume) + 1),
+            name: format!("v{volume}"),
+            size_bytes: of_volume * apart * u64::from(pool.page_bytes),
+            provisioning: Provisioning::Thin,
+        };
+        state.apply(&create)?;
+        let (first, end) = (volume * of_volume, pages.min((volume + 1) * of_volume));
+        for some in (first..end).step_by(1 << 16) {
+            let places = (some..end.min(some + (1 << 16)))
+                .flat_map(|page| {
+                    let phys = place(nth(page)) as u32;
+                    std::iter::once(phys).chain((1..apart).map(|_| UNMAPPED))
+                })
+                .collect::<Vec<u32>>();
+            let page = PageIndex((some - first) * apart);
+            state.apply_table(id, page, places.into_iter())?;
+        }
+        state.apply(&Record::Ready { id })?;
+    }
+    Ok(state)
+}
+
+/// A step that goes through all of `count` numbers, and never to a neighbour.
+fn step_through(count: u64) -> u64 {
+    let divides = |a: u64, b: u64| {
+        let (mut a, mut b) = (a, b);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a > 1
+    };
+    let golden = (count as f64 * 0.618) as u64;
+    (golden..).find(|&step| !divides(step, count)).unwrap_or(1)
+}
+
+fn write_checkpoint(dir: &Path, label: &Label, generation: u64, state: &State) -> Outcome<()> {
+    let pool = &label.pool;
+    let carriers = label.members.iter().filter(|member| member.metadata);
+    let files = carriers
+        .map(|member| {
+            File::options()
+                .write(true)
+                .open(dir.join(format!("{}.img", member.name)))
+        })
+        .collect::<Result<Vec<File>, _>>()?;
+    let segment_bytes = checkpoint::segment_bytes(pool.journal_bytes);
+    let mut encoder = Encoder::new(pool.uuid, generation, segment_bytes, state);
+    let slot = pool.checkpoint_offset(generation);
+    let mut at = slot + checkpoint::HEADER_BYTES as u64;
+    loop {
+        let (bytes, to, last) = match encoder.step() {
+            Step::More => continue,
+            Step::Segment(bytes) => (bytes, at, false),
+            Step::End(header) => (header, slot, true),
+        };
+        for file in &files {
+            file.write_all_at(&bytes, to)?;
+        }
+        at += bytes.len() as u64;
+        if last {
+            return files
+                .iter()
+                .try_for_each(File::sync_all)
+                .map_err(Into::into);
+        }
+    }
+}
+
+// --- Measuring ------------------------------------------------------------------
+
+async fn measure(world: RealWorld, dir: PathBuf) -> Outcome<()> {
+    let drives = drives(&world, &dir)?;
+    let (rss, read) = (status("VmRSS:")?, read_bytes()?);
+    let began = Instant::now();
+    let pool = Pool::open(world.clone(), drives).await?;
+    let recovery = began.elapsed();
+    let tib = pool.info().mapped_bytes as f64 / (1u64 << 40) as f64;
+    println!("mapped_tib={tib:.2}");
+    println!("recovery_s={:.2}", recovery.as_secs_f64());
+    println!("read_mib={}", (read_bytes()? - read) >> 20);
+    println!(
+        "rss_mib_per_tib={:.1}",
+        (status("VmRSS:")? - rss) as f64 / 1024.0 / tib
+    );
+    println!(
+        "peak_mib_per_tib={:.1}",
+        (status("VmHWM:")? - rss) as f64 / 1024.0 / tib
+    );
+    let spec = VolumeSpec {
+        name: "work".into(),
+        size_bytes: 1 << 40,
+        provisioning: Provisioning::Thin,
+    };
+    let work = Rc::new(Work {
+        world: world.clone(),
+        volume: pool.create_volume(spec).await?,
+        page_bytes: u64::from(pool.info().page_bytes),
+        stopped: Cell::new(false),
+        running: Cell::new(0),
+        longest: Default::default(),
+        failure: RefCell::new(None),
+    });
+    for page in 0..2 * WARM_PAGES {
+        work.write(page).await?;
+    }
+    world.sleep(SETTLE).await;
+    for lane in Lane::ALL {
+        world.spawn(Rc::clone(&work).run(lane));
+    }
+    world.sleep(QUIET).await;
+    work.longest_since("quiet");
+    let mut times = Vec::new();
+    for _ in 0..CHECKPOINTS {
+        let began = Instant::now();
+        pool.checkpoint().await?;
+        times.push(began.elapsed());
+    }
+    work.longest_since("checkpoint");
+    println!(
+        "checkpoint_s={:.2}",
+        times.iter().sum::<Duration>().as_secs_f64() / f64::from(CHECKPOINTS)
+    );
+    println!(
+        "peak_after_mib_per_tib={:.1}",
+        (status("VmHWM:")? - rss) as f64 / 1024.0 / tib
+    );
+    work.stopped.set(true);
+    while work.running.get() > 0 {
+        world.sleep(Duration::from_millis(1)).await;
+    }
+    pool.close().await?;
+    work.failure.take().map_or(Ok(()), |what| Err(what.into()))
+}
+
+/// What goes on beside a checkpoint.
+#[derive(Clone, Copy)]
+enum Lane {
+    /// A sleep of a millisecond: how long the shard was busy with something else.
+    Tick,
+    /// Reads of what is there.
+    Read,
+    /// Writes over what is there.
+    Overwrite,
+    /// Writes to new pages, which need a record in the journal.
+    Allocate,
+}
+
+impl Lane {
+    const ALL: [Lane; 4] = [Lane::Tick, Lane::Read, Lane::Overwrite, Lane::Allocate];
+    const NAMES: [&str; 4] = ["tick", "read", "overwrite", "allocate"];
+}
+
+struct Work {
+    world: RealWorld,
+    volume: Volume<RealWorld>,
+    page_bytes: u64,
+    stopped: Cell<bool>,
+    running: Cell<u32>,
+    /// Of each lane: the longest of its operations, their sum, their count.
+    longest: RefCell<[(Duration, Duration, u32); 4]>,
+    failure: RefCell<Option<String>>,
+}
+
+impl Work {
+    async fn run(self: Rc<Self>, lane: Lane) {
+        self.running.set(self.running.get() + 1);
+        let mut prng = self.world.prng(Lane::NAMES[lane as usize]);
+        let mut fresh = 2 * WARM_PAGES;
+        while !self.stopped.get() {
+            let began = Instant::now();
+            let outcome = match lane {
+                Lane::Tick => {
+                    self.world.sleep(Duration::from_millis(1)).await;
+                    Ok(())
+                }
+                Lane::Read => self.read(prng.below(WARM_PAGES)).await,
+                Lane::Overwrite => self.write(WARM_PAGES + prng.below(WARM_PAGES)).await,
+                Lane::Allocate => {
+                    fresh += 1;
+                    self.write(fresh).await
+                }
+            };
+            if let Err(error) = outcome {
+                self.failure.replace(Some(error.to_string()));
+                break;
+            }
+            self.count(lane, began.elapsed());
+            // What is answered from memory waits for nothing, and would keep the shard.
+            tokio::task::yield_now().await;
+        }
+        self.running.set(self.running.get() - 1);
+    }
+
+    fn count(&self, lane: Lane, took: Duration) {
+        let (longest, sum, count) = &mut self.longest.borrow_mut()[lane as usize];
+        *longest = (*longest).max(took);
+        *sum += took;
+        *count += 1;
+    }
+
+    async fn read(&self, page: u64) -> Outcome<()> {
+        let at = VolumeOffset(page * self.page_bytes);
+        self.volume.read(at, BLOCK_BYTES).await?;
+        Ok(())
+    }
+
+    async fn write(&self, page: u64) -> Outcome<()> {
+        let at = VolumeOffset(page * self.page_bytes);
+        let data = self.world.buffers().zeroed(BLOCK_BYTES).freeze();
+        self.volume.write(at, data).await?;
+        Ok(())
+    }
+
+    /// Prints the longest and the mean operation of each lane, and begins anew.
+    fn longest_since(&self, phase: &str) {
+        for (name, (longest, sum, count)) in Lane::NAMES.iter().zip(self.longest.take()) {
+            let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
+            println!("{phase}_{name}_max_ms={:.1}", ms(longest));
+            println!(
+                "{phase}_{name}_mean_ms={:.2}",
+                ms(sum) / f64::from(count.max(1))
+            );
+            println!("{phase}_{name}_count={count}");
+        }
+    }
+}
+
+/// A field of /proc/self/status, in KiB.
+fn status(field: &str) -> Outcome<u64> {
+    number("/proc/self/status", field)
+}
+
+fn read_bytes() -> Outcome<u64> {
+    number("/proc/self/io", "read_bytes:")
+}
+
+fn number(file: &str, field: &str) -> Outcome<u64> {
+    let text = fs::read_to_string(file)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let value = line.and_then(|line| line.split_whitespace().next());
+    Ok(value
+        .ok_or_else(|| format!("{file} has no {field}"))?
+        .parse()?)
+}
