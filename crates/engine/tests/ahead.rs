@@ -47,6 +47,27 @@ fn a_sequential_reader_finds_most_in_the_cache_and_nothing_is_read_twice() {
 }
 
 #[test]
+fn a_block_that_stays_keeps_no_more_than_itself() {
+    let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
+    shelf.open(async |pool| {
+        pool.store().drain().await.unwrap();
+        let buffers = pool.world().buffers().clone();
+        let (volume, before) = (pool.volume("v").unwrap(), buffers.outstanding_bytes());
+        let capacity = 16 * BLOCK as u64;
+        pool.store().cache.set_capacity(capacity);
+        for page in (0..WHOLE as u64).step_by(PAGE) {
+            // The first block of each page is wanted again, the others are not.
+            for len in [PAGE, BLOCK, BLOCK] {
+                drop(volume.read(VolumeOffset(page), len).await.unwrap());
+            }
+        }
+        assert!(pool.store().cache.stats().hits >= 16);
+        let held = buffers.outstanding_bytes() - before;
+        assert!(held as u64 <= capacity, "{held} bytes for {capacity}");
+    });
+}
+
+#[test]
 fn without_a_cache_nothing_is_read_ahead() {
     let shelf = Shelf::with_pool(4, Level::Raid5);
     shelf.open(async |pool| {

@@ -67,6 +67,12 @@ impl Fills {
         fills.any(|fill| fill.is_sound && overlap(&fill.blocks, blocks))
     }
 
+    /// Whether any fill under way, good for anything or not, reads any of `blocks`.
+    pub fn any_in(&self, blocks: &Range<u64>) -> bool {
+        let fills = self.fills.borrow();
+        fills.iter().any(|fill| overlap(&fill.blocks, blocks))
+    }
+
     /// Ends for those fills that may bring any of `blocks`: each when the fill ends, or
     /// is good for nothing any more.
     pub fn ends(&self, blocks: &Range<u64>) -> Vec<oneshot::Receiver<()>> {
@@ -130,6 +136,7 @@ mod tests {
         fills.change(&(9..10));
         assert!(!low.is_sound() && high.is_sound());
         assert!(!fills.concern(&(0..10)) && fills.concern(&(0..11)));
+        assert!(fills.any_in(&(0..10)));
         drop(high);
         assert!(!fills.concern(&(0..30)));
         assert_eq!(fills.blocks(), 10);

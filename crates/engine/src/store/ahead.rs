@@ -98,7 +98,7 @@ impl<W: World> Store<W> {
         self.world.reached("blocks read ahead");
         let first = self.pool_block(zone.shape.zone, run.block);
         for index in 0..run.sums.len() {
-            let block = data.slice(index * BLOCK_BYTES, BLOCK_BYTES);
+            let block = self.block_alone(&data, index);
             self.cache.insert_ahead(first + index as u64, block);
         }
     }

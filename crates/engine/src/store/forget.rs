@@ -58,6 +58,11 @@ impl<W: World> Store<W> {
     }
 
     async fn let_go_of_zone(&self, zone: u32) -> Result<(), PoolError> {
+        // What was begun to be read ahead before its pages moved would bring sums and
+        // blocks back; nothing new is begun, since nothing is mapped here.
+        let first = self.pool_block(zone, 0);
+        let blocks = first..first + self.zone_span();
+        self.until(|| !self.cache.fills().any_in(&blocks)).await?;
         let of_zone = |stripe: StripeRef| stripe.zone == zone;
         self.until(|| !self.index.borrow().has_any(of_zone)).await?;
         let last = self.log.last_stamp();

@@ -253,11 +253,18 @@ impl<W: World> Store<W> {
         }
         let first = self.pool_block(zone.shape.zone, block);
         for index in 0..data.len() / BLOCK_BYTES {
-            // Each block by itself: a line that is evicted gives its memory back.
-            self.cache.insert(
-                first + index as u64,
-                data.slice(index * BLOCK_BYTES, BLOCK_BYTES),
-            );
+            self.cache
+                .insert(first + index as u64, self.block_alone(data, index));
+        }
+    }
+
+    /// A block with memory of its own: one that goes out of the cache gives it back,
+    /// whatever becomes of its neighbours.
+    pub(super) fn block_alone(&self, data: &Slice, index: usize) -> Slice {
+        let block = data.slice(index * BLOCK_BYTES, BLOCK_BYTES);
+        match block.bytes() {
+            Some(bytes) if data.len() > BLOCK_BYTES => self.world.buffers().copy_of(bytes).freeze(),
+            _ => block,
         }
     }
 

@@ -4,6 +4,7 @@
 //! - What is read ahead of one reader and was not asked for yet is never more than the
 //!   window that the caller allows.
 //! - A reader that stops costs nothing more.
+//! - The zones of what is being read ahead stay in use until that has ended.
 
 use super::Volume;
 use crate::world::World;
@@ -136,11 +137,14 @@ impl<W: World> Volume<W> {
         }
         let page_bytes = self.inner.page_bytes();
         let len = (range.end - range.start) as usize;
-        let mapped = super::io::runs(page_bytes, range.start, len)
-            .filter_map(|run| Some((self.core.map.borrow().get(run.page)?, run)));
-        let reads = mapped.map(|(phys, run)| {
-            let at = PoolOffset(phys.0 * page_bytes + run.inside);
-            self.inner.store.read_ahead(at, run.len)
+        let reads = super::io::runs(page_bytes, range.start, len).map(async |run| {
+            let phys = self.core.map.borrow().get(run.page);
+            // No wait between the look at the map and the beginning there: a page may
+            // move, and its zone go out of use.
+            if let Some(phys) = phys {
+                let at = PoolOffset(phys.0 * page_bytes + run.inside);
+                self.inner.store.read_ahead(at, run.len).await;
+            }
         });
         join_all(reads).await;
     }
