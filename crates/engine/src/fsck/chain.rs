@@ -49,7 +49,7 @@ impl<W: World> Chain<W> {
         let mut next = Next {
             head: superblock.tail,
             sequence: superblock.tail_sequence,
-            incarnation: 0,
+            incarnation: superblock.tail_incarnation,
         };
         let (mut used, room) = (0, chain.capacity_bytes());
         while let Some((at, len, whole)) = chain.next(subject, next).await {

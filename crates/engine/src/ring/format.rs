@@ -19,6 +19,9 @@ const PER_ENTRY_BYTES: usize = 12;
 pub struct Superblock {
     pub version: u64,
     pub incarnation: u32,
+    /// Of the batch at the tail; of the next one where there is none. An older one
+    /// there is left over from before a recovery that did not find it whole.
+    pub tail_incarnation: u32,
     pub tail: u64,
     pub tail_sequence: u64,
     pub tail_stamp: u64,
@@ -49,7 +52,7 @@ impl Superblock {
         w.u64(spec.salt);
         w.u64(self.version);
         w.u32(self.incarnation);
-        w.u32(0);
+        w.u32(self.tail_incarnation);
         w.u64(self.tail);
         w.u64(self.tail_sequence);
         w.u64(self.tail_stamp);
@@ -68,10 +71,10 @@ impl Superblock {
             return None;
         }
         let (version, incarnation) = (r.u64()?, r.u32()?);
-        r.u32()?;
         Some(Superblock {
             version,
             incarnation,
+            tail_incarnation: r.u32()?,
             tail: r.u64()?,
             tail_sequence: r.u64()?,
             tail_stamp: r.u64()?,
@@ -207,6 +210,7 @@ mod tests {
         let superblock = Superblock {
             version: 3,
             incarnation: 2,
+            tail_incarnation: 1,
             tail: 8192,
             tail_sequence: 9,
             tail_stamp: 10,

@@ -152,6 +152,7 @@ struct Pending {
 /// A batch in the ring.
 struct Batch {
     at: u64,
+    incarnation: u32,
     /// With what was skipped at the end of the ring before it.
     taken_bytes: u64,
     first_stamp: u64,

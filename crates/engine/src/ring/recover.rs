@@ -55,7 +55,7 @@ impl<W: World> Ring<W> {
             state.tail_sequence = superblock.tail_sequence;
             state.tail_stamp = superblock.tail_stamp;
         }
-        let recovered = ring.walk().await?;
+        let recovered = ring.walk(superblock.tail_incarnation).await?;
         let last = recovered
             .last()
             .map_or(superblock.tail_stamp, |entry| entry.stamp);
@@ -85,8 +85,9 @@ impl<W: World> Ring<W> {
         newest
     }
 
-    /// Follows the chain from the tail on.
-    async fn walk(&self) -> Result<Vec<Recovered>, RingError> {
+    /// Follows the chain from the tail on, whose first batch is not older than
+    /// `incarnation`.
+    async fn walk(&self, mut incarnation: u32) -> Result<Vec<Recovered>, RingError> {
         let members = self.in_use();
         let mut copies: Vec<Copy<W>> = members
             .into_iter()
@@ -97,7 +98,6 @@ impl<W: World> Ring<W> {
             })
             .collect();
         let mut recovered = Vec::new();
-        let mut incarnation = 0;
         loop {
             let (head, sequence) = {
                 let state = self.state.borrow();
@@ -129,7 +129,7 @@ impl<W: World> Ring<W> {
 
     fn take_up(&self, at: u64, head: u64, found: Found, recovered: &mut Vec<Recovered>) {
         let live = Rc::new(Cell::new(0));
-        let first_stamp = found.whole.id.first_stamp;
+        let (incarnation, first_stamp) = (found.whole.id.incarnation, found.whole.id.first_stamp);
         for (stamp, (head, range)) in (first_stamp..).zip(found.whole.entries) {
             let data = match range.is_empty() {
                 true => Vec::new(),
@@ -154,6 +154,7 @@ impl<W: World> Ring<W> {
         state.used_bytes += len + skipped;
         state.batches.push_back(Batch {
             at,
+            incarnation,
             taken_bytes: len + skipped,
             first_stamp,
             live,
