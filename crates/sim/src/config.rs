@@ -22,8 +22,15 @@ pub struct Config {
     pub drives_ignore_flush: bool,
     /// Whether drives fail, within what the redundancy allows.
     pub damage: bool,
+    /// Whether drives only go away, fail to write or answer late, and hide nothing: so
+    /// that those which were sound may go next, while these are back.
+    pub turns: bool,
     /// Whether more is damaged, between two boots, than the redundancy covers.
     pub beyond: bool,
+    /// Whether boots are short: what one recovery leaves, the next one finds.
+    pub hasty: bool,
+    /// Writes of whole pages among 8 writes.
+    pub whole_pages_of_8: u64,
     /// Blocks of sums kept in RAM.
     pub sums_blocks: usize,
     /// Bytes of the read cache.
@@ -71,10 +78,14 @@ impl Config {
             (Level::Raid6, 6),
             (Level::Raid6, 8),
         ]);
+        let themes = &mut seed.stream("themes");
         let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
         let largest = if prng.chance(1, 8) { 18 } else { 15 };
         let page_bytes = power(prng, 12, largest);
-        let volumes = prng.between(1, 5);
+        let volumes = match themes.chance(1, 8) {
+            true => prng.between(8, 40),
+            false => prng.between(1, 5),
+        };
         let stripe_unit_bytes = power(prng, 12, 15);
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         let pool = PoolSpec {
@@ -93,6 +104,11 @@ impl Config {
             false => 1,
         };
         let damage = level != Level::Simple && prng.chance(1, 2);
+        let hasty = themes.chance(1, 5);
+        let drawn = match hasty {
+            true => prng.between(40, 300),
+            false => prng.between(200, 1200),
+        };
         let spares = if damage { prng.below(3) } else { 0 };
         let drives = drives_of_group * groups;
         let drive_bytes = drive_sizes(prng, &pool, drives, spares);
@@ -105,10 +121,13 @@ impl Config {
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
             damage,
+            turns: damage && themes.chance(1, 2),
             beyond: !damage && prng.chance(1, 6),
+            hasty,
+            whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 4 << 20]),
-            operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
+            operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
