@@ -37,7 +37,7 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
         } else if draw < 4 {
             flush(&session, id, &volume).await;
         } else {
-            let sectors = range(&session, id, &mut prng);
+            let mut sectors = range(&session, id, &mut prng);
             if draw < 4 + config.reads_of_100 * 96 / 100 {
                 let scans = prng.chance(config.scans_of_100, 100);
                 read(&session, id, &volume, sectors.clone()).await;
@@ -45,6 +45,9 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                     scan(&session, id, &volume, sectors).await;
                 }
             } else {
+                if prng.chance(config.whole_pages_of_8, 8) {
+                    sectors = whole_pages(&session, id, sectors, &mut prng);
+                }
                 write(&session, id, &volume, sectors).await;
             }
         }
@@ -67,6 +70,17 @@ async fn scan(session: &Session, id: u64, volume: &Volume<SimWorld>, first: Rang
         read(session, id, volume, next..(next + step).min(end)).await;
         next += step;
     }
+}
+
+/// The pages around the start of `sectors`, as far as the volume goes: what goes
+/// around the log.
+fn whole_pages(session: &Session, id: u64, sectors: Range<u64>, prng: &mut Prng) -> Range<u64> {
+    let config = &session.books.config;
+    let page = u64::from(config.pool.page_bytes) / SECTOR;
+    let end = session.books.oracle.borrow().volume(id).sectors();
+    let start = sectors.start / page * page;
+    let pages = prng.between(1, (config.request_sectors_max / page).max(1));
+    start..(start + pages * page).min(end)
 }
 
 /// A run of sectors of the volume, mostly from a hot spot.

@@ -24,6 +24,9 @@ pub struct Config {
     pub drives_ignore_flush: bool,
     /// Whether drives fail, within what the redundancy allows.
     pub damage: bool,
+    /// Whether drives only go away, fail to write or answer late, and hide nothing: so
+    /// that those which were sound may go next, while these are back.
+    pub turns: bool,
     /// Whether more is damaged, between two boots, than the redundancy covers.
     pub beyond: bool,
     /// The level that groups go to while they are used.
@@ -32,6 +35,10 @@ pub struct Config {
     pub group_later: Option<(Level, usize)>,
     /// Whether groups may leave.
     pub groups_leave: bool,
+    /// Whether boots are short: what one recovery leaves, the next one finds.
+    pub hasty: bool,
+    /// Writes of whole pages among 8 writes.
+    pub whole_pages_of_8: u64,
     /// Blocks of sums kept in RAM.
     pub sums_blocks: usize,
     /// Bytes of the read cache.
@@ -96,6 +103,10 @@ impl Later {
         }
     }
 
+    fn is_nothing(&self) -> bool {
+        self.level.is_none() && self.keeps_groups()
+    }
+
     /// Whether groups stay as many as they are.
     fn keeps_groups(&self) -> bool {
         self.group.is_none() && !self.leave
@@ -122,10 +133,14 @@ impl Config {
             (Level::Raid6, 6),
             (Level::Raid6, 8),
         ]);
+        let themes = &mut seed.stream("themes");
         let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
         let largest = if prng.chance(1, 8) { 18 } else { 15 };
         let page_bytes = power(prng, 12, largest);
-        let volumes = prng.between(1, 5);
+        let volumes = match themes.chance(1, 8) {
+            true => prng.between(8, 40),
+            false => prng.between(1, 5),
+        };
         let stripe_unit_bytes = power(prng, 12, 15);
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         // Smaller ones would drown in what the metadata keeps for each.
@@ -146,6 +161,11 @@ impl Config {
             false => 1,
         };
         let damage = level != Level::Simple && prng.chance(1, 2);
+        let hasty = themes.chance(1, 5);
+        let drawn = match hasty {
+            true => prng.between(40, 300),
+            false => prng.between(200, 1200),
+        };
         let spares = if damage { prng.below(3) } else { 0 };
         let drives = drives_of_group * groups;
         let drive_bytes = drive_sizes(prng, &pool, drives, spares);
@@ -159,13 +179,16 @@ impl Config {
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
             damage,
+            turns: damage && themes.chance(1, 2) && later.is_nothing(),
             beyond: !damage && prng.chance(1, 6) && later.keeps_groups(),
+            hasty,
+            whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             level_later: later.level,
             group_later: later.group,
             groups_leave: later.leave,
             sums_blocks: *prng.pick(&[1, 2, 8, 1000]),
             cache_bytes: *prng.pick(&[0, 20_000, 200_000, 1 << 20, 4 << 20]),
-            operations: operations.unwrap_or_else(|| prng.between(200, 1200)),
+            operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
             scans_of_100: *seed.stream("scans").pick(&[0, 1, 5]),

@@ -1,16 +1,17 @@
 //! Failing drives, never more than the redundancy covers.
 //!
-//! As many drives of each span as it can lose are its victims for the whole run; the
-//! others stay sound.
+//! As many drives of each span as it can lose are its victims; the others stay sound.
+//! Where victims hide nothing ([`Config::turns`]) they may come back, and others become
+//! the victims instead: [`next_to_go`]. The budget in full: `crates/sim/README.md`.
 
 use crate::config::Config;
 use crate::session::Session;
-use base::{BLOCK_BYTES, Prng};
+use base::{BLOCK_BYTES, Prng, Time};
 use engine::raid::Geometry;
-use engine::{Level, World};
+use engine::{Level, PoolErrorKind, World};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, Snapshot};
+use world::sim::{Faults, Media, Snapshot};
 
 /// The victims among `media`, which are in the order of their places in the pool,
 /// group by group, then the spares, then those of a group that is added: spares stand in
@@ -65,64 +66,137 @@ fn of_group(levels: impl Iterator<Item = Level>, drives: usize, prng: &mut Prng)
 }
 
 /// Strikes victims at random times until the run has no more requests.
-pub async fn run(session: Rc<Session>, victims: Vec<Rc<Media>>, mut prng: Prng) {
+pub async fn run(session: Rc<Session>, mut prng: Prng) {
     while session.take_operation() {
         session
             .world
             .sleep(Duration::from_micros(prng.below(20_000)))
             .await;
+        let victims = session.books.victims.borrow().clone();
+        if victims.is_empty() {
+            continue;
+        }
         let victim = prng.pick(&victims);
-        let what = strike(victim, &mut prng);
+        if prng.chance(1, 12) {
+            order(&session, victim, &mut prng).await;
+            continue;
+        }
+        let what = match session.books.config.turns {
+            true => hold_up(victim, session.world.now(), &mut prng),
+            false => strike(victim, session.world.now(), &mut prng),
+        };
         session
             .world
             .note(|| format!("{} is struck: {what}", victim.spec().name));
     }
 }
 
-/// Strikes a drive. Returns how, for the trace.
-fn strike(victim: &Media, prng: &mut Prng) -> String {
-    let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
-    let start = prng.below(blocks);
-    let run = start..(start + prng.between(1, 16)).min(blocks);
-    let draw = prng.below(14);
-    if (8..11).contains(&draw) {
-        run.clone().for_each(|block| victim.corrupt(block));
-        return format!("blocks {run:?} change");
+/// Drives added in one run, at most.
+const BLANKS_MAX: usize = 4;
+
+/// The administrator has a victim fail, replaces it or adds a spare. What is added
+/// may be struck like what it stands in for.
+async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
+    let (books, pool, name) = (&session.books, &session.pool, &victim.spec().name);
+    let mut draw = prng.below(3);
+    if books.media.borrow().len() >= books.config.drive_bytes.len() + BLANKS_MAX {
+        draw = 0;
     }
-    victim.with_faults(|faults| match draw {
-        0 => {
+    session
+        .world
+        .note(|| format!("order {draw} about {name} begins"));
+    let added = books.media.borrow().len();
+    let outcome = match draw {
+        0 => pool.fail_drive(name).await,
+        1 => {
+            let blank = books.blank(&session.world);
+            pool.add_spare(blank).await
+        }
+        _ => {
+            let blank = books.blank(&session.world);
+            pool.replace_drive(name, blank).await
+        }
+    };
+    let added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
+    books.victims.borrow_mut().extend(added);
+    // It may be out of the pool already, or be needed now.
+    if let Err(error) = outcome
+        && !matches!(
+            error.kind,
+            PoolErrorKind::NotFound | PoolErrorKind::Invalid | PoolErrorKind::Drive
+        )
+    {
+        session.fail(format!("order {draw} about {name}: {error}"));
+    }
+}
+
+/// Has a drive go away, refuse writes or take its time: nothing that hides. Returns
+/// how, for the trace.
+fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
+    let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
+    victim.with_faults(|faults| match prng.below(8) {
+        0 | 1 => {
             faults.gone = true;
             "gone".to_owned()
         }
-        1 => {
+        2 => {
+            let start = prng.below(blocks);
+            let run = start..(start + prng.between(1, 16)).min(blocks);
             faults.unwritable.extend(run.clone());
             format!("blocks {run:?} can't be written")
         }
-        2..5 => {
-            faults.unreadable.extend(run.clone());
-            format!("blocks {run:?} can't be read")
-        }
-        5 => {
+        3 => {
             faults.no_space = true;
             "no space below".to_owned()
         }
-        6 => {
+        4 => {
             faults.slowdown = *prng.pick(&[2, 10, 50, 2_000]);
             format!("{} times slower", faults.slowdown)
         }
-        11 | 12 => {
-            faults.lost_writes += prng.between(1, 4) as u32;
-            format!("{} writes get lost", faults.lost_writes)
+        5 => {
+            faults.queue_depth = prng.between(1, 4) as u32;
+            format!("{} operations at a time", faults.queue_depth)
         }
-        13 => {
-            faults.stray_writes += prng.between(1, 3) as u32;
-            format!("{} writes go astray", faults.stray_writes)
+        6 => {
+            let until = now + Duration::from_millis(prng.between(1, 20_000));
+            faults.stalled_until = Some(until);
+            format!("no answer until {until}")
         }
         _ => {
-            faults.slowdown = 0;
-            "as fast as ever".to_owned()
+            *faults = Faults::default();
+            "as sound as ever".to_owned()
         }
     })
+}
+
+/// Strikes a drive. Returns how, for the trace.
+fn strike(victim: &Media, now: Time, prng: &mut Prng) -> String {
+    let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
+    let start = prng.below(blocks);
+    let run = start..(start + prng.between(1, 16)).min(blocks);
+    match prng.below(12) {
+        0..3 => {
+            run.clone().for_each(|block| victim.corrupt(block));
+            format!("blocks {run:?} change")
+        }
+        3..5 => {
+            victim.with_faults(|faults| faults.unreadable.extend(run.clone()));
+            format!("blocks {run:?} can't be read")
+        }
+        5 | 6 => victim.with_faults(|faults| {
+            faults.lost_writes += prng.between(1, 4) as u32;
+            format!("{} writes get lost", faults.lost_writes)
+        }),
+        7 => victim.with_faults(|faults| {
+            faults.stray_writes += prng.between(1, 3) as u32;
+            format!("{} writes go astray", faults.stray_writes)
+        }),
+        8 if prng.chance(1, 4) => {
+            (0..blocks).for_each(|block| victim.corrupt(block));
+            "everything on it changes".to_owned()
+        }
+        _ => hold_up(victim, now, prng),
+    }
 }
 
 /// Between two boots a victim may come back with what it held some boots ago.
@@ -160,9 +234,13 @@ impl Layout {
 /// Damages data and sums on all drives: data changes silently, sums can't be read.
 ///
 /// Sums that change silently on all their drives at once are outside the assumptions
-/// (`docs/FORMAT.md`): together with a crash they can't be told from torn ones.
-pub fn beyond(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
+/// (`docs/FORMAT.md`) where a crash came before: they can't be told from torn ones.
+/// After a clean close they can, until the next crash.
+pub fn beyond(media: &[Rc<Media>], layout: Layout, closed: bool, prng: &mut Prng) {
     let block = BLOCK_BYTES as u64;
+    if closed && prng.chance(1, 2) {
+        one_slot(media, layout, prng);
+    }
     for drive in media {
         let (first, end) = (
             layout.data_start / block,
@@ -172,7 +250,7 @@ pub fn beyond(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
             let start = prng.between(first, end - 1);
             let silent = prng.chance(1, 2);
             for at in start..(start + prng.between(1, 6)).min(end) {
-                if silent && layout.is_data(at * block) {
+                if silent && (closed || layout.is_data(at * block)) {
                     drive.corrupt(at);
                 } else {
                     drive.with_faults(|faults| faults.unreadable.extend(at..at + 1));
@@ -182,9 +260,66 @@ pub fn beyond(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
     }
 }
 
-/// Takes back what keeps a drive from answering, as a replaced cable would.
-pub fn mend(victims: &[Rc<Media>]) {
-    for victim in victims {
-        victim.with_faults(|faults| *faults = Default::default());
+/// Damages one slot of every copy of a zone's first sums: what is left is whole, and
+/// may be a version behind.
+fn one_slot(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
+    let block = BLOCK_BYTES as u64;
+    let end = media.iter().map(|drive| drive.spec().capacity_bytes);
+    let zones = end.min().unwrap_or(0).saturating_sub(layout.data_start) / layout.zone_stride_bytes;
+    let zone = prng.below(zones.max(1));
+    let slot = layout.data_start + zone * layout.zone_stride_bytes + prng.below(2) * block;
+    let sums_end = layout.zone_stride_bytes - layout.zone_bytes;
+    for drive in media {
+        for pair in (0..sums_end).step_by(2 * BLOCK_BYTES) {
+            let at = slot + pair;
+            if at < drive.spec().capacity_bytes {
+                drive.corrupt(at / block);
+            }
+        }
     }
+}
+
+/// Takes back what keeps drives from answering, as a replaced cable would.
+pub fn mend(media: &[Rc<Media>]) {
+    for drive in media {
+        drive.with_faults(|faults| *faults = Default::default());
+    }
+}
+
+/// Drives that were sound so far and go away now, while those struck before are back:
+/// of one span no more than it can lose, and never all that were always sound, since
+/// only their labels may know which drives missed something.
+pub fn next_to_go(
+    media: &[Rc<Media>],
+    config: &Config,
+    sound: &[bool],
+    prng: &mut Prng,
+) -> Vec<Rc<Media>> {
+    let Ok(geometry) = Geometry::of(
+        config.pool.level,
+        config.drives_of_group,
+        BLOCK_BYTES as u64,
+    ) else {
+        return Vec::new();
+    };
+    let first = prng.below(config.groups as u64) as usize * config.drives_of_group;
+    let span = prng.below(geometry.spans as u64) as usize;
+    let mut next: Vec<usize> = geometry
+        .span_places(span)
+        .map(|place| first + place)
+        .filter(|place| sound[*place])
+        .collect();
+    while next.len() > geometry.redundancy() {
+        next.swap_remove(prng.below(next.len() as u64) as usize);
+    }
+    let stays = |place: &usize| !next.contains(place);
+    if !(0..sound.len())
+        .filter(|place| sound[*place])
+        .any(|place| stays(&place))
+    {
+        return Vec::new();
+    }
+    next.into_iter()
+        .map(|place| Rc::clone(&media[place]))
+        .collect()
 }

@@ -4,21 +4,17 @@
 //! left, and the next one must find nothing. All of it in bounded virtual time.
 
 use crate::session::Session;
-use base::{BLOCK_BYTES, Prng};
-use engine::{MemberState, NamedDrive, PoolError, World};
-use std::rc::Rc;
+use engine::{MemberState, World};
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, SimDrive};
 
 /// Looks at the state so many times, [`PAUSE`] apart.
 const LOOKS: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Ends the faults of `victims` and has everything healed; what is not is noted as
-/// wrong.
-pub async fn everything(session: &Session, victims: &[Rc<Media>]) {
-    crate::damage::mend(victims);
-    if victims.is_empty() && !session.books.config.beyond {
+/// Ends all faults and has everything healed; what is not is noted as wrong.
+pub async fn everything(session: &Session) {
+    crate::damage::mend(&session.books.media.borrow());
+    if !session.books.config.damage && !session.books.config.beyond {
         return;
     }
     // A scrub may be under way that began before the faults ended: the first whole one
@@ -66,7 +62,6 @@ async fn scrub(session: &Session) {
 /// Offers blank drives until all places are whole again. A drive may fail late: of
 /// what it had begun before the faults ended.
 async fn replace_failed(session: &Session) {
-    let mut blanks = 0;
     for _ in 0..LOOKS {
         let info = session.pool.info();
         let of = |state| {
@@ -78,8 +73,8 @@ async fn replace_failed(session: &Session) {
             return;
         }
         for _ in info.spares.len()..of(MemberState::Failed).count() {
-            blanks += 1;
-            if let Err(error) = add_blank(session, blanks).await {
+            let blank = session.books.blank(&session.world);
+            if let Err(error) = session.pool.add_spare(blank).await {
                 session.fail(format!("adding a spare: {error}"));
                 return;
             }
@@ -90,21 +85,6 @@ async fn replace_failed(session: &Session) {
         "drives are not whole again: {}",
         last_events(session)
     ));
-}
-
-async fn add_blank(session: &Session, number: usize) -> Result<(), PoolError> {
-    let sizes = session.books.config.drive_bytes.iter().copied();
-    let name = format!("blank{number}");
-    let spec = MediaSpec {
-        name: name.clone(),
-        capacity_bytes: sizes.max().unwrap_or(BLOCK_BYTES as u64),
-        rotational: false,
-        discards: false,
-        ignores_flush: false,
-    };
-    let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
-    let drive = SimDrive::adversarial(&session.world, &media);
-    session.pool.add_spare(NamedDrive { name, drive }).await
 }
 
 async fn wait(session: &Session, what: &str, until: impl Fn() -> bool) {

@@ -4,7 +4,7 @@
 //! power cuts at random await points, and a checker that knows for every sector
 //! which values may be read. Reading order: [`scenario`] (one run), [`config`]
 //! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
-//! [`oracle`] (what may come back), [`seeds`] (many runs), [`rate`] (the smoke
+//! [`oracle`] (what may come back), [`seeds`] (many runs), [`plants`] (the proof that bugs are found), [`rate`] (the smoke
 //! benchmark).
 //!
 //! Invariants:
@@ -13,12 +13,15 @@
 //! - Nothing but the seed decides what happens.
 
 pub mod admin;
+mod boot;
 pub mod client;
 pub mod config;
 pub mod damage;
 pub mod heal;
+mod opening;
 pub mod oracle;
 pub mod pattern;
+pub mod plants;
 pub mod rate;
 mod regroup;
 pub mod scenario;

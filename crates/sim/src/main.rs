@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use clap::{Args, Parser, Subcommand};
-use sim::{rate, seeds};
+use sim::{plants, rate, seeds};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -38,13 +38,12 @@ enum Command {
         /// Print what happens.
         #[arg(long)]
         trace: bool,
+        /// Plant a bug of the list.
+        #[arg(long, value_name = "BUG")]
+        plant: Option<String>,
     },
     /// Plant every known bug in turn, and show that the checker notices it.
-    Plants {
-        /// The most seeds to try for each.
-        #[arg(long, default_value_t = 3000)]
-        seeds: u64,
-    },
+    Plants(Plants),
     /// Measure I/Os per second of wall time over modelled drives.
     Rate {
         /// I/Os to issue.
@@ -78,11 +77,30 @@ struct Run {
     commit_seed: Option<String>,
 }
 
+#[derive(Args)]
+struct Plants {
+    /// Try so many seeds for each, from the first on, and say which finds it; by
+    /// default those that the list gives.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// Only bugs whose name has this in it.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Bugs tried side by side; by default one per core.
+    #[arg(long)]
+    jobs: Option<NonZero<usize>>,
+}
+
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(run) => run_seeds(&run),
-        Command::Replay { seed, ops, trace } => replay(seed, ops, trace),
-        Command::Plants { seeds } => plants(seeds),
+        Command::Replay {
+            seed,
+            ops,
+            trace,
+            plant,
+        } => replay(seed, ops, trace, plant.as_deref()),
+        Command::Plants(plants) => plant(&plants),
         Command::Rate { ios } => measure(ios),
     }
 }
@@ -159,44 +177,65 @@ struct Totals {
 
 /// Prints how often each rare path was taken. Whether one was not.
 fn print_marks(marks: &BTreeMap<&'static str, u64>) -> bool {
-    let mut missed = false;
+    let mut missed = 0;
     for mark in engine::rare::MARKS {
         match marks.get(mark) {
             Some(count) => println!("  {count:9}  {mark}"),
             None => {
-                missed = true;
+                missed += 1;
                 println!("  MISSED     {mark}");
             }
         }
     }
-    missed
+    println!(
+        "rare paths {}, not reached {missed}",
+        engine::rare::MARKS.len()
+    );
+    missed > 0
 }
 
-fn plants(seeds: u64) -> ExitCode {
+fn plant(options: &Plants) -> ExitCode {
     // A bug may show as a panic: that is a way to be noticed, not to be printed.
     std::panic::set_hook(Box::new(|_| ()));
-    let bugs = engine::rare::BUGS;
+    let began = Instant::now();
+    let wanted: Vec<&str> = engine::rare::BUGS
+        .iter()
+        .copied()
+        .filter(|bug| bug.contains(&options.only))
+        .collect();
     let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let jobs = thread::available_parallelism().map_or(1, NonZero::get);
+    let jobs = options
+        .jobs
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZero::get);
     thread::scope(|scope| {
-        for _ in 0..jobs {
+        for _ in 0..jobs.min(wanted.len()) {
             scope.spawn(|| {
-                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match seeds::find(bug, 1..seeds + 1) {
-                        Some((seed, failure)) => {
+                while let Some(bug) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let window = match options.seeds {
+                        Some(seeds) => 1..seeds + 1,
+                        None => plants::window_of(bug),
+                    };
+                    let outcome = plants::prove(bug, window);
+                    match outcome {
+                        Ok((seed, failure)) => {
                             found.fetch_add(1, Ordering::Relaxed);
                             let failure: String = failure.chars().take(100).collect();
                             println!("found by seed {seed:5}: {bug}: {failure}");
                         }
-                        None => println!("NOT FOUND in {seeds} seeds: {bug}"),
+                        Err(why) => println!("NOT FOUND: {bug}: {why}"),
                     }
                 }
             });
         }
     });
     let found = found.into_inner();
-    println!("planted {}, found {found}", bugs.len());
-    if found == bugs.len() {
+    println!(
+        "planted {}, found {found}, in {:.1} s",
+        wanted.len(),
+        began.elapsed().as_secs_f64()
+    );
+    if found == wanted.len() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -213,9 +252,9 @@ fn report(seed: u64, ops: Option<u64>, commit: &str, failure: &str) {
     println!("  trace:  cargo run --release -p ashlar-sim -- replay {seed}{ops} --trace");
 }
 
-fn replay(seed: u64, ops: Option<u64>, trace: bool) -> ExitCode {
+fn replay(seed: u64, ops: Option<u64>, trace: bool, plant: Option<&str>) -> ExitCode {
     let listener: sim::scenario::Listener = Rc::new(|now, line| println!("{now} {line}"));
-    match seeds::once(seed, ops, trace.then_some(listener)) {
+    match seeds::once_with(seed, ops, trace.then_some(listener), plant) {
         Ok(verdict) => {
             println!(
                 "seed {seed}: {} requests over {} boots, trace hash {:016x}",

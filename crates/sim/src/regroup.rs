@@ -52,6 +52,11 @@ async fn add(session: &Session) {
         return;
     }
     let media = session.books.later.borrow().clone();
+    session
+        .books
+        .media
+        .borrow_mut()
+        .extend(media.iter().cloned());
     let drives = media.iter().enumerate().map(|(place, media)| NamedDrive {
         name: format!("later{place}"),
         drive: SimDrive::adversarial(&session.world, media),

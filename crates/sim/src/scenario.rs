@@ -5,18 +5,17 @@
 //! by a power cut or a kill before any poll, or by itself: then by a clean close,
 //! or with everything quiet and the pool open.
 
+use crate::boot::Boot;
 use crate::config::Config;
-use crate::session::{Books, Session};
-use crate::{admin, client, damage, heal};
-use base::{BLOCK_BYTES, BufPool, Prng, Time};
-use engine::raid::Geometry;
-use engine::{NamedDrive, Pool, PoolError, PoolErrorKind, World};
-use futures_channel::oneshot;
+use crate::damage;
+use crate::session::Books;
+use base::{BufPool, Prng, Time};
+use engine::World;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld, Snapshot};
+use world::sim::{Media, MediaSpec, Order, Outcome, SimWorld, Snapshot};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;
@@ -41,7 +40,7 @@ pub struct Verdict {
 
 /// What is known of the pool on the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OnMedia {
+pub(crate) enum OnMedia {
     Nothing,
     /// Its creation was cut off.
     Perhaps,
@@ -50,7 +49,7 @@ enum OnMedia {
 
 /// How a boot ends when nothing goes wrong in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// The power goes: drives lose what is not flushed.
     PowerCut,
     /// The program goes, the drives stay.
@@ -60,14 +59,14 @@ enum End {
 }
 
 /// What is drawn for one boot.
-struct Plan {
-    create: bool,
+pub(crate) struct Plan {
+    pub create: bool,
     polls_max: u64,
-    operations: u64,
-    end: End,
-    verify_first: bool,
+    pub operations: u64,
+    pub end: End,
+    pub verify_first: bool,
     /// The end of the run: everything is checked, then deleted.
-    last: bool,
+    pub last: bool,
 }
 
 /// A run under way.
@@ -75,8 +74,6 @@ pub struct Scenario {
     seed: Prng,
     prng: Prng,
     books: Rc<Books>,
-    media: Vec<Rc<Media>>,
-    victims: Vec<Rc<Media>>,
     on_media: Rc<Cell<OnMedia>>,
     listener: Option<Listener>,
     now: Time,
@@ -100,8 +97,6 @@ impl Scenario {
         let mut scenario = Scenario {
             prng: seed.stream("boots"),
             books: Rc::new(Books::new(config)),
-            media: Vec::new(),
-            victims: Vec::new(),
             on_media: Rc::new(Cell::new(OnMedia::Nothing)),
             listener,
             now: Time(0),
@@ -138,7 +133,7 @@ impl Scenario {
             media.with_faults(|faults| faults.slowdown = config.slowdown[place]);
             Rc::new(media)
         };
-        self.media = config.drive_bytes.iter().enumerate().map(media).collect();
+        let media: Vec<Rc<Media>> = config.drive_bytes.iter().enumerate().map(media).collect();
         let smallest = config.drive_bytes.iter().min().copied().unwrap_or(0);
         let drives = config.group_later.map_or(0, |(_, drives)| drives);
         let later = |index| {
@@ -154,18 +149,17 @@ impl Scenario {
         };
         let later: Vec<Rc<Media>> = (0..drives).map(later).collect();
         if config.damage {
-            let all: Vec<Rc<Media>> = self.media.iter().chain(&later).cloned().collect();
-            self.victims = damage::victims(&all, config, &mut self.seed.stream("victims"));
+            let all: Vec<Rc<Media>> = media.iter().chain(&later).cloned().collect();
+            let victims = damage::victims(&all, config, &mut self.seed.stream("victims"));
+            let is_victim = |media: &Rc<Media>| victims.iter().any(|v| Rc::ptr_eq(v, media));
+            let places = &media[..config.groups * config.drives_of_group];
+            let sound = places.iter().map(|media| !is_victim(media)).collect();
+            self.books.sound.replace(sound);
+            self.books.victims.replace(victims);
         }
+        self.books.media.replace(media);
         self.books.later.replace(later);
         self.books.later_begun.set(false);
-    }
-
-    /// With those of the group that was added, once that has begun.
-    fn all_media(&self) -> Vec<Rc<Media>> {
-        let later = self.books.later.borrow();
-        let later = later.iter().filter(|_| self.books.later_begun.get());
-        self.media.iter().chain(later).cloned().collect()
     }
 
     /// Runs to the end, or to the first thing that is wrong.
@@ -185,6 +179,7 @@ impl Scenario {
 
     fn plan(&mut self) -> Plan {
         let prng = &mut self.prng;
+        let hasty = self.books.config.hasty;
         let create = self.on_media.get() == OnMedia::Nothing;
         let last = self.books.operations_left.get() == 0;
         let end = *prng.pick(&[End::PowerCut, End::PowerCut, End::Kill, End::Close]);
@@ -195,12 +190,13 @@ impl Scenario {
             4 if !create => prng.between(1, 40_000),
             _ => POLLS_OF_LIFE,
         };
+        let careful = last || self.books.careful.take();
         Plan {
             create,
-            polls_max: if last { POLLS_OF_LIFE } else { polls_max },
-            operations: prng.between(1, 400),
-            end: if last { End::Close } else { end },
-            verify_first: last || prng.chance(1, 2),
+            polls_max: if careful { POLLS_OF_LIFE } else { polls_max },
+            operations: prng.between(1, if hasty { 12 } else { 400 }),
+            end: if careful { End::Close } else { end },
+            verify_first: careful || prng.chance(1, 2),
             last,
         }
     }
@@ -217,11 +213,10 @@ impl Scenario {
         self.boots += 1;
         let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
         world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
+        self.books.closed.set(false);
         let tasks = Boot {
             world: world.clone(),
             books: Rc::clone(&self.books),
-            media: self.all_media(),
-            victims: self.victims.clone(),
             on_media: Rc::clone(&self.on_media),
             prng: RefCell::new(world.prng("boot")),
         };
@@ -243,23 +238,15 @@ impl Scenario {
             )
         });
         match end {
-            End::PowerCut => world.power_cut(&self.all_media()),
+            End::PowerCut => world.power_cut(&*self.books.media.borrow()),
             End::Kill | End::Close => world.power_off(),
         }
         self.books.oracle.borrow_mut().power_cut();
         for (mark, count) in world.marks() {
             *self.marks.entry(mark).or_default() += count;
         }
-        if !last
-            && self.books.config.beyond
-            && self.prng.chance(1, 3)
-            && self.books.layout.get().data_start > 0
-        {
-            self.books.beyond.set(true);
-            damage::beyond(&self.media, self.books.layout.get(), &mut self.prng);
-        }
         if !last {
-            damage::turn_back(&self.victims, &mut self.snapshots, &mut self.prng);
+            self.damage_between();
         }
         self.now = world.now() + Duration::from_secs(1);
         self.trace_hash = self.trace_hash.rotate_left(7) ^ world.trace_hash();
@@ -268,251 +255,21 @@ impl Scenario {
         }
         self.books.failure.borrow().is_some() || (last && !cut)
     }
-}
 
-/// What runs inside one boot.
-struct Boot {
-    world: SimWorld,
-    books: Rc<Books>,
-    media: Vec<Rc<Media>>,
-    victims: Vec<Rc<Media>>,
-    on_media: Rc<Cell<OnMedia>>,
-    prng: RefCell<Prng>,
-}
-
-impl Boot {
-    fn draw<T>(&self, draw: impl FnOnce(&mut Prng) -> T) -> T {
-        draw(&mut self.prng.borrow_mut())
-    }
-
-    async fn run(self, plan: Plan) {
-        let pool = if plan.create {
-            self.create().await
-        } else {
-            self.open().await
-        };
-        let Some(pool) = pool else { return };
-        let session = Rc::new(Session {
-            world: self.world.clone(),
-            books: Rc::clone(&self.books),
-            pool,
-            volumes: Default::default(),
-            operations_left: Cell::new(plan.operations),
-        });
-        session.check_pool();
-        let info = session.pool.info();
-        let group = &info.groups[0];
-        self.books.layout.set(damage::Layout {
-            data_start: info.data_start,
-            zone_stride_bytes: group.zone_stride_bytes,
-            zone_bytes: group.zone_bytes,
-        });
-        let store = session.pool.store();
-        store.integrity.set_budget(self.books.config.sums_blocks);
-        store.cache.set_capacity(self.books.config.cache_bytes);
-        session.pool.set_health_limits(self.books.config.health);
-        self.find_volumes(&session);
-        if plan.verify_first {
-            client::verify(&session, &mut self.world.prng("verify")).await;
+    /// What happens to drives while nobody uses them.
+    fn damage_between(&mut self) {
+        let books = &self.books;
+        let formatted = books.layout.get().data_start > 0;
+        if books.config.beyond && formatted && self.prng.chance(1, 3) {
+            books.beyond.set(true);
+            let closed = books.closed.get();
+            books.careful.set(closed);
+            let media = books.media.borrow();
+            damage::beyond(&media, books.layout.get(), closed, &mut self.prng);
         }
-        self.tasks(&session).await;
-        session.check_pool();
-        if plan.last {
-            heal::everything(&session, &self.victims).await;
-            client::verify(&session, &mut self.world.prng("verify again")).await;
-            self.delete_all(&session).await;
-            heal::groups(&session).await;
-        }
-        if plan.end == End::Close
-            && let Err(error) = session.pool.close().await
-        {
-            session.fail(format!("closing: {error}"));
-        }
-    }
-
-    async fn create(&self) -> Option<Pool<SimWorld>> {
-        self.on_media.set(OnMedia::Perhaps);
-        let spec = self.books.config.pool.clone();
-        self.world.note(|| format!("creation of {spec:?} begins"));
-        let config = &self.books.config;
-        let mut drives = self.drives(&self.media).into_iter();
-        let groups = (0..config.groups)
-            .map(|_| {
-                (
-                    spec.level,
-                    drives.by_ref().take(config.drives_of_group).collect(),
-                )
-            })
-            .collect();
-        let spares = drives.by_ref().take(config.spares).collect();
-        match Pool::create_groups(self.world.clone(), spec, groups, spares).await {
-            Ok(pool) => {
-                self.on_media.set(OnMedia::Pool);
-                Some(pool)
-            }
-            Err(error) => {
-                self.books.fail(format!("creating the pool: {error}"));
-                None
-            }
-        }
-    }
-
-    fn drives(&self, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
-        let named = |(place, media): (usize, &Rc<Media>)| NamedDrive {
-            name: format!("slot{place}"),
-            drive: SimDrive::adversarial(&self.world, media),
-        };
-        media.iter().enumerate().map(named).collect()
-    }
-
-    fn shuffled(&self) -> Vec<Rc<Media>> {
-        let mut media = self.media.clone();
-        for last in (1..media.len()).rev() {
-            media.swap(last, self.draw(|prng| prng.below(last as u64 + 1) as usize));
-        }
-        media
-    }
-
-    /// Opens the pool from its drives in any order. After a creation that was cut
-    /// off there may be none.
-    async fn open(&self) -> Option<Pool<SimWorld>> {
-        let sure = self.on_media.get() == OnMedia::Pool;
-        let config = &self.books.config;
-        let settled =
-            config.level_later.is_none() && config.group_later.is_none() && !config.groups_leave;
-        if sure && settled && self.victims.is_empty() && self.draw(|prng| prng.chance(1, 16)) {
-            self.open_with_too_few().await;
-        }
-        let mut opened = self.try_open().await;
-        if opened.is_err() && !self.victims.is_empty() {
-            // A victim may have gone before the pool could note that it failed.
-            damage::mend(&self.victims);
-            opened = self.try_open().await;
-        }
-        match opened {
-            Ok(pool) => {
-                self.on_media.set(OnMedia::Pool);
-                Some(pool)
-            }
-            Err(error) if sure => {
-                self.books
-                    .fail(format!("opening the pool: {:?}: {error}", error.kind));
-                None
-            }
-            Err(_) => {
-                self.on_media.set(OnMedia::Nothing);
-                None
-            }
-        }
-    }
-
-    async fn try_open(&self) -> Result<Pool<SimWorld>, PoolError> {
-        let drives = self.drives(&self.shuffled());
-        let opened = Pool::open(self.world.clone(), drives).await;
-        self.world.note(|| match &opened {
-            Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
-            Err(error) => format!("not opened: {error}"),
-        });
-        opened
-    }
-
-    /// Without more drives of a span than it can lose, a pool is not opened.
-    async fn open_with_too_few(&self) {
-        let level = self.books.config.pool.level;
-        let drives = self.books.config.drives_of_group;
-        let Ok(geometry) = Geometry::of(level, drives, BLOCK_BYTES as u64) else {
-            return;
-        };
-        let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
-        let mut missing: Vec<usize> = geometry.span_places(span).collect();
-        while missing.len() > geometry.redundancy() + 1 {
-            let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
-            missing.swap_remove(at);
-        }
-        let left = self.media.iter().enumerate();
-        let left = left.filter(|(place, _)| !missing.contains(place));
-        let left: Vec<Rc<Media>> = left.map(|(_, media)| Rc::clone(media)).collect();
-        if left.is_empty() {
-            return;
-        }
-        match Pool::open(self.world.clone(), self.drives(&left)).await {
-            // A victim among those given may be why, too.
-            Err(error)
-                if matches!(
-                    error.kind,
-                    PoolErrorKind::Missing
-                        | PoolErrorKind::Unlabelled
-                        | PoolErrorKind::Drive
-                        | PoolErrorKind::Stale
-                ) && error.context.contains("missing") => {}
-            Err(error) => self.books.fail(format!(
-                "opening without {missing:?}: {:?}: {error}",
-                error.kind
-            )),
-            Ok(_) => self
-                .books
-                .fail(format!("the pool was opened without {missing:?}")),
-        }
-    }
-
-    fn find_volumes(&self, session: &Session) {
-        let oracle = self.books.oracle.borrow();
-        for model in oracle.volumes() {
-            match session.pool.volume(&model.name) {
-                Some(volume) => {
-                    session.volumes.borrow_mut().insert(model.id, volume);
-                }
-                None => session.fail(format!("volume {:?} can't be found", model.name)),
-            }
-        }
-    }
-
-    /// Runs clients, the administrator and the damage side by side to their ends.
-    async fn tasks(&self, session: &Rc<Session>) {
-        let mut ends = Vec::new();
-        for index in 0..self.books.config.clients {
-            let prng = self.world.prng(&format!("client {index}"));
-            ends.push(self.spawn(client::run(Rc::clone(session), prng)));
-        }
-        let prng = self.world.prng("administrator");
-        ends.push(self.spawn(admin::run(Rc::clone(session), prng)));
-        if !self.victims.is_empty() {
-            let prng = self.world.prng("damage");
-            let victims = self.victims.clone();
-            ends.push(self.spawn(damage::run(Rc::clone(session), victims, prng)));
-        }
-        for end in ends {
-            if end.await.is_err() {
-                session.fail("a task of the simulator was dropped before its end");
-            }
-        }
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
-        let (done, end) = oneshot::channel();
-        self.world.spawn(async move {
-            task.await;
-            // Nobody waits any more when the boot was cut.
-            let _ = done.send(());
-        });
-        end
-    }
-
-    async fn delete_all(&self, session: &Session) {
-        let names: Vec<String> = session
-            .pool
-            .volumes()
-            .into_iter()
-            .map(|info| info.name)
-            .collect();
-        for name in names {
-            if let Err(error) = session.pool.delete_volume(&name).await {
-                session.fail(format!("deleting {name:?} at the end: {error}"));
-            }
-        }
-        let info = session.pool.info();
-        if info.mapped_bytes != 0 || info.provisioned_bytes != 0 {
-            session.fail(format!("an empty pool has pages: {info:?}"));
+        if !books.config.turns {
+            let victims = books.victims.borrow();
+            damage::turn_back(&victims, &mut self.snapshots, &mut self.prng);
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Many runs: each seed twice, panics caught, failures with what replays them.
 
 use crate::config::Config;
-use crate::scenario::{self, Listener, Scenario, Verdict};
+use crate::scenario::{Listener, Scenario, Verdict};
 use base::Prng;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds that once found a bug, one per line, `#` before a comment.
@@ -46,21 +45,6 @@ pub fn check(seed: u64, operations: Option<u64>) -> Result<Verdict, String> {
     Ok(first)
 }
 
-/// The first of `seeds` in which the checker notices `bug`, and what it said.
-pub fn find(bug: &str, seeds: Range<u64>) -> Option<(u64, String)> {
-    seeds.into_iter().find_map(|seed| {
-        let run = || {
-            let root = Prng::from_seed(seed);
-            let config = Config::draw(&root, None);
-            Scenario::new(root, config, None).plant(bug).run()
-        };
-        match quietly(run) {
-            Ok(verdict) => verdict.failure.map(|failure| (seed, failure)),
-            Err(panic) => Some((seed, panic)),
-        }
-    })
-}
-
 /// Runs `seed` once.
 ///
 /// # Errors
@@ -70,7 +54,28 @@ pub fn once(
     operations: Option<u64>,
     listener: Option<Listener>,
 ) -> Result<Verdict, String> {
-    quietly(|| scenario::run(seed, operations, listener))
+    once_with(seed, operations, listener, None)
+}
+
+/// As [`once`], with a bug of [`engine::rare::BUGS`] planted.
+///
+/// # Errors
+/// The message of a panic.
+pub fn once_with(
+    seed: u64,
+    operations: Option<u64>,
+    listener: Option<Listener>,
+    bug: Option<&str>,
+) -> Result<Verdict, String> {
+    quietly(|| {
+        let root = Prng::from_seed(seed);
+        let config = Config::draw(&root, operations);
+        let scenario = Scenario::new(root, config, listener);
+        match bug {
+            Some(bug) => scenario.plant(bug).run(),
+            None => scenario.run(),
+        }
+    })
 }
 
 /// What a run comes to; a panic is one way to fail.

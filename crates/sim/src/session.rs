@@ -4,12 +4,12 @@
 use crate::config::Config;
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
-use base::Prng;
-use engine::{Pool, Volume};
+use base::{BLOCK_BYTES, Prng};
+use engine::{NamedDrive, Pool, Volume};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use world::sim::{Media, SimWorld};
+use world::sim::{Media, MediaSpec, SimDrive, SimWorld};
 
 /// What outlives boots.
 pub struct Books {
@@ -19,6 +19,17 @@ pub struct Books {
     pub oracle: RefCell<Oracle>,
     /// Requests that may still be issued.
     pub operations_left: Cell<u64>,
+    /// All drives there are, in the order of their first places; then those added
+    /// since.
+    pub media: RefCell<Vec<Rc<Media>>>,
+    /// Drives that may be struck.
+    pub victims: RefCell<Vec<Rc<Media>>>,
+    /// By place: whether the drive was never a victim.
+    pub sound: RefCell<Vec<bool>>,
+    /// The last boot ended with a clean close.
+    pub closed: Cell<bool>,
+    /// The next boot looks at everything and ends with a clean close.
+    pub careful: Cell<bool>,
     /// Where data begins on the drives.
     pub layout: Cell<crate::damage::Layout>,
     /// The group that is added later: its media, and whether that was begun.
@@ -37,6 +48,11 @@ impl Books {
         Books {
             operations_left: Cell::new(config.operations),
             config,
+            media: RefCell::default(),
+            victims: RefCell::default(),
+            sound: RefCell::default(),
+            closed: Cell::new(false),
+            careful: Cell::new(false),
             layout: Cell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),
@@ -44,6 +60,23 @@ impl Books {
             oracle: RefCell::default(),
             failure: RefCell::new(None),
         }
+    }
+
+    /// A blank drive as large as the largest, that nobody knows of yet.
+    pub fn blank(&self, world: &SimWorld) -> NamedDrive<SimWorld> {
+        let sizes = self.config.drive_bytes.iter().copied();
+        let name = format!("blank{}", self.media.borrow().len());
+        let spec = MediaSpec {
+            name: name.clone(),
+            capacity_bytes: sizes.max().unwrap_or(BLOCK_BYTES as u64),
+            rotational: false,
+            discards: self.config.discards,
+            ignores_flush: false,
+        };
+        let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
+        let drive = SimDrive::adversarial(world, &media);
+        self.media.borrow_mut().push(media);
+        NamedDrive { name, drive }
     }
 
     /// Keeps the first thing that is wrong.

@@ -159,14 +159,12 @@ fn judge<W: World>(
         subject.say(Severity::Damage, subject.pool(), text);
         return [Sum::LOST; SUMS];
     };
-    let mut sums = *sums;
     let doubtful = !copies.iter().any(|(_, _, slots)| is_whole(slots));
     if doubtful && !logged {
-        // One slot may be behind: what it calls unwritten need not be.
-        let unwritten = sums.iter_mut().filter(|sum| **sum == Sum::UNWRITTEN);
-        unwritten.for_each(|sum| *sum = Sum::LOST);
+        // One slot may be behind: what it says was not so in the end.
+        return [Sum::LOST; SUMS];
     }
-    sums
+    *sums
 }
 
 fn judge_slots<W: World>(

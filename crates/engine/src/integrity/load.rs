@@ -82,8 +82,10 @@ impl<W: World> Integrity<W> {
                 let torn = self.may_be_torn.borrow().contains(&key(number, index));
                 if found.doubtful && !torn && !self.world.planted("one slot of sums believed") {
                     self.world.reached("integrity block doubted");
-                    let unwritten = found.sums.iter_mut().filter(|sum| **sum == Sum::UNWRITTEN);
-                    unwritten.for_each(|sum| *sum = Sum::LOST);
+                    // The newer slot may have cleared what this one still has: data of an
+                    // owner before, whole and with its sum.
+                    self.note_lost(&zone, index);
+                    found.sums.fill(Sum::LOST);
                 }
                 (found.version, found.sums, !found.stale.is_empty())
             }

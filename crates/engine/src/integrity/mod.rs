@@ -174,6 +174,11 @@ impl<W: World> Integrity<W> {
         self.may_be_torn.borrow_mut().insert(key);
     }
 
+    /// Whether a zone has sums that are not flushed.
+    pub fn is_dirty(&self, zone: u32) -> bool {
+        self.dirty.borrow().iter().any(|cached| cached.zone == zone)
+    }
+
     /// Forgets the blocks of a zone that goes out of use; all of them are flushed.
     ///
     /// # Panics
@@ -181,7 +186,7 @@ impl<W: World> Integrity<W> {
     pub fn forget_zone(&self, zone: u32) {
         let of_zone = |key: &u64| (*key >> 32) as u32 == zone;
         assert!(
-            self.dirty.borrow().iter().all(|cached| cached.zone != zone),
+            !self.is_dirty(zone),
             "zone {zone} goes out of use with sums not flushed"
         );
         self.slots.borrow_mut().retain(|key, _| !of_zone(key));

@@ -370,6 +370,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
+        inner.life.end_all().await;
         inner.store.drain().await?;
         inner.drives.set_closed();
         inner.checkpoint_ended().await;

@@ -121,9 +121,10 @@ impl<W: World> Ring<W> {
         state.head = at + bytes as u64;
         state.used_bytes += bytes as u64 + skipped;
         state.in_flight += 1;
+        let incarnation = state.incarnation;
         state.batches.push_back(Batch {
             at,
-            incarnation: id.incarnation,
+            incarnation,
             taken_bytes: bytes as u64 + skipped,
             first_stamp,
             live,

@@ -19,7 +19,8 @@ const PER_ENTRY_BYTES: usize = 12;
 pub struct Superblock {
     pub version: u64,
     pub incarnation: u32,
-    /// The first batch is of this incarnation, or a later one.
+    /// Of the batch at the tail; of the next one where there is none. An older one
+    /// there is left over from before a recovery that did not find it whole.
     pub tail_incarnation: u32,
     pub tail: u64,
     pub tail_sequence: u64,

@@ -85,9 +85,9 @@ impl<W: World> Ring<W> {
         newest
     }
 
-    /// Follows the chain from the tail on; what is of an earlier incarnation was left
-    /// over when the tail came there.
-    async fn walk(&self, tail_incarnation: u32) -> Result<Vec<Recovered>, RingError> {
+    /// Follows the chain from the tail on, whose first batch is not older than
+    /// `incarnation`.
+    async fn walk(&self, mut incarnation: u32) -> Result<Vec<Recovered>, RingError> {
         let members = self.in_use();
         let mut copies: Vec<Copy<W>> = members
             .into_iter()
@@ -98,7 +98,6 @@ impl<W: World> Ring<W> {
             })
             .collect();
         let mut recovered = Vec::new();
-        let mut incarnation = tail_incarnation;
         loop {
             let (head, sequence) = {
                 let state = self.state.borrow();
@@ -130,7 +129,7 @@ impl<W: World> Ring<W> {
 
     fn take_up(&self, at: u64, head: u64, found: Found, recovered: &mut Vec<Recovered>) {
         let live = Rc::new(Cell::new(0));
-        let first_stamp = found.whole.id.first_stamp;
+        let (incarnation, first_stamp) = (found.whole.id.incarnation, found.whole.id.first_stamp);
         for (stamp, (head, range)) in (first_stamp..).zip(found.whole.entries) {
             let data = match range.is_empty() {
                 true => Vec::new(),
@@ -155,7 +154,7 @@ impl<W: World> Ring<W> {
         state.used_bytes += len + skipped;
         state.batches.push_back(Batch {
             at,
-            incarnation: found.whole.id.incarnation,
+            incarnation,
             taken_bytes: len + skipped,
             first_stamp,
             live,

@@ -51,6 +51,10 @@ impl<W: World> Store<W> {
         let forgotten = self.let_go_of_zone(zone).await;
         self.draining.set(self.draining.get() - 1);
         forgotten?;
+        // What was mended in passing is in no log.
+        while self.integrity.is_dirty(zone) {
+            self.trim().await?;
+        }
         self.integrity.forget_zone(zone);
         let first = self.pool_block(zone, 0);
         self.cache.invalidate(first..first + self.zone_span());

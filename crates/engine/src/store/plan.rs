@@ -112,6 +112,7 @@ impl<W: World> Store<W> {
         for (index, logged) in &job.entries {
             let block = first + u64::from(*index);
             match &logged.content {
+                Content::Zero if self.world.planted("sums kept where blocks are zeroed") => {}
                 Content::Zero => change.sums.push((block, self.sum_of_zeros())),
                 Content::Data(data) => {
                     change.sums.push((block, Sum::of(data)));
@@ -392,8 +393,9 @@ impl<W: World> Store<W> {
             })
             .map(|(column, before)| (column, before, self.news(job, run, column)))
             .collect();
+        let stale_q = self.world.planted("Q left as it was");
         for (which, (place, old)) in parities.into_iter().zip(olds).enumerate() {
-            if let Some(old) = old {
+            if let Some(old) = old.filter(|_| which == 0 || !stale_q) {
                 part.parity(
                     place,
                     run.row,
@@ -433,6 +435,7 @@ impl<W: World> Store<W> {
                     });
                 }
                 // Zeroes over what was lost make it whole again, too.
+                Fate::Cleared if self.world.planted("sums kept where blocks are zeroed") => {}
                 Fate::Cleared | Fate::Dropped => part
                     .sums
                     .extend(blocks.map(|block| (block, self.sum_of_zeros()))),

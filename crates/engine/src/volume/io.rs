@@ -94,7 +94,11 @@ impl<W: World> Volume<W> {
         }
         self.inner.store.counts.host_write(data.len());
         let (start, end) = block_span(at.0, data.len());
-        let _range = self.core.live.ranges.exclusive(start, end).await;
+        let (from, to) = match self.inner.world.planted("lock not widened to whole blocks") {
+            true => (at.0, at.0 + data.len() as u64),
+            false => (start, end),
+        };
+        let _range = self.core.live.ranges.exclusive(from, to).await;
         let data = if data.len() as u64 == end - start && data.is_aligned() {
             data
         } else {
@@ -318,8 +322,12 @@ impl<W: World> Volume<W> {
             if run.inside > 0 {
                 writes.push(Write::Zero(start, run.inside / block));
             }
-            if end < page_bytes {
-                writes.push(Write::Zero(start + end, (page_bytes - end) / block));
+            let last = match self.inner.world.planted("last block of a page not zeroed") {
+                true => page_bytes - block,
+                false => page_bytes,
+            };
+            if end < last {
+                writes.push(Write::Zero(start + end, (last - end) / block));
             }
         }
         if self.inner.world.planted("page not zeroed around the data") {

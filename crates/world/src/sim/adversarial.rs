@@ -6,7 +6,7 @@
 
 use super::SimWorld;
 use super::faults::{Faults, Stray};
-use super::media::{Media, Reach};
+use super::media::{InQueue, Media, Reach};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{DriveError, DriveErrorKind, Geometry, World};
 use std::rc::Rc;
@@ -14,6 +14,10 @@ use std::time::Duration;
 
 /// The name of a write that is durable when it ends.
 const DURABLE: &str = "durable write";
+
+/// After how long a full queue is looked at again; twice as long each time, up to
+/// the second figure.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(50));
 
 /// The door of one world to [`Media`].
 pub(super) struct Adversarial {
@@ -271,8 +275,23 @@ impl Adversarial {
             .note(|| format!("{}: {}", self.media.spec().name, line()));
     }
 
+    async fn enter_queue(&self) -> InQueue<'_> {
+        let (mut pause, longest) = LOOK_AGAIN;
+        loop {
+            if let Some(place) = self.media.enter_queue() {
+                return place;
+            }
+            self.world.sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
     /// Mostly some microseconds, at times milliseconds: order must not matter.
     async fn take_time(&self) {
+        let _place = self.enter_queue().await;
+        if let Some(until) = self.media.with_faults(|faults| faults.stalled_until) {
+            self.world.sleep_until(until).await;
+        }
         let slowdown = self
             .media
             .with_faults(|faults| u64::from(faults.slowdown.max(1)));

@@ -1,6 +1,6 @@
 //! What can be made to fail on a simulated drive.
 
-use base::{BLOCK_BYTES, DriveOffset};
+use base::{BLOCK_BYTES, DriveOffset, Time};
 use std::collections::BTreeSet;
 
 /// The faults of one drive. They stay through power cuts until they are taken
@@ -24,6 +24,10 @@ pub struct Faults {
     pub stray_writes: u32,
     /// Every operation takes this many times longer; 0 counts as 1.
     pub slowdown: u32,
+    /// So many operations are worked on at once, and others wait; 0 is no limit.
+    pub queue_depth: u32,
+    /// Nothing is answered before then, and everything after.
+    pub stalled_until: Option<Time>,
 }
 
 /// What becomes of a write.

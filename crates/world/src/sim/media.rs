@@ -10,7 +10,7 @@
 
 use super::faults::{Faults, block_range};
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
@@ -35,12 +35,23 @@ pub struct Media {
     spec: MediaSpec,
     state: RefCell<State>,
     faults: RefCell<Faults>,
+    /// Operations that are worked on.
+    running: Cell<u32>,
     prng: RefCell<Prng>,
 }
 
 /// What a drive held at one time.
 #[derive(Clone, Debug)]
 pub struct Snapshot(Vec<Option<Block>>);
+
+/// An operation that the drive works on.
+pub(super) struct InQueue<'a>(&'a Media);
+
+impl Drop for InQueue<'_> {
+    fn drop(&mut self) {
+        self.0.running.set(self.0.running.get() - 1);
+    }
+}
 
 struct State {
     current: Vec<Option<Block>>,
@@ -121,6 +132,7 @@ impl Media {
             spec,
             state: RefCell::new(state),
             faults: RefCell::default(),
+            running: Cell::new(0),
             prng: RefCell::new(prng),
         }
     }
@@ -179,6 +191,16 @@ impl Media {
             write.at.0 < first.0 + BLOCK_BYTES as u64 && first.0 < end
         };
         state.unsynced.retain(|write| !overlaps(write));
+    }
+
+    /// A place in the drive's queue, when it has one: given back when it is dropped.
+    pub(super) fn enter_queue(&self) -> Option<InQueue<'_>> {
+        let depth = self.with_faults(|faults| faults.queue_depth);
+        let full = depth > 0 && self.running.get() >= depth;
+        (!full).then(|| {
+            self.running.set(self.running.get() + 1);
+            InQueue(self)
+        })
     }
 
     /// Somewhere on the drive where `len_bytes` fit.

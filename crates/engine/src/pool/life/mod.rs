@@ -19,10 +19,11 @@ mod zones;
 
 pub use pace::Rates;
 
-use super::Inner;
+use super::{Inner, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Time;
 use futures_util::future::select;
+use futures_util::lock::Mutex;
 use pace::Pace;
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
@@ -84,6 +85,10 @@ pub(crate) struct Life {
     scrubs_ended: Cell<u64>,
     /// The last whole scrub found nothing wrong.
     last_scrub_clean: Cell<bool>,
+    /// Held while something is done.
+    busy: Mutex<()>,
+    /// Nothing more is begun: the pool is being closed.
+    ending: Cell<bool>,
 }
 
 impl Life {
@@ -104,6 +109,13 @@ impl Life {
     /// Whether the last whole scrub found nothing to put right, and nothing lost.
     pub fn last_scrub_clean(&self) -> bool {
         self.last_scrub_clean.get()
+    }
+
+    /// Ends when nothing is under way any more, and nothing will be: a pool that is
+    /// closed has no write on its way.
+    pub async fn end_all(&self) {
+        self.ending.set(true);
+        drop(self.busy.lock().await);
     }
 
     fn begin(
@@ -167,7 +179,8 @@ async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
-            if inner.check().is_err() || inner.look_after().await.is_err() {
+            let _busy = inner.life.busy.lock().await;
+            if inner.go_on().is_err() || inner.look_after().await.is_err() {
                 return;
             }
         }
@@ -181,7 +194,7 @@ async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
 
 impl<W: World> Inner<W> {
     /// One round of everything.
-    async fn look_after(self: &Rc<Self>) -> Result<(), super::PoolError> {
+    async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
         self.take_spares().await?;
         self.move_copies().await?;
         // What a crash left open is in place before anything is compared with it.
@@ -192,6 +205,18 @@ impl<W: World> Inner<W> {
         self.empty_zones().await?;
         self.part_with_groups().await?;
         self.scrub_if_wanted().await
+    }
+
+    /// That the pool has not stopped, and is not being closed.
+    fn go_on(&self) -> Result<(), PoolError> {
+        self.check()?;
+        match self.life.ending.get() {
+            false => Ok(()),
+            true => Err(PoolError::new(
+                PoolErrorKind::Failed,
+                format!("pool '{}' is being closed", self.drives.name()),
+            )),
+        }
     }
 
     /// Wakes the task.

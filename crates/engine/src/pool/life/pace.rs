@@ -12,7 +12,7 @@ use std::time::Duration;
 const REST: u32 = 4;
 
 /// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+pub(super) const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Limits of work in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

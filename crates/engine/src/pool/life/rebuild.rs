@@ -146,7 +146,7 @@ impl<W: World> Inner<W> {
             task.done.set(task.done.get() + bytes);
             self.rest(self.life.pace.rates().rebuild_bytes_per_s, bytes, began)
                 .await;
-            self.check()?;
+            self.go_on()?;
         }
         let copied = self.store.integrity.rebuild_copies(zone, place).await;
         copied.map_err(|error| {
@@ -195,8 +195,12 @@ impl<W: World> Inner<W> {
             .life
             .pace
             .pause(rate, bytes, (began, self.world.now()), commands);
-        if !pause.is_zero() {
-            self.world.sleep(pause).await;
+        // In pieces: a pool that is being closed waits for this.
+        let mut left = pause;
+        while !left.is_zero() && self.go_on().is_ok() {
+            let piece = left.min(super::pace::PAUSE_MAX);
+            self.world.sleep(piece).await;
+            left -= piece;
         }
     }
 }

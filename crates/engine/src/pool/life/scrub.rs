@@ -77,6 +77,7 @@ impl<W: World> Inner<W> {
                 return Ok(());
             }
         }
+        self.refresh_metadata().await?;
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
         self.life.scrub_wanted.set(false);
         self.life
@@ -92,6 +93,23 @@ impl<W: World> Inner<W> {
         );
         self.world.reached("scrub ends");
         Ok(())
+    }
+
+    /// Labels, checkpoints and superblocks of the logs are read at openings only: what
+    /// went bad since is not found by reading, it is written anew. Each has two slots.
+    async fn refresh_metadata(self: &Rc<Self>) -> Result<(), PoolError> {
+        for _ in 0..2 {
+            self.checkpoint_to_all().await?;
+            self.drives.want_labels();
+            self.drives.settle_labels().await;
+        }
+        for ring in [&self.store.log, &self.store.intents] {
+            let refreshed = ring.refresh().await;
+            refreshed.map_err(|error| {
+                PoolError::new(crate::pool::PoolErrorKind::Failed, error.to_string())
+            })?;
+        }
+        self.check()
     }
 
     async fn scrub_zone(
@@ -119,7 +137,7 @@ impl<W: World> Inner<W> {
             task.done.set(task.done.get() + bytes);
             self.rest(self.life.pace.rates().scrub_bytes_per_s, bytes, began)
                 .await;
-            self.check()?;
+            self.go_on()?;
             if !self.life.scrub_wanted.get() {
                 break;
             }

@@ -45,7 +45,10 @@ impl<W: World> Inner<W> {
         spare.set_metadata(false);
         spare.set_log(false);
         spare.rebuilt().borrow_mut().clear();
-        spare.set_state(MemberState::Rebuilding);
+        spare.set_state(match self.world.planted("spare counts as whole at once") {
+            true => MemberState::Healthy,
+            false => MemberState::Rebuilding,
+        });
         self.drives
             .group(group)
             .put(usize::from(place), Rc::clone(&spare));

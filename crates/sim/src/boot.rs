@@ -1,0 +1,174 @@
+//! What runs inside one boot: the pool is opened, used, and left as planned.
+
+use crate::scenario::{End, OnMedia, Plan};
+use crate::session::{Books, Session};
+use crate::{admin, client, damage, heal};
+use base::Prng;
+use engine::World;
+use engine::fsck::{self, Options, Severity};
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use world::sim::{Media, SimWorld};
+
+/// What runs inside one boot.
+pub(crate) struct Boot {
+    pub world: SimWorld,
+    pub books: Rc<Books>,
+    pub on_media: Rc<Cell<OnMedia>>,
+    pub prng: RefCell<Prng>,
+}
+
+impl Boot {
+    pub fn draw<T>(&self, draw: impl FnOnce(&mut Prng) -> T) -> T {
+        draw(&mut self.prng.borrow_mut())
+    }
+
+    /// From the opening of the pool to the end that is planned.
+    pub async fn run(self, plan: Plan) {
+        if !plan.create && self.draw(|prng| prng.chance(1, 8)) {
+            self.look_through(|_| true).await;
+        }
+        let pool = if plan.create {
+            self.create().await
+        } else {
+            self.open().await
+        };
+        let Some(pool) = pool else { return };
+        let session = Rc::new(Session {
+            world: self.world.clone(),
+            books: Rc::clone(&self.books),
+            pool,
+            volumes: Default::default(),
+            operations_left: Cell::new(plan.operations),
+        });
+        session.check_pool();
+        let info = session.pool.info();
+        let group = &info.groups[0];
+        self.books.layout.set(damage::Layout {
+            data_start: info.data_start,
+            zone_stride_bytes: group.zone_stride_bytes,
+            zone_bytes: group.zone_bytes,
+        });
+        let store = session.pool.store();
+        store.integrity.set_budget(self.books.config.sums_blocks);
+        store.cache.set_capacity(self.books.config.cache_bytes);
+        self.find_volumes(&session);
+        if plan.verify_first {
+            client::verify(&session, &mut self.world.prng("verify")).await;
+        }
+        self.tasks(&session).await;
+        session.check_pool();
+        if plan.last {
+            heal::everything(&session).await;
+            client::verify(&session, &mut self.world.prng("verify again")).await;
+            self.delete_all(&session).await;
+            heal::groups(&session).await;
+        }
+        let info = session.pool.info();
+        let members = info.members.iter().chain(&info.spares);
+        let names: Vec<String> = members.map(|member| member.name.clone()).collect();
+        if plan.end == End::Close {
+            match session.pool.close().await {
+                Ok(()) => self.books.closed.set(true),
+                Err(error) => session.fail(format!("closing: {error}")),
+            }
+        }
+        if plan.last {
+            self.look_through(|media| {
+                !self.books.config.damage || names.contains(&media.spec().name)
+            })
+            .await;
+        }
+    }
+
+    /// Has the pool looked through offline: what the engine trusts must be right also
+    /// for a reader that trusts nothing. Not where damage may be there to be found.
+    async fn look_through(&self, in_use: impl Fn(&Media) -> bool) {
+        let config = &self.books.config;
+        let sound = !config.damage && !config.beyond;
+        let healed = self.books.closed.get() && self.books.operations_left.get() == 0;
+        if self.on_media.get() != OnMedia::Pool || !(sound || (healed && !config.beyond)) {
+            return;
+        }
+        let mut media = self.books.media.borrow().clone();
+        media.retain(|media| in_use(media));
+        let drives = self.drives(&media);
+        match fsck::check(&self.world, drives, Options { deep: true }).await {
+            Ok(report) => {
+                let bad = report.findings.iter();
+                // Drives of a group that was to be added, and of one that has left.
+                let regroups = config.group_later.is_some() || config.groups_leave;
+                let bad = bad.filter(|finding| {
+                    finding.severity > Severity::Note
+                        && !(regroups && finding.text.contains("has no label"))
+                });
+                let bad: Vec<_> = bad.map(|f| format!("{}: {}", f.place, f.text)).collect();
+                if !bad.is_empty() {
+                    self.books.fail(format!("fsck: {}", bad.join("; ")));
+                }
+            }
+            Err(error) => self.books.fail(format!("fsck: {error}")),
+        }
+    }
+
+    fn find_volumes(&self, session: &Session) {
+        let oracle = self.books.oracle.borrow();
+        for model in oracle.volumes() {
+            match session.pool.volume(&model.name) {
+                Some(volume) => {
+                    session.volumes.borrow_mut().insert(model.id, volume);
+                }
+                None => session.fail(format!("volume {:?} can't be found", model.name)),
+            }
+        }
+    }
+
+    /// Runs clients, the administrator and the damage side by side to their ends.
+    async fn tasks(&self, session: &Rc<Session>) {
+        let mut ends = Vec::new();
+        for index in 0..self.books.config.clients {
+            let prng = self.world.prng(&format!("client {index}"));
+            ends.push(self.spawn(client::run(Rc::clone(session), prng)));
+        }
+        let prng = self.world.prng("administrator");
+        ends.push(self.spawn(admin::run(Rc::clone(session), prng)));
+        if self.books.config.damage {
+            let prng = self.world.prng("damage");
+            ends.push(self.spawn(damage::run(Rc::clone(session), prng)));
+        }
+        for end in ends {
+            if end.await.is_err() {
+                session.fail("a task of the simulator was dropped before its end");
+            }
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
+        let (done, end) = oneshot::channel();
+        self.world.spawn(async move {
+            task.await;
+            // Nobody waits any more when the boot was cut.
+            let _ = done.send(());
+        });
+        end
+    }
+
+    async fn delete_all(&self, session: &Session) {
+        let names: Vec<String> = session
+            .pool
+            .volumes()
+            .into_iter()
+            .map(|info| info.name)
+            .collect();
+        for name in names {
+            if let Err(error) = session.pool.delete_volume(&name).await {
+                session.fail(format!("deleting {name:?} at the end: {error}"));
+            }
+        }
+        let info = session.pool.info();
+        if info.mapped_bytes != 0 || info.provisioned_bytes != 0 {
+            session.fail(format!("an empty pool has pages: {info:?}"));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! How a boot comes by its pool: created, opened from whatever is there, or refused.
+
+use crate::boot::Boot;
+use crate::damage;
+use crate::scenario::OnMedia;
+use base::BLOCK_BYTES;
+use engine::raid::Geometry;
+use engine::{NamedDrive, Pool, PoolError, PoolErrorKind};
+use std::rc::Rc;
+use world::sim::{Media, SimDrive, SimWorld};
+
+impl Boot {
+    /// A new pool over blank drives.
+    pub async fn create(&self) -> Option<Pool<SimWorld>> {
+        self.on_media.set(OnMedia::Perhaps);
+        let spec = self.books.config.pool.clone();
+        self.world.note(|| format!("creation of {spec:?} begins"));
+        let config = &self.books.config;
+        let mut drives = self.drives(&self.books.media.borrow()).into_iter();
+        let groups = (0..config.groups)
+            .map(|_| {
+                (
+                    spec.level,
+                    drives.by_ref().take(config.drives_of_group).collect(),
+                )
+            })
+            .collect();
+        let spares = drives.by_ref().take(config.spares).collect();
+        match Pool::create_groups(self.world.clone(), spec, groups, spares).await {
+            Ok(pool) => {
+                self.on_media.set(OnMedia::Pool);
+                Some(pool)
+            }
+            Err(error) => {
+                self.books.fail(format!("creating the pool: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Doors to `media`. Where nobody needs to name a drive later, names change with
+    /// every opening.
+    pub fn drives(&self, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
+        let named = |(place, media): (usize, &Rc<Media>)| NamedDrive {
+            name: match self.books.config.damage {
+                true => media.spec().name.clone(),
+                false => format!("slot{place}"),
+            },
+            drive: SimDrive::adversarial(&self.world, media),
+        };
+        media.iter().enumerate().map(named).collect()
+    }
+
+    fn shuffled(&self) -> Vec<Rc<Media>> {
+        let mut media = self.books.media.borrow().clone();
+        for last in (1..media.len()).rev() {
+            media.swap(last, self.draw(|prng| prng.below(last as u64 + 1) as usize));
+        }
+        media
+    }
+
+    /// Opens the pool from its drives in any order. After a creation that was cut
+    /// off there may be none.
+    pub async fn open(&self) -> Option<Pool<SimWorld>> {
+        let sure = self.on_media.get() == OnMedia::Pool;
+        if sure
+            && self.books.config.damage
+            && self.books.config.turns
+            && self.draw(|prng| prng.chance(1, 4))
+            && let Some(pool) = self.open_by_turns().await
+        {
+            return Some(pool);
+        }
+        let config = &self.books.config;
+        let settled =
+            config.level_later.is_none() && config.group_later.is_none() && !config.groups_leave;
+        if sure && settled && !config.damage && self.draw(|prng| prng.chance(1, 16)) {
+            self.open_with_too_few().await;
+        }
+        let mut opened = self.try_open(self.shuffled()).await;
+        if opened.is_err() && self.books.config.damage {
+            // A victim may have gone before the pool could note that it failed.
+            damage::mend(&self.books.victims.borrow());
+            opened = self.try_open(self.shuffled()).await;
+        }
+        match opened {
+            Ok(pool) => {
+                self.on_media.set(OnMedia::Pool);
+                Some(pool)
+            }
+            Err(error) if sure => {
+                self.books
+                    .fail(format!("opening the pool: {:?}: {error}", error.kind));
+                None
+            }
+            Err(_) => {
+                self.on_media.set(OnMedia::Nothing);
+                None
+            }
+        }
+    }
+
+    /// The drives struck so far are back, others go away. A drive that has missed
+    /// something must not be taken for one that has it: such a pool is not opened, and
+    /// one that is opened has everything.
+    async fn open_by_turns(&self) -> Option<Pool<SimWorld>> {
+        let books = &self.books;
+        let next = self.draw(|prng| {
+            let (media, sound) = (books.media.borrow(), books.sound.borrow());
+            damage::next_to_go(&media, &books.config, &sound, prng)
+        });
+        if next.is_empty() {
+            return None;
+        }
+        // Cut off in between, it may be either's turn: nobody is struck any more.
+        let before = books.victims.take();
+        damage::mend(&before);
+        let is_next = |media: &Rc<Media>| next.iter().any(|next| Rc::ptr_eq(next, media));
+        let mut left = self.shuffled();
+        left.retain(|media| !is_next(media));
+        self.world.note(|| {
+            let names: Vec<_> = next.iter().map(|media| &media.spec().name).collect();
+            format!("now {names:?} are away")
+        });
+        match self.try_open(left).await {
+            Ok(pool) => {
+                let media = books.media.borrow();
+                for (place, sound) in books.sound.borrow_mut().iter_mut().enumerate() {
+                    *sound &= !is_next(&media[place]);
+                }
+                books.victims.replace(next);
+                Some(pool)
+            }
+            Err(_) => {
+                books.victims.replace(before);
+                None
+            }
+        }
+    }
+
+    async fn try_open(&self, media: Vec<Rc<Media>>) -> Result<Pool<SimWorld>, PoolError> {
+        let drives = self.drives(&media);
+        let opened = Pool::open(self.world.clone(), drives).await;
+        self.world.note(|| match &opened {
+            Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
+            Err(error) => format!("not opened: {error}"),
+        });
+        opened
+    }
+
+    /// Without more drives of a span than it can lose, a pool is not opened.
+    async fn open_with_too_few(&self) {
+        let level = self.books.config.pool.level;
+        let drives = self.books.config.drives_of_group;
+        let Ok(geometry) = Geometry::of(level, drives, BLOCK_BYTES as u64) else {
+            return;
+        };
+        let span = self.draw(|prng| prng.below(geometry.spans as u64) as usize);
+        let mut missing: Vec<usize> = geometry.span_places(span).collect();
+        while missing.len() > geometry.redundancy() + 1 {
+            let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
+            missing.swap_remove(at);
+        }
+        let media = self.books.media.borrow().clone();
+        let left = media.into_iter().enumerate();
+        let left = left.filter(|(place, _)| !missing.contains(place));
+        let left: Vec<Rc<Media>> = left.map(|(_, media)| media).collect();
+        if left.is_empty() {
+            return;
+        }
+        match Pool::open(self.world.clone(), self.drives(&left)).await {
+            // A victim among those given may be why, too.
+            Err(error)
+                if matches!(
+                    error.kind,
+                    PoolErrorKind::Missing
+                        | PoolErrorKind::Unlabelled
+                        | PoolErrorKind::Drive
+                        | PoolErrorKind::Stale
+                ) && error.context.contains("missing") => {}
+            Err(error) => self.books.fail(format!(
+                "opening without {missing:?}: {:?}: {error}",
+                error.kind
+            )),
+            Ok(_) => self
+                .books
+                .fail(format!("the pool was opened without {missing:?}")),
+        }
+    }
+}
