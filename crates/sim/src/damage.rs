@@ -117,7 +117,10 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
             pool.replace_drive(name, blank).await
         }
     };
-    let added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
+    let mut added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
+    // A group that was added meanwhile has victims of its own.
+    let later = books.later.borrow();
+    added.retain(|media| !later.iter().any(|other| Rc::ptr_eq(other, media)));
     books.victims.borrow_mut().extend(added);
     // It may be out of the pool already, or be needed now.
     if let Err(error) = outcome
