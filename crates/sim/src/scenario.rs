@@ -429,7 +429,10 @@ impl Boot {
             let at = self.draw(|prng| prng.below(missing.len() as u64) as usize);
             missing.swap_remove(at);
         }
-        let left = self.media.iter().enumerate();
+        // Drives of a group that may be added later may have no label yet.
+        let config = &self.books.config;
+        let made_with = config.groups * config.drives_of_group + config.spares;
+        let left = self.media.iter().enumerate().take(made_with);
         let left = left.filter(|(place, _)| !missing.contains(place));
         let left: Vec<Rc<Media>> = left.map(|(_, media)| Rc::clone(media)).collect();
         if left.is_empty() {
