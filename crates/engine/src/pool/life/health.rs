@@ -41,7 +41,8 @@ pub struct Limits {
     /// A mean so many times that of the other drives (their median) is wrong, if a
     /// quarter of the operations was slow, too.
     pub ratio: u32,
-    /// Operations of a kind in a window without which nothing is said of it.
+    /// Operations of a kind in a window without which nothing is said of it; a quarter
+    /// suffices where they took half of the window: a slow copy is asked seldom.
     pub operations: u64,
     /// An operation in flight for longer takes the drive out of use.
     pub hung: Duration,
@@ -81,8 +82,13 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
     }
     Kind::ALL.into_iter().find_map(|kind| {
         let ended = own.ended[kind as usize];
-        let (enough, mean) = (if is_suspect { 1 } else { limits.operations }, ended.mean());
-        if ended.count < enough || ended.slow * 4 < ended.count || mean < limits.slow {
+        let (count, mean) = (ended.count, ended.mean());
+        let is_busy = ended.took * 2 >= limits.window;
+        let enough = match is_suspect {
+            true => count >= 1,
+            false => count >= limits.operations || (is_busy && count * 4 >= limits.operations),
+        };
+        if !enough || ended.slow * 4 < ended.count || mean < limits.slow {
             return None;
         }
         let usual = match median(kind, others, limits.operations) {
@@ -274,7 +280,12 @@ mod tests {
         assert!(!is_wrong(slow, &[], false), "alone");
         assert!(!is_wrong(window(100, 19), &[fast], false), "not that slow");
         assert!(!is_wrong(window(100, 30), &[window(99, 10)], false));
-        assert!(!is_wrong(window(15, 300), &[fast], false), "too few");
+        assert!(!is_wrong(window(15, 160), &[fast], false), "too few");
+        assert!(is_wrong(window(4, 700), &[fast], false), "few, and busy");
+        assert!(
+            !is_wrong(window(3, 900), &[fast], false),
+            "too few all the same"
+        );
         assert!(
             !is_wrong(slow, &[window(15, 1)], false),
             "nothing beside it"
