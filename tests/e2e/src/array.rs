@@ -200,7 +200,11 @@ impl Array {
             if is_wanted(&said) {
                 return said;
             }
-            assert!(Instant::now() < deadline, "{arguments:?} stays {said:#}");
+            if Instant::now() >= deadline {
+                let pool = self.json(&["pool", "show", "p"]);
+                let (drives, events) = (self.json(&["drive", "list"]), self.told());
+                panic!("{arguments:?} stays {said}\n{pool:#}\n{drives:#}\n{events:#?}");
+            }
         }
     }
 
@@ -218,6 +222,15 @@ impl Array {
         self.command(&["pool", "scrub", "p"]).ok();
         self.wait_for(&["pool", "show", "p"], |pool| scrubs(pool) > before);
         self.events("scrub").pop().unwrap_or_default()
+    }
+
+    /// The texts of its events, but those of single blocks.
+    fn told(&self) -> Vec<String> {
+        let events = self.json(&["events"]);
+        let all = events.as_array().into_iter().flatten();
+        all.filter(|event| event["kind"] != "block_mended")
+            .filter_map(|event| event["text"].as_str().map(str::to_owned))
+            .collect()
     }
 
     /// The texts of its events of this kind.
