@@ -29,6 +29,7 @@ pub(super) struct Chain<W: World> {
 struct Next {
     head: u64,
     sequence: u64,
+    /// The oldest that the batch may be of.
     incarnation: u32,
 }
 
@@ -49,7 +50,7 @@ impl<W: World> Chain<W> {
         let mut next = Next {
             head: superblock.tail,
             sequence: superblock.tail_sequence,
-            incarnation: superblock.tail_incarnation,
+            incarnation: superblock.oldest_incarnation(superblock.tail_sequence),
         };
         let (mut used, room) = (0, chain.capacity_bytes());
         while let Some((at, len, whole)) = chain.next(subject, next).await {
@@ -62,7 +63,7 @@ impl<W: World> Chain<W> {
             next = Next {
                 head: at + len,
                 sequence: next.sequence + 1,
-                incarnation: whole.id.incarnation,
+                incarnation: superblock.oldest_incarnation(next.sequence + 1),
             };
             chain.batches.push(whole);
         }

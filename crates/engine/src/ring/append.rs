@@ -121,10 +121,8 @@ impl<W: World> Ring<W> {
         state.head = at + bytes as u64;
         state.used_bytes += bytes as u64 + skipped;
         state.in_flight += 1;
-        let incarnation = state.incarnation;
         state.batches.push_back(Batch {
             at,
-            incarnation,
             taken_bytes: bytes as u64 + skipped,
             first_stamp,
             live,

@@ -19,9 +19,10 @@ const PER_ENTRY_BYTES: usize = 12;
 pub struct Superblock {
     pub version: u64,
     pub incarnation: u32,
-    /// Of the batch at the tail; of the next one where there is none. An older one
-    /// there is left over from before a recovery that did not find it whole.
-    pub tail_incarnation: u32,
+    /// The first sequence number of that incarnation. A batch from there on of an older
+    /// one is left over from before the recovery, which did not find it whole: what is
+    /// written there since, and torn, may have made it so.
+    pub since_sequence: u64,
     pub tail: u64,
     pub tail_sequence: u64,
     pub tail_stamp: u64,
@@ -44,6 +45,14 @@ fn is_sealed(bytes: &[u8]) -> bool {
 }
 
 impl Superblock {
+    /// The oldest incarnation that a batch may be of.
+    pub fn oldest_incarnation(&self, sequence: u64) -> u32 {
+        match sequence >= self.since_sequence {
+            true => self.incarnation,
+            false => 0,
+        }
+    }
+
     pub fn encode(&self, spec: &RingSpec) -> Vec<u8> {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(SUPERBLOCK_MAGIC);
@@ -52,10 +61,11 @@ impl Superblock {
         w.u64(spec.salt);
         w.u64(self.version);
         w.u32(self.incarnation);
-        w.u32(self.tail_incarnation);
+        w.u32(0);
         w.u64(self.tail);
         w.u64(self.tail_sequence);
         w.u64(self.tail_stamp);
+        w.u64(self.since_sequence);
         w.pad_to(BLOCK_BYTES);
         seal(&mut w.bytes);
         w.bytes
@@ -71,13 +81,14 @@ impl Superblock {
             return None;
         }
         let (version, incarnation) = (r.u64()?, r.u32()?);
+        r.u32()?;
         Some(Superblock {
             version,
             incarnation,
-            tail_incarnation: r.u32()?,
             tail: r.u64()?,
             tail_sequence: r.u64()?,
             tail_stamp: r.u64()?,
+            since_sequence: r.u64()?,
         })
     }
 }
@@ -210,7 +221,7 @@ mod tests {
         let superblock = Superblock {
             version: 3,
             incarnation: 2,
-            tail_incarnation: 1,
+            since_sequence: 4,
             tail: 8192,
             tail_sequence: 9,
             tail_stamp: 10,

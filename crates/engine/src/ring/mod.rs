@@ -9,7 +9,7 @@
 //! - What a recovery has given out is on every drive of the ring before it is given:
 //!   a copy that is lost afterwards takes nothing back.
 //! - A batch left over from before a recovery never follows one written after it
-//!   (the incarnation along the chain does not decrease).
+//!   (the superblock says from where on only batches of its incarnation count).
 //!
 //! Rooms: `format` (bytes), `append`, `trim`, `recover`. On the drive:
 //! `docs/FORMAT.md`, "Rings".
@@ -152,7 +152,6 @@ struct Pending {
 /// A batch in the ring.
 struct Batch {
     at: u64,
-    incarnation: u32,
     /// With what was skipped at the end of the ring before it.
     taken_bytes: u64,
     first_stamp: u64,
@@ -167,6 +166,8 @@ struct Batch {
 
 struct State {
     incarnation: u32,
+    /// See [`format::Superblock::since_sequence`].
+    since_sequence: u64,
     /// Version of the superblocks.
     version: u64,
     /// Where the next batch goes, if it fits there.
@@ -223,6 +224,7 @@ impl<W: World> Ring<W> {
             stamps,
             state: RefCell::new(State {
                 incarnation: 1,
+                since_sequence: 1,
                 version: 0,
                 head: 0,
                 next_sequence: 1,

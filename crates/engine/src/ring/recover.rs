@@ -55,12 +55,16 @@ impl<W: World> Ring<W> {
             state.tail_sequence = superblock.tail_sequence;
             state.tail_stamp = superblock.tail_stamp;
         }
-        let recovered = ring.walk(superblock.tail_incarnation).await?;
+        let recovered = ring.walk(&superblock).await?;
         let last = recovered
             .last()
             .map_or(superblock.tail_stamp, |entry| entry.stamp);
         ring.stamps.set(ring.stamps.get().max(last));
-        ring.state.borrow_mut().incarnation = superblock.incarnation + 1;
+        {
+            let mut state = ring.state.borrow_mut();
+            state.incarnation = superblock.incarnation + 1;
+            state.since_sequence = state.next_sequence;
+        }
         ring.write_superblocks().await?;
         Ok((ring, recovered))
     }
@@ -85,9 +89,8 @@ impl<W: World> Ring<W> {
         newest
     }
 
-    /// Follows the chain from the tail on, whose first batch is not older than
-    /// `incarnation`.
-    async fn walk(&self, mut incarnation: u32) -> Result<Vec<Recovered>, RingError> {
+    /// Follows the chain from the tail on.
+    async fn walk(&self, superblock: &Superblock) -> Result<Vec<Recovered>, RingError> {
         let members = self.in_use();
         let mut copies: Vec<Copy<W>> = members
             .into_iter()
@@ -103,6 +106,7 @@ impl<W: World> Ring<W> {
                 let state = self.state.borrow();
                 (state.head, state.next_sequence)
             };
+            let incarnation = superblock.oldest_incarnation(sequence);
             let mut next = None;
             // Right after the last one, or, where it did not fit, at the start.
             for at in [head, 0] {
@@ -117,7 +121,6 @@ impl<W: World> Ring<W> {
             let Some((at, found)) = next else {
                 return Ok(recovered);
             };
-            incarnation = found.whole.id.incarnation;
             self.take_up(at, head, found, &mut recovered);
             let full = self.state.borrow().used_bytes > self.capacity_bytes();
             if full {
@@ -129,7 +132,7 @@ impl<W: World> Ring<W> {
 
     fn take_up(&self, at: u64, head: u64, found: Found, recovered: &mut Vec<Recovered>) {
         let live = Rc::new(Cell::new(0));
-        let (incarnation, first_stamp) = (found.whole.id.incarnation, found.whole.id.first_stamp);
+        let first_stamp = found.whole.id.first_stamp;
         for (stamp, (head, range)) in (first_stamp..).zip(found.whole.entries) {
             let data = match range.is_empty() {
                 true => Vec::new(),
@@ -154,7 +157,6 @@ impl<W: World> Ring<W> {
         state.used_bytes += len + skipped;
         state.batches.push_back(Batch {
             at,
-            incarnation,
             taken_bytes: len + skipped,
             first_stamp,
             live,

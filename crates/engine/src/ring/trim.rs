@@ -1,7 +1,7 @@
 //! Letting go of the oldest batches, and taking in another drive.
 
 use super::format::Superblock;
-use super::{BLOCK, Ring, RingError, RingErrorKind, State};
+use super::{BLOCK, Ring, RingError, RingErrorKind};
 use crate::raid::Member;
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset};
@@ -45,7 +45,7 @@ impl<W: World> Ring<W> {
             Superblock {
                 version: state.version,
                 incarnation: state.incarnation,
-                tail_incarnation: state.incarnation_from(free),
+                since_sequence: state.since_sequence,
                 tail,
                 tail_sequence: state.tail_sequence + free as u64,
                 tail_stamp: stamp,
@@ -88,7 +88,7 @@ impl<W: World> Ring<W> {
             Superblock {
                 version: state.version,
                 incarnation: state.incarnation,
-                tail_incarnation: state.incarnation_from(0),
+                since_sequence: state.since_sequence,
                 tail: state.tail,
                 tail_sequence: state.tail_sequence,
                 tail_stamp: state.tail_stamp,
@@ -193,14 +193,5 @@ impl<W: World> Ring<W> {
                 format!("drive '{}': {error}", member.name),
             )
         })
-    }
-}
-
-impl State {
-    /// The incarnation of the batch that is `free` batches after the tail, or of the
-    /// next one that is written there.
-    fn incarnation_from(&self, free: usize) -> u32 {
-        let batch = self.batches.get(free);
-        batch.map_or(self.incarnation, |batch| batch.incarnation)
     }
 }
