@@ -175,7 +175,11 @@ impl Run {
                 capacity_bytes: media.spec().capacity_bytes,
                 name: media.spec().name.clone(),
             };
-            Rc::new(Member::new(SimDrive::adversarial(world, media), &entry))
+            Rc::new(Member::new(
+                world,
+                SimDrive::adversarial(world, media),
+                &entry,
+            ))
         };
         self.media.iter().enumerate().map(member).collect()
     }

@@ -53,9 +53,7 @@ impl Boot {
         let store = session.pool.store();
         store.integrity.set_budget(self.books.config.sums_blocks);
         store.cache.set_capacity(self.books.config.cache_bytes);
-        session
-            .pool
-            .set_health_limits(self.books.config.health);
+        session.pool.set_health_limits(self.books.config.health);
         self.find_volumes(&session);
         if plan.verify_first {
             client::verify(&session, &mut self.world.prng("verify")).await;

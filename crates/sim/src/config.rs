@@ -180,7 +180,9 @@ impl Config {
             drives_ignore_flush: false,
             damage,
             turns: damage && themes.chance(1, 2) && later.is_nothing(),
-            beyond: !damage && prng.chance(1, 6) && later.keeps_groups(),
+            beyond: !damage
+                && prng.chance(1, if later.level.is_some() { 2 } else { 6 })
+                && later.keeps_groups(),
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             level_later: later.level,

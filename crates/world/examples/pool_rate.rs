@@ -263,7 +263,8 @@ fn cpu_ns() -> Outcome<u64> {
 }
 
 fn json(before: &IoCounts, after: &IoCounts) -> String {
-    let kinds: [(&str, fn(&IoCounts) -> Operations); 11] = [
+    type Kind = (&'static str, fn(&IoCounts) -> Operations);
+    let kinds: [Kind; 11] = [
         ("host_reads", |io| io.host_reads),
         ("host_writes", |io| io.host_writes),
         ("data_reads", |io| io.data_reads),
