@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 SEEDS ?= 2500
-FROM ?= 1
+FROM ?= 20001
 KEEP ?=
 PORTAL ?=
 
