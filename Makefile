@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
-SEEDS ?= 2500
+SEEDS ?= 1300
 FROM ?= 20001
 KEEP ?=
 PORTAL ?=
