@@ -116,7 +116,10 @@ impl Space {
             }
             false => {
                 self.free += space.free;
-                open.insert(zone);
+                // One without free pages would be asked for them again and again.
+                if space.free > 0 {
+                    open.insert(zone);
+                }
             }
         }
     }
@@ -447,6 +450,19 @@ mod tests {
         space.remove_zone(0);
         assert_eq!((space.pages(), space.free()), (4, 0));
         assert!(!space.is_used(page));
+    }
+
+    #[test]
+    fn a_full_zone_that_was_avoided_does_not_stand_before_others() {
+        let mut space = Space::new(100);
+        space.add_zone(0, 0, 2);
+        assert_eq!(all(&mut space), [0, 1]);
+        space.avoid(0, true);
+        space.avoid(0, false);
+        space.add_zone(1, 0, 2);
+        assert_eq!(all(&mut space), [100, 101]);
+        space.release(PhysPage(1));
+        assert_eq!(all(&mut space), [1]);
     }
 
     #[test]
