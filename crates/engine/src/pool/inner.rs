@@ -24,8 +24,9 @@ use std::time::Duration;
 /// Blocks of sums kept in RAM: 64 MiB, the sums of 64 GiB.
 const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 
-/// Chunks of a map whose pages are claimed before others have their turn.
-const CHUNKS_AT_ONCE: usize = 128;
+/// How long pages are claimed before others have their turn. Nobody works on this pool
+/// yet, and where many programs want the processor each turn is long in coming back.
+const CLAIMS_AT_ONCE: Duration = Duration::from_millis(20);
 
 /// Where the journal stands. See `docs/FORMAT.md`, "Metadata".
 #[derive(Debug, Default)]
@@ -192,6 +193,8 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Spac
             .map_err(corrupt)?;
         space.add_zone(*number, zone.group.index, zone.pages(drives.page_bytes()));
     }
+    let world = drives.world();
+    let mut began = world.now();
     for core in state.volumes.values() {
         let map = core.map.borrow().clone();
         let mut next = 0;
@@ -206,8 +209,9 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Spac
                 })?;
             }
             next = index + 1;
-            if next.is_multiple_of(CHUNKS_AT_ONCE) {
-                drives.world().sleep(Duration::from_micros(1)).await;
+            if world.now().since(began) > CLAIMS_AT_ONCE {
+                world.sleep(Duration::from_micros(1)).await;
+                began = world.now();
             }
         }
     }
