@@ -202,6 +202,13 @@ fn plant(options: &Plants) -> ExitCode {
         .iter()
         .copied()
         .filter(|bug| bug.contains(&options.only))
+        .filter(|bug| {
+            let looked_for = options.seeds.is_some() || !plants::window_of(bug).is_empty();
+            if !looked_for {
+                println!("not looked for: {bug}: plants.txt says why");
+            }
+            looked_for
+        })
         .collect();
     let (next, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let jobs = options

@@ -45,8 +45,7 @@ fn window(line: &str) -> Option<(&str, Range<u64>)> {
     Some((bug.trim(), first..first + seeds))
 }
 
-/// The first of `seeds` that notices `bug`, and what was wrong; without the bug it must
-/// find nothing.
+/// The first of `seeds` that notices `bug` and is clean without it, and what was wrong.
 ///
 /// # Errors
 /// Why that is not so.
@@ -56,16 +55,12 @@ pub fn prove(bug: &str, seeds: Range<u64>) -> Result<(u64, String), String> {
         Ok(verdict) => verdict.failure,
         Err(panic) => Some(panic),
     };
-    let found = seeds
+    let mut found = seeds
         .into_iter()
-        .find_map(|seed| failure(seed, Some(bug)).map(|failure| (seed, failure)));
-    let Some((seed, noticed)) = found else {
-        return Err(format!("not by any of the seeds {first} to {}", end - 1));
-    };
-    match failure(seed, None) {
-        None => Ok((seed, noticed)),
-        Some(failure) => Err(format!("seed {seed} fails also without it: {failure}")),
-    }
+        .filter_map(|seed| failure(seed, Some(bug)).map(|noticed| (seed, noticed)));
+    // A seed that fails also without the bug has not found it.
+    let proof = found.find(|(seed, _)| failure(*seed, None).is_none());
+    proof.ok_or_else(|| format!("not by any of the seeds {first} to {}", end - 1))
 }
 
 #[cfg(test)]
