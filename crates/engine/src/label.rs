@@ -10,6 +10,7 @@
 //!   opening lags by two.
 
 use crate::codec::{Reader, Writer};
+use crate::lane::{LANES_MAX, Part};
 use crate::pool::{Level, MemberState};
 use base::{Uuid, crc32c};
 
@@ -22,8 +23,12 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 /// Where the slot of an even or odd generation begins.
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
 
-/// The format that this version writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest format that this version reads, which it writes for pools of several
+/// lanes.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The format of pools of one lane, which older versions read, too.
+const FORMAT_VERSION_OF_ONE_LANE: u32 = 2;
 
 /// Drives in one pool.
 pub const MEMBERS_MAX: usize = 128;
@@ -59,6 +64,27 @@ pub struct PoolIdentity {
     pub data_start: u64,
     /// Stands in the batches of both logs; known to nobody outside.
     pub salt: u64,
+    /// How many lanes the pool has, and which one this is.
+    pub lanes: u16,
+    /// See `lanes`.
+    pub lane: u16,
+}
+
+impl PoolIdentity {
+    /// What this lane's metadata, logs and sums carry as identity: never that of another
+    /// lane, and of the first lane that of the pool.
+    pub fn lane_uuid(&self) -> Uuid {
+        Uuid::from_u128(self.uuid.as_u128() ^ u128::from(self.lane))
+    }
+
+    /// Where this lane's part of every drive is.
+    pub fn part(&self) -> Part {
+        Part {
+            lane: self.lane,
+            lanes: self.lanes,
+            front_bytes: self.data_start,
+        }
+    }
 }
 
 /// A RAID group.
@@ -123,7 +149,10 @@ impl Label {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);
         w.u32(0);
-        w.u32(FORMAT_VERSION);
+        w.u32(match self.pool.lanes {
+            1 => FORMAT_VERSION_OF_ONE_LANE,
+            _ => FORMAT_VERSION,
+        });
         w.u64(self.generation);
         w.u64(self.epoch);
         w.uuid(self.pool.uuid);
@@ -143,6 +172,10 @@ impl Label {
         w.u64(self.pool.zone_bytes);
         w.u64(self.pool.data_start);
         w.u64(self.pool.salt);
+        if self.pool.lanes > 1 {
+            w.u16(self.pool.lanes);
+            w.u16(self.pool.lane);
+        }
         w.pad_to(GROUPS_OFFSET);
         assert!(self.groups.len() <= GROUPS_MAX && self.members.len() <= MEMBERS_MAX);
         for group in &self.groups {
@@ -175,16 +208,17 @@ impl Label {
             return Slot::Empty;
         }
         let mut r = Reader::new(tail);
-        match r.u32() {
-            Some(FORMAT_VERSION) => {}
+        let version = match r.u32() {
+            Some(version @ (FORMAT_VERSION_OF_ONE_LANE | FORMAT_VERSION)) => version,
             Some(version) => return Slot::Newer(version),
             None => return Slot::Empty,
-        }
-        decode_fields(&mut r, slot).map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
+        };
+        decode_fields(&mut r, slot, version)
+            .map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
     }
 }
 
-fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
+fn decode_fields(r: &mut Reader<'_>, slot: &[u8], version: u32) -> Option<Label> {
     let generation = r.u64()?;
     let epoch = r.u64()?;
     let uuid = r.uuid()?;
@@ -194,7 +228,7 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
     r.u8()?;
     let count = usize::from(r.u16()?);
     let group_count = r.u32()? as usize;
-    let pool = PoolIdentity {
+    let mut pool = PoolIdentity {
         uuid,
         name,
         stripe_unit_bytes: r.u32()?,
@@ -207,7 +241,15 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8]) -> Option<Label> {
         zone_bytes: r.u64()?,
         data_start: r.u64()?,
         salt: r.u64()?,
+        lanes: 1,
+        lane: 0,
     };
+    if version > FORMAT_VERSION_OF_ONE_LANE {
+        (pool.lanes, pool.lane) = (r.u16()?, r.u16()?);
+    }
+    if pool.lane >= pool.lanes || pool.lanes > LANES_MAX {
+        return None;
+    }
     if group_count > GROUPS_MAX {
         return None;
     }
@@ -326,6 +368,8 @@ mod tests {
                 zone_bytes: 1 << 28,
                 data_start: 1 << 24,
                 salt: 0x5a17,
+                lanes: 4,
+                lane: 3,
             },
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
@@ -346,6 +390,15 @@ mod tests {
             let label = label(members);
             assert_eq!(Label::decode(&label.encode()), Slot::Label(Box::new(label)));
         }
+    }
+
+    #[test]
+    fn a_pool_of_one_lane_is_of_the_format_before() {
+        let mut label = label(2);
+        (label.pool.lanes, label.pool.lane) = (1, 0);
+        let bytes = label.encode();
+        assert_eq!(bytes[12..16], FORMAT_VERSION_OF_ONE_LANE.to_le_bytes());
+        assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
     }
 
     #[test]

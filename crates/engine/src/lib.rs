@@ -19,6 +19,7 @@ pub mod fsck;
 pub mod group_commit;
 pub mod integrity;
 pub mod label;
+pub mod lane;
 pub mod meta;
 pub mod pool;
 pub mod raid;

@@ -22,6 +22,8 @@ pub const MARKS: &[&str] = &[
     "integrity block lost",
     "integrity copy mended",
     "journal switch waits for a checkpoint",
+    "lane follows another's spare",
+    "lane gives a zone to another",
     "live intent keeps a write in the log",
     "log copy moved",
     "log copy rewritten in recovery",

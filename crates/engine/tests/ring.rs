@@ -5,6 +5,7 @@
 
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, Time, Uuid};
 use engine::label::MemberEntry;
+use engine::lane::{Part, View};
 use engine::raid::{DriveFault, Member};
 use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
 use engine::{DriveError, MemberState, World};
@@ -177,7 +178,7 @@ impl Run {
             };
             Rc::new(Member::new(
                 world,
-                SimDrive::adversarial(world, media),
+                View::new(Rc::new(SimDrive::adversarial(world, media)), Part::WHOLE),
                 &entry,
             ))
         };

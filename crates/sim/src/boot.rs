@@ -1,5 +1,6 @@
 //! What runs inside one boot: the pool is opened, used, and left as planned.
 
+use crate::lanes::doors;
 use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
 use crate::{admin, client, damage, heal};
@@ -50,10 +51,21 @@ impl Boot {
             zone_stride_bytes: group.zone_stride_bytes,
             zone_bytes: group.zone_bytes,
         });
-        let store = session.pool.store();
-        store.integrity.set_budget(self.books.config.sums_blocks);
-        store.cache.set_capacity(self.books.config.cache_bytes);
-        session.pool.set_health_limits(self.books.config.health);
+        for pool in session.pool.all() {
+            let store = pool.store();
+            store.integrity.set_budget(self.books.config.sums_blocks);
+            store.cache.set_capacity(self.books.config.cache_bytes);
+            pool.set_health_limits(self.books.config.health);
+        }
+        if let Some((level, _)) = self.books.config.group_later
+            && info.lanes > 1
+        {
+            let later = self.books.later_drives();
+            session
+                .pool
+                .complete_groups(&self.world, level, &later)
+                .await;
+        }
         self.find_volumes(&session);
         if plan.verify_first {
             client::verify(&session, &mut self.world.prng("verify")).await;
@@ -94,7 +106,7 @@ impl Boot {
         }
         let mut media = self.books.media.borrow().clone();
         media.retain(|media| in_use(media));
-        let drives = self.drives(&media);
+        let drives = doors(&self.world, &self.named(&media));
         match fsck::check(&self.world, drives, Options { deep: true }).await {
             Ok(report) => {
                 let bad = report.findings.iter();

@@ -57,7 +57,7 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
 /// Goes on reading in order behind `first`, from the drives: what is in the log would
 /// come from RAM.
 async fn scan(session: &Session, id: u64, volume: &Volume<SimWorld>, first: Range<u64>) {
-    if let Err(error) = session.pool.store().drain().await {
+    if let Err(error) = session.pool.drain().await {
         session.fail(format!("emptying the log: {error}"));
         return;
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Config {
     /// The pool to create.
     pub pool: PoolSpec,
+    /// Lanes of the pool.
+    pub lanes: u16,
     /// Groups of that many drives, all of the pool's level.
     pub groups: usize,
     /// Drives of each group.
@@ -168,11 +170,13 @@ impl Config {
         };
         let spares = if damage { prng.below(3) } else { 0 };
         let drives = drives_of_group * groups;
-        let drive_bytes = drive_sizes(prng, &pool, drives, spares);
+        let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives);
+        let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
         Config {
             drive_bytes,
+            lanes: lanes as u16,
             groups: groups as usize,
             drives_of_group: drives_of_group as usize,
             spares: spares as usize,
@@ -207,13 +211,31 @@ impl Config {
     }
 }
 
+/// One as a rule; of small pages on many drives as many as leave room for data: each lane
+/// has metadata for all pages.
+fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {
+    let wanted = match prng.chance(1, 4) {
+        true => *prng.pick(&[2, 2, 3, 4]),
+        false => 1,
+    };
+    let capacity = 1 << 30;
+    let fits = |lanes: &u64| lanes * metadata_of(pool, drives, capacity) < capacity / 2;
+    (1..=wanted).rev().find(fits).unwrap_or(1)
+}
+
 /// Drives of a few zones beside the metadata, some with room to spare.
-fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64, spares: u64) -> Vec<u64> {
+fn drive_sizes(
+    prng: &mut Prng,
+    pool: &PoolSpec,
+    drives: u64,
+    (spares, lanes): (u64, u64),
+) -> Vec<u64> {
     let zone = pool.zone_bytes.unwrap_or(1 << 20);
     let unit = u64::from(pool.stripe_unit_bytes);
     // A pool that is nearly full uses freed pages again at once.
     let most = *prng.pick(&[2, 5, 12]);
-    let zones = prng.between(1, most).min((8 << 20) / zone).max(1);
+    // Each lane has some, as a rule.
+    let zones = lanes * prng.between(1, most).min((8 << 20) / zone).max(1);
     // Upper bounds of what the format needs, so that a zone always fits.
     let sums = 6 * 8192 + zone / 64;
     let stride = zone + sums.next_multiple_of(unit);
@@ -221,8 +243,8 @@ fn drive_sizes(prng: &mut Prng, pool: &PoolSpec, drives: u64, spares: u64) -> Ve
         + pool.intent_bytes.unwrap_or(0)
         + 8 * drives * unit
         + (1 << 18);
-    let mut smallest = logs + zones * stride;
-    while metadata_of(pool, drives, smallest) + logs + zones * stride > smallest {
+    let mut smallest = lanes * logs + zones * stride;
+    while lanes * (metadata_of(pool, drives, smallest) + logs) + zones * stride > smallest {
         smallest += unit;
     }
     let smallest = smallest.next_multiple_of(BLOCK_BYTES as u64);

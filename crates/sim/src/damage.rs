@@ -108,13 +108,10 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
     let added = books.media.borrow().len();
     let outcome = match draw {
         0 => pool.fail_drive(name).await,
-        1 => {
-            let blank = books.blank(&session.world);
-            pool.add_spare(blank).await
-        }
+        1 => pool.add_spare(&session.world, books.blank()).await,
         _ => {
-            let blank = books.blank(&session.world);
-            pool.replace_drive(name, blank).await
+            let blank = books.blank();
+            pool.replace_drive(&session.world, name, blank).await
         }
     };
     let mut added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();

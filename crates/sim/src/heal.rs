@@ -4,7 +4,7 @@
 //! left, and the next one must find nothing. All of it in bounded virtual time.
 
 use crate::session::Session;
-use engine::{MemberState, World};
+use engine::{MemberState, Pool, PoolInfo, World};
 use std::time::Duration;
 
 /// Looks at the state so many times, [`PAUSE`] apart.
@@ -27,7 +27,7 @@ pub async fn everything(session: &Session) {
     if !session.pool.last_scrub_clean() {
         session.fail(format!(
             "a scrub after a scrub found damage: {:?}",
-            session.pool.events(0).last()
+            session.pool.events().last()
         ));
     }
     wait(session, "the log does not empty", || {
@@ -54,7 +54,8 @@ async fn scrub(session: &Session) {
         session.fail(format!("starting a scrub: {error}"));
     }
     wait(session, "a scrub does not end", || {
-        session.pool.scrubs_ended() > ended
+        let now = session.pool.scrubs_ended();
+        now.iter().zip(&ended).all(|(now, before)| now > before)
     })
     .await;
 }
@@ -62,19 +63,28 @@ async fn scrub(session: &Session) {
 /// Offers blank drives until all places are whole again. A drive may fail late: of
 /// what it had begun before the faults ended.
 async fn replace_failed(session: &Session) {
-    for _ in 0..LOOKS {
-        let info = session.pool.info();
-        let of = |state| {
-            info.members
-                .iter()
-                .filter(move |member| member.state == state)
+    for look in 0..LOOKS {
+        let count = |info: &PoolInfo, state| {
+            let members = info.members.iter();
+            members.filter(|member| member.state == state).count()
         };
-        if of(MemberState::Healthy).count() == info.members.len() {
+        let infos: Vec<PoolInfo> = session.pool.all().iter().map(Pool::info).collect();
+        let is_whole = |info: &PoolInfo| count(info, MemberState::Healthy) == info.members.len();
+        if infos.iter().all(is_whole) {
             return;
         }
-        for _ in info.spares.len()..of(MemberState::Failed).count() {
-            let blank = session.books.blank(&session.world);
-            if let Err(error) = session.pool.add_spare(blank).await {
+        let failed = |info: &PoolInfo| count(info, MemberState::Failed);
+        let failed_most = infos.iter().map(failed).max().unwrap_or(0);
+        let spares_least = infos
+            .iter()
+            .map(|info| info.spares.len())
+            .min()
+            .unwrap_or(0);
+        // A spare that one lane has at one place is of no use at another.
+        let stuck = infos.len() > 1 && failed_most > 0 && look % 16 == 15;
+        for _ in spares_least.min(failed_most)..failed_most + usize::from(stuck) {
+            let blank = session.books.blank();
+            if let Err(error) = session.pool.add_spare(&session.world, blank).await {
                 session.fail(format!("adding a spare: {error}"));
                 return;
             }
@@ -98,7 +108,7 @@ async fn wait(session: &Session, what: &str, until: impl Fn() -> bool) {
 }
 
 fn last_events(session: &Session) -> String {
-    let events = session.pool.events(0);
+    let events = session.pool.events();
     let last = events.iter().rev().take(5).map(|event| event.text.clone());
     last.collect::<Vec<_>>().join("; ")
 }

@@ -18,6 +18,7 @@ pub mod client;
 pub mod config;
 pub mod damage;
 pub mod heal;
+pub mod lanes;
 mod opening;
 pub mod oracle;
 pub mod pattern;

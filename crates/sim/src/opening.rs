@@ -2,31 +2,22 @@
 
 use crate::boot::Boot;
 use crate::damage;
+use crate::lanes::{Lanes, NamedMedia};
 use crate::scenario::OnMedia;
 use base::BLOCK_BYTES;
 use engine::raid::Geometry;
-use engine::{NamedDrive, Pool, PoolError, PoolErrorKind};
+use engine::{PoolError, PoolErrorKind};
 use std::rc::Rc;
-use world::sim::{Media, SimDrive, SimWorld};
+use world::sim::Media;
 
 impl Boot {
     /// A new pool over blank drives.
-    pub async fn create(&self) -> Option<Pool<SimWorld>> {
+    pub async fn create(&self) -> Option<Lanes> {
         self.on_media.set(OnMedia::Perhaps);
         let spec = self.books.config.pool.clone();
         self.world.note(|| format!("creation of {spec:?} begins"));
-        let config = &self.books.config;
-        let mut drives = self.drives(&self.books.media.borrow()).into_iter();
-        let groups = (0..config.groups)
-            .map(|_| {
-                (
-                    spec.level,
-                    drives.by_ref().take(config.drives_of_group).collect(),
-                )
-            })
-            .collect();
-        let spares = drives.by_ref().take(config.spares).collect();
-        match Pool::create_groups(self.world.clone(), spec, groups, spares).await {
+        let drives = self.named(&self.books.media.borrow());
+        match Lanes::create(&self.world, &self.books.config, &drives).await {
             Ok(pool) => {
                 self.on_media.set(OnMedia::Pool);
                 Some(pool)
@@ -38,15 +29,15 @@ impl Boot {
         }
     }
 
-    /// Doors to `media`. Where nobody needs to name a drive later, names change with
+    /// Drives and what they are called. Where nobody needs to name a drive later, names change with
     /// every opening.
-    pub fn drives(&self, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
-        let named = |(place, media): (usize, &Rc<Media>)| NamedDrive {
-            name: match self.books.config.damage {
+    pub fn named(&self, media: &[Rc<Media>]) -> Vec<NamedMedia> {
+        let named = |(place, media): (usize, &Rc<Media>)| {
+            let name = match self.books.config.damage {
                 true => media.spec().name.clone(),
                 false => format!("slot{place}"),
-            },
-            drive: SimDrive::adversarial(&self.world, media),
+            };
+            (name, Rc::clone(media))
         };
         media.iter().enumerate().map(named).collect()
     }
@@ -61,7 +52,7 @@ impl Boot {
 
     /// Opens the pool from its drives in any order. After a creation that was cut
     /// off there may be none.
-    pub async fn open(&self) -> Option<Pool<SimWorld>> {
+    pub async fn open(&self) -> Option<Lanes> {
         let sure = self.on_media.get() == OnMedia::Pool;
         if sure
             && self.books.config.damage
@@ -103,7 +94,7 @@ impl Boot {
     /// The drives struck so far are back, others go away. A drive that has missed
     /// something must not be taken for one that has it: such a pool is not opened, and
     /// one that is opened has everything.
-    async fn open_by_turns(&self) -> Option<Pool<SimWorld>> {
+    async fn open_by_turns(&self) -> Option<Lanes> {
         let books = &self.books;
         let next = self.draw(|prng| {
             let (media, sound) = (books.media.borrow(), books.sound.borrow());
@@ -138,9 +129,9 @@ impl Boot {
         }
     }
 
-    async fn try_open(&self, media: Vec<Rc<Media>>) -> Result<Pool<SimWorld>, PoolError> {
-        let drives = self.drives(&media);
-        let opened = Pool::open(self.world.clone(), drives).await;
+    async fn try_open(&self, media: Vec<Rc<Media>>) -> Result<Lanes, PoolError> {
+        let (drives, lanes) = (self.named(&media), self.books.config.lanes);
+        let opened = Lanes::open(&self.world, lanes, &drives).await;
         self.world.note(|| match &opened {
             Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
             Err(error) => format!("not opened: {error}"),
@@ -168,7 +159,7 @@ impl Boot {
         if left.is_empty() {
             return;
         }
-        match Pool::open(self.world.clone(), self.drives(&left)).await {
+        match self.try_open(left).await {
             // A victim among those given may be why, too.
             Err(error)
                 if matches!(

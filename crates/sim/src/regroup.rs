@@ -2,8 +2,7 @@
 
 use crate::session::Session;
 use base::Prng;
-use engine::{NamedDrive, PoolError, PoolErrorKind};
-use world::sim::SimDrive;
+use engine::{PoolError, PoolErrorKind};
 
 /// Does one of these, when the run has any.
 pub async fn change(session: &Session, prng: &mut Prng) {
@@ -57,11 +56,8 @@ async fn add(session: &Session) {
         .media
         .borrow_mut()
         .extend(media.iter().cloned());
-    let drives = media.iter().enumerate().map(|(place, media)| NamedDrive {
-        name: format!("later{place}"),
-        drive: SimDrive::adversarial(&session.world, media),
-    });
-    let outcome = session.pool.add_group(level, drives.collect()).await;
+    let drives = session.books.later_drives();
+    let outcome = session.pool.add_group(&session.world, level, &drives).await;
     match outcome {
         // A drive that is a victim may be struck before it is part of the pool.
         Err(error) if error.kind == PoolErrorKind::Drive && session.books.config.damage => {
@@ -69,7 +65,7 @@ async fn add(session: &Session) {
                 .world
                 .note(|| format!("a group is not added: {error}"));
         }
-        outcome => expect(session, "a group is added", outcome.map(drop)),
+        outcome => expect(session, "a group is added", outcome),
     }
 }
 

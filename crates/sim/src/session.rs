@@ -2,14 +2,15 @@
 //! found wrong.
 
 use crate::config::Config;
+use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
-use engine::{NamedDrive, Pool, Volume};
+use engine::{GroupInfo, Volume};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use world::sim::{Media, MediaSpec, SimDrive, SimWorld};
+use world::sim::{Media, MediaSpec, SimWorld};
 
 /// What outlives boots.
 pub struct Books {
@@ -63,7 +64,7 @@ impl Books {
     }
 
     /// A blank drive as large as the largest, that nobody knows of yet.
-    pub fn blank(&self, world: &SimWorld) -> NamedDrive<SimWorld> {
+    pub fn blank(&self) -> NamedMedia {
         let sizes = self.config.drive_bytes.iter().copied();
         let name = format!("blank{}", self.media.borrow().len());
         let spec = MediaSpec {
@@ -74,9 +75,16 @@ impl Books {
             ignores_flush: false,
         };
         let media = Rc::new(Media::new(spec, Prng::from_seed(7).stream(&name)));
-        let drive = SimDrive::adversarial(world, &media);
-        self.media.borrow_mut().push(media);
-        NamedDrive { name, drive }
+        self.media.borrow_mut().push(Rc::clone(&media));
+        (name, media)
+    }
+
+    /// The drives of the group that is added later.
+    pub fn later_drives(&self) -> Vec<NamedMedia> {
+        let later = self.later.borrow();
+        let named =
+            |(place, media): (usize, &Rc<Media>)| (format!("later{place}"), Rc::clone(media));
+        later.iter().enumerate().map(named).collect()
     }
 
     /// Keeps the first thing that is wrong.
@@ -99,7 +107,7 @@ pub struct Session {
     /// What outlives it.
     pub books: Rc<Books>,
     /// The open pool.
-    pub pool: Pool<SimWorld>,
+    pub pool: Lanes,
     /// Open volumes by their identity in the run.
     pub volumes: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
     /// Requests of this boot that may still be issued.
@@ -176,7 +184,15 @@ impl Session {
             };
             size_bytes.next_multiple_of(page)
         };
-        self.books.oracle.borrow().volumes().map(bytes).sum::<u64>() > info.capacity_bytes
+        // A lane can't give away a zone that it has in use and could not empty.
+        let zone_bytes = |group: &GroupInfo| group.members.len() as u64 * group.zone_bytes;
+        let largest = info.groups.iter().map(zone_bytes).max().unwrap_or(0);
+        let stuck = match info.lanes {
+            1 => 0,
+            lanes => u64::from(lanes) * largest * info.groups.len() as u64,
+        };
+        let wanted = self.books.oracle.borrow().volumes().map(bytes).sum::<u64>();
+        wanted + stuck > info.capacity_bytes
     }
 
     /// Compares the pool's own figures with its volumes and with the checker.

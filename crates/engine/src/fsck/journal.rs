@@ -74,7 +74,7 @@ fn batches<W: World>(subject: &Subject<W>, bytes: &[u8], generation: u64) -> Vec
     let mut at = 0;
     loop {
         let id = BatchId {
-            pool: subject.drives.uuid(),
+            pool: subject.drives.identity().lane_uuid(),
             generation,
             sequence: batches.len() as u64,
         };
@@ -119,7 +119,10 @@ fn look_behind<W: World>(
     areas: &[Area<W>],
     longest: &Area<W>,
 ) {
-    let (pool, count) = (subject.drives.uuid(), longest.batches.len() as u64);
+    let (pool, count) = (
+        subject.drives.identity().lane_uuid(),
+        longest.batches.len() as u64,
+    );
     let is_later = |bytes: &[u8]| {
         any_batch(bytes).is_some_and(|(id, _)| {
             id.pool == pool && id.generation == generation && id.sequence > count

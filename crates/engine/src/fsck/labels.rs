@@ -4,29 +4,39 @@
 //! decides, and a drive may lag by one generation.
 
 use super::report::{Findings, Severity};
-use super::slots::{self, Labelled};
+use super::slots::{self, Labelled, Shared};
 use super::subject::Subject;
 use super::table;
 use crate::label::Label;
+use crate::lane::{Commons, Lane, Part};
 use crate::pool::drives::Drives;
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::pool::{PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Uuid;
 use std::collections::BTreeMap;
 
-/// Reads the labels of `drives`, and says what is wrong with them.
+/// Reads the labels that a lane has on `drives`, and says what is wrong with them. The
+/// first lane's say how many others there are.
 ///
 /// # Errors
 /// See [`super::check`].
 pub(super) async fn find<W: World>(
     world: &W,
-    drives: Vec<NamedDrive<W>>,
+    drives: &[Shared<W>],
+    (lane, part): (Option<Lane>, Part),
 ) -> Result<Subject<W>, PoolError> {
     let mut read = Vec::new();
-    for named in drives {
-        read.push(slots::read(world, named).await?);
+    for drive in drives {
+        read.push(slots::read(world, drive.clone(), part).await?);
     }
     let newest = newest(&read)?;
+    for labelled in &mut read {
+        labelled.drive.set_part(newest.pool.part());
+    }
+    let lane = lane.unwrap_or_else(|| Lane {
+        index: 0,
+        commons: Commons::new(newest.pool.lanes),
+    });
     let mut findings = Findings::default();
     if !newest.clean {
         findings.push(
@@ -49,7 +59,7 @@ pub(super) async fn find<W: World>(
     }
     let (present, clean) = (ours.len() as u64, newest.clean);
     let (groups, spares) = table::members(world, &newest, ours, &mut findings)?;
-    let drives = Drives::new(world.clone(), newest, groups, spares);
+    let drives = Drives::new(world.clone(), lane, newest, groups, spares);
     let subject = Subject::new(world.clone(), drives, clean, findings);
     subject.count(|counts| counts.drives = present);
     Ok(subject)

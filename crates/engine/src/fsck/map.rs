@@ -79,6 +79,11 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
 
 fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owners) {
     let mut uses = BTreeSet::new();
+    let lane = subject.drives.lane();
+    let zones = state.zones.keys().copied();
+    if let Err(taken) = lane.commons.open(lane.index, zones) {
+        subject.say(Severity::Loss, metadata(subject), taken.to_string());
+    }
     for (number, zone) in &state.zones {
         let made = subject
             .drives

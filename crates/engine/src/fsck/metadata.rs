@@ -86,7 +86,7 @@ async fn read_slot<W: World>(subject: &Subject<W>, member: &Member<W>, slot: u64
         Err(error) => return Found::Unreadable(unreadable(&error)),
     };
     let room = identity.checkpoint_bytes - HEADER_BYTES as u64;
-    let header = checkpoint::decode_header(&block, identity.uuid)
+    let header = checkpoint::decode_header(&block, identity.lane_uuid())
         .filter(|header| header.payload_bytes <= room && header.generation % 2 == slot);
     let Some(header) = header else {
         return Found::Nothing;

@@ -30,8 +30,11 @@ mod table;
 
 pub use report::{Counts, Finding, Report, Severity};
 
+use crate::lane::{Lane, Part};
 use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
+use slots::Shared;
+use std::rc::Rc;
 use subject::Subject;
 
 /// How thoroughly to look.
@@ -56,14 +59,39 @@ pub async fn check<W: World>(
         let context = "drives that keep no bytes can't be looked through";
         return Err(PoolError::new(PoolErrorKind::Invalid, context));
     }
-    let subject = labels::find(world, drives).await?;
+    let drives: Vec<Shared<W>> = drives
+        .into_iter()
+        .map(|named| (named.name, Rc::new(named.drive)))
+        .collect();
+    let first = labels::find(world, &drives, (None, Part::WHOLE)).await?;
+    let (commons, part) = (first.drives.lane().commons.clone(), first.part());
+    let mut report = look_through(first, options).await;
+    for index in 1..commons.lanes() {
+        let lane = Lane {
+            index,
+            commons: commons.clone(),
+        };
+        let part = Part {
+            lane: index,
+            ..part
+        };
+        match labels::find(world, &drives, (Some(lane), part)).await {
+            Ok(subject) => report.add(index, look_through(subject, options).await),
+            Err(error) => report.say(Severity::Loss, format!("lane {index}"), error.context),
+        }
+    }
+    Ok(report)
+}
+
+/// Looks through one lane.
+async fn look_through<W: World>(subject: Subject<W>, options: Options) -> Report {
     let state = metadata::check(&subject).await;
     let held = logs::check(&subject).await;
     if let Some(state) = state {
         let owners = map::check(&subject, &state);
         look_through_zones(&subject, &held, &owners, options).await;
     }
-    Ok(subject.into_report(options.deep))
+    subject.into_report(options.deep)
 }
 
 async fn look_through_zones<W: World>(

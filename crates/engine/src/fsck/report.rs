@@ -78,6 +78,53 @@ pub struct Report {
     pub counts: Counts,
 }
 
+impl Report {
+    /// Takes in what was found in another lane of the same pool.
+    pub(super) fn add(&mut self, lane: u16, other: Report) {
+        self.clean &= other.clean;
+        self.left_out += other.left_out;
+        self.worst = self.worst.max(other.worst);
+        self.counts.add(&other.counts);
+        for finding in other.findings {
+            let place = format!("lane {lane}, {}", finding.place);
+            self.say(finding.severity, place, finding.text);
+        }
+    }
+
+    /// One more finding.
+    pub(super) fn say(&mut self, severity: Severity, place: String, text: String) {
+        self.worst = self.worst.max(Some(severity));
+        if self.findings.len() == FINDINGS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.findings.push(Finding {
+            severity,
+            place,
+            text,
+        });
+    }
+}
+
+impl Counts {
+    /// Of several lanes; they have the same drives, and a checkpoint each.
+    fn add(&mut self, other: &Counts) {
+        self.drives = self.drives.max(other.drives);
+        self.checkpoint_generation = self.checkpoint_generation.max(other.checkpoint_generation);
+        self.journal_records += other.journal_records;
+        self.volumes += other.volumes;
+        self.zones += other.zones;
+        self.mapped_pages += other.mapped_pages;
+        self.log_entries += other.log_entries;
+        self.intent_entries += other.intent_entries;
+        self.sum_copies += other.sum_copies;
+        self.data_blocks += other.data_blocks;
+        self.skipped_blocks += other.skipped_blocks;
+        self.parity_rows += other.parity_rows;
+        self.read_bytes += other.read_bytes;
+    }
+}
+
 /// A run of bytes of a drive or volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run {

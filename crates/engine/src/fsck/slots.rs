@@ -8,9 +8,11 @@ use super::subject::unreadable;
 use super::table;
 use crate::drive::Drive;
 use crate::label::{FORMAT_VERSION, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::lane::{Part, View};
+use crate::pool::{PoolError, PoolErrorKind};
 use crate::world::World;
 use base::DriveOffset;
+use std::rc::Rc;
 
 /// What a label slot holds.
 pub(super) enum Found {
@@ -22,7 +24,7 @@ pub(super) enum Found {
 /// A drive, and what its label slots hold.
 pub(super) struct Labelled<W: World> {
     pub name: String,
-    pub drive: W::Drive,
+    pub drive: View<W::Drive>,
     pub slots: Vec<Found>,
 }
 
@@ -45,14 +47,19 @@ impl<W: World> Labelled<W> {
     }
 }
 
-/// Reads both slots of a drive.
+/// A drive by its name; each lane has its own view of it.
+pub(super) type Shared<W> = (String, Rc<<W as World>::Drive>);
+
+/// Reads both slots that a lane has on a drive.
 ///
 /// # Errors
 /// `Version` for a label of a newer format.
 pub(super) async fn read<W: World>(
     world: &W,
-    NamedDrive { name, drive }: NamedDrive<W>,
+    (name, drive): Shared<W>,
+    part: Part,
 ) -> Result<Labelled<W>, PoolError> {
+    let drive = View::new(drive, part);
     let mut slots = Vec::new();
     for offset in SLOT_OFFSETS {
         if offset + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
@@ -64,6 +71,7 @@ pub(super) async fn read<W: World>(
         slots.push(match outcome {
             Err(error) => Found::Unreadable(unreadable(&error)),
             Ok(()) => match Label::decode(buf.bytes().unwrap_or_default()) {
+                Slot::Label(label) if label.pool.lane != part.lane => Found::Nothing,
                 Slot::Label(label) => Found::Label(label),
                 Slot::Empty => Found::Nothing,
                 Slot::Newer(version) => {
@@ -92,7 +100,11 @@ pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mu
         };
         let run = Run {
             subject: format!("drive '{}'", drive.name),
-            at: offset,
+            at: newest
+                .pool
+                .part()
+                .place(DriveOffset(offset), SLOT_BYTES as u64)
+                .0,
             len: SLOT_BYTES as u64,
         };
         findings.push_run(severity, run, text);

@@ -5,6 +5,7 @@
 
 use super::report::{Counts, Findings, Report, Run, Severity};
 use crate::drive::DriveError;
+use crate::lane::Part;
 use crate::pool::drives::Drives;
 use crate::raid::Member;
 use crate::world::World;
@@ -45,6 +46,11 @@ impl<W: World> Subject<W> {
         }
     }
 
+    /// This lane's part of the drives.
+    pub fn part(&self) -> Part {
+        self.drives.identity().part()
+    }
+
     /// Changes what was counted.
     pub fn count(&self, change: impl FnOnce(&mut Counts)) {
         let mut counts = self.counts.get();
@@ -74,7 +80,7 @@ impl<W: World> Subject<W> {
     ) {
         let run = Run {
             subject: format!("drive '{}'", member.name),
-            at: at.0,
+            at: self.part().place(at, len).0,
             len,
         };
         let mut findings = self.findings.borrow_mut();

@@ -93,7 +93,7 @@ async fn read_zone<W: World>(
 
 fn id<W: World>(subject: &Subject<W>, zone: &Zone<W>, index: u64) -> BlockId {
     BlockId {
-        pool: subject.drives.uuid(),
+        pool: subject.drives.identity().lane_uuid(),
         zone: zone.shape.zone,
         incarnation: zone.shape.incarnation,
         index: index as u32,

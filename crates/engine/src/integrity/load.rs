@@ -33,7 +33,7 @@ struct Pair {
 impl<W: World> Integrity<W> {
     pub(super) fn block_id(&self, zone: &Zone<W>, index: u64) -> BlockId {
         BlockId {
-            pool: self.drives.uuid(),
+            pool: self.drives.identity().lane_uuid(),
             zone: zone.shape.zone,
             incarnation: zone.shape.incarnation,
             index: index as u32,

@@ -101,7 +101,7 @@ impl<W: World> Inner<W> {
         }
         let generation = journal.generation.get();
         let id = BatchId {
-            pool: self.identity().uuid,
+            pool: self.identity().lane_uuid(),
             generation,
             sequence: journal.sequence.get(),
         };
@@ -194,7 +194,7 @@ impl<W: World> Inner<W> {
         let segment_bytes = checkpoint::segment_bytes(identity.journal_bytes);
         let generation = self.journal.generation.get();
         let state = self.state.borrow();
-        Encoder::new(identity.uuid, generation, segment_bytes, &state)
+        Encoder::new(identity.lane_uuid(), generation, segment_bytes, &state)
     }
 
     /// Writes a checkpoint durably to every metadata drive, a piece at a time; the

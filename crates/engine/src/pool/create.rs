@@ -9,11 +9,12 @@ use crate::drive::Drive;
 use crate::label::{
     GROUPS_MAX, GroupEntry, Label, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, PoolIdentity,
 };
+use crate::lane::{Lane, View};
 use crate::meta::record::MAP_BYTES;
 use crate::meta::{State, checkpoint};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
-use base::BLOCK_BYTES;
+use base::{BLOCK_BYTES, Prng, Uuid};
 use std::rc::Rc;
 
 /// Copies of the metadata, where there are that many drives.
@@ -117,9 +118,31 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
     Ok(bytes)
 }
 
+/// The identity of a lane, and what is known to it alone.
+fn names<W: World>(world: &W, lane: &Lane, pool: &str) -> (Uuid, u64) {
+    if lane.commons.lanes() == 1 {
+        let mut prng = world.prng(&format!("pool {pool}"));
+        return (prng.uuid(), prng.next_u64());
+    }
+    let uuid = lane
+        .commons
+        .pool_uuid_or(|| world.prng(&format!("pool {pool}")).uuid());
+    let mut prng = world.prng(&format!("lane {} of {uuid}", lane.index));
+    (uuid, prng.next_u64())
+}
+
+/// The identities of drives: in all lanes of a pool the same.
+fn drive_names<W: World>(world: &W, identity: &PoolIdentity) -> Prng {
+    match identity.lanes {
+        1 => world.prng(&format!("drives of {}", identity.uuid)),
+        _ => Prng::from_seed(identity.uuid.as_u128() as u64).stream("drives"),
+    }
+}
+
 /// Lays out groups, each with its level, its drives and the capacity of the smallest.
 fn lay_out<W: World>(
     world: &W,
+    lane: &Lane,
     spec: &PoolSpec,
     groups: &[(Level, usize, u64)],
 ) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
@@ -145,10 +168,12 @@ fn lay_out<W: World>(
         .iter()
         .map(|(_, _, capacity)| capacity / zone_bytes)
         .sum();
+    let share = smallest / u64::from(lane.commons.lanes());
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
-    let mut prng = world.prng(&format!("pool {}", spec.name));
+    let lanes = lane.commons.lanes();
+    let (uuid, salt) = names(world, lane, &spec.name);
     let mut identity = PoolIdentity {
-        uuid: prng.uuid(),
+        uuid,
         name: spec.name.clone(),
         stripe_unit_bytes: spec.stripe_unit_bytes,
         page_bytes: spec.page_bytes,
@@ -160,30 +185,33 @@ fn lay_out<W: World>(
             spec.volumes_max,
             journal_bytes,
         ),
-        log_bytes: log_bytes(spec.log_bytes, smallest, LOG_BYTES_MIN / 2),
+        log_bytes: log_bytes(spec.log_bytes, share, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(
             spec.intent_bytes,
-            smallest,
+            share,
             8 * widest * unit + LOG_BYTES_MIN / 4,
         ),
         zone_bytes,
         data_start: 0,
-        salt: prng.next_u64(),
+        salt,
+        lanes,
+        lane: lane.index,
     };
     let end = identity.logs_offset() + identity.log_bytes + identity.intent_bytes;
     identity.data_start = end.next_multiple_of(unit);
+    let fronts = u64::from(lanes) * identity.data_start;
     let mut first_zone = 0;
     let mut entries = Vec::new();
     for (level, drives, capacity) in groups {
         let stride = stride_bytes(*drives, &identity);
-        let zones = capacity.saturating_sub(identity.data_start) / stride;
+        let zones = capacity.saturating_sub(fronts) / stride;
         if zones == 0 {
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "drives of {capacity} bytes are too small for pool '{}': {} bytes go to labels, metadata and logs, and no zone of {stride} fits in the rest",
-                    spec.name, identity.data_start
+                    "drives of {capacity} bytes are too small for pool '{}': {fronts} bytes go to labels, metadata and logs, and no zone of {stride} fits in the rest",
+                    spec.name
                 ),
             ));
         }
@@ -252,14 +280,29 @@ impl<W: World> Pool<W> {
         Self::create_groups(world, spec, vec![(level, drives)], Vec::new()).await
     }
 
-    /// Makes a new pool of several groups, and spares, out of unlabelled drives, and
-    /// opens it.
+    /// Makes a new pool of one lane.
+    ///
+    /// # Errors
+    /// As [`Pool::create_lane`].
+    pub async fn create_groups(
+        world: W,
+        spec: PoolSpec,
+        groups: Vec<(Level, Vec<NamedDrive<W>>)>,
+        spares: Vec<NamedDrive<W>>,
+    ) -> Result<Self, PoolError> {
+        Self::create_lane(world, Lane::alone(), spec, groups, spares).await
+    }
+
+    /// Makes a lane of a new pool of several groups, and spares, out of unlabelled
+    /// drives, and opens it. The last lane is made first, and the first last: with it
+    /// there is a pool.
     ///
     /// # Errors
     /// `Invalid` or `TooSmall` for what can't be made, `Exists` when a drive has a
     /// label already; nothing has been written then. `Drive` when a write fails.
-    pub async fn create_groups(
+    pub async fn create_lane(
         world: W,
+        lane: Lane,
         spec: PoolSpec,
         groups: Vec<(Level, Vec<NamedDrive<W>>)>,
         spares: Vec<NamedDrive<W>>,
@@ -300,7 +343,7 @@ impl<W: World> Pool<W> {
             .iter()
             .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
             .collect();
-        let (identity, entries) = lay_out(&world, &spec, &sizes)?;
+        let (identity, entries) = lay_out(&world, &lane, &spec, &sizes)?;
         let least = sizes
             .iter()
             .map(|(_, _, capacity)| *capacity)
@@ -318,7 +361,7 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        let drives = new_drives(&world, identity, entries, groups, spares);
+        let drives = new_drives(&world, lane, identity, entries, groups, spares);
         // Metadata first: a drive with a label is a drive with a pool.
         let inner = Inner::assemble(Rc::new(drives), State::default(), true).await?;
         inner.begin_generation(1);
@@ -342,12 +385,14 @@ impl<W: World> Pool<W> {
 
 fn new_drives<W: World>(
     world: &W,
+    lane: Lane,
     identity: PoolIdentity,
     entries: Vec<GroupEntry>,
     groups: Vec<(Level, Vec<NamedDrive<W>>)>,
     spares: Vec<NamedDrive<W>>,
 ) -> Drives<W> {
-    let mut prng = world.prng(&format!("drives of {}", identity.uuid));
+    let mut prng = drive_names(world, &identity);
+    let part = identity.part();
     let rotational =
         |group: usize, place: usize| groups[group].1[place].drive.geometry().rotational;
     let logs = log_places(&entries, u64::from(identity.stripe_unit_bytes), rotational);
@@ -355,6 +400,7 @@ fn new_drives<W: World>(
     let mut member = |named: NamedDrive<W>, group: u16, place: u16, state| {
         let metadata = state == MemberState::Healthy && metadata_left > 0;
         metadata_left -= usize::from(metadata);
+        let drive = View::new(Rc::new(named.drive), part);
         let entry = MemberEntry {
             uuid: prng.uuid(),
             group,
@@ -362,10 +408,10 @@ fn new_drives<W: World>(
             state,
             metadata,
             log: logs.contains(&(usize::from(group), usize::from(place))),
-            capacity_bytes: named.drive.geometry().capacity_bytes,
+            capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };
-        Rc::new(Member::new(world, named.drive, &entry))
+        Rc::new(Member::new(world, drive, &entry))
     };
     let groups: Vec<Vec<Rc<Member<W>>>> = (0..)
         .zip(groups)
@@ -389,5 +435,5 @@ fn new_drives<W: World>(
         groups: entries,
         members: Vec::new(),
     };
-    Drives::new(world.clone(), label, groups, spares)
+    Drives::new(world.clone(), lane, label, groups, spares)
 }

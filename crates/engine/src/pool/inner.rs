@@ -78,8 +78,20 @@ impl<W: World> Inner<W> {
     ) -> Result<Rc<Self>, PoolError> {
         let world = drives.world().clone();
         let space = Rc::new(RefCell::new(claim_space(&drives, &state).await?));
+        let lane = drives.lane();
+        let zones = state.zones.keys().copied();
+        lane.commons.open(lane.index, zones).map_err(|taken| {
+            let context = format!(
+                "metadata of lane {} of pool '{}': {taken}",
+                lane.index,
+                drives.name()
+            );
+            PoolError::new(PoolErrorKind::Corrupt, context)
+        })?;
+        drives.tell_standings();
         let (logs, recovered) = rings(&world, &drives, fresh).await?;
-        let integrity = Integrity::new(Rc::clone(&drives), SUMS_BUDGET_BLOCKS);
+        let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.commons.lanes());
+        let integrity = Integrity::new(Rc::clone(&drives), budget);
         let store = Store::new(
             Rc::clone(&drives),
             integrity,
@@ -129,7 +141,7 @@ impl PoolIdentity {
     pub(crate) fn ring_specs(&self) -> (RingSpec, RingSpec) {
         let spec = |label, at, len_bytes, salt| RingSpec {
             label,
-            pool: self.uuid,
+            pool: self.lane_uuid(),
             salt,
             at: DriveOffset(at),
             len_bytes,

@@ -9,6 +9,7 @@ mod create;
 pub mod drives;
 mod inner;
 pub mod life;
+mod merge;
 mod open;
 mod recover;
 pub mod space;
@@ -19,6 +20,7 @@ pub use crate::raid::Level;
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
 
+use crate::lane::Part;
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
@@ -155,6 +157,8 @@ pub struct PoolInfo {
     pub page_bytes: u32,
     /// Bytes that volumes can map in all.
     pub capacity_bytes: u64,
+    /// Of these, bytes of zones that are not in use yet.
+    pub free_zones_bytes: u64,
     /// Bytes of pages allocated.
     pub mapped_bytes: u64,
     /// Sum of the sizes of its volumes.
@@ -192,6 +196,8 @@ pub struct PoolInfo {
     pub rates: life::Rates,
     /// Why the pool has stopped, if it has.
     pub failure: Option<String>,
+    /// Lanes that the pool has ([`crate::lane`]).
+    pub lanes: u16,
 }
 
 /// What went wrong with a pool, as far as callers act on it.
@@ -271,6 +277,8 @@ pub struct LabelSummary {
     pub group: u16,
     /// Which place in the group.
     pub place: u16,
+    /// The first lane's part of the drive, and how many lanes there are.
+    pub part: Part,
 }
 
 impl<W: World> Pool<W> {
@@ -287,12 +295,15 @@ impl<W: World> Pool<W> {
             .map(|group| self.group_info(group))
             .collect();
         let block = base::BLOCK_BYTES as u64;
+        let part = inner.identity().part();
         PoolInfo {
             name: drives.name().to_owned(),
             uuid: drives.uuid(),
             level: groups.first().map_or(Level::Simple, |group| group.level),
             page_bytes: inner.identity().page_bytes,
             capacity_bytes: (used + inner.free_pages()) * page_bytes,
+            free_zones_bytes: inner.unopened_pages() * page_bytes,
+            lanes: inner.identity().lanes,
             mapped_bytes: used.saturating_sub(inner.moving.get()) * page_bytes,
             provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
             members: groups
@@ -300,9 +311,13 @@ impl<W: World> Pool<W> {
                 .flat_map(|group| group.members.clone())
                 .collect(),
             groups,
-            spares: drives.spares().iter().map(|spare| spare.info()).collect(),
+            spares: drives
+                .spares()
+                .iter()
+                .map(|m| self.member_info(m))
+                .collect(),
             epoch: drives.epoch(),
-            data_start: inner.identity().data_start,
+            data_start: inner.identity().data_start + part.of_others_bytes(),
             log_used_bytes: inner.store.log.used_bytes(),
             log_capacity_bytes: inner.store.log.capacity_bytes(),
             mended_bytes: inner.store.counts.mended_blocks.get() * block,
@@ -317,12 +332,21 @@ impl<W: World> Pool<W> {
         }
     }
 
+    fn member_info(&self, member: &crate::raid::Member<W>) -> MemberInfo {
+        let info = member.info();
+        let fronts_of_others = self.inner.identity().part().of_others_bytes();
+        MemberInfo {
+            capacity_bytes: info.capacity_bytes + fronts_of_others,
+            ..info
+        }
+    }
+
     fn group_info(&self, group: &drives::Group<W>) -> GroupInfo {
         let zones = group.first_zone..group.first_zone + group.zones;
         GroupInfo {
             index: group.index,
             level: group.level(),
-            members: group.places().iter().map(|member| member.info()).collect(),
+            members: group.places().iter().map(|m| self.member_info(m)).collect(),
             zones: group.zones,
             zones_in_use: zones
                 .filter(|zone| self.inner.drives.zone(*zone).is_some())

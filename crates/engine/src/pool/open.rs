@@ -10,6 +10,7 @@ use super::recover::recover;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::label::{Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, State};
 use crate::raid::Member;
 use crate::world::World;
@@ -20,7 +21,7 @@ use std::rc::Rc;
 /// A drive with the newest label that it carries.
 struct Labelled<W: World> {
     name: String,
-    drive: W::Drive,
+    drive: View<W::Drive>,
     label: Label,
 }
 
@@ -34,7 +35,7 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// `Version` for a label of a newer format, `Drive` when it can't be read.
     pub async fn probe(world: &W, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
-        let label = read_label(world, drive).await?;
+        let label = read_label(world, drive, 0).await?;
         Ok(label.and_then(|label| {
             let own = label
                 .members
@@ -46,11 +47,20 @@ impl<W: World> Pool<W> {
                 drive_uuid: label.drive_uuid,
                 group: own.group,
                 place: own.place,
+                part: label.pool.part(),
             })
         }))
     }
 
-    /// Opens the pool that the labels of `drives` describe, whatever their order
+    /// Opens a pool of one lane, as [`Pool::open_lane`].
+    ///
+    /// # Errors
+    /// As there, and `Invalid` when it has several.
+    pub async fn open(world: W, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
+        Self::open_lane(world, Lane::alone(), drives).await
+    }
+
+    /// Opens the lane of the pool that the labels of `drives` describe, whatever their order
     /// and names, recovering from whatever happened before. Drives that are missing,
     /// blank, stale or cut short are out of use from now on, where the others can do
     /// without them; events name them.
@@ -59,12 +69,21 @@ impl<W: World> Pool<W> {
     /// `Missing`, `Stale`, `TooSmall`, `Unlabelled` and `Drive` name what the pool
     /// can't do without; `Foreign` and `Version` what should not be there; `Corrupt`
     /// when no copy of the metadata is whole. Nothing has been written then.
-    pub async fn open(world: W, drives: Vec<NamedDrive<W>>) -> Result<Self, PoolError> {
+    pub async fn open_lane(
+        world: W,
+        lane: Lane,
+        drives: Vec<NamedDrive<W>>,
+    ) -> Result<Self, PoolError> {
         let mut labelled = Vec::new();
         let mut notes = Vec::new();
+        let part = part_of(&world, &lane, &drives).await?;
         for NamedDrive { name, drive } in drives {
-            match read_label::<W>(&world, &drive).await {
-                Ok(Some(label)) => labelled.push(Labelled { name, drive, label }),
+            let mut drive = View::new(Rc::new(drive), part);
+            match read_label(&world, &drive, lane.index).await {
+                Ok(Some(label)) => {
+                    drive.set_part(label.pool.part());
+                    labelled.push(Labelled { name, drive, label });
+                }
                 Ok(None) => notes.push((
                     PoolErrorKind::Unlabelled,
                     format!("drive '{name}' has no label: it belongs to no pool, or was replaced"),
@@ -84,6 +103,7 @@ impl<W: World> Pool<W> {
             return Err(refuse(*kind, text.clone()));
         }
         let newest = newest_label(&labelled)?;
+        check_lanes(&lane, &newest.pool)?;
         if newest.generation == 1 {
             let context = format!(
                 "the creation of pool '{}' was cut short and it holds nothing: wipe its drives and create it again",
@@ -98,7 +118,7 @@ impl<W: World> Pool<W> {
             .collect();
         let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
         let pool = newest.pool.clone();
-        let drives = Rc::new(Drives::new(world.clone(), newest, groups, spares));
+        let drives = Rc::new(Drives::new(world.clone(), lane, newest, groups, spares));
         let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
         for (_, text) in &notes {
             world.reached("degraded start");
@@ -210,7 +230,65 @@ async fn take_over<W: World>(drives: &Drives<W>, laggards: &[Uuid]) -> Result<()
     drives.check()
 }
 
-async fn read_label<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Label>, PoolError> {
+/// Where a lane's part of the drives is: the label of the first lane says it.
+async fn part_of<W: World>(
+    world: &W,
+    lane: &Lane,
+    drives: &[NamedDrive<W>],
+) -> Result<Part, PoolError> {
+    if lane.index == 0 {
+        return Ok(Part::WHOLE);
+    }
+    let mut found: Vec<(PoolIdentity, usize)> = Vec::new();
+    for named in drives {
+        let Ok(Some(label)) = read_label(world, &named.drive, 0).await else {
+            continue;
+        };
+        match found.iter_mut().find(|(pool, _)| *pool == label.pool) {
+            Some((_, drives)) => *drives += 1,
+            None => found.push((label.pool, 1)),
+        }
+    }
+    // One of another pool among them is refused when it is the turn of its label.
+    let Some((pool, _)) = found.into_iter().max_by_key(|(_, drives)| *drives) else {
+        return Err(refuse(
+            PoolErrorKind::Unlabelled,
+            "none of the drives has a label: they belong to no pool".to_owned(),
+        ));
+    };
+    check_lanes_are(lane, &pool)?;
+    Ok(Part {
+        lane: lane.index,
+        ..pool.part()
+    })
+}
+
+fn check_lanes(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
+    check_lanes_are(lane, pool)?;
+    assert_eq!(pool.lane, lane.index, "a label of another lane was read");
+    Ok(())
+}
+
+fn check_lanes_are(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
+    let lanes = lane.commons.lanes();
+    match pool.lanes == lanes {
+        true => Ok(()),
+        false => Err(refuse(
+            PoolErrorKind::Invalid,
+            format!(
+                "pool '{}' has {} lanes and is not opened as one of {lanes}",
+                pool.name, pool.lanes
+            ),
+        )),
+    }
+}
+
+/// The newest label of a lane on a drive, which is seen as the lane sees it.
+pub(super) async fn read_label<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    lane: u16,
+) -> Result<Option<Label>, PoolError> {
     let mut newest: Option<Label> = None;
     let mut failure = None;
     for offset in SLOT_OFFSETS {
@@ -234,6 +312,8 @@ async fn read_label<W: World>(world: &W, drive: &W::Drive) -> Result<Option<Labe
                     ),
                 ));
             }
+            // One that went astray says nothing here.
+            Slot::Label(label) if label.pool.lane != lane => {}
             Slot::Label(label) => {
                 if newest
                     .as_ref()

@@ -96,7 +96,7 @@ impl<'a, W: World> Copies<'a, W> {
         let at = self.pool.checkpoint_offset(slot);
         let len = checkpoint::HEADER_BYTES as u64;
         let block = self.read(member, at, len as usize).await?;
-        let header = checkpoint::decode_header(block.bytes()?, self.pool.uuid)?;
+        let header = checkpoint::decode_header(block.bytes()?, self.pool.lane_uuid())?;
         let room = self.pool.checkpoint_bytes - len;
         let fits = header.payload_bytes <= room && header.generation % 2 == slot;
         fits.then_some((header, member))
@@ -147,7 +147,7 @@ impl<'a, W: World> Copies<'a, W> {
     async fn scan(&self, member: &Member<W>, generation: u64) -> Option<Scan> {
         let at = self.pool.journal_offset(generation);
         let area = u64::from(self.pool.journal_bytes);
-        let mut scan = Scan::new(self.pool.uuid, generation);
+        let mut scan = Scan::new(self.pool.lane_uuid(), generation);
         let mut done = 0;
         while done < area {
             let len = (area - done).min(TRANSFER_BYTES);

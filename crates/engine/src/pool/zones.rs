@@ -11,6 +11,9 @@ use base::PhysPage;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// How long to wait for the other lanes of the pool to be open.
+const OTHERS_OPEN: Duration = Duration::from_millis(1);
+
 impl<W: World> Inner<W> {
     /// Takes a run of free pages, `max` at most, consecutive. None when the pool is
     /// full: also of pages that are kept free to empty a zone.
@@ -66,9 +69,12 @@ impl<W: World> Inner<W> {
         loop {
             let moving = self.moving.get() > 0;
             let taken = self.take_pages(max).await?;
-            // They may have begun while a zone was taken into use for us.
-            if taken.is_some() || !(moving || self.moving.get() > 0) {
+            if taken.is_some() {
                 return Ok(taken);
+            }
+            // They may have begun while a zone was taken into use for us.
+            if !(moving || self.moving.get() > 0) {
+                return self.take_lent(max).await;
             }
             self.world.sleep(Duration::from_micros(100)).await;
             self.check()?;
@@ -80,7 +86,8 @@ impl<W: World> Inner<W> {
         self.space.borrow().free() + self.unopened_pages()
     }
 
-    fn unopened_pages(&self) -> u64 {
+    /// Pages of zones that are not in use yet.
+    pub(super) fn unopened_pages(&self) -> u64 {
         let groups = self.drives.groups();
         groups.iter().map(|group| self.unopened_of(group)).sum()
     }
@@ -90,9 +97,9 @@ impl<W: World> Inner<W> {
         if !self.drives.takes_zones(group) {
             return 0;
         }
-        let unopened = (group.first_zone..group.first_zone + group.zones)
-            .filter(|zone| self.drives.zone(*zone).is_none());
-        unopened.count() as u64 * zone_capacity(group.level(), group.drives(), self.identity())
+        let zones = group.first_zone..group.first_zone + group.zones;
+        let unopened = self.drives.lane().commons.free_zones(zones);
+        unopened * zone_capacity(group.level(), group.drives(), self.identity())
     }
 
     /// Takes another zone into use, of the group that has the fewest free pages.
@@ -102,14 +109,19 @@ impl<W: World> Inner<W> {
         if self.space.borrow().free() > 0 {
             return Ok(true);
         }
+        let lane = self.drives.lane();
+        while !lane.commons.all_opened() {
+            self.world.sleep(OTHERS_OPEN).await;
+            self.go_on()?;
+        }
         let mut opened = false;
         // All groups together, so that pages are spread over all of them.
         for group in self.drives.groups() {
             if !self.drives.takes_zones(&group) {
                 continue;
             }
-            let mut zones = group.first_zone..group.first_zone + group.zones;
-            if let Some(zone) = zones.find(|zone| self.drives.zone(*zone).is_none()) {
+            let zones = group.first_zone..group.first_zone + group.zones;
+            if let Some(zone) = lane.commons.take_zone(lane.index, zones) {
                 self.zone_on(&group, zone).await?;
                 opened = true;
             }
@@ -118,7 +130,8 @@ impl<W: World> Inner<W> {
     }
 
     async fn zone_on(self: &Rc<Self>, group: &Rc<Group<W>>, number: u32) -> Result<(), PoolError> {
-        let (level, incarnation) = (group.level(), self.state.borrow().next_incarnation);
+        let next = self.state.borrow().next_incarnation;
+        let (level, incarnation) = (group.level(), self.drives.lane().incarnation(next));
         let invalid = |context| PoolError::new(PoolErrorKind::Invalid, context);
         let zone = self
             .drives

@@ -3,6 +3,7 @@
 use super::vitals::{Kind, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::label::MemberEntry;
+use crate::lane::View;
 use crate::pool::{MemberInfo, MemberState};
 use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Uuid};
@@ -14,7 +15,7 @@ use std::rc::Rc;
 pub struct Member<W: World> {
     /// None when it had failed before the pool was opened and is not there, or was let
     /// go since.
-    drive: RefCell<Option<Rc<W::Drive>>>,
+    drive: RefCell<Option<Rc<View<W::Drive>>>>,
     world: W,
     pub name: String,
     pub uuid: Uuid,
@@ -34,8 +35,8 @@ pub struct Member<W: World> {
 }
 
 impl<W: World> Member<W> {
-    /// A drive with its entry in the member table.
-    pub fn new(world: &W, drive: W::Drive, entry: &MemberEntry) -> Self {
+    /// A drive, as the pool's lane sees it, with its entry in the member table.
+    pub fn new(world: &W, drive: View<W::Drive>, entry: &MemberEntry) -> Self {
         Self::with(world, Some(drive), entry)
     }
 
@@ -44,7 +45,7 @@ impl<W: World> Member<W> {
         Self::with(world, None, entry)
     }
 
-    fn with(world: &W, drive: Option<W::Drive>, entry: &MemberEntry) -> Self {
+    fn with(world: &W, drive: Option<View<W::Drive>>, entry: &MemberEntry) -> Self {
         Member {
             drive: RefCell::new(drive.map(Rc::new)),
             world: world.clone(),
@@ -260,7 +261,7 @@ impl<W: World> Member<W> {
         run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
-    fn drive(&self, operation: Operation) -> Result<Rc<W::Drive>, DriveError> {
+    fn drive(&self, operation: Operation) -> Result<Rc<View<W::Drive>>, DriveError> {
         let drive = self.drive.borrow().clone();
         drive.ok_or_else(|| gone(operation, format!("drive '{}' is not there", self.name)))
     }

@@ -61,7 +61,32 @@ impl<W: World> Drives<W> {
             entry.drives = group.drives() as u16;
         }
         change(&mut label);
+        self.tell_standings();
         label.clone()
+    }
+
+    /// Says to the other lanes where this one's drives stand.
+    pub fn tell_standings(&self) {
+        if self.lane.commons.lanes() == 1 {
+            return;
+        }
+        let groups = self.groups();
+        let zones = groups
+            .iter()
+            .map(|group| group.first_zone..group.first_zone + group.zones);
+        let told = self
+            .lane
+            .commons
+            .set_groups(self.lane.index, zones.collect());
+        if let Err(index) = told {
+            self.stop(format!("group {index} lies elsewhere in another lane"));
+        }
+        let members = self.members();
+        let standings = members
+            .iter()
+            .map(|member| (member.uuid, (member.group(), member.place())));
+        let commons = &self.lane.commons;
+        commons.set_standings(self.lane.index, standings.collect());
     }
 
     /// Takes in a group. Its drives are spares first, with labels, and a group by one

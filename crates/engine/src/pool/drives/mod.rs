@@ -20,6 +20,7 @@ pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
 use super::{PoolError, PoolErrorKind};
 use crate::label::{Label, PoolIdentity};
+use crate::lane::{Lane, View};
 use crate::raid::{Level, Member};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -40,6 +41,7 @@ pub const SPARE_GROUP: u16 = u16::MAX;
 /// The drives of a pool.
 pub struct Drives<W: World> {
     world: W,
+    lane: Lane,
     identity: PoolIdentity,
     groups: RefCell<Vec<Rc<Group<W>>>>,
     /// Drives that wait to stand in.
@@ -61,8 +63,14 @@ pub struct Drives<W: World> {
 }
 
 impl<W: World> Drives<W> {
-    /// The drives that `label` describes: groups by place, and spares.
-    pub fn new(world: W, label: Label, groups: Places<W>, spares: Vec<Rc<Member<W>>>) -> Self {
+    /// The drives that the `label` of a lane describes: groups by place, and spares.
+    pub fn new(
+        world: W,
+        lane: Lane,
+        label: Label,
+        groups: Places<W>,
+        spares: Vec<Rc<Member<W>>>,
+    ) -> Self {
         let identity = label.pool.clone();
         let entries = label.groups.iter().zip(groups);
         let groups = (0..)
@@ -71,6 +79,7 @@ impl<W: World> Drives<W> {
             .collect();
         Drives {
             world,
+            lane,
             groups: RefCell::new(groups),
             identity,
             spares: RefCell::new(spares),
@@ -89,6 +98,16 @@ impl<W: World> Drives<W> {
     /// The world that they are in.
     pub fn world(&self) -> &W {
         &self.world
+    }
+
+    /// Which lane of the pool this is.
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// A drive as this lane sees it.
+    pub fn view(&self, drive: W::Drive) -> View<W::Drive> {
+        View::new(Rc::new(drive), self.identity.part())
     }
 
     /// What never changes of the pool.

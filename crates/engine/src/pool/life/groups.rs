@@ -10,9 +10,12 @@ use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
 use crate::pool::create::check_name;
 use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes, zone_pages};
-use crate::pool::{Inner, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::pool::{
+    Inner, LabelSummary, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
+};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
+use base::Uuid;
 use std::rc::Rc;
 
 use crate::drive::Drive;
@@ -74,7 +77,14 @@ impl<W: World> Pool<W> {
             .await
     }
 
-    /// Adds a group of drives without labels.
+    /// Groups that the first lane of the pool has and this one has not: their adding was
+    /// cut short.
+    pub fn groups_missing(&self) -> usize {
+        let lane = self.inner.drives.lane();
+        lane.commons.groups_missing(lane.index)
+    }
+
+    /// Adds a group of drives without labels; of several lanes to the first one first.
     ///
     /// # Errors
     /// `Invalid` for what can't be, `Exists` for drives that have a label already,
@@ -89,26 +99,24 @@ impl<W: World> Pool<W> {
         let _administration = inner.administration.lock().await;
         inner.check_new_drives(level, &drives).await?;
         let entry = inner.new_entry(level, &drives)?;
+        inner.check_lanes_agree(&entry)?;
+        let uuids = inner.new_uuids(&drives).await?;
         let index = inner.drives.groups().len() as u16;
-        let mut prng = inner.world.prng(&format!(
-            "group {index} of {} at {}",
-            inner.drives.uuid(),
-            inner.world.now().as_nanos()
-        ));
         let members = (0..)
-            .zip(drives)
-            .map(|(place, named)| {
+            .zip(drives.into_iter().zip(uuids))
+            .map(|(place, (named, uuid))| {
+                let drive = inner.drives.view(named.drive);
                 let entry = MemberEntry {
-                    uuid: prng.uuid(),
+                    uuid,
                     group: SPARE_GROUP,
                     place,
                     state: MemberState::Spare,
                     metadata: false,
                     log: false,
-                    capacity_bytes: named.drive.geometry().capacity_bytes,
+                    capacity_bytes: drive.geometry().capacity_bytes,
                     name: named.name,
                 };
-                let member = Member::new(&inner.world, named.drive, &entry);
+                let member = Member::new(&inner.world, drive, &entry);
                 member.reserve();
                 Rc::new(member)
             })
@@ -257,6 +265,11 @@ impl<W: World> Inner<W> {
         } in drives
         {
             check_name("drive", drive)?;
+            // Lanes after the first find the labels that the first has just given them;
+            // see `new_uuids`.
+            if self.drives.lane().index > 0 {
+                continue;
+            }
             if let Some(label) = Pool::<W>::probe(&self.world, opened).await? {
                 let context = format!(
                     "drive '{drive}' belongs to pool '{}' already; it is not taken for pool '{name}'",
@@ -268,6 +281,47 @@ impl<W: World> Inner<W> {
         Ok(())
     }
 
+    /// The identities of new drives: in all lanes those that the first has given them.
+    async fn new_uuids(&self, drives: &[NamedDrive<W>]) -> Result<Vec<Uuid>, PoolError> {
+        let (index, pool) = (self.drives.groups().len(), self.drives.uuid());
+        if self.drives.lane().index == 0 {
+            let at = self.world.now().as_nanos();
+            let mut prng = self.world.prng(&format!("group {index} of {pool} at {at}"));
+            return Ok(drives.iter().map(|_| prng.uuid()).collect());
+        }
+        let mut uuids = Vec::new();
+        for (place, named) in drives.iter().enumerate() {
+            let label = Pool::<W>::probe(&self.world, &named.drive).await?;
+            let is_there = |label: &LabelSummary| {
+                label.pool_uuid == pool
+                    && (usize::from(label.group), usize::from(label.place)) == (index, place)
+            };
+            let label = label.filter(is_there).ok_or_else(|| {
+                invalid(format!(
+                    "drive '{}' is not at place {place} of group {index} in the first lane of pool '{}'",
+                    named.name, self.identity().name
+                ))
+            })?;
+            uuids.push(label.drive_uuid);
+        }
+        Ok(uuids)
+    }
+
+    /// That the group to be added is the next one in every lane, and lies in the same
+    /// zones in all.
+    fn check_lanes_agree(&self, entry: &GroupEntry) -> Result<(), PoolError> {
+        let lane = self.drives.lane();
+        let index = self.drives.groups().len();
+        let zones = entry.first_zone..entry.first_zone + entry.zones;
+        match lane.commons.may_add_group(lane.index, index, zones) {
+            true => Ok(()),
+            false => Err(invalid(format!(
+                "group {index} of pool '{}' is not the same in all lanes: add the one that is there in some first",
+                self.identity().name
+            ))),
+        }
+    }
+
     /// Where the zones of a new group are among all.
     fn new_entry(&self, level: Level, drives: &[NamedDrive<W>]) -> Result<GroupEntry, PoolError> {
         let identity = self.identity();
@@ -275,7 +329,11 @@ impl<W: World> Inner<W> {
         let capacities = drives
             .iter()
             .map(|named| named.drive.geometry().capacity_bytes);
-        let smallest = capacities.min().unwrap_or(0);
+        let fronts_of_others = identity.part().of_others_bytes();
+        let smallest = capacities
+            .min()
+            .unwrap_or(0)
+            .saturating_sub(fronts_of_others);
         let stride = stride_bytes(drives.len(), identity);
         let zones = smallest.saturating_sub(identity.data_start) / stride;
         if zones == 0 {

@@ -11,6 +11,7 @@
 mod copies;
 mod groups;
 pub mod health;
+mod lend;
 pub mod pace;
 mod rebuild;
 mod scrub;
@@ -173,6 +174,9 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     let world = inner.world.clone();
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
+    if inner.drives.lane().commons.lanes() > 1 {
+        world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
+    }
 }
 
 async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
@@ -195,12 +199,14 @@ async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
 impl<W: World> Inner<W> {
     /// One round of everything.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
+        self.follow_others().await?;
         self.take_spares().await?;
         self.move_copies().await?;
         // What a crash left open is in place before anything is compared with it.
         if self.store.has_replayed() {
             return Ok(());
         }
+        self.lend().await?;
         self.rebuild_next().await?;
         self.empty_zones().await?;
         self.part_with_groups().await?;
@@ -208,7 +214,7 @@ impl<W: World> Inner<W> {
     }
 
     /// That the pool has not stopped, and is not being closed.
-    fn go_on(&self) -> Result<(), PoolError> {
+    pub(in crate::pool) fn go_on(&self) -> Result<(), PoolError> {
         self.check()?;
         match self.life.ending.get() {
             false => Ok(()),

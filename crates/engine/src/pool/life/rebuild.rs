@@ -86,6 +86,7 @@ impl<W: World> Inner<W> {
                     }])
                     .await;
             }
+            self.lend().await?;
             task.total.set(of_group().len() as u64 * zone_bytes);
         }
         member.set_state(MemberState::Healthy);

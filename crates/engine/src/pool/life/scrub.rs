@@ -69,6 +69,7 @@ impl<W: World> Inner<W> {
                 self.store.integrity.scrub_zone(zone.shape.zone).await;
                 found = found.and(self.scrub_zone(&zone, &task).await?);
             }
+            self.lend().await?;
             if !self.life.scrub_wanted.get() {
                 self.drives.event(
                     EventKind::Scrub,

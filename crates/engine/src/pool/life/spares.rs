@@ -16,17 +16,55 @@ impl<W: World> Inner<W> {
             let members = self.drives.members();
             let failed = members
                 .into_iter()
-                .find(|member| member.state() == MemberState::Failed);
-            let spares = self.drives.spares();
-            let spare = spares.into_iter().find(|spare| !spare.is_reserved());
-            let (Some(failed), Some(spare)) = (failed, spare) else {
+                .filter(|member| member.state() == MemberState::Failed);
+            let next = failed.into_iter().find_map(|failed| {
+                let spare = self.spare_for(&failed)?;
+                Some((failed, spare))
+            });
+            let Some((failed, spare)) = next else {
                 return Ok(());
             };
-            if spare.capacity_bytes < self.needed_of(&self.drives.group(failed.group())) {
-                return Ok(());
-            }
             self.stand_in(&failed, spare).await?;
         }
+    }
+
+    /// A spare that is large enough, and that no other lane has anywhere else.
+    fn spare_for(&self, failed: &Member<W>) -> Option<Rc<Member<W>>> {
+        let needed = self.needed_of(&self.drives.group(failed.group()));
+        let standing = (failed.group(), failed.place());
+        let lane = self.drives.lane();
+        let mut spares = self.drives.spares();
+        // The one that stands there in other lanes goes before all others.
+        let there = lane.commons.stand_in(lane.index, standing, failed.uuid);
+        spares.sort_by_key(|spare| Some(spare.uuid) != there);
+        spares.into_iter().find(|spare| {
+            !spare.is_reserved()
+                && spare.capacity_bytes >= needed
+                && lane.commons.may_stand(lane.index, spare.uuid, standing)
+        })
+    }
+
+    /// Takes drives out of use whose places other lanes have given to a spare, where
+    /// nothing else is missing: a drive that one lane can't use is replaced in all.
+    pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
+        let lane = self.drives.lane();
+        if lane.commons.lanes() == 1 {
+            return Ok(());
+        }
+        for member in self.drives.members() {
+            let standing = (member.group(), member.place());
+            let other = lane.commons.stand_in(lane.index, standing, member.uuid);
+            let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
+            let group = self.drives.group(member.group());
+            let whole = group.places().iter().all(|member| member.is_whole());
+            if other.is_some_and(is_spare) && whole {
+                self.world.reached("lane follows another's spare");
+                let why = "a spare stands in for it in another lane of the pool";
+                self.drives.give_up(&member, why).await;
+                self.check()?;
+            }
+        }
+        Ok(())
     }
 
     /// `spare` takes the place of `failed`; a rebuild gives it what it should hold.
@@ -151,7 +189,23 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        if let Some(label) = Self::probe(&inner.world, &drive).await? {
+        let found = Self::probe(&inner.world, &drive).await?;
+        let is_first = inner.drives.lane().index == 0;
+        // Lanes after the first find the label that the first has just given it.
+        if !is_first
+            && found
+                .as_ref()
+                .is_none_or(|label| label.pool_uuid != inner.drives.uuid())
+        {
+            return Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "drive '{name}' is not part of the first lane of pool '{}' yet",
+                    inner.drives.name()
+                ),
+            ));
+        }
+        if let Some(label) = &found {
             let known = members
                 .iter()
                 .chain(&spares)
@@ -167,6 +221,7 @@ impl<W: World> Pool<W> {
                 ));
             }
         }
+        let drive = inner.drives.view(drive);
         let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
         if capacity_bytes < needed {
             return Err(PoolError::new(
@@ -177,15 +232,16 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
+        let drawn = || {
+            let at = inner.world.now().as_nanos();
+            let stream = format!("spare {name} {at} {}", spares.len());
+            inner.world.prng(&stream).uuid()
+        };
         let entry = MemberEntry {
-            uuid: inner
-                .world
-                .prng(&format!(
-                    "spare {name} {} {}",
-                    inner.world.now().as_nanos(),
-                    spares.len()
-                ))
-                .uuid(),
+            uuid: match found {
+                Some(label) if !is_first => label.drive_uuid,
+                _ => drawn(),
+            },
             group: SPARE_GROUP,
             place: spares.len() as u16,
             state: MemberState::Spare,

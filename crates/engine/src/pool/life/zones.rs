@@ -70,6 +70,7 @@ impl<W: World> Inner<W> {
             if !self.empty_zone(&zone).await? {
                 return Ok(());
             }
+            self.lend().await?;
             task.done.set(task.done.get() + self.identity().zone_bytes);
         }
     }
@@ -82,7 +83,7 @@ impl<W: World> Inner<W> {
     }
 
     /// Empties a zone and takes it out of use. False when it was called off.
-    async fn empty_zone(self: &Rc<Self>, zone: &Rc<Zone<W>>) -> Result<bool, PoolError> {
+    pub(super) async fn empty_zone(self: &Rc<Self>, zone: &Rc<Zone<W>>) -> Result<bool, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
         drop(self.zoning.lock().await);
@@ -100,6 +101,8 @@ impl<W: World> Inner<W> {
         self.commit(vec![Record::ZoneOff { zone: number }]).await?;
         self.drives.zone_off(number);
         self.space.borrow_mut().remove_zone(number);
+        let lane = self.drives.lane();
+        lane.commons.give_zone_back(lane.index, number);
         for member in zone.group.places() {
             member.rebuilt().borrow_mut().remove(&number);
         }

@@ -1,0 +1,285 @@
+//! What the lanes of a pool share: who has which zone, and which drive stands where.
+//!
+//! Nothing here is durable. Each lane's own labels and metadata say what it has, and it
+//! says so here when it is opened.
+//!
+//! Invariants: see [`super`]. Nobody waits with the table locked.
+
+use base::Uuid;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Group and place of a drive.
+pub type Standing = (u16, u16);
+
+/// Shared by all lanes of a pool, each on its own thread.
+#[derive(Clone, Debug)]
+pub struct Commons {
+    lanes: u16,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Of a pool that is being made.
+    uuid: Option<Uuid>,
+    /// The lane that has each zone in use.
+    zones: BTreeMap<u32, u16>,
+    /// Lanes that have said which zones they have.
+    opened: BTreeSet<u16>,
+    /// Of each lane, where its drives stand.
+    standings: BTreeMap<u16, BTreeMap<Uuid, Standing>>,
+    /// Of each lane, the zones of its groups, by index.
+    groups: BTreeMap<u16, Vec<Range<u32>>>,
+    /// Lanes that want a zone, and those that have none to give since.
+    wants: BTreeMap<u16, BTreeSet<u16>>,
+}
+
+/// Two lanes say that they have the same zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("zone {zone} is in use in lane {other} already")]
+pub struct ZoneTaken {
+    /// The zone.
+    pub zone: u32,
+    /// Who has it.
+    pub other: u16,
+}
+
+impl Commons {
+    /// Of a pool that has so many lanes, none of which is open yet.
+    ///
+    /// # Panics
+    /// For none, or more than [`super::LANES_MAX`].
+    pub fn new(lanes: u16) -> Self {
+        assert!((1..=super::LANES_MAX).contains(&lanes), "{lanes} lanes");
+        Commons {
+            lanes,
+            table: Arc::default(),
+        }
+    }
+
+    /// How many lanes there are.
+    pub fn lanes(&self) -> u16 {
+        self.lanes
+    }
+
+    // Whoever panicked with this lock held has changed one entry or none.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The identity of a pool that is being made: the first that is drawn.
+    pub fn pool_uuid_or(&self, draw: impl FnOnce() -> Uuid) -> Uuid {
+        *self.table().uuid.get_or_insert_with(draw)
+    }
+
+    /// A lane says which zones it has in use.
+    ///
+    /// # Errors
+    /// When another has one of them.
+    pub fn open(&self, lane: u16, zones: impl Iterator<Item = u32>) -> Result<(), ZoneTaken> {
+        let mut table = self.table();
+        for zone in zones {
+            if let Some(other) = table.zones.insert(zone, lane)
+                && other != lane
+            {
+                table.zones.insert(zone, other);
+                return Err(ZoneTaken { zone, other });
+            }
+        }
+        table.opened.insert(lane);
+        Ok(())
+    }
+
+    /// Whether all lanes have said which zones they have: only then can the others be
+    /// given out.
+    pub fn all_opened(&self) -> bool {
+        self.table().opened.len() == usize::from(self.lanes)
+    }
+
+    /// Takes the first zone of `zones` that nobody has.
+    pub fn take_zone(&self, lane: u16, zones: Range<u32>) -> Option<u32> {
+        let mut table = self.table();
+        if table.opened.len() < usize::from(self.lanes) {
+            return None;
+        }
+        let free = zones
+            .into_iter()
+            .find(|zone| !table.zones.contains_key(zone))?;
+        table.zones.insert(free, lane);
+        table.wants.remove(&lane);
+        Some(free)
+    }
+
+    /// A lane has this zone no more.
+    ///
+    /// # Panics
+    /// When it did not have it.
+    pub fn give_zone_back(&self, lane: u16, zone: u32) {
+        let had = self.table().zones.remove(&zone);
+        assert_eq!(had, Some(lane), "zone {zone} is not of lane {lane}");
+    }
+
+    /// Zones of `zones` that nobody has.
+    pub fn free_zones(&self, zones: Range<u32>) -> u64 {
+        let all = u64::from(zones.end - zones.start);
+        all - self.table().zones.range(zones).count() as u64
+    }
+
+    /// A lane says where its groups lie.
+    ///
+    /// # Errors
+    /// The index of the first that lies elsewhere in another lane.
+    pub fn set_groups(&self, lane: u16, groups: Vec<Range<u32>>) -> Result<(), usize> {
+        let mut table = self.table();
+        for others in table.groups.values() {
+            let both = groups.iter().zip(others);
+            if let Some(differs) = both.into_iter().position(|(own, other)| own != other) {
+                return Err(differs);
+            }
+        }
+        table.groups.insert(lane, groups);
+        Ok(())
+    }
+
+    /// Whether a lane may add group `index`, of these zones: the first lane when all
+    /// have the same groups, the others when the first has it.
+    pub fn may_add_group(&self, lane: u16, index: usize, zones: Range<u32>) -> bool {
+        let table = self.table();
+        match lane {
+            0 => table.groups.values().all(|groups| groups.len() == index),
+            _ => table.groups.get(&0).and_then(|first| first.get(index)) == Some(&zones),
+        }
+    }
+
+    /// Groups that the first lane has, and this one has not.
+    pub fn groups_missing(&self, lane: u16) -> usize {
+        let table = self.table();
+        let count = |lane| table.groups.get(&lane).map_or(0, Vec::len);
+        count(0).saturating_sub(count(lane))
+    }
+
+    /// A lane says where its drives stand.
+    pub fn set_standings(&self, lane: u16, standings: BTreeMap<Uuid, Standing>) {
+        self.table().standings.insert(lane, standings);
+    }
+
+    /// Whether a lane may have a drive stand there: no other has it anywhere else. It
+    /// does from then on.
+    pub fn may_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
+        let mut table = self.table();
+        let elsewhere = table
+            .standings
+            .iter()
+            .filter(|(other, _)| **other != lane)
+            .filter_map(|(_, standings)| standings.get(&drive))
+            .any(|other| *other != standing);
+        if !elsewhere {
+            let own = table.standings.entry(lane).or_default();
+            own.insert(drive, standing);
+        }
+        !elsewhere
+    }
+
+    /// The drive that another lane has there, if it is not `drive`.
+    pub fn stand_in(&self, lane: u16, standing: Standing, drive: Uuid) -> Option<Uuid> {
+        let table = self.table();
+        let others = table.standings.iter().filter(|(other, _)| **other != lane);
+        let mut there = others.flat_map(|(_, standings)| {
+            let here = standings.iter().filter(|(_, place)| **place == standing);
+            here.map(|(uuid, _)| *uuid)
+        });
+        there.find(|other| *other != drive)
+    }
+
+    /// A lane has no free pages left and wants a zone of another's.
+    pub fn want_zone(&self, lane: u16) {
+        self.table().wants.entry(lane).or_default();
+    }
+
+    /// Whether somebody else wants a zone, and has not been told no by this lane yet.
+    pub fn is_wanted_of(&self, lane: u16) -> bool {
+        let table = self.table();
+        let mut others = table.wants.iter().filter(|(other, _)| **other != lane);
+        others.any(|(_, refused)| !refused.contains(&lane))
+    }
+
+    /// This lane has no zone to give.
+    pub fn refuse_zone(&self, lane: u16) {
+        for (other, refused) in &mut self.table().wants {
+            if *other != lane {
+                refused.insert(lane);
+            }
+        }
+    }
+
+    /// Whether all others have said that they have no zone to give; the want is over
+    /// then.
+    pub fn all_refused(&self, lane: u16) -> bool {
+        let mut table = self.table();
+        let others = usize::from(self.lanes) - 1;
+        let refused = table.wants.get(&lane).is_none_or(|by| by.len() == others);
+        if refused {
+            table.wants.remove(&lane);
+        }
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_in_one_lane_and_none_is_given_out_too_early() {
+        let commons = Commons::new(2);
+        commons.open(0, [3, 5].into_iter()).unwrap();
+        assert_eq!(commons.take_zone(0, 0..8), None, "lane 1 may have it");
+        let taken = commons.open(1, [4, 5].into_iter()).unwrap_err();
+        assert_eq!(taken, ZoneTaken { zone: 5, other: 0 });
+        commons.open(1, [4].into_iter()).unwrap();
+        assert_eq!(commons.free_zones(0..8), 5);
+        assert_eq!(commons.take_zone(1, 3..8), Some(6));
+        assert_eq!(commons.take_zone(0, 3..8), Some(7));
+        assert_eq!(commons.take_zone(0, 3..8), None);
+        commons.give_zone_back(1, 4);
+        assert_eq!(commons.take_zone(0, 3..8), Some(4));
+    }
+
+    #[test]
+    #[should_panic(expected = "is not of lane 1")]
+    fn a_lane_gives_back_only_what_it_has() {
+        let commons = Commons::new(2);
+        commons.open(0, [3].into_iter()).unwrap();
+        commons.give_zone_back(1, 3);
+    }
+
+    #[test]
+    fn a_drive_stands_at_one_place_in_all_lanes() {
+        let commons = Commons::new(3);
+        let (drive, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert!(commons.may_stand(0, drive, (0, 1)));
+        assert!(!commons.may_stand(1, drive, (0, 2)));
+        assert!(commons.may_stand(1, drive, (0, 1)));
+        assert_eq!(commons.stand_in(2, (0, 1), other), Some(drive));
+        assert_eq!(commons.stand_in(0, (0, 1), drive), None);
+        commons.set_standings(0, BTreeMap::new());
+        commons.set_standings(1, BTreeMap::new());
+        assert!(commons.may_stand(2, drive, (7, 7)));
+    }
+
+    #[test]
+    fn who_wants_a_zone_hears_from_all_others() {
+        let commons = Commons::new(3);
+        commons.want_zone(0);
+        assert!(!commons.is_wanted_of(0));
+        assert!(commons.is_wanted_of(1));
+        commons.refuse_zone(1);
+        assert!(!commons.is_wanted_of(1) && commons.is_wanted_of(2));
+        assert!(!commons.all_refused(0));
+        commons.refuse_zone(2);
+        assert!(commons.all_refused(0));
+        assert!(!commons.is_wanted_of(2));
+    }
+}

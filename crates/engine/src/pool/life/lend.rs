@@ -1,0 +1,95 @@
+//! Zones for other lanes of the pool.
+//!
+//! A lane that has no free page left, and finds no zone that nobody has, asks the others.
+//! Who has one that the rest of its own could take in empties it and gives it away; so
+//! the pool is full only when no lane could. Who is asked answers between two zones of
+//! whatever it is about, in bounded time or not: who waits gives up after a while.
+
+use crate::pool::{Inner, PoolError};
+use crate::world::World;
+use base::PhysPage;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// How often a lane looks whether it is asked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How often who asks looks for an answer, and how many times.
+const WAIT: Duration = Duration::from_millis(2);
+const WAITS: u32 = 5_000;
+
+/// Wakes the pool's task when another lane asks for a zone.
+pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+    loop {
+        {
+            let Some(inner) = pool.upgrade() else { return };
+            let lane = inner.drives.lane();
+            if lane.commons.lanes() == 1 || inner.go_on().is_err() {
+                // Nobody waits for an answer that doesn't come.
+                lane.commons.refuse_zone(lane.index);
+                return;
+            }
+            if lane.commons.is_wanted_of(lane.index) {
+                inner.wake_life();
+            }
+        }
+        world.sleep(LOOK).await;
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Gives another lane a zone, or says that there is none to give, if one is asked
+    /// for.
+    pub(super) async fn lend(self: &Rc<Self>) -> Result<(), PoolError> {
+        let lane = self.drives.lane();
+        if !lane.commons.is_wanted_of(lane.index) {
+            return Ok(());
+        }
+        let least = {
+            let space = self.space.borrow();
+            let zones = self.drives.zones().into_iter();
+            zones
+                .min_by_key(|zone| space.used_in(zone.shape.zone))
+                .filter(|zone| {
+                    let number = zone.shape.zone;
+                    space.free() - space.free_in(number) >= space.used_in(number)
+                })
+        };
+        let given = match least {
+            Some(zone) => self.empty_zone(&zone).await?,
+            None => false,
+        };
+        match given {
+            true => self.world.reached("lane gives a zone to another"),
+            false => lane.commons.refuse_zone(lane.index),
+        }
+        Ok(())
+    }
+
+    /// Takes pages of a zone that another lane gives; none when no lane can, or does in
+    /// time.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub(in crate::pool) async fn take_lent(
+        self: &Rc<Self>,
+        max: u64,
+    ) -> Result<Option<(PhysPage, u64)>, PoolError> {
+        let lane = self.drives.lane();
+        if lane.commons.lanes() == 1 {
+            return Ok(None);
+        }
+        lane.commons.want_zone(lane.index);
+        for _ in 0..WAITS {
+            let answered = lane.commons.all_refused(lane.index);
+            // What came between the answer and now counts, too.
+            let taken = self.take_pages(max).await?;
+            if taken.is_some() || answered {
+                return Ok(taken);
+            }
+            self.world.sleep(WAIT).await;
+            self.check()?;
+        }
+        Ok(None)
+    }
+}

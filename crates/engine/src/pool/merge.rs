@@ -1,0 +1,139 @@
+//! One picture of a pool out of those of its lanes.
+
+use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
+use crate::cache::CacheStats;
+use crate::store::counts::{IoCounts, Operations};
+
+impl PoolInfo {
+    /// The whole pool; `None` for no lanes. Drives are in the worst state that they have
+    /// in any lane.
+    pub fn of_lanes(lanes: impl IntoIterator<Item = PoolInfo>) -> Option<PoolInfo> {
+        lanes.into_iter().reduce(PoolInfo::with)
+    }
+
+    fn with(mut self, other: PoolInfo) -> PoolInfo {
+        // What no lane has taken yet is in the capacity of each.
+        let free_zones_bytes = self.free_zones_bytes.min(other.free_zones_bytes);
+        let of_other = other.capacity_bytes.saturating_sub(free_zones_bytes);
+        for theirs in other.groups {
+            match self.groups.iter_mut().find(|own| own.index == theirs.index) {
+                Some(own) => own.add(theirs),
+                None => self.groups.push(theirs),
+            }
+        }
+        let members = self.groups.iter().flat_map(|group| group.members.clone());
+        let members: Vec<MemberInfo> = members.collect();
+        let mut spares: Vec<MemberInfo> = self.spares;
+        for spare in other.spares {
+            if spares.iter().all(|own| own.uuid != spare.uuid) {
+                spares.push(spare);
+            }
+        }
+        spares.retain(|spare| members.iter().all(|member| member.uuid != spare.uuid));
+        self.tasks.extend(other.tasks);
+        PoolInfo {
+            capacity_bytes: self.capacity_bytes + of_other,
+            free_zones_bytes,
+            mapped_bytes: self.mapped_bytes + other.mapped_bytes,
+            provisioned_bytes: self.provisioned_bytes + other.provisioned_bytes,
+            members,
+            spares,
+            epoch: self.epoch.max(other.epoch),
+            log_used_bytes: self.log_used_bytes + other.log_used_bytes,
+            log_capacity_bytes: self.log_capacity_bytes + other.log_capacity_bytes,
+            mended_bytes: self.mended_bytes + other.mended_bytes,
+            lost_bytes: self.lost_bytes + other.lost_bytes,
+            copies_are_short: self.copies_are_short || other.copies_are_short,
+            scrubs_ended: self.scrubs_ended.min(other.scrubs_ended),
+            cache: self.cache.with(&other.cache),
+            io: self.io.with(&other.io),
+            failure: self.failure.or(other.failure),
+            ..self
+        }
+    }
+}
+
+impl GroupInfo {
+    fn add(&mut self, other: GroupInfo) {
+        self.zones_in_use += other.zones_in_use;
+        self.zones_to_empty += other.zones_to_empty;
+        self.leaving |= other.leaving;
+        for (own, theirs) in self.members.iter_mut().zip(other.members) {
+            if own.uuid == theirs.uuid {
+                own.add(&theirs);
+            }
+        }
+    }
+}
+
+/// The worse, the higher.
+fn badness(state: MemberState) -> u8 {
+    match state {
+        MemberState::Spare => 0,
+        MemberState::Healthy => 1,
+        MemberState::Suspect => 2,
+        MemberState::Rebuilding => 3,
+        MemberState::Failed => 4,
+    }
+}
+
+impl MemberInfo {
+    fn add(&mut self, other: &MemberInfo) {
+        if badness(other.state) > badness(self.state) {
+            self.state = other.state;
+        }
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.flushes += other.flushes;
+        self.errors += other.errors;
+        self.mends += other.mends;
+        self.read_latency = self.read_latency.max(other.read_latency);
+        self.write_latency = self.write_latency.max(other.write_latency);
+    }
+}
+
+impl CacheStats {
+    fn with(self, other: &CacheStats) -> CacheStats {
+        CacheStats {
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            inserted: self.inserted + other.inserted,
+            evicted: self.evicted + other.evicted,
+            ahead_bytes: self.ahead_bytes + other.ahead_bytes,
+            ahead_used_bytes: self.ahead_used_bytes + other.ahead_used_bytes,
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+            capacity_bytes: self.capacity_bytes + other.capacity_bytes,
+        }
+    }
+}
+
+impl Operations {
+    fn with(self, other: Operations) -> Operations {
+        Operations {
+            count: self.count + other.count,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+impl IoCounts {
+    fn with(self, other: &IoCounts) -> IoCounts {
+        IoCounts {
+            host_reads: self.host_reads.with(other.host_reads),
+            host_writes: self.host_writes.with(other.host_writes),
+            data_reads: self.data_reads.with(other.data_reads),
+            modify_reads: self.modify_reads.with(other.modify_reads),
+            data_writes: self.data_writes.with(other.data_writes),
+            parity_writes: self.parity_writes.with(other.parity_writes),
+            repair_reads: self.repair_reads.with(other.repair_reads),
+            repair_writes: self.repair_writes.with(other.repair_writes),
+            log_writes: self.log_writes.with(other.log_writes),
+            intent_writes: self.intent_writes.with(other.intent_writes),
+            sum_writes: self.sum_writes.with(other.sum_writes),
+            sum_loads: self.sum_loads + other.sum_loads,
+            partial_stripes: self.partial_stripes + other.partial_stripes,
+            whole_stripes: self.whole_stripes + other.whole_stripes,
+            bypassed_bytes: self.bypassed_bytes + other.bypassed_bytes,
+        }
+    }
+}

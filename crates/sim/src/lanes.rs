@@ -1,0 +1,303 @@
+//! The lanes of a pool, worked as the server works them: each request goes to one or to
+//! all, the first lane first.
+//!
+//! A pool of one lane goes exactly the ways that it goes without this.
+
+use crate::config::Config;
+use engine::lane::Lane;
+use engine::pool::Event;
+use engine::{
+    Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
+};
+use futures_util::future::join_all;
+use std::cell::Cell;
+use std::rc::Rc;
+use world::sim::{Media, SimDrive, SimWorld};
+
+/// A drive under a name; every lane has its own door to it.
+pub type NamedMedia = (String, Rc<Media>);
+
+/// Doors to drives.
+pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld>> {
+    let door = |(name, media): &NamedMedia| NamedDrive {
+        name: name.clone(),
+        drive: SimDrive::adversarial(world, media),
+    };
+    drives.iter().map(door).collect()
+}
+
+/// An open pool.
+pub struct Lanes {
+    pools: Vec<Pool<SimWorld>>,
+    /// Where the next volume goes.
+    next: Cell<usize>,
+}
+
+impl Lanes {
+    /// Makes a pool, its first lane last.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn create(
+        world: &SimWorld,
+        config: &Config,
+        drives: &[NamedMedia],
+    ) -> Result<Lanes, PoolError> {
+        let mut pools = Vec::new();
+        for lane in Lane::all(config.lanes).into_iter().rev() {
+            let spec = config.pool.clone();
+            let mut doors = doors(world, drives).into_iter();
+            let mut group = || doors.by_ref().take(config.drives_of_group).collect();
+            let groups = (0..config.groups).map(|_| (spec.level, group())).collect();
+            let spares = doors.by_ref().take(config.spares).collect();
+            let pool = Pool::create_lane(world.clone(), lane, spec, groups, spares).await?;
+            pools.insert(0, pool);
+        }
+        Ok(Lanes {
+            pools,
+            next: Cell::new(0),
+        })
+    }
+
+    /// Opens a pool, all lanes at once.
+    ///
+    /// # Errors
+    /// What the first lane that fails says; the others are closed again.
+    pub async fn open(
+        world: &SimWorld,
+        lanes: u16,
+        drives: &[NamedMedia],
+    ) -> Result<Lanes, PoolError> {
+        let lanes = Lane::all(lanes);
+        let opened = lanes
+            .iter()
+            .map(|lane| Pool::open_lane(world.clone(), lane.clone(), doors(world, drives)));
+        let mut pools = Vec::new();
+        let mut failure = None;
+        for outcome in join_all(opened).await {
+            match outcome {
+                Ok(pool) => pools.push(pool),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(failure) = failure {
+            for pool in pools {
+                // It may have stopped already.
+                let _ = pool.close().await;
+            }
+            return Err(failure);
+        }
+        Ok(Lanes {
+            pools,
+            next: Cell::new(0),
+        })
+    }
+
+    /// Adds a group where only the first lanes have it.
+    pub async fn complete_groups(&self, world: &SimWorld, level: Level, drives: &[NamedMedia]) {
+        for pool in &self.pools[1..] {
+            if pool.groups_missing() > 0 {
+                let outcome = pool.add_group(level, doors(world, drives)).await;
+                world
+                    .note(|| format!("a group is completed: {:?}", outcome.map_err(|e| e.context)));
+            }
+        }
+    }
+
+    /// All lanes.
+    pub fn all(&self) -> &[Pool<SimWorld>] {
+        &self.pools
+    }
+
+    /// The pool at a glance.
+    pub fn info(&self) -> PoolInfo {
+        match PoolInfo::of_lanes(self.pools.iter().map(Pool::info)) {
+            Some(info) => info,
+            None => unreachable!("a pool has a lane"),
+        }
+    }
+
+    /// Its volumes, by name.
+    pub fn volumes(&self) -> Vec<VolumeInfo> {
+        let mut all: Vec<VolumeInfo> = self.pools.iter().flat_map(Pool::volumes).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The volume called `name`.
+    pub fn volume(&self, name: &str) -> Option<Volume<SimWorld>> {
+        self.pools.iter().find_map(|pool| pool.volume(name))
+    }
+
+    /// The lane of the volume called `name`, or of any.
+    fn lane_of(&self, name: &str) -> &Pool<SimWorld> {
+        let has = |pool: &&Pool<SimWorld>| pool.volume(name).is_some();
+        self.pools.iter().find(has).unwrap_or(&self.pools[0])
+    }
+
+    /// Makes a volume, in each lane in turn.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn create_volume(&self, spec: VolumeSpec) -> Result<Volume<SimWorld>, PoolError> {
+        if self.volume(&spec.name).is_some() {
+            return self.lane_of(&spec.name).create_volume(spec).await;
+        }
+        let next = self.next.get();
+        self.next.set((next + 1) % self.pools.len());
+        self.pools[next].create_volume(spec).await
+    }
+
+    /// Grows a volume.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn resize_volume(&self, name: &str, size_bytes: u64) -> Result<(), PoolError> {
+        self.lane_of(name).resize_volume(name, size_bytes).await
+    }
+
+    /// Deletes a volume.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn delete_volume(&self, name: &str) -> Result<(), PoolError> {
+        self.lane_of(name).delete_volume(name).await
+    }
+
+    /// Begins a scrub.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub fn start_scrub(&self) -> Result<(), PoolError> {
+        self.pools.iter().try_for_each(Pool::start_scrub)
+    }
+
+    /// Whole scrubs since the opening, of each lane.
+    pub fn scrubs_ended(&self) -> Vec<u64> {
+        self.pools.iter().map(Pool::scrubs_ended).collect()
+    }
+
+    /// Whether the last scrub of every lane found nothing.
+    pub fn last_scrub_clean(&self) -> bool {
+        self.pools.iter().all(Pool::last_scrub_clean)
+    }
+
+    /// All events, lane by lane.
+    pub fn events(&self) -> Vec<Event> {
+        self.pools.iter().flat_map(|pool| pool.events(0)).collect()
+    }
+
+    /// Empties all logs.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn drain(&self) -> Result<(), PoolError> {
+        for pool in &self.pools {
+            pool.store().drain().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a drive out of use everywhere.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
+        for pool in &self.pools {
+            pool.fail_drive(name).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a spare to every lane.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn add_spare(&self, world: &SimWorld, drive: NamedMedia) -> Result<(), PoolError> {
+        for pool in &self.pools {
+            for door in doors(world, std::slice::from_ref(&drive)) {
+                pool.add_spare(door).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has `drive` stand in for the drive called `name`.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn replace_drive(
+        &self,
+        world: &SimWorld,
+        name: &str,
+        drive: NamedMedia,
+    ) -> Result<(), PoolError> {
+        for pool in &self.pools {
+            for door in doors(world, std::slice::from_ref(&drive)) {
+                pool.replace_drive(name, door).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a group another level, in every lane that can.
+    ///
+    /// # Errors
+    /// What the first lane that can't says.
+    pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
+        self.in_all(async |pool| pool.convert_group(index, level).await)
+            .await
+    }
+
+    /// Has a group leave.
+    ///
+    /// # Errors
+    /// What the first lane that can't says.
+    pub async fn remove_group(&self, index: u16) -> Result<(), PoolError> {
+        self.in_all(async |pool| pool.remove_group(index).await)
+            .await
+    }
+
+    async fn in_all(
+        &self,
+        change: impl AsyncFn(&Pool<SimWorld>) -> Result<(), PoolError>,
+    ) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
+        for pool in &self.pools {
+            match change(pool).await {
+                // It has left this lane before, and now follows another.
+                Err(error) if error.kind == PoolErrorKind::NotFound && self.pools.len() > 1 => {}
+                changed => outcome = outcome.and(changed),
+            }
+        }
+        outcome
+    }
+
+    /// Adds a group of drives to every lane.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn add_group(
+        &self,
+        world: &SimWorld,
+        level: Level,
+        drives: &[NamedMedia],
+    ) -> Result<(), PoolError> {
+        for pool in &self.pools {
+            pool.add_group(level, doors(world, drives)).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes every lane.
+    ///
+    /// # Errors
+    /// What the first lane that fails says.
+    pub async fn close(&self) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
+        for pool in &self.pools {
+            outcome = outcome.and(pool.close().await);
+        }
+        outcome
+    }
+}
