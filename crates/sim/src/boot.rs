@@ -5,8 +5,8 @@ use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
 use crate::{admin, client, damage, heal};
 use base::Prng;
-use engine::World;
 use engine::fsck::{self, Options, Severity};
+use engine::{Pool, World};
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -57,13 +57,16 @@ impl Boot {
             store.cache.set_capacity(self.books.config.cache_bytes);
             pool.set_health_limits(self.books.config.health);
         }
-        if let Some((level, _)) = self.books.config.group_later
-            && info.lanes > 1
-        {
-            let later = self.books.later_drives();
+        if info.lanes > 1 {
+            let config = &self.books.config;
+            let level = config
+                .group_later
+                .map_or(config.pool.level, |(level, _)| level);
+            let (later, all) = (self.books.later_drives(), self.books.media.borrow().clone());
+            let all = self.named(&all);
             session
                 .pool
-                .complete_groups(&self.world, level, &later)
+                .complete(&self.world, (level, &later), &all)
                 .await;
         }
         self.find_volumes(&session);
@@ -78,9 +81,9 @@ impl Boot {
             self.delete_all(&session).await;
             heal::groups(&session).await;
         }
-        let info = session.pool.info();
-        let members = info.members.iter().chain(&info.spares);
-        let names: Vec<String> = members.map(|member| member.name.clone()).collect();
+        let infos = session.pool.all().iter().map(Pool::info);
+        let members = infos.flat_map(|info| info.members.into_iter().chain(info.spares));
+        let names: Vec<String> = members.map(|member| member.name).collect();
         if plan.end == End::Close {
             match session.pool.close().await {
                 Ok(()) => self.books.closed.set(true),

@@ -77,7 +77,11 @@ impl Lanes {
         for outcome in join_all(opened).await {
             match outcome {
                 Ok(pool) => pools.push(pool),
-                Err(error) => failure = failure.or(Some(error)),
+                // That another lane can't be opened says nothing of why.
+                Err(error) if error.kind == PoolErrorKind::Failed => {
+                    failure = failure.or(Some(error));
+                }
+                Err(error) => failure = Some(error),
             }
         }
         if let Some(failure) = failure {
@@ -93,13 +97,26 @@ impl Lanes {
         })
     }
 
-    /// Adds a group where only the first lanes have it.
-    pub async fn complete_groups(&self, world: &SimWorld, level: Level, drives: &[NamedMedia]) {
+    /// Gives the other lanes what only the first ones have, because adding it was cut
+    /// short: a group of the drives `later`, and spares among `drives`.
+    pub async fn complete(
+        &self,
+        world: &SimWorld,
+        later: (Level, &[NamedMedia]),
+        drives: &[NamedMedia],
+    ) {
+        let first = self.pools[0].info();
         for pool in &self.pools[1..] {
             if pool.groups_missing() > 0 {
-                let outcome = pool.add_group(level, doors(world, drives)).await;
-                world
-                    .note(|| format!("a group is completed: {:?}", outcome.map_err(|e| e.context)));
+                let outcome = pool.add_group(later.0, doors(world, later.1)).await;
+                world.note(|| format!("group completed: {:?}", outcome.map_err(|e| e.context)));
+            }
+            for missing in pool.drives_missing(&first) {
+                let known = drives.iter().filter(|(name, _)| *name == missing);
+                for door in known.flat_map(|drive| doors(world, std::slice::from_ref(drive))) {
+                    let outcome = pool.add_spare(door).await;
+                    world.note(|| format!("spare {missing} completed: {outcome:?}"));
+                }
             }
         }
     }
@@ -203,10 +220,16 @@ impl Lanes {
     /// # Errors
     /// What the first lane that fails says.
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
+        let mut found = false;
         for pool in &self.pools {
-            pool.fail_drive(name).await?;
+            found |= pool.has_drive(name);
+            match pool.fail_drive(name).await {
+                Err(error) if error.kind == PoolErrorKind::NotFound && found => {}
+                failed => outcome = outcome.and(failed),
+            }
         }
-        Ok(())
+        outcome
     }
 
     /// Adds a spare to every lane.
@@ -232,12 +255,26 @@ impl Lanes {
         name: &str,
         drive: NamedMedia,
     ) -> Result<(), PoolError> {
-        for pool in &self.pools {
-            for door in doors(world, std::slice::from_ref(&drive)) {
-                pool.replace_drive(name, door).await?;
+        if let [only] = &self.pools[..] {
+            for door in doors(world, &[drive]) {
+                only.replace_drive(name, door).await?;
             }
+            return Ok(());
         }
-        Ok(())
+        // Some lanes may have done so before.
+        let has = |pool: &&Pool<SimWorld>| pool.has_drive(name);
+        if !self.pools.iter().any(|pool| has(&pool)) {
+            let context = format!("no lane has a drive '{name}'");
+            return Err(PoolError {
+                kind: PoolErrorKind::NotFound,
+                context,
+            });
+        }
+        for pool in self.pools.iter().filter(has) {
+            pool.can_do_without(name)?;
+        }
+        self.add_spare(world, drive).await?;
+        self.fail_drive(name).await
     }
 
     /// Gives a group another level, in every lane that can.

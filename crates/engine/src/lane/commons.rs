@@ -26,10 +26,16 @@ struct Table {
     uuid: Option<Uuid>,
     /// The lane that has each zone in use.
     zones: BTreeMap<u32, u16>,
+    /// Lanes that could be opened, and that can't.
+    ready: BTreeSet<u16>,
+    /// See `ready`.
+    refused: BTreeSet<u16>,
     /// Lanes that have said which zones they have.
     opened: BTreeSet<u16>,
     /// Of each lane, where its drives stand.
     standings: BTreeMap<u16, BTreeMap<Uuid, Standing>>,
+    /// Of each lane, the drives that wait to stand in.
+    spares: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Of each lane, the zones of its groups, by index.
     groups: BTreeMap<u16, Vec<Range<u32>>>,
     /// Lanes that want a zone, and those that have none to give since.
@@ -72,6 +78,24 @@ impl Commons {
     /// The identity of a pool that is being made: the first that is drawn.
     pub fn pool_uuid_or(&self, draw: impl FnOnce() -> Uuid) -> Uuid {
         *self.table().uuid.get_or_insert_with(draw)
+    }
+
+    /// A lane says whether it could be opened; nothing has been written yet.
+    pub fn say_ready(&self, lane: u16, ready: bool) {
+        let mut table = self.table();
+        match ready {
+            true => table.ready.insert(lane),
+            false => table.refused.insert(lane),
+        };
+    }
+
+    /// Whether all lanes could be opened, once it is known.
+    pub fn all_ready(&self) -> Option<bool> {
+        let table = self.table();
+        match table.refused.is_empty() {
+            false => Some(false),
+            true => (table.ready.len() == usize::from(self.lanes)).then_some(true),
+        }
     }
 
     /// A lane says which zones it has in use.
@@ -160,9 +184,16 @@ impl Commons {
         count(0).saturating_sub(count(lane))
     }
 
-    /// A lane says where its drives stand.
-    pub fn set_standings(&self, lane: u16, standings: BTreeMap<Uuid, Standing>) {
-        self.table().standings.insert(lane, standings);
+    /// A lane says where its drives stand, and which wait to.
+    pub fn set_standings(
+        &self,
+        lane: u16,
+        standings: BTreeMap<Uuid, Standing>,
+        spares: BTreeSet<Uuid>,
+    ) {
+        let mut table = self.table();
+        table.standings.insert(lane, standings);
+        table.spares.insert(lane, spares);
     }
 
     /// Whether a lane may have a drive stand there: no other has it anywhere else. It
@@ -182,10 +213,16 @@ impl Commons {
         !elsewhere
     }
 
-    /// The drive that another lane has there, if it is not `drive`.
+    /// The drive that another lane has there, if it is not `drive`. Of two lanes that
+    /// could each take the other's, the first keeps its own.
     pub fn stand_in(&self, lane: u16, standing: Standing, drive: Uuid) -> Option<Uuid> {
         let table = self.table();
-        let others = table.standings.iter().filter(|(other, _)| **other != lane);
+        let could_follow = |other: u16| {
+            let spares = table.spares.get(&other);
+            other > lane && spares.is_some_and(|spares| spares.contains(&drive))
+        };
+        let others = table.standings.iter();
+        let others = others.filter(|(other, _)| **other != lane && !could_follow(**other));
         let mut there = others.flat_map(|(_, standings)| {
             let here = standings.iter().filter(|(_, place)| **place == standing);
             here.map(|(uuid, _)| *uuid)
@@ -248,6 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn lanes_are_opened_together_or_not_at_all() {
+        let commons = Commons::new(2);
+        commons.say_ready(1, true);
+        assert_eq!(commons.all_ready(), None);
+        commons.say_ready(0, true);
+        assert_eq!(commons.all_ready(), Some(true));
+        let commons = Commons::new(2);
+        commons.say_ready(1, false);
+        assert_eq!(commons.all_ready(), Some(false));
+    }
+
+    #[test]
     #[should_panic(expected = "is not of lane 1")]
     fn a_lane_gives_back_only_what_it_has() {
         let commons = Commons::new(2);
@@ -264,8 +313,16 @@ mod tests {
         assert!(commons.may_stand(1, drive, (0, 1)));
         assert_eq!(commons.stand_in(2, (0, 1), other), Some(drive));
         assert_eq!(commons.stand_in(0, (0, 1), drive), None);
-        commons.set_standings(0, BTreeMap::new());
-        commons.set_standings(1, BTreeMap::new());
+        assert_eq!(commons.stand_in(0, (0, 1), other), Some(drive));
+        let spares = BTreeSet::from([other]);
+        commons.set_standings(1, BTreeMap::from([(drive, (0, 1))]), spares);
+        assert_eq!(
+            commons.stand_in(0, (0, 1), other),
+            None,
+            "lane 1 could, too"
+        );
+        commons.set_standings(0, BTreeMap::new(), BTreeSet::new());
+        commons.set_standings(1, BTreeMap::new(), BTreeSet::new());
         assert!(commons.may_stand(2, drive, (7, 7)));
     }
 

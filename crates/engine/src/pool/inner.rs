@@ -79,6 +79,7 @@ impl<W: World> Inner<W> {
         let world = drives.world().clone();
         let space = Rc::new(RefCell::new(claim_space(&drives, &state).await?));
         let lane = drives.lane();
+        drives.tell_standings();
         let zones = state.zones.keys().copied();
         lane.commons.open(lane.index, zones).map_err(|taken| {
             let context = format!(
@@ -88,7 +89,6 @@ impl<W: World> Inner<W> {
             );
             PoolError::new(PoolErrorKind::Corrupt, context)
         })?;
-        drives.tell_standings();
         let (logs, recovered) = rings(&world, &drives, fresh).await?;
         let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.commons.lanes());
         let integrity = Integrity::new(Rc::clone(&drives), budget);

@@ -17,6 +17,7 @@ use crate::world::World;
 use base::{DriveOffset, Uuid};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A drive with the newest label that it carries.
 struct Labelled<W: World> {
@@ -24,6 +25,9 @@ struct Labelled<W: World> {
     drive: View<W::Drive>,
     label: Label,
 }
+
+/// How often a lane looks whether the others could be opened.
+const OTHERS_READY: Duration = Duration::from_millis(1);
 
 fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
     PoolError::new(kind, context)
@@ -60,10 +64,11 @@ impl<W: World> Pool<W> {
         Self::open_lane(world, Lane::alone(), drives).await
     }
 
-    /// Opens the lane of the pool that the labels of `drives` describe, whatever their order
+    /// Opens a lane of the pool that the labels of `drives` describe, whatever their order
     /// and names, recovering from whatever happened before. Drives that are missing,
     /// blank, stale or cut short are out of use from now on, where the others can do
-    /// without them; events name them.
+    /// without them; events name them. All lanes are opened side by side: each waits
+    /// until all could be.
     ///
     /// # Errors
     /// `Missing`, `Stale`, `TooSmall`, `Unlabelled` and `Drive` name what the pool
@@ -74,52 +79,16 @@ impl<W: World> Pool<W> {
         lane: Lane,
         drives: Vec<NamedDrive<W>>,
     ) -> Result<Self, PoolError> {
-        let mut labelled = Vec::new();
-        let mut notes = Vec::new();
-        let part = part_of(&world, &lane, &drives).await?;
-        for NamedDrive { name, drive } in drives {
-            let mut drive = View::new(Rc::new(drive), part);
-            match read_label(&world, &drive, lane.index).await {
-                Ok(Some(label)) => {
-                    drive.set_part(label.pool.part());
-                    labelled.push(Labelled { name, drive, label });
-                }
-                Ok(None) => notes.push((
-                    PoolErrorKind::Unlabelled,
-                    format!("drive '{name}' has no label: it belongs to no pool, or was replaced"),
-                )),
-                Err(error) if error.kind == PoolErrorKind::Version => {
-                    let context = format!("drive '{name}': {}", error.context);
-                    return Err(PoolError { context, ..error });
-                }
-                Err(error) => {
-                    notes.push((error.kind, format!("drive '{name}': {}", error.context)))
-                }
-            }
-        }
-        if labelled.is_empty()
-            && let Some((kind, text)) = notes.first()
-        {
-            return Err(refuse(*kind, text.clone()));
-        }
-        let newest = newest_label(&labelled)?;
-        check_lanes(&lane, &newest.pool)?;
-        if newest.generation == 1 {
-            let context = format!(
-                "the creation of pool '{}' was cut short and it holds nothing: wipe its drives and create it again",
-                newest.pool.name
-            );
-            return Err(refuse(PoolErrorKind::Unlabelled, context));
-        }
-        let laggards: Vec<Uuid> = labelled
-            .iter()
-            .filter(|drive| drive.label.generation < newest.generation)
-            .map(|drive| drive.label.drive_uuid)
-            .collect();
-        let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
-        let pool = newest.pool.clone();
-        let drives = Rc::new(Drives::new(world.clone(), lane, newest, groups, spares));
-        let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
+        let found = look(&world, &lane, drives).await;
+        lane.commons.say_ready(lane.index, found.is_ok());
+        let Found {
+            drives,
+            laggards,
+            generation,
+            state,
+            notes,
+        } = found?;
+        all_ready(&world, &lane, drives.name()).await?;
         for (_, text) in &notes {
             world.reached("degraded start");
             drives.event(EventKind::DriveMissing, text.clone());
@@ -133,6 +102,90 @@ impl<W: World> Pool<W> {
         inner.check()?;
         Ok(Pool::start(inner))
     }
+}
+
+/// What the drives of a lane hold.
+struct Found<W: World> {
+    drives: Rc<Drives<W>>,
+    /// Drives whose labels lag.
+    laggards: Vec<Uuid>,
+    generation: u64,
+    state: State,
+    notes: Notes,
+}
+
+/// Ends when all lanes could be opened.
+async fn all_ready<W: World>(world: &W, lane: &Lane, pool: &str) -> Result<(), PoolError> {
+    loop {
+        match lane.commons.all_ready() {
+            Some(true) => return Ok(()),
+            Some(false) => {
+                let context = format!("another lane of pool '{pool}' can't be opened");
+                return Err(refuse(PoolErrorKind::Failed, context));
+            }
+            None => world.sleep(OTHERS_READY).await,
+        }
+    }
+}
+
+/// Reads labels and metadata of a lane, and writes nothing.
+async fn look<W: World>(
+    world: &W,
+    lane: &Lane,
+    drives: Vec<NamedDrive<W>>,
+) -> Result<Found<W>, PoolError> {
+    let mut labelled = Vec::new();
+    let mut notes = Vec::new();
+    let part = part_of(world, lane, &drives).await?;
+    for NamedDrive { name, drive } in drives {
+        let mut drive = View::new(Rc::new(drive), part);
+        match read_label(world, &drive, lane.index).await {
+            Ok(Some(label)) => {
+                drive.set_part(label.pool.part());
+                labelled.push(Labelled { name, drive, label });
+            }
+            Ok(None) => notes.push((
+                PoolErrorKind::Unlabelled,
+                format!("drive '{name}' has no label: it belongs to no pool, or was replaced"),
+            )),
+            Err(error) if error.kind == PoolErrorKind::Version => {
+                let context = format!("drive '{name}': {}", error.context);
+                return Err(PoolError { context, ..error });
+            }
+            Err(error) => notes.push((error.kind, format!("drive '{name}': {}", error.context))),
+        }
+    }
+    if labelled.is_empty()
+        && let Some((kind, text)) = notes.first()
+    {
+        return Err(refuse(*kind, text.clone()));
+    }
+    let newest = newest_label(&labelled)?;
+    check_lanes(lane, &newest.pool)?;
+    if newest.generation == 1 {
+        let context = format!(
+            "the creation of pool '{}' was cut short and it holds nothing: wipe its drives and create it again",
+            newest.pool.name
+        );
+        return Err(refuse(PoolErrorKind::Unlabelled, context));
+    }
+    let laggards: Vec<Uuid> = labelled
+        .iter()
+        .filter(|drive| drive.label.generation < newest.generation)
+        .map(|drive| drive.label.drive_uuid)
+        .collect();
+    let (groups, spares) = match_members(world, &newest, labelled, &mut notes);
+    let pool = newest.pool.clone();
+    let drives = Drives::new(world.clone(), lane.clone(), newest, groups, spares);
+    let drives = Rc::new(drives);
+    let (generation, state) = recovered(world, &drives, &pool, &notes).await?;
+    Ok(Found {
+        drives,
+        laggards,
+        generation,
+        state,
+        notes,
+    })
 }
 
 type Notes = Vec<(PoolErrorKind, String)>;

@@ -86,7 +86,9 @@ impl<W: World> Drives<W> {
             .iter()
             .map(|member| (member.uuid, (member.group(), member.place())));
         let commons = &self.lane.commons;
-        commons.set_standings(self.lane.index, standings.collect());
+        let spares = self.spares();
+        let spares = spares.iter().map(|spare| spare.uuid).collect();
+        commons.set_standings(self.lane.index, standings.collect(), spares);
     }
 
     /// Takes in a group. Its drives are spares first, with labels, and a group by one

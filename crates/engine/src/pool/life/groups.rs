@@ -291,7 +291,7 @@ impl<W: World> Inner<W> {
         }
         let mut uuids = Vec::new();
         for (place, named) in drives.iter().enumerate() {
-            let label = Pool::<W>::probe(&self.world, &named.drive).await?;
+            let label = self.label_of_first_lane(&named.drive).await?;
             let is_there = |label: &LabelSummary| {
                 label.pool_uuid == pool
                     && (usize::from(label.group), usize::from(label.place)) == (index, place)

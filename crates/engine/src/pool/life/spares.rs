@@ -4,10 +4,18 @@ use crate::drive::Drive;
 use crate::label::{MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
 use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
-use crate::pool::{Inner, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
+use crate::pool::{
+    Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo,
+};
 use crate::raid::Member;
 use crate::world::World;
+use base::Uuid;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How often, and how far apart, a label is looked for that is being written.
+const LABEL_LOOKS: u32 = 10;
+const LABEL_PAUSE: Duration = Duration::from_millis(5);
 
 impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
@@ -33,6 +41,10 @@ impl<W: World> Inner<W> {
         let needed = self.needed_of(&self.drives.group(failed.group()));
         let standing = (failed.group(), failed.place());
         let lane = self.drives.lane();
+        if !lane.commons.all_opened() {
+            // Who is not open yet may have it elsewhere.
+            return None;
+        }
         let mut spares = self.drives.spares();
         // The one that stands there in other lanes goes before all others.
         let there = lane.commons.stand_in(lane.index, standing, failed.uuid);
@@ -103,6 +115,26 @@ impl<W: World> Inner<W> {
         self.check()
     }
 
+    /// The label that the first lane has on a drive. Others look for it while the first
+    /// may be writing the next, so they look again.
+    pub(super) async fn label_of_first_lane(
+        &self,
+        drive: &W::Drive,
+    ) -> Result<Option<LabelSummary>, PoolError> {
+        let mut looks = match self.drives.lane().index {
+            0 => 1,
+            _ => LABEL_LOOKS,
+        };
+        loop {
+            let found = Pool::<W>::probe(&self.world, drive).await?;
+            looks -= 1;
+            if found.is_some() || looks == 0 {
+                return Ok(found);
+            }
+            self.world.sleep(LABEL_PAUSE).await;
+        }
+    }
+
     fn named_member(&self, name: &str) -> Result<Rc<Member<W>>, PoolError> {
         let found = self
             .drives
@@ -146,15 +178,7 @@ impl<W: World> Pool<W> {
         if !member.is_writable() {
             return Ok(());
         }
-        if !inner.drives.can_lose(&member) {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "pool '{}' can't do without drive '{name}' now: it would lose data",
-                    inner.drives.name()
-                ),
-            ));
-        }
+        self.can_do_without(name)?;
         member.set_state(MemberState::Failed);
         inner.drives.event(
             EventKind::DriveFailed,
@@ -189,7 +213,7 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        let found = Self::probe(&inner.world, &drive).await?;
+        let found = inner.label_of_first_lane(&drive).await?;
         let is_first = inner.drives.lane().index == 0;
         // Lanes after the first find the label that the first has just given it.
         if !is_first
@@ -265,6 +289,41 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// As [`Pool::fail_drive`] and [`Pool::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
+        self.can_do_without(name)?;
+        self.add_spare(drive).await?;
+        self.fail_drive(name).await
+    }
+
+    /// Drives that the first lane has, in groups that this one has too or as spares, and
+    /// this one has not: their adding was cut short. They are to be added as spares.
+    pub fn drives_missing(&self, first: &PoolInfo) -> Vec<String> {
+        let inner = &self.inner;
+        let groups = inner.drives.groups().len();
+        let own = inner
+            .drives
+            .members()
+            .into_iter()
+            .chain(inner.drives.spares());
+        let own: Vec<Uuid> = own.map(|member| member.uuid).collect();
+        let of_groups = first.members.iter();
+        let of_groups = of_groups.filter(|member| usize::from(member.group) < groups);
+        of_groups
+            .chain(&first.spares)
+            .filter(|member| member.state != MemberState::Failed && !own.contains(&member.uuid))
+            .map(|member| member.name.clone())
+            .collect()
+    }
+
+    /// Whether a group has a drive of this name.
+    pub fn has_drive(&self, name: &str) -> bool {
+        self.inner.named_member(name).is_ok()
+    }
+
+    /// That a drive could be taken out of use now, or is.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` when the pool can't do without it.
+    pub fn can_do_without(&self, name: &str) -> Result<(), PoolError> {
         let member = self.inner.named_member(name)?;
         if member.is_writable() && !self.inner.drives.can_lose(&member) {
             return Err(PoolError::new(
@@ -275,8 +334,7 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        self.add_spare(drive).await?;
-        self.fail_drive(name).await
+        Ok(())
     }
 
     /// Closes a drive that has failed, so that another can be opened in its place.
