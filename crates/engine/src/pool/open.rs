@@ -6,11 +6,11 @@
 //! "Label").
 
 use super::drives::{Drives, EventKind, Places};
-use super::recover::recover;
+use super::recover::{Recovered, recover};
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::label::{Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
-use crate::meta::{Record, State};
+use crate::meta::Record;
 use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -99,16 +99,23 @@ impl<W: World> Pool<W> {
         let (groups, spares) = match_members(&world, &newest, labelled, &mut notes);
         let pool = newest.pool.clone();
         let drives = Rc::new(Drives::new(world.clone(), newest, groups, spares));
-        let (generation, state) = recovered(&world, &drives, &pool, &notes).await?;
+        let found = recovered(&world, &drives, &pool, &notes).await?;
         for (_, text) in &notes {
             world.reached("degraded start");
             drives.event(EventKind::DriveMissing, text.clone());
         }
         take_over(&drives, &laggards).await?;
-        let inner = Inner::assemble(Rc::clone(&drives), state, false).await?;
+        if let Some(behind) = &found.behind {
+            let faults = behind.put_right(&world, &pool).await;
+            drives.absorb(faults).await.map_err(|error| {
+                let what = format!("metadata of pool '{}': {error}", pool.name);
+                refuse(PoolErrorKind::Drive, what)
+            })?;
+        }
+        let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
         // Three ahead: the other checkpoint slot, and a generation of which neither
         // journal area can hold a batch (the last owner was at most one ahead).
-        inner.begin_generation(generation + 3);
+        inner.begin_generation(found.generation + 3);
         inner.write_checkpoint(inner.checkpoint_now()).await?;
         inner.check()?;
         Ok(Pool::start(inner))
@@ -123,7 +130,7 @@ async fn recovered<W: World>(
     drives: &Rc<Drives<W>>,
     pool: &PoolIdentity,
     notes: &Notes,
-) -> Result<(u64, State), PoolError> {
+) -> Result<Recovered<W>, PoolError> {
     // What is wrong with the drives is the reason for what is wrong with the pool.
     let because = |kind: PoolErrorKind, what: String| match notes.first() {
         None => refuse(kind, what),
@@ -133,7 +140,8 @@ async fn recovered<W: World>(
         }
     };
     let found = recover(world, pool, &drives.members()).await;
-    let (generation, mut state) = found.map_err(|error| because(error.kind, error.context))?;
+    let mut found = found.map_err(|error| because(error.kind, error.context))?;
+    let state = &mut found.state;
     for (number, zone) in &state.zones {
         let on = drives.zone_on(*number, zone.level, zone.incarnation);
         on.map_err(|what| {
@@ -184,7 +192,7 @@ async fn recovered<W: World>(
         let dropped = state.apply(&Record::Delete { id });
         assert!(dropped.is_ok(), "{dropped:?}");
     }
-    Ok((generation, state))
+    Ok(found)
 }
 
 /// Takes ownership, durably on the labels of all drives in use.
