@@ -135,6 +135,21 @@ fn a_drive_without_the_newest_checkpoint_gets_it_before_the_next_one_is_written(
 }
 
 #[test]
+fn a_drive_without_the_newest_superblock_gets_it_before_the_next_one_is_written() {
+    let shelf = shelf();
+    let at = identity(&shelf).logs_offset();
+    let both = |drive| raw(&shelf, drive, at, 2 * BLOCK_BYTES);
+    assert_eq!(both("d0"), both("d1"), "both carry the logs");
+    for block in 0..2 {
+        let before = both("d1");
+        shelf.named("d1").corrupt(at / BLOCK + block);
+        assert_ne!(both("d1"), before);
+    }
+    opens(&shelf);
+    assert_eq!(both("d1"), both("d0"));
+}
+
+#[test]
 fn without_any_whole_checkpoint_there_is_no_pool() {
     let shelf = shelf();
     for drive in DRIVES {
