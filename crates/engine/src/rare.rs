@@ -9,6 +9,7 @@ pub const MARKS: &[&str] = &[
     "block given up",
     "block mended",
     "blocks read ahead",
+    "checkpoint copied at an opening",
     "degraded start",
     "destage outlives a drive",
     "drive expelled",

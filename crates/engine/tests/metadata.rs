@@ -56,8 +56,12 @@ fn identity(shelf: &Shelf) -> PoolIdentity {
 
 /// The generation in a checkpoint slot.
 fn generation(shelf: &Shelf, slot: u64) -> u64 {
+    generation_on(shelf, "d0", slot)
+}
+
+fn generation_on(shelf: &Shelf, drive: &str, slot: u64) -> u64 {
     let identity = identity(shelf);
-    let block = raw(shelf, "d0", identity.checkpoint_offset(slot), BLOCK_BYTES);
+    let block = raw(shelf, drive, identity.checkpoint_offset(slot), BLOCK_BYTES);
     checkpoint::decode_header(&block, identity.uuid)
         .unwrap()
         .generation
@@ -112,6 +116,37 @@ fn the_older_checkpoint_and_both_journals_make_up_for_the_newer() {
         shelf.named(drive).corrupt(payload(&shelf, newer));
     }
     opens(&shelf);
+}
+
+#[test]
+fn a_drive_without_the_newest_checkpoint_gets_it_before_the_next_one_is_written() {
+    let shelf = shelf();
+    let (one, other) = (generation(&shelf, 0), generation(&shelf, 1));
+    let newest = one.max(other);
+    // As if an opening had been cut short when only one drive had its checkpoint.
+    for drive in &DRIVES[1..] {
+        shelf.named(drive).corrupt(payload(&shelf, newest) - 1);
+    }
+    opens(&shelf);
+    for drive in DRIVES {
+        assert_eq!(generation_on(&shelf, drive, newest % 2), newest, "{drive}");
+        assert_eq!(generation_on(&shelf, drive, (newest + 1) % 2), newest + 3);
+    }
+}
+
+#[test]
+fn a_drive_without_the_newest_superblock_gets_it_before_the_next_one_is_written() {
+    let shelf = shelf();
+    let at = identity(&shelf).logs_offset();
+    let both = |drive| raw(&shelf, drive, at, 2 * BLOCK_BYTES);
+    assert_eq!(both("d0"), both("d1"), "both carry the logs");
+    for block in 0..2 {
+        let before = both("d1");
+        shelf.named("d1").corrupt(at / BLOCK + block);
+        assert_ne!(both("d1"), before);
+    }
+    opens(&shelf);
+    assert_eq!(both("d1"), both("d0"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Making changed sums durable.
 
 use super::block::{self, PAIR_BYTES, SUMS};
+use super::load::Todo;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
 use crate::pool::drives::Zone;
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset};
+use base::{BLOCK_BYTES, DriveOffset, Slice};
 use futures_util::future::join_all;
 use std::rc::Rc;
 
@@ -27,13 +28,17 @@ impl<W: World> Integrity<W> {
 
     async fn flush_dirty(&self) -> Result<(), DriveError> {
         let dirty = self.dirty.take();
-        let (unlogged, logged): (Vec<_>, Vec<_>) = dirty
-            .into_iter()
-            .partition(|cached| cached.unlogged.replace(false));
-        for some in logged.chunks(BLOCKS_AT_ONCE) {
+        for some in dirty.chunks(BLOCKS_AT_ONCE) {
+            let copies = some.iter().map(|cached| self.put_right(cached));
+            let outcomes = join_all(copies).await;
+            outcomes.into_iter().collect::<Result<(), _>>()?;
+        }
+        for some in dirty.chunks(BLOCKS_AT_ONCE) {
             self.flush_some(some).await?;
         }
-        for some in unlogged.chunks(BLOCKS_AT_ONCE) {
+        // Those that are to be written anew are still in the list.
+        let anew: Vec<_> = dirty.into_iter().filter(|c| c.anew.get()).collect();
+        for some in anew.chunks(BLOCKS_AT_ONCE) {
             let flushes = some.iter().map(|cached| self.flush_apart(cached));
             let outcomes = join_all(flushes).await;
             outcomes.into_iter().collect::<Result<(), _>>()?;
@@ -41,9 +46,62 @@ impl<W: World> Integrity<W> {
         Ok(())
     }
 
-    /// Writes a block that no log has: one copy after the other, and each slot by
-    /// itself, so that a crash leaves one copy whole. Both slots are new afterwards.
+    /// Gives copies that are behind what a whole one has, slot by slot and durably; no
+    /// whole copy is touched, so a crash takes nothing that was there.
+    async fn put_right(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
+        let behind = cached.behind.take();
+        let Some(zone) = self.drives.zone(cached.zone).filter(|_| !behind.is_empty()) else {
+            return Ok(());
+        };
+        let (index, version) = (u64::from(cached.index), cached.version.get());
+        let Some(pair) = self.whole_pair(&zone, index, version, &behind).await else {
+            cached.anew.set(true);
+            return Ok(());
+        };
+        let copies = block::copies(zone.shape.geometry, index);
+        let writes = copies
+            .filter(|(place, _)| behind.contains(place))
+            .map(|(place, offset)| {
+                let (pair, member) = (pair.clone(), zone.group.place(place));
+                self.put_pair(member, zone.shape.area + offset, pair, version)
+            });
+        let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
+        self.may_be_torn
+            .borrow_mut()
+            .remove(&super::key(cached.zone, index));
+        match faults.is_empty() {
+            true => Ok(()),
+            false => self.drives.absorb(faults).await,
+        }
+    }
+
+    /// Writes the older slot of a pair, then the newer one.
+    async fn put_pair(
+        &self,
+        member: Rc<Member<W>>,
+        at: DriveOffset,
+        pair: Slice,
+        version: u64,
+    ) -> Option<DriveFault<W>> {
+        for version in [version - 1, version] {
+            if !member.is_writable() {
+                return None;
+            }
+            self.count(|stats| stats.writes += 1);
+            let slot = (version % 2) as usize * BLOCK_BYTES;
+            let data = pair.slice(slot, BLOCK_BYTES);
+            if let Err(error) = member.write_durably(at + slot as u64, data).await {
+                return Some(DriveFault { member, error });
+            }
+        }
+        None
+    }
+
+    /// Writes a block of which no copy is whole, or could be had: one copy after the
+    /// other, and each slot by itself. Both slots are new afterwards.
     async fn flush_apart(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
+        cached.anew.set(false);
+        cached.changed.set(false);
         cached.dirty.set(false);
         let Some(zone) = self.drives.zone(cached.zone) else {
             return Ok(());
@@ -71,15 +129,20 @@ impl<W: World> Integrity<W> {
                 }
             }
         }
+        let key = super::key(cached.zone, u64::from(cached.index));
+        self.may_be_torn.borrow_mut().remove(&key);
         Ok(())
     }
 
     async fn flush_some(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::new();
-        for cached in dirty {
+        for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
             // A change from here on is for the next flush.
             cached.dirty.set(false);
+            if !cached.changed.replace(false) {
+                continue;
+            }
             let Some(zone) = self.drives.zone(cached.zone) else {
                 continue;
             };
@@ -114,7 +177,7 @@ impl<W: World> Integrity<W> {
             self.drives.absorb(faults).await?;
         }
         let mut torn = self.may_be_torn.borrow_mut();
-        for cached in dirty {
+        for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
             torn.remove(&super::key(cached.zone, u64::from(cached.index)));
         }
         Ok(())
@@ -135,7 +198,7 @@ impl<W: World> Integrity<W> {
                     index,
                     version,
                     Box::new([Sum::UNWRITTEN; SUMS]),
-                    false,
+                    Todo::Nothing,
                 );
             }
         }
@@ -208,9 +271,8 @@ impl<W: World> Integrity<W> {
         for some in hosted.chunks(BLOCKS_AT_ONCE) {
             let mut held = Vec::with_capacity(some.len());
             for index in some {
-                // A new version on all copies: two contents never have one version.
                 let cached = self.cached(zone.shape.zone, *index).await;
-                cached.set_unlogged(&self.dirty);
+                cached.set_behind([place], &self.dirty);
                 held.push(cached);
             }
             self.flush().await?;

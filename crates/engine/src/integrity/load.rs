@@ -6,7 +6,7 @@ use crate::drive::DriveErrorKind;
 use crate::pool::drives::{EventKind, Zone};
 use crate::raid::DriveFault;
 use crate::world::World;
-use base::BLOCK_BYTES;
+use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
@@ -23,6 +23,15 @@ struct Found {
     doubtful: bool,
 }
 
+/// What a flush has to do for a block that has just been loaded.
+pub(super) enum Todo {
+    Nothing,
+    /// These places get what a whole copy has.
+    Behind(Vec<usize>),
+    /// No copy is whole: all are written anew.
+    Anew,
+}
+
 /// What a copy says: the newest of its slots, and whether both are there.
 struct Pair {
     version: u64,
@@ -31,6 +40,32 @@ struct Pair {
 }
 
 impl<W: World> Integrity<W> {
+    /// Both slots of a copy that is whole and of that version, none of those at `behind`.
+    pub(super) async fn whole_pair(
+        &self,
+        zone: &Zone<W>,
+        index: u64,
+        version: u64,
+        behind: &[usize],
+    ) -> Option<Slice> {
+        let id = self.block_id(zone, index);
+        for (place, offset) in block::copies(zone.shape.geometry, index) {
+            let member = zone.group.place(place);
+            if behind.contains(&place) || !member.is_readable(zone.shape.zone) {
+                continue;
+            }
+            let buf = self.world.buffers().bytes(PAIR_BYTES as usize);
+            let Ok(buf) = member.read(zone.shape.area + offset, buf).await else {
+                continue;
+            };
+            let pair = newest_of_pair(id, buf.bytes().unwrap_or_default());
+            if pair.is_some_and(|pair| pair.whole && pair.version == version) {
+                return Some(buf.freeze());
+            }
+        }
+        None
+    }
+
     pub(super) fn block_id(&self, zone: &Zone<W>, index: u64) -> BlockId {
         BlockId {
             pool: self.drives.identity().lane_uuid(),
@@ -76,7 +111,7 @@ impl<W: World> Integrity<W> {
             panic!("zone {number} is not in use, and its sums were asked for")
         };
         let found = self.read_copies(&zone, index).await;
-        let (version, sums, dirty) = match found {
+        let (version, sums, todo) = match found {
             Some(mut found) => {
                 self.note_stale(&zone, &found);
                 let torn = self.may_be_torn.borrow().contains(&key(number, index));
@@ -87,20 +122,24 @@ impl<W: World> Integrity<W> {
                     self.note_lost(&zone, index);
                     found.sums.fill(Sum::LOST);
                 }
-                (found.version, found.sums, !found.stale.is_empty())
+                let todo = match found.doubtful {
+                    true => Todo::Anew,
+                    false => Todo::Behind(found.stale.iter().map(|(place, _)| *place).collect()),
+                };
+                (found.version, found.sums, todo)
             }
             // A world without bytes keeps no sums on its drives.
             None if self.world.buffers().is_length_only() => {
-                (0, Box::new([Sum::UNWRITTEN; SUMS]), false)
+                (0, Box::new([Sum::UNWRITTEN; SUMS]), Todo::Nothing)
             }
             None => {
                 self.note_lost(&zone, index);
                 // Above anything that may come back.
                 let version = (self.drives.epoch() << 32) | 1 << 31;
-                (version, Box::new([Sum::LOST; SUMS]), true)
+                (version, Box::new([Sum::LOST; SUMS]), Todo::Anew)
             }
         };
-        self.insert(number, index, version, sums, dirty)
+        self.insert(number, index, version, sums, todo)
     }
 
     pub(super) fn insert(
@@ -109,7 +148,7 @@ impl<W: World> Integrity<W> {
         index: u64,
         version: u64,
         sums: Box<[Sum; SUMS]>,
-        dirty: bool,
+        todo: Todo,
     ) -> Rc<Cached> {
         let cached = Rc::new(Cached {
             zone,
@@ -117,11 +156,15 @@ impl<W: World> Integrity<W> {
             sums: RefCell::new(sums),
             version: Cell::new(version),
             dirty: Cell::new(false),
-            unlogged: Cell::new(false),
+            changed: Cell::new(false),
+            anew: Cell::new(false),
+            behind: RefCell::default(),
             used: Cell::new(true),
         });
-        if dirty {
-            cached.set_unlogged(&self.dirty);
+        match todo {
+            Todo::Behind(places) if !places.is_empty() => cached.set_behind(places, &self.dirty),
+            Todo::Nothing | Todo::Behind(_) => {}
+            Todo::Anew => cached.set_anew(&self.dirty),
         }
         let key = key(zone, index);
         let before = self

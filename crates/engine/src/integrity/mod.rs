@@ -6,6 +6,8 @@
 //!   that a drive lost, tore or put elsewhere shows, and is put right.
 //! - A new version is written only when the one before is durable on every copy in
 //!   use, and to the other slot.
+//! - What changes a sum is in a log first. So a copy that is put right never takes a
+//!   write to a whole one: it gets the very slots of that one.
 //! - A copy is whole when both its slots are: with one, it may be behind, and what it
 //!   calls unwritten need not be. So it is believed only beside a whole copy, or where
 //!   the logs have what a crash may have torn.
@@ -76,10 +78,14 @@ struct Cached {
     index: u32,
     sums: RefCell<Box<[Sum; SUMS]>>,
     version: Cell<u64>,
+    /// In the list of those that a flush has something to do for.
     dirty: Cell<bool>,
-    /// Dirty for a reason that the logs do not have: its copies are written one after
-    /// the other, so that one is always whole.
-    unlogged: Cell<bool>,
+    /// Sums changed, and the logs have what changed.
+    changed: Cell<bool>,
+    /// To be written for a reason that the logs do not have: one copy after the other.
+    anew: Cell<bool>,
+    /// Places whose copy is to become what a whole one is.
+    behind: RefCell<Vec<usize>>,
     /// Looked at since the clock came by.
     used: Cell<bool>,
 }
@@ -214,8 +220,18 @@ impl<W: World> Integrity<W> {
 }
 
 impl Cached {
-    fn set_unlogged(self: &Rc<Self>, dirty: &DirtyList) {
-        self.unlogged.set(true);
+    fn set_changed(self: &Rc<Self>, dirty: &DirtyList) {
+        self.changed.set(true);
+        self.set_dirty(dirty);
+    }
+
+    fn set_anew(self: &Rc<Self>, dirty: &DirtyList) {
+        self.anew.set(true);
+        self.set_dirty(dirty);
+    }
+
+    fn set_behind(self: &Rc<Self>, places: impl IntoIterator<Item = usize>, dirty: &DirtyList) {
+        self.behind.borrow_mut().extend(places);
         self.set_dirty(dirty);
     }
 
@@ -239,18 +255,11 @@ impl Pinned {
         cached.sums.borrow()[at]
     }
 
-    /// Changes the sum of a block; a flush makes it durable.
+    /// Changes the sum of a block, as a log has it; a flush makes it durable.
     pub fn set(&self, block: u64, sum: Sum) {
         let (cached, at) = self.at(block);
         if std::mem::replace(&mut cached.sums.borrow_mut()[at], sum) != sum {
-            cached.set_dirty(&self.dirty);
+            cached.set_changed(&self.dirty);
         }
-    }
-
-    /// As [`Pinned::set`], for a change that no log has.
-    pub fn set_unlogged(&self, block: u64, sum: Sum) {
-        self.set(block, sum);
-        let (cached, _) = self.at(block);
-        cached.set_unlogged(&self.dirty);
     }
 }

@@ -6,12 +6,12 @@
 //! "Label").
 
 use super::drives::{Drives, EventKind, Places};
-use super::recover::recover;
+use super::recover::{Recovered, recover};
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::label::{Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
 use crate::lane::{Lane, Part, View};
-use crate::meta::{Record, State};
+use crate::meta::Record;
 use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -84,20 +84,27 @@ impl<W: World> Pool<W> {
         let Found {
             drives,
             laggards,
-            generation,
-            state,
+            recovered: found,
             notes,
         } = found?;
+        let pool = drives.identity().clone();
         all_ready(&world, &lane, drives.name()).await?;
         for (_, text) in &notes {
             world.reached("degraded start");
             drives.event(EventKind::DriveMissing, text.clone());
         }
         take_over(&drives, &laggards).await?;
-        let inner = Inner::assemble(Rc::clone(&drives), state, false).await?;
+        if let Some(behind) = &found.behind {
+            let faults = behind.put_right(&world, &pool).await;
+            drives.absorb(faults).await.map_err(|error| {
+                let what = format!("metadata of pool '{}': {error}", pool.name);
+                refuse(PoolErrorKind::Drive, what)
+            })?;
+        }
+        let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
         // Three ahead: the other checkpoint slot, and a generation of which neither
         // journal area can hold a batch (the last owner was at most one ahead).
-        inner.begin_generation(generation + 3);
+        inner.begin_generation(found.generation + 3);
         inner.write_checkpoint(inner.checkpoint_now()).await?;
         inner.check()?;
         Ok(Pool::start(inner))
@@ -109,8 +116,7 @@ struct Found<W: World> {
     drives: Rc<Drives<W>>,
     /// Drives whose labels lag.
     laggards: Vec<Uuid>,
-    generation: u64,
-    state: State,
+    recovered: Recovered<W>,
     notes: Notes,
 }
 
@@ -178,12 +184,11 @@ async fn look<W: World>(
     let pool = newest.pool.clone();
     let drives = Drives::new(world.clone(), lane.clone(), newest, groups, spares);
     let drives = Rc::new(drives);
-    let (generation, state) = recovered(world, &drives, &pool, &notes).await?;
+    let recovered = recovered(world, &drives, &pool, &notes).await?;
     Ok(Found {
         drives,
         laggards,
-        generation,
-        state,
+        recovered,
         notes,
     })
 }
@@ -196,7 +201,7 @@ async fn recovered<W: World>(
     drives: &Rc<Drives<W>>,
     pool: &PoolIdentity,
     notes: &Notes,
-) -> Result<(u64, State), PoolError> {
+) -> Result<Recovered<W>, PoolError> {
     // What is wrong with the drives is the reason for what is wrong with the pool.
     let because = |kind: PoolErrorKind, what: String| match notes.first() {
         None => refuse(kind, what),
@@ -206,7 +211,8 @@ async fn recovered<W: World>(
         }
     };
     let found = recover(world, pool, &drives.members()).await;
-    let (generation, mut state) = found.map_err(|error| because(error.kind, error.context))?;
+    let mut found = found.map_err(|error| because(error.kind, error.context))?;
+    let state = &mut found.state;
     for (number, zone) in &state.zones {
         let on = drives.zone_on(*number, zone.level, zone.incarnation);
         on.map_err(|what| {
@@ -257,7 +263,7 @@ async fn recovered<W: World>(
         let dropped = state.apply(&Record::Delete { id });
         assert!(dropped.is_ok(), "{dropped:?}");
     }
-    Ok((generation, state))
+    Ok(found)
 }
 
 /// Takes ownership, durably on the labels of all drives in use.

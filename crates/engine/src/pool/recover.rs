@@ -9,7 +9,7 @@ use crate::label::PoolIdentity;
 use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
-use crate::raid::Member;
+use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset};
 use futures_util::StreamExt;
@@ -25,22 +25,35 @@ const PIECES_AHEAD: usize = 4;
 
 const UNREADABLE: &str = "metadata copy unreadable in recovery";
 
-/// The generation of the newest checkpoint, and the state after every record
-/// journalled since.
+/// What was read.
+pub(super) struct Recovered<W: World> {
+    /// Of the newest checkpoint.
+    pub generation: u64,
+    /// After every record journalled since.
+    pub state: State,
+    /// Drives that don't have the newest checkpoint.
+    pub behind: Option<Behind<W>>,
+}
+
+/// A checkpoint, a drive that has it, and drives that get it before the next one takes
+/// the place of what they have.
+pub(super) struct Behind<W: World> {
+    header: Header,
+    source: Rc<Member<W>>,
+    members: Vec<Rc<Member<W>>>,
+}
+
+/// The newest checkpoint, and every record journalled since.
 pub(super) async fn recover<W: World>(
     world: &W,
     pool: &PoolIdentity,
     members: &[Rc<Member<W>>],
-) -> Result<(u64, State), PoolError> {
-    let copies = members
-        .iter()
-        .filter(|m| m.metadata() && m.is_writable())
-        .map(AsRef::as_ref)
-        .collect();
+) -> Result<Recovered<W>, PoolError> {
+    let copies = members.iter().filter(|m| m.metadata() && m.is_writable());
     let copies = Copies {
         world,
         pool,
-        copies,
+        copies: copies.cloned().collect(),
     };
     let recovered = copies.recover().await;
     recovered.map_err(|what| {
@@ -53,12 +66,12 @@ pub(super) async fn recover<W: World>(
 struct Copies<'a, W: World> {
     world: &'a W,
     pool: &'a PoolIdentity,
-    copies: Vec<&'a Member<W>>,
+    copies: Vec<Rc<Member<W>>>,
 }
 
-impl<'a, W: World> Copies<'a, W> {
-    async fn recover(&self) -> Result<(u64, State), String> {
-        let (generation, mut state) = self.newest_checkpoint().await?;
+impl<W: World> Copies<'_, W> {
+    async fn recover(&self) -> Result<Recovered<W>, String> {
+        let (generation, mut state, behind) = self.newest_checkpoint().await?;
         // The generation after it, too: a crash may have come between the switch of the
         // journal area and the end of the checkpoint that goes with it.
         for generation in [generation, generation + 1] {
@@ -67,32 +80,50 @@ impl<'a, W: World> Copies<'a, W> {
                 state.apply(&record?)?;
             }
         }
-        Ok((generation, state))
+        Ok(Recovered {
+            generation,
+            state,
+            behind,
+        })
     }
 
-    async fn newest_checkpoint(&self) -> Result<(u64, State), String> {
+    async fn newest_checkpoint(&self) -> Result<(u64, State, Option<Behind<W>>), String> {
         let slots = self
             .copies
             .iter()
             .flat_map(|member| [self.read_header(member, 0), self.read_header(member, 1)]);
-        let mut found: Vec<(Header, &Member<W>)> =
+        let mut found: Vec<(Header, &Rc<Member<W>>)> =
             join_all(slots).await.into_iter().flatten().collect();
         // The sort is stable: of one generation, the first drive comes first.
         found.sort_by_key(|(header, _)| std::cmp::Reverse(header.generation));
-        for (header, member) in found {
-            if let Some(state) = self.read_payload(member, header).await? {
-                return Ok((header.generation, state));
+        let mut tried: Vec<&Rc<Member<W>>> = Vec::new();
+        for (header, member) in &found {
+            if let Some(state) = self.read_payload(member, *header).await? {
+                let has_it = |member: &Rc<Member<W>>| {
+                    let mut of_it = found.iter().filter(|(_, other)| Rc::ptr_eq(other, member));
+                    of_it.any(|(own, _)| own == header)
+                        && !tried.iter().any(|other| Rc::ptr_eq(other, member))
+                };
+                let mut members = self.copies.clone();
+                members.retain(|other| !Rc::ptr_eq(other, member) && !has_it(other));
+                let behind = (!members.is_empty()).then(|| Behind {
+                    header: *header,
+                    source: Rc::clone(member),
+                    members,
+                });
+                return Ok((header.generation, state, behind));
             }
             self.world.reached(UNREADABLE);
+            tried.push(member);
         }
         Err("no copy of it is whole".to_owned())
     }
 
-    async fn read_header(
+    async fn read_header<'m>(
         &self,
-        member: &'a Member<W>,
+        member: &'m Rc<Member<W>>,
         slot: u64,
-    ) -> Option<(Header, &'a Member<W>)> {
+    ) -> Option<(Header, &'m Rc<Member<W>>)> {
         let at = self.pool.checkpoint_offset(slot);
         let len = checkpoint::HEADER_BYTES as u64;
         let block = self.read(member, at, len as usize).await?;
@@ -168,5 +199,48 @@ impl<'a, W: World> Copies<'a, W> {
             self.world.reached(UNREADABLE);
         }
         read.ok()
+    }
+}
+
+impl<W: World> Behind<W> {
+    /// Gives the checkpoint to the drives that don't have it, header last. Without it,
+    /// what is written next would go over the only whole one that they have, and if that
+    /// were cut short they would have none. Returns drives that could not be written.
+    pub async fn put_right(&self, world: &W, pool: &PoolIdentity) -> Vec<DriveFault<W>> {
+        world.reached("checkpoint copied at an opening");
+        let slot = pool.checkpoint_offset(self.header.generation);
+        let head = checkpoint::HEADER_BYTES as u64;
+        let mut at = head;
+        let mut faults = Vec::new();
+        while at < head + self.header.payload_bytes {
+            let len = (head + self.header.payload_bytes - at).min(TRANSFER_BYTES);
+            if !self.copy(world, slot + at, len, &mut faults).await {
+                return faults;
+            }
+            at += len;
+        }
+        self.copy(world, slot, head, &mut faults).await;
+        faults
+    }
+
+    /// False when it can't be read: then it is one copy fewer.
+    async fn copy(&self, world: &W, at: u64, len: u64, faults: &mut Vec<DriveFault<W>>) -> bool {
+        let buf = world.buffers().bytes(len as usize);
+        let Ok(buf) = self.source.read(DriveOffset(at), buf).await else {
+            return false;
+        };
+        let data = buf.freeze();
+        let failed =
+            |member: &Rc<Member<W>>| faults.iter().any(|fault| Rc::ptr_eq(&fault.member, member));
+        let in_use = |member: &&Rc<Member<W>>| member.is_writable() && !failed(member);
+        let members = self.members.iter().filter(in_use);
+        let writes = members.map(async |member| {
+            let outcome = member.write_durably(DriveOffset(at), data.clone()).await;
+            let member = Rc::clone(member);
+            outcome.err().map(|error| DriveFault { member, error })
+        });
+        let failures: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
+        faults.extend(failures);
+        true
     }
 }

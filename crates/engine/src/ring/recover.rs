@@ -38,7 +38,7 @@ impl<W: World> Ring<W> {
         losses: Rc<dyn Losses<W>>,
     ) -> Result<(Rc<Self>, Vec<Recovered>), RingError> {
         let ring = Rc::new(Ring::with(world, spec, members, stamps, losses));
-        let superblock = ring.newest_superblock().await;
+        let superblock = ring.newest_superblock().await?;
         let superblock = superblock.ok_or_else(|| {
             let context = format!(
                 "{}: no drive that should carry it can be read: bring the missing drives back",
@@ -69,22 +69,48 @@ impl<W: World> Ring<W> {
         Ok((ring, recovered))
     }
 
-    async fn newest_superblock(&self) -> Option<Superblock> {
-        let mut newest: Option<Superblock> = None;
-        for member in self.in_use() {
-            for slot in 0..2 {
-                let buf = self.world.buffers().bytes(BLOCK_BYTES);
-                let Ok(buf) = member.read(self.spec.at + slot * BLOCK, buf).await else {
-                    continue;
-                };
-                let found = buf
-                    .bytes()
-                    .and_then(|block| Superblock::decode(block, &self.spec));
-                newest = newest
-                    .into_iter()
-                    .chain(found)
-                    .max_by_key(|superblock| superblock.version);
+    /// The newest superblock, once all drives have it: without that, the next one would go
+    /// over the only whole one of a drive that does not.
+    async fn newest_superblock(&self) -> Result<Option<Superblock>, RingError> {
+        let members = self.in_use();
+        let mut found = Vec::new();
+        for member in &members {
+            found.push(self.superblock_of(member).await);
+        }
+        let version = |superblock: &Superblock| superblock.version;
+        let Some(newest) = found.iter().flatten().max_by_key(|found| version(found)) else {
+            return Ok(None);
+        };
+        let block = newest.encode(&self.spec);
+        let block = self.world.buffers().copy_of(&block).freeze();
+        let mut faults = Vec::new();
+        for (member, found) in members.into_iter().zip(&found) {
+            if found.as_ref().map(version) == Some(version(newest)) {
+                continue;
             }
+            let at = self.superblock_at(version(newest));
+            let written = member.write_durably(at, block.clone()).await;
+            faults.extend(written.err().map(|error| DriveFault { member, error }));
+        }
+        self.absorb(faults).await?;
+        Ok(found.into_iter().flatten().max_by_key(version))
+    }
+
+    /// The newer superblock of a drive.
+    async fn superblock_of(&self, member: &Member<W>) -> Option<Superblock> {
+        let mut newest: Option<Superblock> = None;
+        for slot in 0..2 {
+            let buf = self.world.buffers().bytes(BLOCK_BYTES);
+            let Ok(buf) = member.read(self.spec.at + slot * BLOCK, buf).await else {
+                continue;
+            };
+            let found = buf
+                .bytes()
+                .and_then(|block| Superblock::decode(block, &self.spec));
+            newest = newest
+                .into_iter()
+                .chain(found)
+                .max_by_key(|superblock| superblock.version);
         }
         newest
     }

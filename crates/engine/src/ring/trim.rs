@@ -118,7 +118,7 @@ impl<W: World> Ring<W> {
             .await
     }
 
-    fn superblock_at(&self, version: u64) -> DriveOffset {
+    pub(super) fn superblock_at(&self, version: u64) -> DriveOffset {
         self.spec.at + version % 2 * BLOCK
     }
 

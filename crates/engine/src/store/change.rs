@@ -33,10 +33,8 @@ pub(crate) struct Change<W: World> {
     pub writes: Vec<PlaceWrite>,
     /// By block of the zone.
     pub sums: Vec<(u64, Sum)>,
-    /// Whether it rests on something that is only in place.
+    /// Whether it rests on something that is only in place, or sets sums that no log has.
     pub needs_intent: bool,
-    /// No log has the new sums.
-    pub unlogged: bool,
     pub pinned: Pinned,
 }
 
@@ -49,7 +47,6 @@ impl<W: World> Change<W> {
             writes: Vec::new(),
             sums: Vec::new(),
             needs_intent: false,
-            unlogged: false,
             pinned,
         }
     }
@@ -102,10 +99,7 @@ impl<W: World> Store<W> {
         self.write_in_place(changes).await?;
         for change in changes {
             for (block, sum) in &change.sums {
-                match change.unlogged {
-                    true => change.pinned.set_unlogged(*block, *sum),
-                    false => change.pinned.set(*block, *sum),
-                }
+                change.pinned.set(*block, *sum);
             }
         }
         self.settled
@@ -119,9 +113,7 @@ impl<W: World> Store<W> {
     async fn write_intents(&self, changes: &[Change<W>]) -> Result<Vec<Hold>, PoolError> {
         let skipped = self.world.planted("no intent before a partial stripe");
         let needs = |change: &&Change<W>| {
-            change.zone.has_parity()
-                && !skipped
-                && (change.needs_intent || self.has_live_intent(change.stripe))
+            !skipped && (change.needs_intent || self.has_live_intent(change.stripe))
         };
         let most = self.entry_bytes_max(&self.intents);
         let mut batches: Vec<(usize, Vec<&Change<W>>)> = Vec::new();

@@ -35,7 +35,6 @@ impl<W: World> Store<W> {
         let mut change = Change::new(&place.zone, inside.stripe, pinned);
         change.sums.push((place.block, Sum::LOST));
         change.needs_intent = true;
-        change.unlogged = !place.zone.has_parity();
         self.make(&[change]).await?;
         // It must be known as lost before anybody maps it.
         self.trim().await
@@ -51,9 +50,12 @@ impl<W: World> Store<W> {
         let forgotten = self.let_go_of_zone(zone).await;
         self.draining.set(self.draining.get() - 1);
         forgotten?;
-        // What was mended in passing is in no log.
-        while self.integrity.is_dirty(zone) {
+        // What was mended in passing is in no log, and may be on its way to the drives.
+        loop {
             self.trim().await?;
+            if !self.integrity.is_dirty(zone) {
+                break;
+            }
         }
         self.integrity.forget_zone(zone);
         let first = self.pool_block(zone, 0);

@@ -392,7 +392,6 @@ impl<W: World> Store<W> {
             });
         }
         change.needs_intent = true;
-        change.unlogged = !zone.has_parity();
         self.make(&[change]).await?;
         Ok(given_up)
     }

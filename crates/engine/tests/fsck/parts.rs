@@ -4,7 +4,7 @@ use crate::common::{self, DRIVE_BYTES, PAGE, Shelf, content};
 use crate::{assert_says, check, data_start, flip, identity, patch, raw, texts};
 use base::{PageIndex, PhysPage, Uuid, VolumeOffset};
 use engine::fsck::Severity::{Damage, Loss, Note};
-use engine::label::PoolIdentity;
+use engine::label::{Label, PoolIdentity, SLOT_BYTES, Slot};
 use engine::meta::checkpoint::{Encoder, Step};
 use engine::meta::{Record, State, VolumeId, checkpoint};
 use engine::{Level, Provisioning};
@@ -40,26 +40,38 @@ fn encoded(identity: &PoolIdentity, generation: u64, state: &State) -> Vec<u8> {
 }
 
 #[test]
-fn a_torn_label_is_damage_after_a_clean_close_and_a_note_after_a_crash() {
-    let shelf = Shelf::with_pool(2, MIRROR);
-    flip(&shelf, "d1", 5000);
-    let report = check(&shelf, false);
-    assert_says(
-        &report,
-        Damage,
-        "drive 'd1', 16384 bytes at 0",
-        "no whole label",
-    );
-    let shelf = crashed(2, MIRROR);
-    flip(&shelf, "d1", (32 << 10) + 5000);
-    let report = check(&shelf, false);
-    assert_says(
-        &report,
-        Note,
-        "drive 'd1', 16384 bytes at 32768",
-        "no whole label",
-    );
-    assert_eq!(report.worst, Some(Note));
+fn a_torn_label_is_damage_unless_it_was_the_last_to_be_written() {
+    let generation = |shelf: &Shelf, slot: u64| {
+        let label = raw(
+            shelf,
+            shelf.named("d1"),
+            slot * (32 << 10),
+            SLOT_BYTES as u64,
+        );
+        match Label::decode(&label) {
+            Slot::Label(label) => label.generation,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (shelf, closed) in [
+        (Shelf::with_pool(2, MIRROR), true),
+        (crashed(2, MIRROR), false),
+    ] {
+        let newest = u64::from(generation(&shelf, 1) > generation(&shelf, 0));
+        for slot in 0..2 {
+            let at = slot * (32 << 10);
+            flip(&shelf, "d1", at + 5000);
+            let report = check(&shelf, false);
+            let severity = match closed && slot != newest {
+                true => Damage,
+                false => Note,
+            };
+            let place = format!("drive 'd1', 16384 bytes at {at}");
+            assert_says(&report, severity, &place, "no whole label");
+            assert_eq!(report.worst, Some(severity));
+            flip(&shelf, "d1", at + 5000);
+        }
+    }
 }
 
 #[test]
@@ -244,6 +256,38 @@ fn what_waits_in_the_logs_is_told_and_their_copies_are_compared() {
     }
     let report = check(&shelf, true);
     assert_says(&report, Loss, "pool 'pool', data log", "no superblock");
+}
+
+#[test]
+fn sums_that_are_put_right_leave_the_whole_copy_as_it_is() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    let (from, len) = (data_start(&shelf), 256 << 10);
+    let area = |drive| raw(&shelf, shelf.named(drive), from, len);
+    let is_sums = |block: &&[u8]| block.starts_with(b"ASIN");
+    let blocks = |drive| -> Vec<Vec<u8>> {
+        let area = area(drive);
+        area.chunks(4096)
+            .filter(is_sums)
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let before = blocks("d0");
+    assert!(before.len() >= 2 && before == blocks("d1"));
+    let at = area("d1").chunks(4096).position(|block| is_sums(&block));
+    flip(&shelf, "d1", from + at.unwrap() as u64 * 4096 + 100);
+    shelf.open(async |pool| {
+        let volume = pool.volume("v").unwrap();
+        volume.read(VolumeOffset(0), PAGE).await.unwrap();
+        pool.close().await.unwrap();
+        let events = pool.events(0);
+        assert!(
+            events
+                .iter()
+                .any(|event| event.text.contains("the sums at"))
+        );
+    });
+    assert_eq!(blocks("d0"), before, "the whole copy was written");
+    assert_eq!(blocks("d1"), before, "the other one is not what it is");
 }
 
 #[test]
