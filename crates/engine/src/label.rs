@@ -22,8 +22,21 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 /// Where the slot of an even or odd generation begins.
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
 
-/// The format that this version writes, and the newest that it reads.
+/// The format that this version writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 2;
+
+/// What people can do about a label of another format version.
+pub fn other_version(version: u32) -> String {
+    let advice = match version < FORMAT_VERSION {
+        true => {
+            "it was written before any release; copy what is on it with the program that wrote it, or wipe the drive if that can go"
+        }
+        false => "use the program that wrote it, or a newer one",
+    };
+    format!(
+        "a label of format version {version}, and this program knows {FORMAT_VERSION} only: {advice}"
+    )
+}
 
 /// Drives in one pool.
 pub const MEMBERS_MAX: usize = 128;
@@ -111,8 +124,8 @@ pub struct Label {
 pub enum Slot {
     /// No label, or a torn one.
     Empty,
-    /// A label of a newer format.
-    Newer(u32),
+    /// A label of another format.
+    Other(u32),
     /// A label.
     Label(Box<Label>),
 }
@@ -177,7 +190,7 @@ impl Label {
         let mut r = Reader::new(tail);
         match r.u32() {
             Some(FORMAT_VERSION) => {}
-            Some(version) => return Slot::Newer(version),
+            Some(version) => return Slot::Other(version),
             None => return Slot::Empty,
         }
         decode_fields(&mut r, slot).map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
@@ -360,12 +373,15 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_named_not_guessed_at() {
-        let mut bytes = label(2).encode();
-        bytes[12..16].copy_from_slice(&9u32.to_le_bytes());
-        bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
-        let crc = crc32c(&bytes);
-        bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(Label::decode(&bytes), Slot::Newer(9));
+    fn another_format_is_named_not_guessed_at() {
+        for (version, advice) in [(1, "it was written before"), (9, "or a newer one")] {
+            let mut bytes = label(2).encode();
+            bytes[12..16].copy_from_slice(&u32::to_le_bytes(version));
+            bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
+            let crc = crc32c(&bytes);
+            bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(Label::decode(&bytes), Slot::Other(version));
+            assert!(other_version(version).contains(advice));
+        }
     }
 }

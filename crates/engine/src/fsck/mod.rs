@@ -32,6 +32,8 @@ pub use report::{Counts, Finding, Report, Severity};
 
 use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
+use std::cell::Cell;
+use std::rc::Rc;
 use subject::Subject;
 
 /// How thoroughly to look.
@@ -41,22 +43,42 @@ pub struct Options {
     pub deep: bool,
 }
 
-/// Looks through the pool that the labels of `drives` describe.
+/// How far a look has come, for whoever waits. Nothing is known of the end before the
+/// metadata has been read.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes that were read.
+    pub read_bytes: Cell<u64>,
+    /// Blocks of zones in use, looked at or skipped, and how many there are.
+    pub done_blocks: Cell<u64>,
+    /// See `done_blocks`.
+    pub all_blocks: Cell<u64>,
+}
+
+impl Progress {
+    fn did(&self, blocks: u64) {
+        self.done_blocks.set(self.done_blocks.get() + blocks);
+    }
+}
+
+/// Looks through the pool that the labels of `drives` describe, and tells `progress`.
 ///
 /// # Errors
 /// When it can't be said which pool that is: `Invalid` for no drives, for the same
 /// drive twice and in a world without bytes; `Unlabelled`, `Foreign`, `Version` and
 /// `Corrupt` as [`crate::Pool::open`]; `Drive` when no label can be read.
-pub async fn check<W: World>(
+pub async fn check_watched<W: World>(
     world: &W,
     drives: Vec<NamedDrive<W>>,
     options: Options,
+    progress: Rc<Progress>,
 ) -> Result<Report, PoolError> {
     if world.buffers().is_length_only() {
         let context = "drives that keep no bytes can't be looked through";
         return Err(PoolError::new(PoolErrorKind::Invalid, context));
     }
-    let subject = labels::find(world, drives).await?;
+    let mut subject = labels::find(world, drives).await?;
+    subject.progress = progress;
     let state = metadata::check(&subject).await;
     let held = logs::check(&subject).await;
     if let Some(state) = state {
@@ -66,6 +88,18 @@ pub async fn check<W: World>(
     Ok(subject.into_report(options.deep))
 }
 
+/// As [`check_watched`], when nobody waits.
+///
+/// # Errors
+/// See there.
+pub async fn check<W: World>(
+    world: &W,
+    drives: Vec<NamedDrive<W>>,
+    options: Options,
+) -> Result<Report, PoolError> {
+    check_watched(world, drives, options, Rc::default()).await
+}
+
 async fn look_through_zones<W: World>(
     subject: &Subject<W>,
     held: &held::Held,
@@ -73,10 +107,11 @@ async fn look_through_zones<W: World>(
     options: Options,
 ) {
     let beyond = subject.groups_beyond_repair();
-    for zone in subject.drives.zones() {
-        if beyond.contains(&zone.group.index) {
-            continue;
-        }
+    let mut zones = subject.drives.zones();
+    zones.retain(|zone| !beyond.contains(&zone.group.index));
+    let all = zones.iter().map(|zone| zone.shape.blocks).sum();
+    subject.progress.all_blocks.set(all);
+    for zone in zones {
         let sums = sums::check(subject, &zone, held, owners).await;
         if options.deep {
             let scope = data::Scope {
@@ -87,6 +122,8 @@ async fn look_through_zones<W: World>(
                 owners,
             };
             scope.check().await;
+        } else {
+            subject.progress.did(zone.shape.blocks);
         }
     }
 }

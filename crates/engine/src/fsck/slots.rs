@@ -7,7 +7,7 @@ use super::report::{Findings, Run, Severity};
 use super::subject::unreadable;
 use super::table;
 use crate::drive::Drive;
-use crate::label::{FORMAT_VERSION, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::label::{Label, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version};
 use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::DriveOffset;
@@ -48,7 +48,7 @@ impl<W: World> Labelled<W> {
 /// Reads both slots of a drive.
 ///
 /// # Errors
-/// `Version` for a label of a newer format.
+/// `Version` for a label of another format.
 pub(super) async fn read<W: World>(
     world: &W,
     NamedDrive { name, drive }: NamedDrive<W>,
@@ -66,10 +66,8 @@ pub(super) async fn read<W: World>(
             Ok(()) => match Label::decode(buf.bytes().unwrap_or_default()) {
                 Slot::Label(label) => Found::Label(label),
                 Slot::Empty => Found::Nothing,
-                Slot::Newer(version) => {
-                    let context = format!(
-                        "drive '{name}': a label of format version {version}, and this program knows {FORMAT_VERSION}: use a newer one"
-                    );
+                Slot::Other(version) => {
+                    let context = format!("drive '{name}': {}", other_version(version));
                     return Err(PoolError::new(PoolErrorKind::Version, context));
                 }
             },

@@ -61,6 +61,24 @@ pub struct TaskInfo {
     pub left: Option<Duration>,
 }
 
+/// What a scrub found, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Put right.
+    pub mended: u64,
+    /// Beyond that.
+    pub lost: u64,
+}
+
+/// A scrub that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubInfo {
+    /// How long ago.
+    pub age: Duration,
+    /// What it found.
+    pub found: Found,
+}
+
 /// Work under way.
 #[derive(Debug)]
 struct Task {
@@ -83,8 +101,8 @@ pub(crate) struct Life {
     /// Zones can't be emptied: it has been said that there is no room.
     no_room: Cell<bool>,
     scrubs_ended: Cell<u64>,
-    /// The last whole scrub found nothing wrong.
-    last_scrub_clean: Cell<bool>,
+    /// When the last whole scrub ended, and what it found.
+    last_scrub: Cell<Option<(Time, Found)>>,
     /// Held while something is done.
     busy: Mutex<()>,
     /// Nothing more is begun: the pool is being closed.
@@ -106,9 +124,13 @@ impl Life {
         self.scrubs_ended.get()
     }
 
-    /// Whether the last whole scrub found nothing to put right, and nothing lost.
-    pub fn last_scrub_clean(&self) -> bool {
-        self.last_scrub_clean.get()
+    /// The last whole scrub since the opening.
+    pub fn last_scrub(&self, now: Time) -> Option<ScrubInfo> {
+        let (ended, found) = self.last_scrub.get()?;
+        Some(ScrubInfo {
+            age: now.since(ended),
+            found,
+        })
     }
 
     /// Ends when nothing is under way any more, and nothing will be: a pool that is

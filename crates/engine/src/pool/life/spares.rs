@@ -13,13 +13,17 @@ impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
         loop {
-            let members = self.drives.members();
-            let failed = members
-                .into_iter()
-                .find(|member| member.state() == MemberState::Failed);
-            let spares = self.drives.spares();
-            let spare = spares.into_iter().find(|spare| !spare.is_reserved());
-            let (Some(failed), Some(spare)) = (failed, spare) else {
+            let mut failed = self.drives.members();
+            failed.retain(|member| member.state() == MemberState::Failed);
+            let mut spares = self.drives.spares();
+            spares.retain(|spare| !spare.is_reserved());
+            // One that comes back under its name comes back to its place.
+            let same = |failed: &Rc<Member<W>>| {
+                let spare = spares.iter().find(|spare| spare.name == failed.name)?;
+                Some((Rc::clone(failed), Rc::clone(spare)))
+            };
+            let first = || Some((Rc::clone(failed.first()?), Rc::clone(spares.first()?)));
+            let Some((failed, spare)) = failed.iter().find_map(same).or_else(first) else {
                 return Ok(());
             };
             if spare.capacity_bytes < self.needed_of(&self.drives.group(failed.group())) {
@@ -151,21 +155,16 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        if let Some(label) = Self::probe(&inner.world, &drive).await? {
-            let known = members
-                .iter()
-                .chain(&spares)
-                .find(|member| member.uuid == label.drive_uuid);
-            let in_use = known.is_some_and(|member| member.state() != MemberState::Failed);
-            if label.pool_uuid != inner.drives.uuid() || in_use {
-                return Err(PoolError::new(
-                    PoolErrorKind::Exists,
-                    format!(
-                        "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
-                        label.pool_name
-                    ),
-                ));
-            }
+        if let Some(label) = Self::probe(&inner.world, &drive).await?
+            && inner.drives.has_use_for(&label)
+        {
+            return Err(PoolError::new(
+                PoolErrorKind::Exists,
+                format!(
+                    "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
+                    label.pool_name
+                ),
+            ));
         }
         let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
         if capacity_bytes < needed {
