@@ -21,6 +21,8 @@ pub enum Command {
         format: Format,
     },
     /// Take a drive out of use; refused when its pool would lose data
+    ///
+    /// A spare leaves its pool and is free then.
     Fail {
         /// Name of the drive
         name: String,

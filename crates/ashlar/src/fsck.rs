@@ -95,7 +95,17 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
         path: path.clone(),
         may_be_away: false,
     });
-    let mut places: Vec<Place> = given.collect();
+    let mut places: Vec<Place> = Vec::new();
+    for place in given {
+        if places
+            .iter()
+            .any(|other| whole(&other.path) == whole(&place.path))
+        {
+            let twice = format!("drive {}: it is given twice; give it once", place.name);
+            return Err(Failure::Wrong(twice));
+        }
+        places.push(place);
+    }
     if let Some(file) = &args.site {
         let site = site::load(file).map_err(site_file::wrong)?;
         let data = args.data.clone().unwrap_or_default();
@@ -107,6 +117,7 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
             name: drive.name,
             may_be_away: true,
         });
+        let of_site: Vec<Place> = of_site.filter(|place| is_new(&places, place)).collect();
         places.extend(of_site);
         places.extend(added(&data, &places)?);
     }
@@ -116,16 +127,23 @@ fn places(args: &Args) -> Result<Vec<Place>, Failure> {
 /// The drives that commands have added, but those that the site file describes since.
 fn added(data: &Path, known: &[Place]) -> Result<Vec<Place>, Failure> {
     let added = server::array::added(data).map_err(|error| Failure::Wrong(error.to_string()))?;
-    // The record has whole paths.
-    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let is_new = |path: &Path| known.iter().all(|place| whole(&place.path) != whole(path));
-    let added = added.into_iter().filter(|drive| is_new(&drive.path));
-    let place = |drive: server::array::AddedDrive| Place {
+    let places = added.into_iter().map(|drive| Place {
         name: drive.name,
         path: drive.path,
         may_be_away: true,
-    };
-    Ok(added.map(place).collect())
+    });
+    Ok(places.filter(|place| is_new(known, place)).collect())
+}
+
+/// A path by which one drive is one, however it is named.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_new(known: &[Place], place: &Place) -> bool {
+    known
+        .iter()
+        .all(|other| whole(&other.path) != whole(&place.path))
 }
 
 /// Opens all drives and sorts them by pool; what belongs to none is remarked on.

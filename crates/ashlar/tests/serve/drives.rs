@@ -316,6 +316,60 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
 }
 
 #[test]
+fn a_spare_that_nobody_needs_is_let_go() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let add = [
+        "drive",
+        "add-spare",
+        "s0",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ];
+    serving.done(&add);
+    // Another in its place, by itself and by another.
+    let spares = || serving.json(&["pool", "show", "p0"])["spares"].clone();
+    serving.done(&["drive", "replace", "s0"]);
+    assert_eq!(spares(), serde_json::json!(["s0"]));
+    let args = ["drive", "replace", "s0", "--with", "s1", "--file", "s1.img"];
+    serving.done(&args);
+    assert_eq!(spares(), serde_json::json!(["s1"]));
+    let args = ["drive", "replace", "s1", "--with", "s0", "--file", "s0.img"];
+    serving.done(&args);
+    assert_eq!(spares(), serde_json::json!(["s0"]));
+    serving.done(&["drive", "fail", "s0"]);
+    assert_eq!(
+        serving.json(&["drive", "list"]).as_array().unwrap().len(),
+        2
+    );
+    let events = serving.json(&["events"]).to_string();
+    assert!(
+        events.contains("spare 's0' was taken out of the pool by command"),
+        "{events}"
+    );
+    // Its file is free, for any name.
+    let again = [
+        "drive",
+        "add-spare",
+        "x",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ];
+    serving.done(&again);
+    serving.done(&["drive", "fail", "x"]);
+    serving.stop("KILL");
+    let serving = home.serve();
+    let events = serving.json(&["events"]);
+    assert_eq!(events, serde_json::json!([]), "nothing is missed");
+    let record = fs::read_to_string(home.file("ashlar-drives.json")).unwrap();
+    assert!(!record.contains("s0.img"), "{record}");
+}
+
+#[test]
 fn drives_come_back_to_their_own_places() {
     let site = SITE.replace("[\"d0\", \"d1\"]", "[\"d0\", \"d1\", \"d2\", \"d3\"]");
     let more = |n| format!("[[drive]]\nname = \"d{n}\"\nfile = \"d{n}.img\"\nsize = \"64 MiB\"\n");

@@ -174,6 +174,21 @@ fn drives_that_are_missing_or_belong_to_no_pool() {
 }
 
 #[test]
+fn a_drive_that_is_given_twice_is_named() {
+    let home = Home::new(SITE);
+    assert_eq!(home.serve().stop("TERM").code(), Some(0));
+    let d0 = home.file("d0.img").display().to_string();
+    let (code, text) = said(ashlar().args(["fsck", &d0, &d0]).output().unwrap());
+    assert_eq!(
+        (code, text.contains("d0.img: it is given twice")),
+        (2, true),
+        "{text}"
+    );
+    // By the site file, too: that is no mistake.
+    assert_eq!(json(&home, &[&d0]).0, 0);
+}
+
+#[test]
 fn drives_that_commands_have_added_are_looked_for() {
     let home = Home::new(SITE);
     let serving = home.serve();

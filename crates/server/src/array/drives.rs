@@ -24,7 +24,7 @@ pub struct PoolEvent {
 }
 
 impl Array {
-    /// Takes a drive out of use.
+    /// Takes a drive out of use; a spare is free then, and forgotten.
     ///
     /// # Errors
     /// No such drive, or its pool can't do without it.
@@ -34,7 +34,9 @@ impl Array {
             let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
             array.with_pool(&info.name, visit).await
         })
-        .await
+        .await?;
+        self.watch_departures();
+        Ok(())
     }
 
     /// Adds a drive that stands in for one that fails, or has failed.

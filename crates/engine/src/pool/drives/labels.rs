@@ -115,6 +115,29 @@ impl<W: World> Drives<W> {
         Ok(())
     }
 
+    /// Lets a spare go that nobody needs any more; it is free then.
+    ///
+    /// # Errors
+    /// When labels can't be written.
+    pub async fn part_with_spare(&self, spare: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let _writing = self.writing.lock().await;
+        let before = self.spares().len();
+        self.change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, spare)));
+        if self.spares().len() == before {
+            // It stands in for another by now.
+            let context = format!("drive '{}' is no spare any more: ask again", spare.name);
+            return Err(PoolError::new(PoolErrorKind::Busy, context));
+        }
+        let text = format!(
+            "spare '{}' was taken out of the pool by command",
+            spare.name
+        );
+        self.event(EventKind::DriveFailed, text);
+        self.write_labels(|_| ()).await?;
+        self.wipe(spare).await;
+        Ok(())
+    }
+
     /// Fills the start of a drive with zeroes, so that it counts as empty. A label that
     /// stays, because the drive can't be written, is known to be old.
     async fn wipe(&self, member: &Member<W>) {

@@ -69,6 +69,12 @@ impl<W: World> Inner<W> {
         self.check()
     }
 
+    fn named_spare(&self, name: &str) -> Option<Rc<Member<W>>> {
+        let spares = self.drives.spares().into_iter();
+        let mut free = spares.filter(|spare| !spare.is_reserved());
+        free.find(|spare| spare.name == name || spare.uuid.to_string() == name)
+    }
+
     fn named_member(&self, name: &str) -> Result<Rc<Member<W>>, PoolError> {
         let found = self
             .drives
@@ -76,14 +82,26 @@ impl<W: World> Inner<W> {
             .into_iter()
             .find(|member| member.name == name || member.uuid.to_string() == name);
         found.ok_or_else(|| {
-            PoolError::new(
-                PoolErrorKind::NotFound,
-                format!(
-                    "there is no drive '{name}' in a group of pool '{}'",
-                    self.drives.name()
-                ),
-            )
+            let context = format!(
+                "there is no drive '{name}' in a group of pool '{}'",
+                self.drives.name()
+            );
+            PoolError::new(PoolErrorKind::NotFound, context)
         })
+    }
+
+    fn check_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        match self.drives.can_lose(member) {
+            true => Ok(()),
+            false => Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "pool '{}' can't do without drive '{}' now: it would lose data",
+                    self.drives.name(),
+                    member.name
+                ),
+            )),
+        }
     }
 
     /// Bytes that a drive must have to stand in anywhere.
@@ -101,26 +119,25 @@ impl<W: World> Inner<W> {
 }
 
 impl<W: World> Pool<W> {
-    /// Takes a drive out of use.
+    /// Takes a drive out of use. A spare is part of the pool no more then, and free.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` when the pool can't do without it.
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let member = inner.named_member(name)?;
+        if let Some(spare) = inner.named_spare(name) {
+            return inner.drives.part_with_spare(&spare).await;
+        }
+        self.fail_member(&inner.named_member(name)?).await
+    }
+
+    async fn fail_member(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let (inner, name) = (&self.inner, &member.name);
         if !member.is_writable() {
             return Ok(());
         }
-        if !inner.drives.can_lose(&member) {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "pool '{}' can't do without drive '{name}' now: it would lose data",
-                    inner.drives.name()
-                ),
-            ));
-        }
+        inner.check_can_lose(member)?;
         member.set_state(MemberState::Failed);
         inner.drives.event(
             EventKind::DriveFailed,
@@ -203,23 +220,22 @@ impl<W: World> Pool<W> {
     }
 
     /// Has `drive` stand in for the drive called `name`, which is taken out of use
-    /// first.
+    /// first. In the place of a spare it is one.
     ///
     /// # Errors
     /// As [`Pool::fail_drive`] and [`Pool::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
+        if let Some(spare) = self.inner.named_spare(name) {
+            self.add_spare(drive).await?;
+            return self.inner.drives.part_with_spare(&spare).await;
+        }
         let member = self.inner.named_member(name)?;
-        if member.is_writable() && !self.inner.drives.can_lose(&member) {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "pool '{}' can't do without drive '{name}' now: it would lose data",
-                    self.inner.drives.name()
-                ),
-            ));
+        if member.is_writable() {
+            self.inner.check_can_lose(&member)?;
         }
         self.add_spare(drive).await?;
-        self.fail_drive(name).await
+        // Not by name: the new one may have the same.
+        self.fail_member(&member).await
     }
 
     /// Closes a drive that has failed, so that another can be opened in its place.
@@ -227,8 +243,9 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// `NotFound`; `Busy` when it is in use.
     pub fn let_go(&self, name: &str) -> Result<(), PoolError> {
-        let member = self.inner.named_member(name)?;
-        if member.is_writable() {
+        let spare = self.inner.named_spare(name);
+        let member = spare.map_or_else(|| self.inner.named_member(name), Ok)?;
+        if member.is_writable() || member.state() == MemberState::Spare {
             let context = format!("drive '{name}' is in use");
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
