@@ -21,6 +21,8 @@ pub enum Command {
         format: Format,
     },
     /// Take a drive out of use; refused when its pool would lose data
+    ///
+    /// A spare leaves its pool and is free then.
     Fail {
         /// Name of the drive
         name: String,
@@ -64,7 +66,8 @@ pub struct PlaceArgs {
     size: Option<u64>,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+/// The size of a drive to make.
+pub fn size(text: &str) -> Result<u64, String> {
     site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
 }
 
@@ -114,10 +117,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                     ("name", drive.name.clone()),
                     ("state", word(drive.state).to_owned()),
                     ("pool", drive.pool.clone()),
-                    (
-                        "place",
-                        format!("group {}, place {}", drive.group, drive.place),
-                    ),
+                    ("place", long_place(drive)),
                     ("capacity", human(drive.capacity_bytes)),
                     ("reads", drive.reads.to_string()),
                     ("writes", drive.writes.to_string()),
@@ -153,7 +153,7 @@ fn table(drives: &[Drive]) -> Table {
         table.row(vec![
             drive.name.clone(),
             drive.pool.clone(),
-            format!("{}.{}", drive.group, drive.place),
+            place(drive),
             word(drive.state).to_owned(),
             human(drive.capacity_bytes),
             drive.reads.to_string(),
@@ -166,6 +166,21 @@ fn table(drives: &[Drive]) -> Table {
         ]);
     }
     table
+}
+
+/// Group and place; a spare has neither.
+fn place(drive: &Drive) -> String {
+    match drive.state {
+        DriveState::Spare => "spare".to_owned(),
+        _ => format!("{}.{}", drive.group, drive.place),
+    }
+}
+
+fn long_place(drive: &Drive) -> String {
+    match drive.state {
+        DriveState::Spare => format!("spare of pool {}", drive.pool),
+        _ => format!("group {}, place {}", drive.group, drive.place),
+    }
 }
 
 /// A mean latency; a dash before the first operation.

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, age_s, span};
+use crate::output::{Align, Format, Table, age_s, span, utc};
 use server::api::types::Event;
 
 #[derive(clap::Args)]
@@ -25,6 +25,7 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
 fn table(events: &[Event]) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
+        ("TIME (UTC)", Left),
         ("AGE", Right),
         ("POOL", Left),
         ("NR", Right),
@@ -33,6 +34,7 @@ fn table(events: &[Event]) -> Table {
     ]);
     for event in events {
         table.row(vec![
+            utc(event.at_unix_s),
             span(age_s(event.at_unix_s)),
             event.pool.clone(),
             event.sequence.to_string(),
@@ -41,4 +43,9 @@ fn table(events: &[Event]) -> Table {
         ]);
     }
     table
+}
+
+/// An event of a pool that is shown already.
+pub fn line(event: &Event) -> String {
+    format!("{} UTC  {}", utc(event.at_unix_s), event.text)
 }

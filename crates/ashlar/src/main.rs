@@ -46,7 +46,7 @@ enum Command {
     /// Show drives, take them out of use, replace them, add spares
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Show pools, and scrub them
+    /// Show pools, scrub them, convert, add and remove their groups
     #[command(subcommand)]
     Pool(pool::Command),
     /// Show, create, grow and delete volumes

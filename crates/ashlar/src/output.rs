@@ -168,6 +168,24 @@ pub fn age_s(since_unix_s: u64) -> u64 {
         .map_or(0, |age| age.as_secs())
 }
 
+/// A time for people, given in seconds since 1970: date and time of day, UTC.
+pub fn utc(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    // Counted from 1 March of year 0, years have their leap day at the end, and months a
+    // pattern of 153 days in five (H. Hinnant, "chrono-compatible low-level date algorithms").
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months_since_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * months_since_march + 2) / 5 + 1;
+    let month = (months_since_march + 2) % 12 + 1;
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
 /// A share in percent.
 pub fn percent(part: u64, whole: u64) -> String {
     match whole {
@@ -189,6 +207,20 @@ mod tests {
             table.render(),
             "NAME      SIZE\na        4 GiB\nlonger  50 MiB\n"
         );
+    }
+
+    #[test]
+    fn times_are_of_the_calendar() {
+        for (unix_s, text) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (1_709_251_199, "2024-02-29 23:59:59"),
+            (1_709_251_200, "2024-03-01 00:00:00"),
+            (1_767_225_599, "2025-12-31 23:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(utc(unix_s), text);
+        }
     }
 
     #[test]

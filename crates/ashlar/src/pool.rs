@@ -1,13 +1,19 @@
 //! `ashlar pool`.
 
 use crate::client::Client;
+use crate::events;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, pairs, percent, print, span};
+use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
 use crate::status::word;
 use server::api::types::{
-    Background, Cache, Group, Io, Operations, Pool, Rates, RatesChange, ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Event, Group, GroupAdd, GroupChange, Io, Operations, Pool, Rates,
+    RatesChange, ScrubChange, Task, TaskKind,
 };
 use site::human;
+use std::path::Path;
+
+/// The newest events of a pool that are shown with it.
+const EVENTS_SHOWN: usize = 5;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -34,14 +40,60 @@ pub enum Command {
         #[arg(long)]
         stop: bool,
     },
-    /// Limit work in the background: rebuilds and scrubs
+    /// Give a group of a pool another level: from 10 to 50 or 6, or from 50 to 6
+    ///
+    /// The pool serves meanwhile. What it holds is moved in the background, zone by zone,
+    /// behind the commands of hosts; ashlar pool show tells how far it is. It goes on after a
+    /// restart. Write the new level into the site file, too.
+    Convert {
+        /// Name of the pool
+        name: String,
+        /// The new level
+        #[arg(long)]
+        level: String,
+        /// Number of the group [default: the only one]
+        #[arg(long, value_name = "NUMBER")]
+        group: Option<u16>,
+    },
+    /// Add a group of new drives to a pool
+    ///
+    /// It is used at once. The data directory remembers where its drives are; describe them
+    /// in the site file, too, if the pool may move to another machine.
+    Grow {
+        /// Name of the pool
+        name: String,
+        /// Level of the new group [default: that of the pool's first group]
+        #[arg(long)]
+        level: Option<String>,
+        /// Size to make files with [default: that of the pool's largest drive]
+        #[arg(long, value_parser = crate::drive::size)]
+        size: Option<u64>,
+        /// Drives, by place: a file, relative to the data directory or absolute, made when it
+        /// is not there; or a block device below /dev. A drive is called as its file or
+        /// device is, without the ending, unless NAME= says otherwise
+        #[arg(required = true, value_name = "[NAME=]DRIVE")]
+        drives: Vec<String>,
+    },
+    /// Have a group leave a pool: what it holds goes to the other groups first
+    ///
+    /// That happens in the background; ashlar pool show tells how far it is. Once it has left,
+    /// ashlar events says so, and its drives are free: take them out of the site file, too.
+    Shrink {
+        /// Name of the pool
+        name: String,
+        /// Number of the group
+        #[arg(long, value_name = "NUMBER")]
+        group: u16,
+    },
+    /// Limit work in the background: rebuilds, scrubs, and moving data to other groups
     ///
     /// What is not named stays as it is. The limits hold until the server ends; those of
     /// the site file (rebuild_rate, scrub_rate, background) hold from the next start on.
     Rates {
         /// Name of the pool
         name: String,
-        /// Bytes a second that a rebuild writes at most, such as "200 MiB", or unlimited
+        /// Bytes a second that a rebuild writes, or that are moved to other groups and levels,
+        /// at most, such as "200 MiB", or unlimited
         #[arg(long, value_name = "RATE", value_parser = rate)]
         rebuild: Option<u64>,
         /// Bytes of drives a second that a scrub looks through at most, or unlimited
@@ -73,7 +125,22 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         }
         Command::Show { name, format } => {
             let pool: Pool = client.get(&["pools", &name])?;
-            format.print_text(&pool, show)
+            let mut events: Vec<Event> = client.get(&["events"])?;
+            events.retain(|event| event.pool == name);
+            format.print_text(&pool, |pool| show(pool, &events))
+        }
+        Command::Convert { name, level, group } => convert(client, &name, level, group),
+        Command::Grow {
+            name,
+            level,
+            size,
+            drives,
+        } => grow(client, &name, level, size, &drives),
+        Command::Shrink { name, group } => {
+            client.delete(&["pools", &name, "groups", &group.to_string()])?;
+            print(&format!(
+                "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
+            ))
         }
         Command::Scrub { name, stop } => {
             let change = ScrubChange { running: !stop };
@@ -104,6 +171,81 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
+fn convert(client: &Client, name: &str, level: String, group: Option<u16>) -> Result<(), Failure> {
+    let group = match group {
+        Some(group) => group,
+        None => only_group(&client.get(&["pools", name])?)?,
+    };
+    let change = GroupChange { level };
+    let path = ["pools", name, "groups", &group.to_string()];
+    let pool: Pool = client.patch(&path, &change)?;
+    let level = change.level;
+    let now = pool.groups.iter().find(|other| other.index == group);
+    let mut text = match now.map_or(0, |group| group.zones_to_move) {
+        0 => format!("group {group} of pool {name} is of level {level}\n"),
+        _ => format!(
+            "group {group} of pool {name} goes to level {level}; see ashlar pool show {name}\n"
+        ),
+    };
+    for line in &pool.site_differences {
+        text.push_str(&format!("{line}\n"));
+    }
+    print(&text)
+}
+
+fn only_group(pool: &Pool) -> Result<u16, Failure> {
+    match pool.groups.as_slice() {
+        [group] => Ok(group.index),
+        groups => {
+            let lines: Vec<String> = groups.iter().map(group_line).collect();
+            Err(Failure::Wrong(format!(
+                "--group: found nothing; allowed: one of the groups of pool {}\n{}",
+                pool.name,
+                lines.join("\n")
+            )))
+        }
+    }
+}
+
+fn grow(
+    client: &Client,
+    name: &str,
+    level: Option<String>,
+    size_bytes: Option<u64>,
+    drives: &[String],
+) -> Result<(), Failure> {
+    let drives = drives.iter().map(|drive| new_drive(drive, size_bytes));
+    let add = GroupAdd {
+        level,
+        drives: drives.collect(),
+    };
+    let pool: Pool = client.post(&["pools", name, "groups"], &add)?;
+    let mut text = String::new();
+    if let Some(group) = pool.groups.last() {
+        text = format!("pool {name} has group {}\n", group_line(group));
+    }
+    print(&text)
+}
+
+/// `[NAME=]PATH`; what it may be, the array says.
+fn new_drive(text: &str, size_bytes: Option<u64>) -> DriveAdd {
+    let (name, path) = match text.split_once('=') {
+        Some((name, path)) => (name.to_owned(), path),
+        None => {
+            let stem = Path::new(text).file_stem();
+            let name = stem.map(|stem| stem.to_string_lossy().into_owned());
+            (name.unwrap_or_default(), text)
+        }
+    };
+    let is_device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+    DriveAdd {
+        name,
+        file: (!is_device).then(|| path.to_owned()),
+        device: is_device.then(|| path.to_owned()),
+        size_bytes: size_bytes.filter(|_| !is_device),
+    }
+}
+
 fn table(pools: &[Pool]) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
@@ -131,7 +273,7 @@ fn table(pools: &[Pool]) -> Table {
     table
 }
 
-fn show(pool: &Pool) -> String {
+fn show(pool: &Pool, events: &[Event]) -> String {
     let used = percent(pool.mapped_bytes, pool.capacity_bytes);
     let mut lines = vec![
         ("name", pool.name.clone()),
@@ -139,9 +281,17 @@ fn show(pool: &Pool) -> String {
     ];
     lines.extend(pool.failure.iter().map(|why| ("failure", why.clone())));
     lines.extend(pool.groups.iter().map(|group| ("group", group_line(group))));
-    if !pool.spares.is_empty() {
-        lines.push(("spares", pool.spares.join(", ")));
+    for (title, drives) in [
+        ("spares", &pool.spares),
+        ("suspect", &pool.suspect_drives),
+        ("failed", &pool.failed_drives),
+    ] {
+        if !drives.is_empty() {
+            lines.push((title, drives.join(", ")));
+        }
     }
+    let differences = pool.site_differences.iter();
+    lines.extend(differences.map(|line| ("site file", line.clone())));
     lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
     lines.extend([
         ("capacity", human(pool.capacity_bytes)),
@@ -163,19 +313,42 @@ fn show(pool: &Pool) -> String {
         ("drive writes", writes_line(&pool.io)),
         ("put right", human(pool.mended_bytes)),
         ("lost", human(pool.lost_bytes)),
-        ("scrubs", pool.scrubs.to_string()),
+        ("scrubs", scrubs_line(pool)),
         ("shard", pool.shard.to_string()),
         ("epoch", pool.epoch.to_string()),
         ("uuid", pool.uuid.clone()),
     ]);
+    let newest = events.iter().rev().take(EVENTS_SHOWN).rev();
+    lines.extend(newest.map(|event| ("event", events::line(event))));
     pairs(&lines)
 }
 
-fn group_line(group: &Group) -> String {
+fn scrubs_line(pool: &Pool) -> String {
+    let Some(last) = &pool.last_scrub else {
+        return "none since the pool was opened".to_owned();
+    };
     format!(
-        "{}: RAID {} of {}; {} of {} zones in use",
+        "{} since the pool was opened; the last ended {} ago: {} blocks put right, {} lost",
+        pool.scrubs,
+        span(age_s(last.ended_unix_s)),
+        last.mended_blocks,
+        last.lost_blocks
+    )
+}
+
+fn group_line(group: &Group) -> String {
+    let level = match group.level.as_str() {
+        "simple" => "simple".to_owned(),
+        level => format!("RAID {level}"),
+    };
+    let left = match (group.zones_to_move, group.leaving) {
+        (0, false) => String::new(),
+        (left, true) => format!("; it leaves, {left} of them to be emptied first"),
+        (left, false) => format!("; {left} of them of another level, to be emptied"),
+    };
+    format!(
+        "{}: {level} of {}; {} of {} zones in use{left}",
         group.index,
-        group.level,
         group.drives.join(", "),
         group.zones_in_use,
         group.zones

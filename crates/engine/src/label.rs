@@ -30,6 +30,19 @@ pub const FORMAT_VERSION: u32 = 3;
 /// The format of pools of one lane, which older versions read, too.
 const FORMAT_VERSION_OF_ONE_LANE: u32 = 2;
 
+/// What people can do about a label of another format version.
+pub fn other_version(version: u32) -> String {
+    let advice = match version < FORMAT_VERSION {
+        true => {
+            "it was written before any release; copy what is on it with the program that wrote it, or wipe the drive if that can go"
+        }
+        false => "use the program that wrote it, or a newer one",
+    };
+    format!(
+        "a label of format version {version}, and this program knows {FORMAT_VERSION} only: {advice}"
+    )
+}
+
 /// Drives in one pool.
 pub const MEMBERS_MAX: usize = 128;
 
@@ -137,8 +150,8 @@ pub struct Label {
 pub enum Slot {
     /// No label, or a torn one.
     Empty,
-    /// A label of a newer format.
-    Newer(u32),
+    /// A label of another format.
+    Other(u32),
     /// A label.
     Label(Box<Label>),
 }
@@ -210,7 +223,7 @@ impl Label {
         let mut r = Reader::new(tail);
         let version = match r.u32() {
             Some(version @ (FORMAT_VERSION_OF_ONE_LANE | FORMAT_VERSION)) => version,
-            Some(version) => return Slot::Newer(version),
+            Some(version) => return Slot::Other(version),
             None => return Slot::Empty,
         };
         decode_fields(&mut r, slot, version)
@@ -413,12 +426,15 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_named_not_guessed_at() {
-        let mut bytes = label(2).encode();
-        bytes[12..16].copy_from_slice(&9u32.to_le_bytes());
-        bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
-        let crc = crc32c(&bytes);
-        bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(Label::decode(&bytes), Slot::Newer(9));
+    fn another_format_is_named_not_guessed_at() {
+        for (version, advice) in [(1, "it was written before"), (9, "or a newer one")] {
+            let mut bytes = label(2).encode();
+            bytes[12..16].copy_from_slice(&u32::to_le_bytes(version));
+            bytes[CRC_OFFSET..CRC_OFFSET + 4].fill(0);
+            let crc = crc32c(&bytes);
+            bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(Label::decode(&bytes), Slot::Other(version));
+            assert!(other_version(version).contains(advice));
+        }
     }
 }

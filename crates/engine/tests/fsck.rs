@@ -10,7 +10,7 @@ mod sweep;
 
 use base::{DriveOffset, VolumeOffset};
 use common::{DRIVE_BYTES, PAGE, Shelf, content, media, spec, thin};
-use engine::fsck::{self, Finding, Options, Report, Severity};
+use engine::fsck::{self, Finding, Options, Progress, Report, Severity};
 use engine::label::{Label, PoolIdentity, Slot};
 use engine::{Drive, Level, Pool, PoolError, PoolErrorKind, World};
 use world::sim::{Media, Outcome, SimDrive, SimWorld};
@@ -36,6 +36,24 @@ fn try_check(shelf: &Shelf, deep: bool) -> Result<Report, PoolError> {
     run(shelf, async |world| {
         fsck::check(&world, shelf.drives(&world), Options { deep }).await
     })
+}
+
+#[test]
+fn progress_comes_to_its_end() {
+    for (level, drives) in LEVELS {
+        let shelf = Shelf::with_pool(drives, level);
+        for deep in [false, true] {
+            let progress = std::rc::Rc::new(Progress::default());
+            let report = run(&shelf, async |world| {
+                let drives = shelf.drives(&world);
+                let progress = std::rc::Rc::clone(&progress);
+                fsck::check_watched(&world, drives, Options { deep }, progress).await
+            });
+            assert_eq!(progress.read_bytes.get(), report.unwrap().counts.read_bytes);
+            let (done, all) = (progress.done_blocks.get(), progress.all_blocks.get());
+            assert!(done == all && all > 0, "{level}, {deep}: {done} of {all}");
+        }
+    }
 }
 
 /// Looks through the pool, and makes sure that this has changed nothing.

@@ -14,6 +14,7 @@
 
 pub mod api;
 pub mod array;
+mod blank;
 pub mod bringup;
 mod connection;
 pub mod directory;

@@ -1,10 +1,12 @@
 //! What has to be done so that what exists becomes what the site says.
 //!
 //! Only what is missing is made and only growth is done by itself. What exists
-//! and isn't in the file is kept and named; what would lose data is refused.
+//! and isn't in the file is kept and named; what would lose data is refused. Levels and
+//! drives of a pool that exists are changed by command only: where the file says
+//! otherwise, that is named, and what is on the drives counts.
 
 use crate::size::human;
-use crate::types::{Provisioning, Site};
+use crate::types::{Group, Level, Pool, Provisioning, Site};
 use std::fmt;
 
 /// A volume that exists.
@@ -147,4 +149,78 @@ fn conflict(wanted: &crate::types::Volume, there: &ExistingVolume) -> Option<Con
         );
     }
     None
+}
+
+/// A group of a pool that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingGroup {
+    /// Its number in the pool.
+    pub index: u16,
+    /// Its level.
+    pub level: Level,
+    /// Names of its drives.
+    pub drives: Vec<String>,
+    /// It is being emptied, to leave the pool.
+    pub leaves: bool,
+}
+
+/// Where the site file is not what a pool is by now; for people, one line each.
+pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let described = |drive: &&String| site.drives().any(|name| name == *drive);
+    for group in groups.iter().filter(|group| !group.leaves) {
+        let of_site = site
+            .groups
+            .iter()
+            .max_by_key(|other| in_common(other, group));
+        let of_site = of_site.filter(|other| in_common(other, group) > 0);
+        let level = group.level.as_str();
+        match of_site {
+            Some(other) if other.level != group.level => lines.push(format!(
+                "group {} is of level {level}, the site file says {}: write level = \"{level}\" \
+                 there (what is on the drives counts)",
+                group.index,
+                other.level.as_str()
+            )),
+            Some(_) => {}
+            None => {
+                let drives = group.drives.join(", ");
+                lines.push(format!(
+                    "group {} of {drives} is not in the site file: describe its drives there, and \
+                     the group as [[pool.group]] of level \"{level}\"",
+                    group.index
+                ));
+                continue;
+            }
+        }
+        lines.extend(group.drives.iter().filter(|d| !described(d)).map(|drive| {
+            let index = group.index;
+            format!("drive {drive} of group {index} is not in the site file: describe it there")
+        }));
+    }
+    lines.extend(
+        spares
+            .iter()
+            .filter(|d| !described(d))
+            .map(|drive| format!("the spare {drive} is not in the site file: describe it there")),
+    );
+    let is_there = |drive: &&String| {
+        let mut members = groups.iter().flat_map(|group| &group.drives).chain(spares);
+        members.any(|name| name == *drive)
+    };
+    lines.extend(site.drives().filter(|d| !is_there(d)).map(|drive| {
+        format!(
+            "the site file lists drive {drive}, which is no drive of the pool: take it out there, \
+             or make it one with ashlar pool grow, or ashlar drive add-spare"
+        )
+    }));
+    lines
+}
+
+fn in_common(site: &Group, group: &ExistingGroup) -> usize {
+    let known = site
+        .drives
+        .iter()
+        .filter(|name| group.drives.contains(name));
+    known.count()
 }

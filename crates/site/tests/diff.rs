@@ -1,7 +1,8 @@
 //! The difference between a site and what exists.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-use site::diff::{ExistingVolume, Step, volumes};
-use site::{Provisioning, parse};
+use site::diff::{ExistingGroup, ExistingVolume, Step, pool, volumes};
+use site::{Group, Level, Provisioning, parse};
 
 const SITE: &str = r#"
 [site]
@@ -99,4 +100,69 @@ fn a_volume_in_another_pool_is_a_conflict() {
         (conflicts[0].wanted.as_str(), conflicts[0].existing.as_str()),
         ("pool p", "in pool q")
     );
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn group(index: u16, level: Level, drives: &[&str]) -> ExistingGroup {
+    ExistingGroup {
+        index,
+        level,
+        drives: names(drives),
+        leaves: false,
+    }
+}
+
+/// A pool of two groups and a spare, as the site file describes it.
+fn described() -> site::Pool {
+    let group = |level, drives: &[&str]| Group {
+        level,
+        drives: names(drives),
+    };
+    let mut pool = parse("t", SITE).unwrap().pools.remove(0);
+    pool.groups = vec![
+        group(Level::Raid10, &["a", "b", "c", "d"]),
+        group(Level::Raid5, &["e", "f", "g"]),
+    ];
+    pool.spares = names(&["s"]);
+    pool
+}
+
+#[test]
+fn a_pool_as_described_differs_in_nothing() {
+    let there = [
+        group(0, Level::Raid10, &["a", "b", "c", "d"]),
+        group(1, Level::Raid5, &["e", "f", "g"]),
+    ];
+    assert_eq!(pool(&described(), &there, &names(&["s"])), names(&[]));
+}
+
+#[test]
+fn what_commands_have_made_of_a_pool_is_named() {
+    // One converted with a spare in it, one gone, one new; numbers are not positions.
+    let mut leaving = group(1, Level::Raid5, &["e", "f", "g"]);
+    leaving.leaves = true;
+    let there = [
+        group(0, Level::Raid6, &["a", "s", "c", "d"]),
+        leaving,
+        group(4, Level::Raid5, &["x", "y", "z"]),
+    ];
+    assert_eq!(
+        pool(&described(), &there, &names(&["t"])),
+        [
+            "group 0 is of level 6, the site file says 10: write level = \"6\" there (what is on \
+             the drives counts)",
+            "group 4 of x, y, z is not in the site file: describe its drives there, and the group \
+             as [[pool.group]] of level \"5\"",
+            "the spare t is not in the site file: describe it there",
+            "the site file lists drive b, which is no drive of the pool: take it out there, or \
+             make it one with ashlar pool grow, or ashlar drive add-spare",
+        ]
+    );
+    let there = [group(0, Level::Raid10, &["a", "b", "c", "n"])];
+    let lines = pool(&described(), &there, &[]);
+    let named = "drive n of group 0 is not in the site file: describe it there";
+    assert_eq!((lines.len(), lines[0].as_str()), (6, named), "{lines:?}");
 }

@@ -321,6 +321,8 @@ fn the_description_names_every_resource() {
             "/api/v1/exports/{target}",
             "/api/v1/pools",
             "/api/v1/pools/{name}",
+            "/api/v1/pools/{name}/groups",
+            "/api/v1/pools/{name}/groups/{index}",
             "/api/v1/pools/{name}/rates",
             "/api/v1/pools/{name}/scrub",
             "/api/v1/pools/{name}/spares",

@@ -263,6 +263,130 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
 }
 
 #[test]
+fn a_drive_that_has_just_failed_comes_back_at_once() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let back = |name, file| {
+        let args = ["drive", "add-spare", name, "--pool", "p0", "--file", file];
+        serving.done(&args);
+    };
+    // Nobody stands in: the old handle is still open.
+    serving.done(&["drive", "fail", "d1"]);
+    let text = serving.run(&["pool", "show", "p0"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("failed        d1\n"), "{text}");
+    let event = " UTC  drive 'd1' was taken out of use by command\n";
+    assert!(text.contains(event), "{text}");
+    back("d1", "d1.img");
+    wait_healthy(&serving);
+    // Somebody does: it is closed in a moment.
+    back("s0", "s0.img");
+    let table = serving.run(&["drive", "list"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    let line = table.lines().find(|line| line.starts_with("s0")).unwrap();
+    assert!(line.contains("  spare  spare  "), "{table}");
+    assert!(!table.contains("65535"), "{table}");
+    for _ in 0..3 {
+        serving.done(&["drive", "fail", "d1"]);
+        back("d1", "d1.img");
+        wait_healthy(&serving);
+        serving.done(&["drive", "fail", "s0"]);
+        back("s0", "s0.img");
+        wait_healthy(&serving);
+    }
+    let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
+    assert_eq!(drives, serde_json::json!(["d0", "d1"]));
+    // One that is in use is none to add, under whatever name.
+    for (name, part) in [
+        ("d0", "there is a drive d0 already"),
+        ("x", "it is drive d0 of pool p0"),
+    ] {
+        let args = [
+            "drive",
+            "add-spare",
+            name,
+            "--pool",
+            "p0",
+            "--file",
+            "d0.img",
+        ];
+        let (code, said) = serving.refused(&args);
+        assert_eq!((code, said.contains(part)), (6, true), "{said}");
+    }
+}
+
+#[test]
+fn a_spare_that_nobody_needs_is_let_go() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let add = [
+        "drive",
+        "add-spare",
+        "s0",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ];
+    serving.done(&add);
+    // Another in its place, by itself and by another.
+    let spares = || serving.json(&["pool", "show", "p0"])["spares"].clone();
+    serving.done(&["drive", "replace", "s0"]);
+    assert_eq!(spares(), serde_json::json!(["s0"]));
+    let args = ["drive", "replace", "s0", "--with", "s1", "--file", "s1.img"];
+    serving.done(&args);
+    assert_eq!(spares(), serde_json::json!(["s1"]));
+    let args = ["drive", "replace", "s1", "--with", "s0", "--file", "s0.img"];
+    serving.done(&args);
+    assert_eq!(spares(), serde_json::json!(["s0"]));
+    serving.done(&["drive", "fail", "s0"]);
+    assert_eq!(
+        serving.json(&["drive", "list"]).as_array().unwrap().len(),
+        2
+    );
+    let events = serving.json(&["events"]).to_string();
+    assert!(
+        events.contains("spare 's0' was taken out of the pool by command"),
+        "{events}"
+    );
+    // Its file is free, for any name.
+    let again = [
+        "drive",
+        "add-spare",
+        "x",
+        "--pool",
+        "p0",
+        "--file",
+        "s0.img",
+    ];
+    serving.done(&again);
+    serving.done(&["drive", "fail", "x"]);
+    serving.stop("KILL");
+    let serving = home.serve();
+    let events = serving.json(&["events"]);
+    assert_eq!(events, serde_json::json!([]), "nothing is missed");
+    let record = fs::read_to_string(home.file("ashlar-drives.json")).unwrap();
+    assert!(!record.contains("s0.img"), "{record}");
+}
+
+#[test]
+fn drives_come_back_to_their_own_places() {
+    let site = SITE.replace("[\"d0\", \"d1\"]", "[\"d0\", \"d1\", \"d2\", \"d3\"]");
+    let more = |n| format!("[[drive]]\nname = \"d{n}\"\nfile = \"d{n}.img\"\nsize = \"64 MiB\"\n");
+    let site = site.replace("level = \"10\"", "level = \"6\"") + &more(2) + &more(3);
+    let home = Home::new(&site);
+    let serving = home.serve();
+    serving.done(&["drive", "fail", "d0"]);
+    serving.done(&["drive", "replace", "d1"]);
+    let drives = || serving.json(&["pool", "show", "p0"])["drives"].clone();
+    assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
+    assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "failed");
+    serving.done(&["drive", "replace", "d0"]);
+    wait_healthy(&serving);
+    assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
+}
+
+#[test]
 fn a_scrub_runs_and_tells() {
     let home = Home::new(SITE);
     let serving = home.serve();
@@ -271,6 +395,15 @@ fn a_scrub_runs_and_tells() {
         if serving.json(&["pool", "show", "p0"])["scrubs"] == 1 {
             let events = serving.json(&["events", "--pool", "p0"]).to_string();
             assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
+            let last = serving.json(&["pool", "show", "p0"])["last_scrub"].clone();
+            assert_eq!(
+                (&last["mended_blocks"], &last["lost_blocks"]),
+                (&0.into(), &0.into())
+            );
+            let text = serving.run(&["pool", "show", "p0"]);
+            let text = String::from_utf8(text.stdout).unwrap();
+            let part = "1 since the pool was opened; the last ended ";
+            assert!(text.contains(part), "{text}");
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(100));

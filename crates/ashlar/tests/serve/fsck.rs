@@ -172,3 +172,59 @@ fn drives_that_are_missing_or_belong_to_no_pool() {
     assert_eq!((code, text.contains("not found")), (2, true), "{text}");
     assert_eq!(said(ashlar().arg("fsck").output().unwrap()).0, 2);
 }
+
+#[test]
+fn a_drive_that_is_given_twice_is_named() {
+    let home = Home::new(SITE);
+    assert_eq!(home.serve().stop("TERM").code(), Some(0));
+    let d0 = home.file("d0.img").display().to_string();
+    let (code, text) = said(ashlar().args(["fsck", &d0, &d0]).output().unwrap());
+    assert_eq!(
+        (code, text.contains("d0.img: it is given twice")),
+        (2, true),
+        "{text}"
+    );
+    // By the site file, too: that is no mistake.
+    assert_eq!(json(&home, &[&d0]).0, 0);
+}
+
+#[test]
+fn drives_that_commands_have_added_are_looked_for() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let grow = [
+        "pool", "grow", "p0", "--level", "5", "n0.img", "n1.img", "n2.img",
+    ];
+    serving.done(&grow);
+    write_some(&serving);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let (code, all) = json(&home, &["--deep"]);
+    assert_eq!((code, &all["outcome"]), (0, &"clean".into()), "{all:#}");
+    assert_eq!(all["pools"][0]["counts"]["drives"], 5);
+
+    // One that is away is named; and so is a record that can't be understood.
+    fs::rename(home.file("n1.img"), home.file("away.img")).unwrap();
+    let (code, all) = json(&home, &[]);
+    assert_eq!((code, &all["outcome"]), (1, &"damage".into()), "{all:#}");
+    assert_eq!(all["drives"][0]["drive"], "n1");
+    let drives = fs::read_to_string(home.file("ashlar-drives.json")).unwrap();
+    fs::write(home.file("ashlar-drives.json"), "{").unwrap();
+    let (code, text) = said(site(&home, &[]));
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("ashlar-drives.json: can't understand it"),
+        "{text}"
+    );
+
+    // Described in the site file since, in other words.
+    fs::rename(home.file("away.img"), home.file("n1.img")).unwrap();
+    fs::write(home.file("ashlar-drives.json"), drives).unwrap();
+    let drive = "[[drive]]\nname = \"other\"\nfile = \"./n1.img\"\nsize = \"64 MiB\"\n";
+    let listed = SITE.replace(
+        "drives = [\"d0\", \"d1\"]",
+        "drives = [\"d0\", \"d1\"]\nspares = [\"other\"]",
+    );
+    home.set_site(&(listed + drive));
+    let (code, all) = json(&home, &[]);
+    assert_eq!((code, &all["outcome"]), (0, &"clean".into()), "{all:#}");
+}

@@ -10,5 +10,6 @@ mod bring_up;
 mod commands;
 mod drives;
 mod fsck;
+mod groups;
 mod refusals;
 mod space;

@@ -80,6 +80,8 @@ impl<W: World> Scope<'_, W> {
                     self.check_row(&stripe, row);
                 }
             }
+            let blocks = some.len() as u64 * u64::from(self.zone.stripe_blocks());
+            self.subject.progress.did(blocks);
         }
     }
 

@@ -34,6 +34,7 @@ use crate::lane::{Lane, Part};
 use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
 use crate::world::World;
 use slots::Shared;
+use std::cell::Cell;
 use std::rc::Rc;
 use subject::Subject;
 
@@ -44,16 +45,35 @@ pub struct Options {
     pub deep: bool,
 }
 
-/// Looks through the pool that the labels of `drives` describe.
+/// How far a look has come, for whoever waits. Nothing is known of the end before the
+/// metadata has been read.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes that were read.
+    pub read_bytes: Cell<u64>,
+    /// Blocks of zones in use, looked at or skipped, and how many there are.
+    pub done_blocks: Cell<u64>,
+    /// See `done_blocks`.
+    pub all_blocks: Cell<u64>,
+}
+
+impl Progress {
+    fn did(&self, blocks: u64) {
+        self.done_blocks.set(self.done_blocks.get() + blocks);
+    }
+}
+
+/// Looks through the pool that the labels of `drives` describe, and tells `progress`.
 ///
 /// # Errors
 /// When it can't be said which pool that is: `Invalid` for no drives, for the same
 /// drive twice and in a world without bytes; `Unlabelled`, `Foreign`, `Version` and
 /// `Corrupt` as [`crate::Pool::open`]; `Drive` when no label can be read.
-pub async fn check<W: World>(
+pub async fn check_watched<W: World>(
     world: &W,
     drives: Vec<NamedDrive<W>>,
     options: Options,
+    progress: Rc<Progress>,
 ) -> Result<Report, PoolError> {
     if world.buffers().is_length_only() {
         let context = "drives that keep no bytes can't be looked through";
@@ -63,7 +83,8 @@ pub async fn check<W: World>(
         .into_iter()
         .map(|named| (named.name, Rc::new(named.drive)))
         .collect();
-    let first = labels::find(world, &drives, (None, Part::WHOLE)).await?;
+    let mut first = labels::find(world, &drives, (None, Part::WHOLE)).await?;
+    first.progress = Rc::clone(&progress);
     let (commons, part) = (first.drives.lane().commons.clone(), first.part());
     let mut report = look_through(first, options).await;
     for index in 1..commons.lanes() {
@@ -76,7 +97,10 @@ pub async fn check<W: World>(
             ..part
         };
         match labels::find(world, &drives, (Some(lane), part)).await {
-            Ok(subject) => report.add(index, look_through(subject, options).await),
+            Ok(mut subject) => {
+                subject.progress = Rc::clone(&progress);
+                report.add(index, look_through(subject, options).await);
+            }
             Err(error) => report.say(Severity::Loss, format!("lane {index}"), error.context),
         }
     }
@@ -94,6 +118,18 @@ async fn look_through<W: World>(subject: Subject<W>, options: Options) -> Report
     subject.into_report(options.deep)
 }
 
+/// As [`check_watched`], when nobody waits.
+///
+/// # Errors
+/// See there.
+pub async fn check<W: World>(
+    world: &W,
+    drives: Vec<NamedDrive<W>>,
+    options: Options,
+) -> Result<Report, PoolError> {
+    check_watched(world, drives, options, Rc::default()).await
+}
+
 async fn look_through_zones<W: World>(
     subject: &Subject<W>,
     held: &held::Held,
@@ -101,10 +137,11 @@ async fn look_through_zones<W: World>(
     options: Options,
 ) {
     let beyond = subject.groups_beyond_repair();
-    for zone in subject.drives.zones() {
-        if beyond.contains(&zone.group.index) {
-            continue;
-        }
+    let mut zones = subject.drives.zones();
+    zones.retain(|zone| !beyond.contains(&zone.group.index));
+    let all = zones.iter().map(|zone| zone.shape.blocks).sum();
+    subject.progress.all_blocks.set(all);
+    for zone in zones {
         let sums = sums::check(subject, &zone, held, owners).await;
         if options.deep {
             let scope = data::Scope {
@@ -115,6 +152,8 @@ async fn look_through_zones<W: World>(
                 owners,
             };
             scope.check().await;
+        } else {
+            subject.progress.did(zone.shape.blocks);
         }
     }
 }

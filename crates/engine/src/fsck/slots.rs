@@ -8,7 +8,7 @@ use super::report::{Findings, Run, Severity};
 use super::subject::unreadable;
 use super::table;
 use crate::drive::Drive;
-use crate::label::{FORMAT_VERSION, Label, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::label::{Label, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version};
 use crate::lane::{Part, View};
 use crate::pool::{PoolError, PoolErrorKind};
 use crate::world::World;
@@ -54,7 +54,7 @@ pub(super) type Shared<W> = (String, Rc<<W as World>::Drive>);
 /// Reads both slots that a lane has on a drive.
 ///
 /// # Errors
-/// `Version` for a label of a newer format.
+/// `Version` for a label of another format.
 pub(super) async fn read<W: World>(
     world: &W,
     (name, drive): Shared<W>,
@@ -75,10 +75,8 @@ pub(super) async fn read<W: World>(
                 Slot::Label(label) if label.pool.lane != part.lane => Found::Nothing,
                 Slot::Label(label) => Found::Label(label),
                 Slot::Empty => Found::Nothing,
-                Slot::Newer(version) => {
-                    let context = format!(
-                        "drive '{name}': a label of format version {version}, and this program knows {FORMAT_VERSION}: use a newer one"
-                    );
+                Slot::Other(version) => {
+                    let context = format!("drive '{name}': {}", other_version(version));
                     return Err(PoolError::new(PoolErrorKind::Version, context));
                 }
             },

@@ -3,6 +3,7 @@
 //! Invariant: members are only read. Nothing here, or above, hands a fault to the
 //! drives' losses: that would write labels.
 
+use super::Progress;
 use super::report::{Counts, Findings, Report, Run, Severity};
 use crate::drive::DriveError;
 use crate::lane::Part;
@@ -24,6 +25,8 @@ pub(super) struct Subject<W: World> {
     pub clean: bool,
     pub findings: RefCell<Findings>,
     counts: Cell<Counts>,
+    /// For whoever waits.
+    pub progress: Rc<Progress>,
 }
 
 /// Something that the drive could not give.
@@ -43,6 +46,7 @@ impl<W: World> Subject<W> {
             clean,
             findings: RefCell::new(findings),
             counts: Cell::default(),
+            progress: Rc::default(),
         }
     }
 
@@ -108,6 +112,7 @@ impl<W: World> Subject<W> {
         len: usize,
     ) -> Result<Slice, DriveError> {
         self.count(|counts| counts.read_bytes += len as u64);
+        self.progress.read_bytes.set(self.counts().read_bytes);
         let buf = self.world.buffers().bytes(len);
         member.read(at, buf).await.map(base::Buf::freeze)
     }

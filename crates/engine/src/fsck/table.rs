@@ -123,7 +123,12 @@ fn fault<W: World>(
         (MemberState::Spare, None) => {
             return Some((Severity::Note, "it is missing".to_owned()));
         }
-        (_, None) => return damage(format!("it is missing ({})", entry.uuid)),
+        (_, None) => {
+            return damage(format!(
+                "it is missing ({}): it belongs beside the drives that were looked at",
+                entry.uuid
+            ));
+        }
         (_, Some(found)) => found,
     };
     let generation = found.label().map_or(0, |label| label.generation);

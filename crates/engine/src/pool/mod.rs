@@ -188,6 +188,8 @@ pub struct PoolInfo {
     pub copies_are_short: bool,
     /// Whole scrubs since the opening.
     pub scrubs_ended: u64,
+    /// The last of them.
+    pub last_scrub: Option<life::ScrubInfo>,
     /// The read cache.
     pub cache: crate::cache::CacheStats,
     /// What the drives were used for since the opening.
@@ -215,7 +217,7 @@ pub enum PoolErrorKind {
     Stale,
     /// A drive is smaller than its label says, or than asked for.
     TooSmall,
-    /// A label or the metadata was written by a newer version.
+    /// A label or the metadata is of another format version.
     Version,
     /// The metadata can't be read from any copy.
     Corrupt,
@@ -324,6 +326,7 @@ impl<W: World> Pool<W> {
             lost_bytes: inner.store.counts.lost_blocks.get() * block,
             copies_are_short: inner.copies_are_short(),
             scrubs_ended: inner.life.scrubs_ended(),
+            last_scrub: inner.life.last_scrub(inner.world.now()),
             cache: inner.store.cache.stats(),
             io: inner.store.io(),
             rates: inner.life.pace.rates(),

@@ -9,7 +9,9 @@ use super::drives::{Drives, EventKind, Places};
 use super::recover::{Recovered, recover};
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
-use crate::label::{Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot};
+use crate::label::{
+    Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
+};
 use crate::lane::{Lane, Part, View};
 use crate::meta::Record;
 use crate::raid::Member;
@@ -37,7 +39,7 @@ impl<W: World> Pool<W> {
     /// Reads a drive's label: `None` when it has none.
     ///
     /// # Errors
-    /// `Version` for a label of a newer format, `Drive` when it can't be read.
+    /// `Version` for a label of another format, `Drive` when it can't be read.
     pub async fn probe(world: &W, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
         let label = read_label(world, drive, 0).await?;
         Ok(label.and_then(|label| {
@@ -362,14 +364,8 @@ pub(super) async fn read_label<W: World>(
         }
         match Label::decode(buf.bytes().unwrap_or_default()) {
             Slot::Empty => {}
-            Slot::Newer(version) => {
-                return Err(refuse(
-                    PoolErrorKind::Version,
-                    format!(
-                        "a label of format version {version}, and this program knows {}: use a newer one",
-                        crate::label::FORMAT_VERSION
-                    ),
-                ));
+            Slot::Other(version) => {
+                return Err(refuse(PoolErrorKind::Version, other_version(version)));
             }
             // One that went astray says nothing here.
             Slot::Label(label) if label.pool.lane != lane => {}

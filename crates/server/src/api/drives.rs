@@ -102,6 +102,7 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
     Ok(NewDrive {
         name: add.name,
         path,
+        is_device: add.device.is_some(),
         size_bytes: add.size_bytes,
     })
 }

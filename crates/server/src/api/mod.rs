@@ -7,6 +7,7 @@
 mod drives;
 mod events;
 mod exports;
+mod groups;
 mod guard;
 mod pools;
 mod problem;
@@ -53,6 +54,8 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(pools::change_scrub))
         .routes(routes!(pools::change_rates))
         .routes(routes!(pools::add_spare))
+        .routes(routes!(groups::add_group))
+        .routes(routes!(groups::change_group, groups::remove_group))
         .routes(routes!(events::list_events))
         .routes(routes!(volumes::list_volumes, volumes::create_volume))
         .routes(routes!(

@@ -2,17 +2,18 @@
 
 use super::problem::{Body, Segment};
 use super::types::{
-    Background, Cache, DriveAdd, Group, Health, Io, Operations, Pool, Problem, Rates, RatesChange,
-    ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, Operations, Pool, Problem, Rates,
+    RatesChange, ScrubChange, Task, TaskKind,
 };
 use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::pool::life::TaskInfo;
+use engine::pool::life::{ScrubInfo, TaskInfo};
 use engine::pool::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use engine::store::counts::IoCounts;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// All pools, by name.
 #[utoipa::path(
@@ -26,7 +27,7 @@ pub(super) async fn list_pools(
     Ok(Json(
         pools
             .into_iter()
-            .map(|(shard, info)| pool(shard, info))
+            .map(|(shard, info)| pool(&array, shard, info))
             .collect(),
     ))
 }
@@ -41,8 +42,7 @@ pub(super) async fn get_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
 ) -> Result<Json<Pool>, Problem> {
-    let (shard, info) = array.pool(&name).await?;
-    Ok(Json(pool(shard, info)))
+    shown(&array, &name).await
 }
 
 /// Begins a scrub, or ends the one under way.
@@ -57,8 +57,7 @@ pub(super) async fn change_scrub(
     Body(change): Body<ScrubChange>,
 ) -> Result<Json<Pool>, Problem> {
     array.scrub(&name, change.running).await?;
-    let (shard, info) = array.pool(&name).await?;
-    Ok(Json(pool(shard, info)))
+    shown(&array, &name).await
 }
 
 /// Changes the limits of work in the background, until the server ends.
@@ -75,8 +74,7 @@ pub(super) async fn change_rates(
     array
         .change_rates(&name, move |rates| changed(rates, change))
         .await?;
-    let (shard, info) = array.pool(&name).await?;
-    Ok(Json(pool(shard, info)))
+    shown(&array, &name).await
 }
 
 /// `rates` with what `change` says.
@@ -112,8 +110,7 @@ pub(super) async fn add_spare(
     array
         .add_spare(name.clone(), super::drives::new_drive(add)?)
         .await?;
-    let (shard, info) = array.pool(&name).await?;
-    Ok((StatusCode::CREATED, Json(pool(shard, info))))
+    Ok((StatusCode::CREATED, shown(&array, &name).await?))
 }
 
 /// Whether a pool serves, and with what redundancy.
@@ -128,6 +125,12 @@ pub(super) fn health(info: &PoolInfo) -> Health {
     }
 }
 
+/// A pool as it is now.
+pub(super) async fn shown(array: &Array, name: &str) -> Result<Json<Pool>, Problem> {
+    let (shard, info) = array.pool(name).await?;
+    Ok(Json(pool(array, shard, info)))
+}
+
 fn names(members: &[MemberInfo]) -> Vec<String> {
     members.iter().map(|member| member.name.clone()).collect()
 }
@@ -139,6 +142,8 @@ fn group(info: &GroupInfo) -> Group {
         drives: names(&info.members),
         zones: info.zones,
         zones_in_use: info.zones_in_use,
+        zones_to_move: info.zones_to_empty,
+        leaving: info.leaving,
     }
 }
 
@@ -181,9 +186,29 @@ fn io(counts: &IoCounts) -> Io {
     }
 }
 
-fn pool(shard: usize, info: PoolInfo) -> Pool {
+fn in_state(info: &PoolInfo, state: MemberState) -> Vec<String> {
+    let members = info.members.iter();
+    let in_state = members.filter(|member| member.state == state);
+    in_state.map(|member| member.name.clone()).collect()
+}
+
+fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
+    let ended = SystemTime::now().checked_sub(scrub.age);
+    let since = ended.and_then(|ended| ended.duration_since(SystemTime::UNIX_EPOCH).ok());
+    LastScrub {
+        ended_unix_s: since.map_or(0, |since| since.as_secs()),
+        mended_blocks: scrub.found.mended,
+        lost_blocks: scrub.found.lost,
+    }
+}
+
+fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
     Pool {
         health: health(&info),
+        site_differences: array.differences(&info),
+        suspect_drives: in_state(&info, MemberState::Suspect),
+        failed_drives: in_state(&info, MemberState::Failed),
+        last_scrub: info.last_scrub.as_ref().map(last_scrub),
         level: info.level.to_string(),
         page_bytes: info.page_bytes,
         capacity_bytes: info.capacity_bytes,

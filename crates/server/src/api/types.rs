@@ -126,6 +126,10 @@ pub struct Pool {
     pub groups: Vec<Group>,
     /// Names of drives that wait to stand in.
     pub spares: Vec<String>,
+    /// Names of drives that are slow or have errors, and are read last.
+    pub suspect_drives: Vec<String>,
+    /// Names of drives that are out of use.
+    pub failed_drives: Vec<String>,
     /// Work under way in the background.
     pub tasks: Vec<Task>,
     /// Bytes in the data log that are not in place yet.
@@ -144,6 +148,41 @@ pub struct Pool {
     pub rates: Rates,
     /// Whole scrubs since the opening.
     pub scrubs: u64,
+    /// The last of them.
+    pub last_scrub: Option<LastScrub>,
+    /// Where the site file is not what the pool is by now, for people.
+    pub site_differences: Vec<String>,
+}
+
+/// A scrub that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastScrub {
+    /// When, in seconds since 1970.
+    pub ended_unix_s: u64,
+    /// Blocks of 4 KiB that were put right.
+    pub mended_blocks: u64,
+    /// Blocks that are beyond that.
+    pub lost_blocks: u64,
+}
+
+/// A group of new drives to add to a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupAdd {
+    /// `10`, `10x3`, `5`, `50`, `6` or `simple`; that of the pool's first group unless
+    /// said otherwise.
+    #[serde(default)]
+    pub level: Option<String>,
+    /// Its drives, by place.
+    pub drives: Vec<DriveAdd>,
+}
+
+/// A group's new level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupChange {
+    /// From `10` to `50` or `6`, or from `50` to `6`.
+    pub level: String,
 }
 
 /// A RAID group.
@@ -159,6 +198,10 @@ pub struct Group {
     pub zones: u32,
     /// Zones in use.
     pub zones_in_use: u32,
+    /// Zones that are to be emptied: they have another level than the group, or it leaves.
+    pub zones_to_move: u32,
+    /// It is being emptied, to leave the pool.
+    pub leaving: bool,
 }
 
 /// RAM for reads.

@@ -67,7 +67,14 @@ impl From<PoolError> for ArrayError {
             PoolErrorKind::Busy => ArrayErrorKind::Busy,
             PoolErrorKind::Full => ArrayErrorKind::Full,
             PoolErrorKind::Failed => ArrayErrorKind::Unavailable,
-            _ => ArrayErrorKind::Internal,
+            // What is wrong with a drive that was given.
+            PoolErrorKind::TooSmall
+            | PoolErrorKind::Version
+            | PoolErrorKind::Foreign
+            | PoolErrorKind::Unlabelled
+            | PoolErrorKind::Stale
+            | PoolErrorKind::Missing => ArrayErrorKind::Invalid,
+            PoolErrorKind::Corrupt | PoolErrorKind::Drive => ArrayErrorKind::Internal,
         };
         Self::new(kind, error.context)
     }

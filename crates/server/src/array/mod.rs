@@ -12,25 +12,29 @@
 mod drives;
 mod error;
 mod exports;
+mod groups;
+mod places;
 mod sessions;
 mod volumes;
 
-pub(crate) use drives::added;
-pub use drives::{AddedDrive, DrivePlaces, NewDrive, PoolEvent};
+pub use drives::PoolEvent;
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use exports::kept;
 pub use exports::{Export, Origin};
+pub use groups::NewGroup;
+pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
 pub use volumes::PlacedVolume;
 
 use crate::directory::Directory;
 use crate::shard::{ShardHandle, ShardState};
-use engine::pool::PoolInfo;
+use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use world::real::RealWorld;
 
 /// The array. Shared by everything beside the data path.
 pub struct Array {
@@ -42,6 +46,8 @@ pub struct Array {
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
     drives: DrivePlaces,
+    /// What the site file says of pools.
+    described: Vec<site::Pool>,
     change: tokio::sync::Mutex<()>,
     began: Instant,
 }
@@ -49,7 +55,8 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`; `drives` says where the drives are.
+    /// `exports_file`; `drives` says where the drives are, and `described` what the site
+    /// file says of pools.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -60,6 +67,7 @@ impl Array {
         directory: Arc<Directory>,
         exports_file: PathBuf,
         drives: DrivePlaces,
+        described: Vec<site::Pool>,
     ) -> Arc<Self> {
         assert!(
             homes.values().all(|shard| *shard < shards.len()),
@@ -73,6 +81,7 @@ impl Array {
             exports: Mutex::default(),
             exports_file,
             drives,
+            described,
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
         })
@@ -125,6 +134,29 @@ impl Array {
         Ok((shard.index(), info))
     }
 
+    /// Where the site file is not what a pool is by now; for people, one line each.
+    pub fn differences(&self, info: &PoolInfo) -> Vec<String> {
+        let mut described = self.described.iter();
+        let Some(site) = described.find(|pool| pool.name == info.name) else {
+            return Vec::new();
+        };
+        let names = |members: &[MemberInfo]| -> Vec<String> {
+            members.iter().map(|member| member.name.clone()).collect()
+        };
+        let groups = info.groups.iter().filter_map(|group| {
+            let known = site::Level::ALL.into_iter();
+            let mut same = known.filter(|level| level.as_str() == group.level.to_string());
+            Some(site::diff::ExistingGroup {
+                index: group.index,
+                level: same.next()?,
+                drives: names(&group.members),
+                leaves: group.leaving,
+            })
+        });
+        let groups: Vec<_> = groups.collect();
+        site::diff::pool(site, &groups, &names(&info.spares))
+    }
+
     /// The shard that the pool called `name` is homed on.
     fn home(&self, pool: &str) -> Result<&ShardHandle, ArrayError> {
         let index = self
@@ -132,6 +164,24 @@ impl Array {
             .get(pool)
             .ok_or_else(|| ArrayError::no_pool(pool))?;
         Ok(&self.shards[*index])
+    }
+
+    /// Does something to a pool, on its shard.
+    async fn with_pool<T, F, Fut>(&self, pool: &str, visit: F) -> Result<T, ArrayError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, ArrayError>> + 'static,
+    {
+        let shard = self.home(pool)?;
+        let name = pool.to_owned();
+        let visit = move |state: Rc<ShardState>| async move {
+            match state.pool(&name) {
+                Some(pool) => visit(state, pool).await,
+                None => Err(ArrayError::no_pool(&name)),
+            }
+        };
+        shard.call(visit).await?
     }
 
     /// Makes one change to its end, after those before it.

@@ -79,11 +79,6 @@ impl DataDir {
         &self.path
     }
 
-    /// The drives that the API added.
-    pub(super) fn drives_file(&self) -> PathBuf {
-        self.path.join("ashlar-drives.json")
-    }
-
     /// The record of the pools that were made here.
     pub(super) fn made_file(&self) -> PathBuf {
         self.path.join("ashlar-data.json")

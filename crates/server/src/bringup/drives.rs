@@ -1,8 +1,8 @@
 //! A look at the drives of a site, before anything is opened or made.
 
 use super::{BringUpError, BringUpErrorKind};
+use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
-use base::DriveOffset;
 use engine::World;
 use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
@@ -11,10 +11,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use world::real::{OpenError, OpenErrorKind, RealDrive};
-
-/// How much of a drive without label has to be zero for it to count as empty:
-/// partition tables, superblocks and volume managers' labels all lie in there.
-const LOOK_BYTES: usize = 1 << 20;
 
 /// A drive that is in use is looked at so many times more, so far apart.
 const IN_USE_LOOKS: u32 = 20;
@@ -133,7 +129,7 @@ async fn look_at(state: &ShardState, place: Place) -> Result<Look, String> {
             Found::Unreadable(format!("{path}: {error}"))
         }
         Err(error) => return Err(format!("{path}: {error}")),
-        Ok(None) => match is_empty(state, &drive).await {
+        Ok(None) => match blank::is_blank(state.world(), &drive).await {
             Ok(true) => Found::Empty,
             Ok(false) => Found::Occupied,
             Err(error) => Found::Unreadable(format!("{path}: {error}")),
@@ -157,14 +153,4 @@ fn wrong_size(place: &Place, capacity_bytes: u64) -> Option<WrongSize> {
         place.path.display()
     );
     Some(WrongSize { smaller, context })
-}
-
-async fn is_empty(state: &ShardState, drive: &RealDrive) -> Result<bool, String> {
-    let capacity = usize::try_from(drive.geometry().capacity_bytes).unwrap_or(usize::MAX);
-    let buf = state.world().buffers().bytes(LOOK_BYTES.min(capacity));
-    let (buf, read) = drive.read(DriveOffset(0), buf).await;
-    read.map_err(|error| error.to_string())?;
-    Ok(buf
-        .bytes()
-        .is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)))
 }

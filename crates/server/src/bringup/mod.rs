@@ -24,7 +24,7 @@ use crate::directory::Directory;
 use crate::front::{Front, FrontLimits};
 use crate::shard::{Shard, ShardHandle};
 use data_dir::DataDir;
-use site::Site;
+use site::{DriveSource, Site};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ async fn furnish(
 ) -> Result<(Arc<Array>, Front), BringUpError> {
     let homes = homes(site);
     let mut made = made::Made::read(data)?;
-    let added = array::added(&data.drives_file())?;
+    let added = array::added(data.path())?;
     let plans = pools::plan(site, data, shards, &homes, &made, &added).await?;
     pools::open(&plans, shards).await?;
     let directory = Arc::new(Directory::new());
@@ -108,7 +108,14 @@ async fn furnish(
         Arc::clone(&directory),
         data.exports_file(),
         drive_places(site, data, added),
+        site.pools.clone(),
     );
+    for (_, info) in array.pools().await? {
+        for line in array.differences(&info) {
+            tracing::warn!("pool {}: {line}", info.name);
+        }
+    }
+    array.watch_departures();
     let volume_plan = volumes::plan(site, &array).await?;
     let exports = exports::plan(site, data, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
@@ -126,12 +133,13 @@ fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePla
             pool: pool.name.clone(),
             name: drive.name.clone(),
             path: data.place(drive).path,
+            is_device: matches!(drive.source, DriveSource::Device { .. }),
         };
         drives.iter().map(place).collect::<Vec<_>>()
     };
     let of_site = site.pools.iter().flat_map(of_pool).collect();
     let data_path = data.path().to_owned();
-    DrivePlaces::new(data_path, data.drives_file(), of_site, added)
+    DrivePlaces::new(data_path, of_site, added)
 }
 
 /// The shard that each pool of the site is homed on.

@@ -5,11 +5,13 @@ use super::drives::{self, Found, Look, Place};
 use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::AddedDrive;
+use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::life::Rates;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
 use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -27,12 +29,24 @@ pub(super) struct PoolPlan {
 enum Action {
     /// Open it from the labels of its drives. What is wrong with others is no reason
     /// not to, if they can be done without.
-    Open { notes: Vec<String> },
+    Open { notes: Vec<Note> },
     /// Make it; these files have to be made first.
     Make {
         /// Not there yet, in the order of the drives.
         new_files: Vec<(PathBuf, u64)>,
     },
+}
+
+/// Why a drive that the site file lists is not opened.
+struct Note {
+    drive: String,
+    text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drive {}: {}", self.drive, self.text)
+    }
 }
 
 /// Looks at all drives of the site and decides. Removes files of a pool whose
@@ -84,6 +98,20 @@ pub(super) async fn plan(
 fn places(site: &Site, data: &DataDir, pool: &site::Pool, added: &[AddedDrive]) -> Vec<Place> {
     let drives = pool.drives().filter_map(|name| site.drive(name));
     let mut places: Vec<Place> = drives.map(|drive| data.place(drive)).collect();
+    places.retain(|place| {
+        let elsewhere = |drive: &&AddedDrive| drive.path == place.path && drive.pool != pool.name;
+        let Some(drive) = added.iter().find(elsewhere) else {
+            return true;
+        };
+        tracing::warn!(
+            "the site file lists drive {} for pool {}, and it was added to pool {} since: put it \
+             under that pool there",
+            place.name,
+            pool.name,
+            drive.pool
+        );
+        false
+    });
     for drive in added.iter().filter(|drive| drive.pool == pool.name) {
         if places.iter().all(|place| place.path != drive.path) {
             places.push(Place {
@@ -131,6 +159,10 @@ fn decide_open(
     } in looks
     {
         let path = place.path.display();
+        let note = |text: String| Note {
+            drive: place.name.clone(),
+            text,
+        };
         let missing = match &found {
             Found::Nothing(_) => format!(
                 "{path} is not there, and pool {name} holds data on this drive; bring the file \
@@ -146,9 +178,7 @@ fn decide_open(
                     wrong.push(format!("drive {}: {why}", place.name));
                 }
                 match wrong_size {
-                    Some(size) if size.smaller => {
-                        notes.push(format!("drive {}: {}", place.name, size.context));
-                    }
+                    Some(size) if size.smaller => notes.push(note(size.context)),
                     Some(size) => wrong.push(format!("drive {}: {}", place.name, size.context)),
                     None => {}
                 }
@@ -156,11 +186,11 @@ fn decide_open(
                 continue;
             }
         };
-        notes.push(format!("drive {}: {missing}", place.name));
+        notes.push(note(missing));
     }
     if places.is_empty() {
         // Nothing to ask how it can do without these.
-        wrong.append(&mut notes);
+        wrong.extend(notes.iter().map(Note::to_string));
     }
     match wrong.is_empty() {
         true => Ok((places, Action::Open { notes })),
@@ -210,10 +240,7 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
                 None
             }
             (Found::Nothing(why) | Found::Unreadable(why), _, _) => Some(why),
-            (Found::Occupied, _, _) => Some(format!(
-                "{path} has no label and isn't empty; if what is on it can go, wipe it (wipefs \
-                 --all, or remove the file), else put another drive into the site file"
-            )),
+            (Found::Occupied, _, _) => Some(format!("{path} {}", blank::REMEDY)),
             (Found::Empty | Found::Labelled(_), _, _) => None,
         };
         wrong.extend(why.map(|why| format!("drive {}: {why}", place.name)));
@@ -263,17 +290,18 @@ pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(
             let pool = Pool::open(state.world().clone(), drives).await;
             let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
             settle(&pool, &spec);
+            let members = pool.info().members.into_iter().map(|member| member.name);
             state.add_pool(pool);
-            Ok(())
+            Ok(members.collect())
         };
-        let opened: Result<(), String> = shards[plan.shard].call(visit).await?;
-        if let Err(context) = opened {
-            let lines: Vec<String> = std::iter::once(context)
-                .chain(notes.iter().cloned())
-                .collect();
-            return Err(BringUpError::all(BringUpErrorKind::Pool, &lines));
-        }
-        for note in notes {
+        let opened: Result<Vec<String>, String> = shards[plan.shard].call(visit).await?;
+        let members = opened.map_err(|context| {
+            let notes = notes.iter().map(Note::to_string);
+            let lines: Vec<String> = std::iter::once(context).chain(notes).collect();
+            BringUpError::all(BringUpErrorKind::Pool, &lines)
+        })?;
+        // What has left the pool is not missed.
+        for note in notes.iter().filter(|note| members.contains(&note.drive)) {
             tracing::warn!("pool {} comes up without a drive: {note}", plan.spec.name);
         }
     }

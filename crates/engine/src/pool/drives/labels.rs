@@ -9,6 +9,10 @@ use base::DriveOffset;
 use futures_util::future::join_all;
 use std::rc::Rc;
 
+/// What is wiped of a drive that leaves: more than the labels, so that whoever looks for
+/// something to lose finds nothing.
+const WIPED_BYTES: u64 = 1 << 20;
+
 impl<W: World> Drives<W> {
     /// The member table has changed and is to be made durable.
     pub fn want_labels(&self) {
@@ -123,14 +127,51 @@ impl<W: World> Drives<W> {
         self.write_labels(|label| label.groups.push(entry)).await
     }
 
-    /// Lets a group go that holds nothing any more.
+    /// Lets a group go that holds nothing any more. Once no label tells of them, its
+    /// drives lose their own: they are free for any pool.
     ///
     /// # Errors
     /// When labels can't be written.
     pub async fn drop_group(&self, group: &Group<W>) -> Result<(), PoolError> {
         let _writing = self.writing.lock().await;
+        let mut free = group.places();
+        free.retain(|member| member.is_writable());
         group.drop_places();
-        self.write_labels(|_| ()).await
+        self.write_labels(|_| ()).await?;
+        join_all(free.iter().map(|member| self.wipe(member))).await;
+        Ok(())
+    }
+
+    /// Lets a spare go that nobody needs any more; it is free then.
+    ///
+    /// # Errors
+    /// When labels can't be written.
+    pub async fn part_with_spare(&self, spare: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let _writing = self.writing.lock().await;
+        let before = self.spares().len();
+        self.change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, spare)));
+        if self.spares().len() == before {
+            // It stands in for another by now.
+            let context = format!("drive '{}' is no spare any more: ask again", spare.name);
+            return Err(PoolError::new(PoolErrorKind::Busy, context));
+        }
+        let text = format!(
+            "spare '{}' was taken out of the pool by command",
+            spare.name
+        );
+        self.event(EventKind::DriveFailed, text);
+        self.write_labels(|_| ()).await?;
+        self.wipe(spare).await;
+        Ok(())
+    }
+
+    /// Fills the start of a drive with zeroes, so that it counts as empty. A label that
+    /// stays, because the drive can't be written, is known to be old.
+    async fn wipe(&self, member: &Member<W>) {
+        let len = WIPED_BYTES.min(member.capacity_bytes) as usize;
+        let zeroes = self.world.buffers().zeroed(len).freeze();
+        // It is somebody else's from now on.
+        let _ = member.write_durably(DriveOffset(0), zeroes).await;
     }
 
     fn table(&self) -> Vec<MemberEntry> {

@@ -18,7 +18,7 @@ pub use events::{Event, EventKind};
 pub use losses::RingLosses;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
-use super::{PoolError, PoolErrorKind};
+use super::{LabelSummary, MemberState, PoolError, PoolErrorKind};
 use crate::label::{Label, PoolIdentity};
 use crate::lane::{Lane, View};
 use crate::raid::{Level, Member};
@@ -164,6 +164,17 @@ impl<W: World> Drives<W> {
     pub fn members(&self) -> Vec<Rc<Member<W>>> {
         let groups = self.groups.borrow();
         groups.iter().flat_map(|group| group.places()).collect()
+    }
+
+    /// Whether a drive with this label is of another pool, or in use in this one. A drive
+    /// that was of this pool before may come back, as a new one.
+    pub fn has_use_for(&self, label: &LabelSummary) -> bool {
+        let spares = self.spares();
+        let members = self.members();
+        let mut all = members.iter().chain(&spares);
+        let known = all.find(|member| member.uuid == label.drive_uuid);
+        label.pool_uuid != self.uuid()
+            || known.is_some_and(|member| member.state() != MemberState::Failed)
     }
 
     /// Whole drives that carry the metadata.

@@ -84,7 +84,8 @@ impl<W: World> Pool<W> {
         lane.commons.groups_missing(lane.index)
     }
 
-    /// Adds a group of drives without labels; of several lanes to the first one first.
+    /// Adds a group of drives without labels, or that were part of this pool before and
+    /// are no more; what is on them is lost. Of several lanes to the first one first.
     ///
     /// # Errors
     /// `Invalid` for what can't be, `Exists` for drives that have a label already,
@@ -270,7 +271,9 @@ impl<W: World> Inner<W> {
             if self.drives.lane().index > 0 {
                 continue;
             }
-            if let Some(label) = Pool::<W>::probe(&self.world, opened).await? {
+            if let Some(label) = Pool::<W>::probe(&self.world, opened).await?
+                && self.drives.has_use_for(&label)
+            {
                 let context = format!(
                     "drive '{drive}' belongs to pool '{}' already; it is not taken for pool '{name}'",
                     label.pool_name
@@ -326,22 +329,18 @@ impl<W: World> Inner<W> {
     fn new_entry(&self, level: Level, drives: &[NamedDrive<W>]) -> Result<GroupEntry, PoolError> {
         let identity = self.identity();
         let name = &identity.name;
-        let capacities = drives
-            .iter()
-            .map(|named| named.drive.geometry().capacity_bytes);
-        let fronts_of_others = identity.part().of_others_bytes();
-        let smallest = capacities
-            .min()
-            .unwrap_or(0)
-            .saturating_sub(fronts_of_others);
+        let capacity = |named: &&NamedDrive<W>| named.drive.geometry().capacity_bytes;
+        let smallest = drives.iter().min_by_key(capacity);
+        let (smallest, drive) = smallest.map_or((0, ""), |named| (capacity(&named), &named.name));
+        let smallest = smallest.saturating_sub(identity.part().of_others_bytes());
         let stride = stride_bytes(drives.len(), identity);
         let zones = smallest.saturating_sub(identity.data_start) / stride;
         if zones == 0 {
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "drives of {smallest} bytes are too small for pool '{name}': {} bytes are not for data, and no zone of {stride} fits in the rest",
-                    identity.data_start
+                    "drive '{drive}' has {smallest} bytes and is too small for pool '{name}': a drive of this group needs {} or more",
+                    identity.data_start + stride
                 ),
             ));
         }

@@ -5,6 +5,7 @@
 //! the pool is full only when no lane could. Who is asked answers between two zones of
 //! whatever it is about, in bounded time or not: who waits gives up after a while.
 
+use super::{Task, TaskKind};
 use crate::pool::{Inner, PoolError};
 use crate::world::World;
 use base::PhysPage;
@@ -55,8 +56,9 @@ impl<W: World> Inner<W> {
                     space.free() - space.free_in(number) >= space.used_in(number)
                 })
         };
+        let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
         let given = match least {
-            Some(zone) => self.empty_zone(&zone).await?,
+            Some(zone) => self.empty_zone(&zone, &unseen).await?,
             None => false,
         };
         match given {

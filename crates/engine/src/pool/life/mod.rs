@@ -62,6 +62,24 @@ pub struct TaskInfo {
     pub left: Option<Duration>,
 }
 
+/// What a scrub found, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Put right.
+    pub mended: u64,
+    /// Beyond that.
+    pub lost: u64,
+}
+
+/// A scrub that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubInfo {
+    /// How long ago.
+    pub age: Duration,
+    /// What it found.
+    pub found: Found,
+}
+
 /// Work under way.
 #[derive(Debug)]
 struct Task {
@@ -84,8 +102,8 @@ pub(crate) struct Life {
     /// Zones can't be emptied: it has been said that there is no room.
     no_room: Cell<bool>,
     scrubs_ended: Cell<u64>,
-    /// The last whole scrub found nothing wrong.
-    last_scrub_clean: Cell<bool>,
+    /// When the last whole scrub ended, and what it found.
+    last_scrub: Cell<Option<(Time, Found)>>,
     /// Held while something is done.
     busy: Mutex<()>,
     /// Nothing more is begun: the pool is being closed.
@@ -107,9 +125,13 @@ impl Life {
         self.scrubs_ended.get()
     }
 
-    /// Whether the last whole scrub found nothing to put right, and nothing lost.
-    pub fn last_scrub_clean(&self) -> bool {
-        self.last_scrub_clean.get()
+    /// The last whole scrub since the opening.
+    pub fn last_scrub(&self, now: Time) -> Option<ScrubInfo> {
+        let (ended, found) = self.last_scrub.get()?;
+        Some(ScrubInfo {
+            age: now.since(ended),
+            found,
+        })
     }
 
     /// Ends when nothing is under way any more, and nothing will be: a pool that is
@@ -119,21 +141,8 @@ impl Life {
         drop(self.busy.lock().await);
     }
 
-    fn begin(
-        &self,
-        kind: TaskKind,
-        subject: &str,
-        now: Time,
-        (done, total): (u64, u64),
-    ) -> Rc<Task> {
-        let task = Rc::new(Task {
-            kind,
-            subject: subject.to_owned(),
-            began: now,
-            done_before: done,
-            done: Cell::new(done),
-            total: Cell::new(total),
-        });
+    fn begin(&self, kind: TaskKind, subject: &str, now: Time, progress: (u64, u64)) -> Rc<Task> {
+        let task = Rc::new(Task::of(kind, subject, now, progress));
         self.task.replace(Some(Rc::clone(&task)));
         task
     }
@@ -144,6 +153,18 @@ impl Life {
 }
 
 impl Task {
+    /// A task that so much of is done, of so much.
+    fn of(kind: TaskKind, subject: &str, now: Time, (done, total): (u64, u64)) -> Task {
+        Task {
+            kind,
+            subject: subject.to_owned(),
+            began: now,
+            done_before: done,
+            done: Cell::new(done),
+            total: Cell::new(total),
+        }
+    }
+
     fn info(&self, now: Time) -> TaskInfo {
         let (done, total) = (self.done.get(), self.total.get());
         let seconds = now.since(self.began).as_secs_f64();

@@ -1,7 +1,7 @@
 //! Looking everything through, so that damage is found while there is something left
 //! to put it right with.
 
-use super::TaskKind;
+use super::{Found, TaskKind};
 use crate::pool::drives::{EventKind, Zone};
 use crate::pool::{Inner, Pool, PoolError};
 use crate::store::{Healed, StripeRef};
@@ -33,7 +33,8 @@ impl<W: World> Pool<W> {
 
     /// Whether the last whole scrub found nothing to put right, and nothing lost.
     pub fn last_scrub_clean(&self) -> bool {
-        self.inner.life.last_scrub_clean()
+        let last = self.inner.life.last_scrub.get();
+        last.is_some_and(|(_, found)| found == Found::default())
     }
 }
 
@@ -81,9 +82,9 @@ impl<W: World> Inner<W> {
         self.refresh_metadata().await?;
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
         self.life.scrub_wanted.set(false);
-        self.life
-            .last_scrub_clean
-            .set(mended == 0 && found.lost == 0);
+        let lost = found.lost;
+        let ended = (self.world.now(), Found { mended, lost });
+        self.life.last_scrub.set(Some(ended));
         self.life.scrubs_ended.set(self.life.scrubs_ended.get() + 1);
         self.drives.event(
             EventKind::Scrub,

@@ -21,10 +21,14 @@ impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
         loop {
-            let members = self.drives.members();
-            let failed = members
-                .into_iter()
-                .filter(|member| member.state() == MemberState::Failed);
+            let mut failed = self.drives.members();
+            failed.retain(|member| member.state() == MemberState::Failed);
+            // One that comes back under its name comes back to its place.
+            let comes_back = |failed: &Rc<Member<W>>| {
+                let spares = self.drives.spares();
+                spares.iter().any(|spare| spare.name == failed.name)
+            };
+            failed.sort_by_key(|failed| !comes_back(failed));
             let next = failed.into_iter().find_map(|failed| {
                 let spare = self.spare_for(&failed)?;
                 Some((failed, spare))
@@ -48,7 +52,7 @@ impl<W: World> Inner<W> {
         let mut spares = self.drives.spares();
         // The one that stands there in other lanes goes before all others.
         let there = lane.commons.stand_in(lane.index, standing, failed.uuid);
-        spares.sort_by_key(|spare| Some(spare.uuid) != there);
+        spares.sort_by_key(|spare| (Some(spare.uuid) != there, spare.name != failed.name));
         spares.into_iter().find(|spare| {
             !spare.is_reserved()
                 && spare.capacity_bytes >= needed
@@ -135,6 +139,12 @@ impl<W: World> Inner<W> {
         }
     }
 
+    fn named_spare(&self, name: &str) -> Option<Rc<Member<W>>> {
+        let spares = self.drives.spares().into_iter();
+        let mut free = spares.filter(|spare| !spare.is_reserved());
+        free.find(|spare| spare.name == name || spare.uuid.to_string() == name)
+    }
+
     fn named_member(&self, name: &str) -> Result<Rc<Member<W>>, PoolError> {
         let found = self
             .drives
@@ -142,14 +152,26 @@ impl<W: World> Inner<W> {
             .into_iter()
             .find(|member| member.name == name || member.uuid.to_string() == name);
         found.ok_or_else(|| {
-            PoolError::new(
-                PoolErrorKind::NotFound,
-                format!(
-                    "there is no drive '{name}' in a group of pool '{}'",
-                    self.drives.name()
-                ),
-            )
+            let context = format!(
+                "there is no drive '{name}' in a group of pool '{}'",
+                self.drives.name()
+            );
+            PoolError::new(PoolErrorKind::NotFound, context)
         })
+    }
+
+    fn check_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        match self.drives.can_lose(member) {
+            true => Ok(()),
+            false => Err(PoolError::new(
+                PoolErrorKind::Invalid,
+                format!(
+                    "pool '{}' can't do without drive '{}' now: it would lose data",
+                    self.drives.name(),
+                    member.name
+                ),
+            )),
+        }
     }
 
     /// Bytes that a drive must have to stand in anywhere.
@@ -167,18 +189,25 @@ impl<W: World> Inner<W> {
 }
 
 impl<W: World> Pool<W> {
-    /// Takes a drive out of use.
+    /// Takes a drive out of use. A spare is part of the pool no more then, and free.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` when the pool can't do without it.
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        let member = inner.named_member(name)?;
+        if let Some(spare) = inner.named_spare(name) {
+            return inner.drives.part_with_spare(&spare).await;
+        }
+        self.fail_member(&inner.named_member(name)?).await
+    }
+
+    async fn fail_member(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
+        let (inner, name) = (&self.inner, &member.name);
         if !member.is_writable() {
             return Ok(());
         }
-        self.can_do_without(name)?;
+        inner.check_can_lose(member)?;
         member.set_state(MemberState::Failed);
         inner.drives.event(
             EventKind::DriveFailed,
@@ -229,21 +258,16 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        if let Some(label) = &found {
-            let known = members
-                .iter()
-                .chain(&spares)
-                .find(|member| member.uuid == label.drive_uuid);
-            let in_use = known.is_some_and(|member| member.state() != MemberState::Failed);
-            if label.pool_uuid != inner.drives.uuid() || in_use {
-                return Err(PoolError::new(
-                    PoolErrorKind::Exists,
-                    format!(
-                        "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
-                        label.pool_name
-                    ),
-                ));
-            }
+        if let Some(label) = &found
+            && inner.drives.has_use_for(label)
+        {
+            return Err(PoolError::new(
+                PoolErrorKind::Exists,
+                format!(
+                    "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
+                    label.pool_name
+                ),
+            ));
         }
         let drive = inner.drives.view(drive);
         let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
@@ -284,26 +308,30 @@ impl<W: World> Pool<W> {
     }
 
     /// Has `drive` stand in for the drive called `name`, which is taken out of use
-    /// first.
+    /// first. In the place of a spare it is one.
     ///
     /// # Errors
     /// As [`Pool::fail_drive`] and [`Pool::add_spare`].
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
-        self.can_do_without(name)?;
+        if let Some(spare) = self.inner.named_spare(name) {
+            self.add_spare(drive).await?;
+            return self.inner.drives.part_with_spare(&spare).await;
+        }
+        let member = self.inner.named_member(name)?;
+        if member.is_writable() {
+            self.inner.check_can_lose(&member)?;
+        }
         self.add_spare(drive).await?;
-        self.fail_drive(name).await
+        // Not by name: the new one may have the same.
+        self.fail_member(&member).await
     }
 
     /// Drives that the first lane has, in groups that this one has too or as spares, and
     /// this one has not: their adding was cut short. They are to be added as spares.
     pub fn drives_missing(&self, first: &PoolInfo) -> Vec<String> {
-        let inner = &self.inner;
-        let groups = inner.drives.groups().len();
-        let own = inner
-            .drives
-            .members()
-            .into_iter()
-            .chain(inner.drives.spares());
+        let drives = &self.inner.drives;
+        let groups = drives.groups().len();
+        let own = drives.members().into_iter().chain(drives.spares());
         let own: Vec<Uuid> = own.map(|member| member.uuid).collect();
         let of_groups = first.members.iter();
         let of_groups = of_groups.filter(|member| usize::from(member.group) < groups);
@@ -325,16 +353,10 @@ impl<W: World> Pool<W> {
     /// `NotFound`; `Invalid` when the pool can't do without it.
     pub fn can_do_without(&self, name: &str) -> Result<(), PoolError> {
         let member = self.inner.named_member(name)?;
-        if member.is_writable() && !self.inner.drives.can_lose(&member) {
-            return Err(PoolError::new(
-                PoolErrorKind::Invalid,
-                format!(
-                    "pool '{}' can't do without drive '{name}' now: it would lose data",
-                    self.inner.drives.name()
-                ),
-            ));
+        match member.is_writable() {
+            true => self.inner.check_can_lose(&member),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Closes a drive that has failed, so that another can be opened in its place.
@@ -342,8 +364,9 @@ impl<W: World> Pool<W> {
     /// # Errors
     /// `NotFound`; `Busy` when it is in use.
     pub fn let_go(&self, name: &str) -> Result<(), PoolError> {
-        let member = self.inner.named_member(name)?;
-        if member.is_writable() {
+        let spare = self.inner.named_spare(name);
+        let member = spare.map_or_else(|| self.inner.named_member(name), Ok)?;
+        if member.is_writable() || member.state() == MemberState::Spare {
             let context = format!("drive '{name}' is in use");
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }

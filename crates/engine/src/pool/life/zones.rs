@@ -39,7 +39,7 @@ impl<W: World> Inner<W> {
         let Some(first) = zones.first() else {
             return Ok(());
         };
-        let total = zones.len() as u64 * self.identity().zone_bytes;
+        let total = self.bytes_to_move();
         let subject = format!("group {}", first.group.index);
         let now = self.world.now();
         let task = self.life.begin(TaskKind::Move, &subject, now, (0, total));
@@ -67,12 +67,19 @@ impl<W: World> Inner<W> {
                 self.wake_life();
                 return Ok(());
             }
-            if !self.empty_zone(&zone).await? {
+            if !self.empty_zone(&zone, task).await? {
                 return Ok(());
             }
             self.lend().await?;
-            task.done.set(task.done.get() + self.identity().zone_bytes);
         }
+    }
+
+    /// What volumes have in zones that are to be emptied.
+    fn bytes_to_move(&self) -> u64 {
+        let space = self.space.borrow();
+        let zones = self.zones_to_empty();
+        let pages = zones.iter().map(|zone| space.used_in(zone.shape.zone));
+        pages.sum::<u64>() * self.page_bytes()
     }
 
     fn somebody_stands_in(&self) -> bool {
@@ -83,13 +90,17 @@ impl<W: World> Inner<W> {
     }
 
     /// Empties a zone and takes it out of use. False when it was called off.
-    pub(super) async fn empty_zone(self: &Rc<Self>, zone: &Rc<Zone<W>>) -> Result<bool, PoolError> {
+    pub(super) async fn empty_zone(
+        self: &Rc<Self>,
+        zone: &Rc<Zone<W>>,
+        task: &super::Task,
+    ) -> Result<bool, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
         drop(self.zoning.lock().await);
         self.space.borrow_mut().avoid(number, true);
         self.emptying.set(Some(number));
-        let emptied = self.move_out(number).await;
+        let emptied = self.move_out(number, task).await;
         let is_ours = self.emptying.take().is_some();
         if !matches!(emptied, Ok(true)) || !is_ours {
             self.space.borrow_mut().avoid(number, false);
@@ -112,7 +123,7 @@ impl<W: World> Inner<W> {
 
     /// Moves all pages out of a zone. False when there is no room, or somebody else
     /// needs it.
-    async fn move_out(self: &Rc<Self>, zone: u32) -> Result<bool, PoolError> {
+    async fn move_out(self: &Rc<Self>, zone: u32, task: &super::Task) -> Result<bool, PoolError> {
         loop {
             let owned = self.owned_in(zone);
             let mut moved_any = false;
@@ -135,9 +146,12 @@ impl<W: World> Inner<W> {
                     return Ok(false);
                 }
                 let bytes = some.len() as u64 * self.page_bytes();
+                task.done.set(task.done.get() + bytes);
+                // Hosts write and delete meanwhile.
+                task.total.set(task.done.get() + self.bytes_to_move());
                 let rate = self.life.pace.rates().rebuild_bytes_per_s;
                 self.rest(rate, bytes, began).await;
-                self.check()?;
+                self.go_on()?;
             }
             if self.space.borrow().used_in(zone) == 0 {
                 return Ok(true);
@@ -145,7 +159,7 @@ impl<W: World> Inner<W> {
             if !moved_any {
                 // Taken, and soon mapped or given back: by a write, or a deletion.
                 self.world.sleep(PAUSE).await;
-                self.check()?;
+                self.go_on()?;
             }
             if self.emptying.get() != Some(zone) {
                 return Ok(false);

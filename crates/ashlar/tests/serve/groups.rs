@@ -1,0 +1,321 @@
+//! Groups of a pool that is served: another level, one more, one fewer; what is refused
+//! leaves nothing behind, and what is done is there after a restart.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use serde_json::{Value, json};
+use std::fs;
+
+const FOUR: &str = r#"[[drive]]
+name = "d2"
+file = "d2.img"
+size = "64 MiB"
+[[drive]]
+name = "d3"
+file = "d3.img"
+size = "64 MiB"
+"#;
+
+/// RAID 10 over four drives.
+fn four() -> String {
+    let site = SITE.replace("[\"d0\", \"d1\"]", "[\"d0\", \"d1\", \"d2\", \"d3\"]");
+    site + FOUR
+}
+
+fn pool(serving: &Serving) -> Value {
+    serving.json(&["pool", "show", "p0"])
+}
+
+/// Waits until the pool is as `is_wanted` says.
+fn wait(serving: &Serving, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..600 {
+        let pool = pool(serving);
+        if is_wanted(&pool) {
+            return pool;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("it stays {:#}", pool(serving));
+}
+
+fn record(home: &Home) -> String {
+    fs::read_to_string(home.file("ashlar-drives.json")).unwrap_or_default()
+}
+
+#[test]
+fn a_group_gets_another_level_and_the_site_file_may_say_the_old_one() {
+    let home = Home::new(&four());
+    let serving = home.serve();
+    assert_eq!(pool(&serving)["site_differences"], json!([]));
+    let text = serving.run(&["pool", "convert", "p0", "--level", "6"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    let named = "group 0 is of level 6, the site file says 10: write level = \"6\" there";
+    assert!(text.contains(named), "{text}");
+    let again = serving.run(&["pool", "convert", "p0", "--level", "6", "--group", "0"]);
+    assert!(again.status.success(), "it is so already");
+    let (code, said) = serving.refused(&["pool", "convert", "p0", "--level", "10"]);
+    let part = "can't go from level 6 to 10 while it is used: possible are 10 to 50";
+    assert_eq!((code, said.contains(part)), (2, true), "{said}");
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+
+    let serving = home.serve();
+    let shown = pool(&serving);
+    assert_eq!(
+        (&shown["level"], &shown["health"]),
+        (&json!("6"), &json!("healthy"))
+    );
+    assert!(home.log().contains(named), "{}", home.log());
+    drop(serving);
+    home.set_site(&four().replace("level = \"10\"", "level = \"6\""));
+    assert_eq!(pool(&home.serve())["site_differences"], json!([]));
+    assert!(!home.log().contains("WARN"), "{}", home.log());
+}
+
+#[test]
+fn a_group_comes_and_goes_with_its_drives() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let capacity = |pool: &Value| pool["capacity_bytes"].as_u64().unwrap();
+    let before = capacity(&pool(&serving));
+    let absolute = home.file("elsewhere.img").display().to_string();
+    let named = format!("far={absolute}");
+    serving.done(&[
+        "pool", "grow", "p0", "--level", "5", "n0.img", "n1.img", &named,
+    ]);
+    let grown = pool(&serving);
+    assert!(capacity(&grown) > before, "{grown:#}");
+    let group = &grown["groups"][1];
+    assert_eq!(group["drives"], json!(["n0", "n1", "far"]));
+    assert_eq!((&group["index"], &group["level"]), (&json!(1), &json!("5")));
+    let differences = grown["site_differences"].to_string();
+    assert!(differences.contains("group 1 of n0, n1, far is not in the site file"));
+    serving.stop("KILL");
+
+    // All on record, and in use.
+    let serving = home.serve();
+    assert_eq!(pool(&serving)["health"], "healthy");
+    assert_eq!(
+        pool(&serving)["groups"][1]["drives"],
+        json!(["n0", "n1", "far"])
+    );
+    // The group that the site file describes leaves; the site file goes on describing it.
+    serving.done(&["pool", "shrink", "p0", "--group", "0"]);
+    let shown = wait(&serving, |pool| {
+        pool["groups"].as_array().unwrap().len() == 1
+    });
+    assert_eq!(shown["drives"], json!(["n0", "n1", "far"]));
+    let differences = shown["site_differences"].to_string();
+    let named = "the site file lists drive d0, which is no drive of the pool";
+    assert!(differences.contains(named), "{differences}");
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(pool(&serving)["health"], "healthy");
+    assert!(home.log().contains(named), "{}", home.log());
+    assert!(!home.log().contains("comes up without"), "{}", home.log());
+    assert_eq!(serving.json(&["volume", "show", "v0"])["pool"], "p0");
+
+    // Its drives are free for a new group, and the others leave in turn.
+    serving.done(&["pool", "grow", "p0", "--level", "10", "d0.img", "d1.img"]);
+    serving.done(&["pool", "shrink", "p0", "--group", "1"]);
+    wait(&serving, |pool| pool["drives"] == json!(["d0", "d1"]));
+    for _ in 0..600 {
+        if !record(&home).contains("n0") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(
+        record(&home).ends_with("\"content\": []\n}\n"),
+        "{}",
+        record(&home)
+    );
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(pool(&serving)["site_differences"], json!([]));
+}
+
+#[test]
+fn drives_that_left_one_pool_serve_another() {
+    let home = Home::new(&(four() + SECOND_POOL));
+    let serving = home.serve();
+    serving.done(&[
+        "pool", "grow", "p1", "--level", "5", "n0.img", "n1.img", "n2.img",
+    ]);
+    serving.done(&[
+        "pool", "grow", "p0", "--level", "5", "m0.img", "m1.img", "m2.img",
+    ]);
+    serving.done(&["pool", "shrink", "p0", "--group", "0"]);
+    wait(&serving, |pool| {
+        pool["groups"].as_array().unwrap().len() == 1
+    });
+    let args = ["pool", "grow", "p1", "--level", "simple", "moved=d3.img"];
+    serving.done(&args);
+    drop(serving);
+    let serving = home.serve();
+    let groups = serving.json(&["pool", "show", "p1"])["groups"].clone();
+    assert_eq!(groups[2]["drives"], json!(["moved"]), "{groups:#}");
+    let part = "the site file lists drive d3 for pool p0, and it was added to pool p1 since";
+    assert!(home.log().contains(part), "{}", home.log());
+}
+
+#[test]
+fn what_is_refused_leaves_nothing_behind() {
+    let home = Home::new(&(SITE.to_owned() + SECOND_POOL));
+    let serving = home.serve();
+    let mut other = vec![0u8; 64 << 20];
+    other[1080] = 0x53;
+    fs::write(home.file("other.img"), &other).unwrap();
+    let before = home.listing();
+    let grow =
+        |rest: &[&'static str]| -> Vec<&'static str> { [&["pool", "grow", "p0"], rest].concat() };
+    let cases: &[(i32, Vec<&str>, &str)] = &[
+        (
+            5,
+            vec!["pool", "grow", "no", "a.img", "b.img"],
+            "there is no pool no",
+        ),
+        (
+            2,
+            grow(&["--level", "5", "a.img", "b.img"]),
+            "pool p0: found 2 drives for a new group; allowed: 3 to 32 drives for level \"5\"",
+        ),
+        (
+            2,
+            grow(&["a.img"]),
+            "allowed: an even number of drives, 2 to 32, for level \"10\"",
+        ),
+        (
+            2,
+            grow(&["--level", "7", "a.img", "b.img"]),
+            "level: found \"7\"; allowed: \"simple\", \"10\", \"10x3\", \"5\", \"50\", \"6\"",
+        ),
+        (
+            6,
+            grow(&["a.img", "d0.img"]),
+            "there is a drive d0 already, in pool p0",
+        ),
+        (
+            6,
+            grow(&["a.img", "e0.img"]),
+            "there is a drive e0 already, in pool p1",
+        ),
+        (6, grow(&["a.img", "x=d0.img"]), "d0.img: in use: "),
+        (6, grow(&["a.img", "x=e0.img"]), "it is drive e0 of pool p1"),
+        (
+            2,
+            grow(&["a.img", "a=b.img"]),
+            "drives: found the name \"a\" twice",
+        ),
+        (2, grow(&["a.img", "b=a.img"]), "drives: found a.img twice"),
+        (
+            2,
+            grow(&["a.img", "b=../b.img"]),
+            "file: found \"../b.img\"; allowed: ",
+        ),
+        (2, grow(&["a.img", "=b.img"]), "name: found \"\"; allowed: "),
+        (
+            2,
+            grow(&["a.img", "b c.img"]),
+            "name: found \"b c\"; allowed: ",
+        ),
+        (
+            6,
+            grow(&["a.img", "other.img"]),
+            "other.img has no label and isn't empty",
+        ),
+        (2, grow(&["a.img", "no/b.img"]), "no/b.img: not found"),
+        (
+            2,
+            grow(&["a.img", "/dev/ashlar-no-such-device"]),
+            "drive ashlar-no-such-device: /dev/ashlar-no-such-device: not found",
+        ),
+        (
+            2,
+            grow(&["--size", "1 MiB", "a.img", "b.img"]),
+            "drive 'a' has 1048576 bytes and is too small for pool 'p0': a drive of this group needs",
+        ),
+        (
+            2,
+            grow(&["--size", "big", "a.img", "b.img"]),
+            "allowed: a number above zero",
+        ),
+        (
+            2,
+            vec!["pool", "convert", "p0", "--level", "5"],
+            "from level 10 to 5",
+        ),
+        (
+            2,
+            vec!["pool", "convert", "p0", "--level", "6"],
+            "has 2 drives: level 6 takes 4 to",
+        ),
+        (
+            5,
+            vec!["pool", "convert", "p0", "--level", "6", "--group", "3"],
+            "no group 3 in pool",
+        ),
+        (
+            5,
+            vec!["pool", "shrink", "p0", "--group", "1"],
+            "there is no group 1 in pool 'p0'",
+        ),
+        (
+            2,
+            vec!["pool", "shrink", "p0", "--group", "0"],
+            "no other group could take over",
+        ),
+        (
+            6,
+            vec![
+                "drive",
+                "add-spare",
+                "x",
+                "--pool",
+                "p0",
+                "--file",
+                "other.img",
+            ],
+            "other.img has no label and isn't empty",
+        ),
+        (
+            2,
+            vec![
+                "drive",
+                "add-spare",
+                "x",
+                "--pool",
+                "p0",
+                "--device",
+                "/dev/ashlar-none",
+            ],
+            "drive x: /dev/ashlar-none: not found",
+        ),
+    ];
+    for (code, args, part) in cases {
+        let (found, said) = serving.refused(args);
+        assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
+        assert_eq!(found, *code, "{args:?}: {said}");
+        let mut after = home.listing();
+        after.retain(|(name, _)| name != "ashlar-drives.json");
+        assert_eq!(after, before, "{args:?}");
+        assert!(
+            !record(&home).contains("\"name\""),
+            "{args:?}: {}",
+            record(&home)
+        );
+    }
+    assert_eq!(pool(&serving)["groups"].as_array().unwrap().len(), 1);
+
+    // Which group is meant has to be said where there are several.
+    serving.done(&["pool", "grow", "p0", "a.img", "b.img"]);
+    let (code, said) = serving.refused(&["pool", "convert", "p0", "--level", "6"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("1: RAID 10 of a, b; "), "{said}");
+    // What the others have no room for stays.
+    let size = "60 MiB";
+    serving.done(&[
+        "volume", "create", "big", "--pool", "p0", "--size", size, "--thick",
+    ]);
+    let (code, said) = serving.refused(&["pool", "shrink", "p0", "--group", "1"]);
+    let part = "delete volumes or add a group first";
+    assert_eq!((code, said.contains(part)), (1, true), "{said}");
+}

@@ -1,0 +1,89 @@
+//! Groups of pools.
+
+use super::drives::new_drive;
+use super::pools::shown;
+use super::problem::{Body, Segment};
+use super::types::{GroupAdd, GroupChange, Pool, Problem};
+use crate::array::{Array, NewGroup};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::pool::Level;
+use std::sync::Arc;
+
+/// Adds a group of new drives.
+#[utoipa::path(
+    post, path = "/api/v1/pools/{name}/groups", tag = "pools", request_body = GroupAdd,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses(
+        (status = 201, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)
+    )
+)]
+pub(super) async fn add_group(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(add): Body<GroupAdd>,
+) -> Result<(StatusCode, Json<Pool>), Problem> {
+    let drives = add.drives.into_iter().map(new_drive);
+    let group = NewGroup {
+        level: add.level.as_deref().map(level).transpose()?,
+        drives: drives.collect::<Result<_, _>>()?,
+    };
+    array.add_group(name.clone(), group).await?;
+    Ok((StatusCode::CREATED, shown(&array, &name).await?))
+}
+
+/// Gives a group another level, in the background: from 10 to 50 or 6, or from 50 to 6.
+#[utoipa::path(
+    patch, path = "/api/v1/pools/{name}/groups/{index}", tag = "pools",
+    request_body = GroupChange,
+    params(
+        ("name" = String, Path, description = "Name of the pool"),
+        ("index" = u16, Path, description = "Number of the group in the pool")
+    ),
+    responses(
+        (status = 200, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn change_group(
+    State(array): State<Arc<Array>>,
+    Segment((name, index)): Segment<(String, u16)>,
+    Body(change): Body<GroupChange>,
+) -> Result<Json<Pool>, Problem> {
+    let level = level(&change.level)?;
+    array.convert_group(name.clone(), index, level).await?;
+    shown(&array, &name).await
+}
+
+/// Has a group leave, in the background: what it holds goes to the others first, then its
+/// drives are free.
+#[utoipa::path(
+    delete, path = "/api/v1/pools/{name}/groups/{index}", tag = "pools",
+    params(
+        ("name" = String, Path, description = "Name of the pool"),
+        ("index" = u16, Path, description = "Number of the group in the pool")
+    ),
+    responses(
+        (status = 202, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn remove_group(
+    State(array): State<Arc<Array>>,
+    Segment((name, index)): Segment<(String, u16)>,
+) -> Result<(StatusCode, Json<Pool>), Problem> {
+    array.remove_group(name.clone(), index).await?;
+    Ok((StatusCode::ACCEPTED, shown(&array, &name).await?))
+}
+
+fn level(text: &str) -> Result<Level, Problem> {
+    text.parse().map_err(|_| {
+        let known = Level::ALL.map(|level| format!("{:?}", level.to_string()));
+        let allowed = known.join(", ");
+        Problem::invalid(format!("level: found {text:?}; allowed: {allowed}"))
+    })
+}

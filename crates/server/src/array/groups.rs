@@ -1,0 +1,125 @@
+//! Groups of pools: another level, one more, one fewer.
+//!
+//! Invariant: what the engine refuses leaves nothing behind: no file, no record.
+
+use super::places::{NewDrive, Placed};
+use super::{Array, ArrayError, ArrayErrorKind};
+use crate::shard::ShardState;
+use engine::pool::{Level, Pool, PoolInfo};
+use std::rc::Rc;
+use std::sync::Arc;
+use world::real::RealWorld;
+
+/// A group to add to a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewGroup {
+    /// Its level; that of the pool's first group unless said otherwise.
+    pub level: Option<Level>,
+    /// Its drives, by place.
+    pub drives: Vec<NewDrive>,
+}
+
+impl Array {
+    /// Gives a group another level, in the background.
+    ///
+    /// # Errors
+    /// No such pool or group; a level that it can't have or go to; it is being changed;
+    /// no room.
+    pub async fn convert_group(
+        self: &Arc<Self>,
+        pool: String,
+        index: u16,
+        level: Level,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.convert_group(index, level).await?)
+            };
+            array.with_pool(&pool, visit).await
+        })
+        .await
+    }
+
+    /// Adds a group of new drives.
+    ///
+    /// # Errors
+    /// No such pool; a name or a drive is taken; drives that don't make a group of that
+    /// level, or are too small.
+    pub async fn add_group(
+        self: &Arc<Self>,
+        pool: String,
+        group: NewGroup,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let (_, info) = array.pool(&pool).await?;
+            array.check_drives(&group.drives).await?;
+            let level = group.level.unwrap_or(info.level);
+            check_count(&info, level, group.drives.len())?;
+            let take = move |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
+                let mut drives = Vec::new();
+                for drive in placed {
+                    drives.push(drive.open(&state, &pool).await?);
+                }
+                pool.add_group(level, drives).await?;
+                Ok(())
+            };
+            array.bring_in(&info, group.drives, None, take).await
+        })
+        .await
+    }
+
+    /// Has a group leave, in the background; its drives are forgotten then.
+    ///
+    /// # Errors
+    /// No such pool or group; it is the last, or is being changed; no room for what it
+    /// holds.
+    pub async fn remove_group(
+        self: &Arc<Self>,
+        pool: String,
+        index: u16,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let visit =
+                move |_, pool: Pool<RealWorld>| async move { Ok(pool.remove_group(index).await?) };
+            array.with_pool(&pool, visit).await
+        })
+        .await?;
+        self.watch_departures();
+        Ok(())
+    }
+
+    /// That each name and each place is new, and there once.
+    async fn check_drives(&self, drives: &[NewDrive]) -> Result<(), ArrayError> {
+        for (index, drive) in drives.iter().enumerate() {
+            let before = &drives[..index];
+            let twice = |what: String| {
+                let context = format!("drives: found {what} twice; allowed: each once");
+                Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+            };
+            if before.iter().any(|other| other.name == drive.name) {
+                return twice(format!("the name {:?}", drive.name));
+            }
+            if before.iter().any(|other| other.path == drive.path) {
+                return twice(drive.path.display().to_string());
+            }
+            self.check_free(&drive.name).await?;
+        }
+        Ok(())
+    }
+}
+
+/// That so many drives make a group, before files are made for them.
+fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
+    let site_level = site::Level::ALL
+        .into_iter()
+        .find(|known| known.as_str() == level.to_string());
+    let Some(known) = site_level.filter(|known| known.data_drives(drives).is_none()) else {
+        return Ok(());
+    };
+    let context = format!(
+        "pool {}: found {drives} drives for a new group; allowed: {}",
+        info.name,
+        known.drives_rule()
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+}

@@ -1,0 +1,400 @@
+//! Where drives are, and how new ones come in.
+//!
+//! Invariants:
+//! - A drive that the API adds is on record before it is part of a pool, so that it is
+//!   found at the next start; one that is part of no pool any more is off the record.
+//! - What holds something that nobody here knows of is never taken for a drive.
+//! - When new drives are not taken, nothing is left of them.
+
+use super::{Array, ArrayError, ArrayErrorKind};
+use crate::blank;
+use crate::record::{self, RecordError};
+use crate::shard::ShardState;
+use engine::World;
+use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
+use engine::{PoolError, PoolErrorKind};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use world::real::{OpenError, OpenErrorKind, RealDrive, RealWorld};
+
+/// A drive that is in use is tried so many times more, so far apart: whoever has just
+/// let go of it may have operations in flight.
+const IN_USE_LOOKS: u32 = 40;
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often to look whether a group has left.
+const DEPARTURE_PAUSE: Duration = Duration::from_millis(500);
+
+/// Where a drive is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedDrive {
+    /// The pool it was added to.
+    pub pool: String,
+    /// Its name.
+    pub name: String,
+    /// Its file or device.
+    pub path: PathBuf,
+    /// It is a device: never made.
+    #[serde(default)]
+    pub is_device: bool,
+}
+
+/// A drive to add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDrive {
+    /// The name that it is to have.
+    pub name: String,
+    /// A file relative to the data directory, or an absolute path.
+    pub path: PathBuf,
+    /// It is a device: never made.
+    pub is_device: bool,
+    /// Size to make the file with when it is not there; as large as the pool's
+    /// largest drive unless said otherwise.
+    pub size_bytes: Option<u64>,
+}
+
+/// Where the drives of an array are.
+#[derive(Debug)]
+pub struct DrivePlaces {
+    data: PathBuf,
+    site: Vec<AddedDrive>,
+    added: Mutex<Vec<AddedDrive>>,
+}
+
+/// The record of the drives that the API added, in the data directory.
+pub(crate) const DRIVES_FILE: &str = "ashlar-drives.json";
+
+/// The drives that the API added before, as kept in the directory `data`.
+///
+/// # Errors
+/// The record is there and can't be read or understood.
+pub fn added(data: &Path) -> Result<Vec<AddedDrive>, RecordError> {
+    Ok(record::read(&data.join(DRIVES_FILE))?.unwrap_or_default())
+}
+
+impl DrivePlaces {
+    /// Those that the site describes, and those that were `added`; files and records are
+    /// in `data`.
+    pub fn new(data: PathBuf, site: Vec<AddedDrive>, added: Vec<AddedDrive>) -> Self {
+        let added = Mutex::new(added);
+        DrivePlaces { data, site, added }
+    }
+
+    // Whoever panicked with this lock held has left a whole list behind.
+    fn added(&self) -> MutexGuard<'_, Vec<AddedDrive>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the drive called `name` is.
+    pub(super) fn find(&self, name: &str) -> Option<AddedDrive> {
+        let added = self.added();
+        let mut all = added.iter().chain(&self.site);
+        all.find(|drive| drive.name == name).cloned()
+    }
+
+    fn is_of_site(&self, path: &Path, pool: &str) -> bool {
+        let mut site = self.site.iter();
+        site.any(|known| known.path == path && known.pool == pool)
+    }
+
+    /// Whether a drive of this pool is, or was, in this place.
+    fn is_known(&self, path: &Path, pool: &str) -> bool {
+        let mut added = self.added().clone().into_iter();
+        added.any(|known| known.path == path && known.pool == pool) || self.is_of_site(path, pool)
+    }
+
+    async fn keep(&self, drives: Vec<AddedDrive>) -> Result<(), ArrayError> {
+        let (file, kept) = (self.data.join(DRIVES_FILE), drives.clone());
+        let written = tokio::task::spawn_blocking(move || record::write(&file, &kept)).await;
+        let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
+        match written {
+            Ok(Ok(())) => *self.added() = drives,
+            Ok(Err(error)) => return Err(failed(error.to_string())),
+            Err(error) => return Err(failed(format!("writing the drives ended early: {error}"))),
+        }
+        Ok(())
+    }
+}
+
+/// A drive to be opened on the shard of its pool.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    name: String,
+    path: PathBuf,
+    /// What is on it may go: nobody knew of it before, and it has to be blank, unless
+    /// this says that it was of the pool.
+    is_known: bool,
+    /// A drive of the pool that is out of use, and may have this place open still.
+    holder: Option<String>,
+    /// The drive that is in use there, for messages.
+    user: Option<String>,
+}
+
+impl Placed {
+    /// Opens it, for `pool`.
+    pub(super) async fn open(
+        self,
+        state: &ShardState,
+        pool: &Pool<RealWorld>,
+    ) -> Result<NamedDrive<RealWorld>, ArrayError> {
+        let failed = |error: OpenError| {
+            let context = format!("drive {}: {error}", self.name);
+            match (error.kind, &self.user) {
+                (OpenErrorKind::InUse, Some(user)) => {
+                    let context = format!("{context}: it is {user}");
+                    ArrayError::new(ArrayErrorKind::Busy, context)
+                }
+                (OpenErrorKind::InUse, None) => ArrayError::new(ArrayErrorKind::Busy, context),
+                _ => ArrayError::new(ArrayErrorKind::Invalid, context),
+            }
+        };
+        let drive = self.open_free(state, pool).await.map_err(failed)?;
+        let label = Pool::probe(state.world(), &drive).await;
+        let is_labelled = label
+            .map_err(|error| ArrayError {
+                context: format!("drive {}: {}", self.name, error.context),
+                ..ArrayError::from(error)
+            })?
+            .is_some();
+        if !self.is_known && !is_labelled {
+            let path = self.path.display();
+            let is_blank = blank::is_blank(state.world(), &drive).await;
+            let context = match is_blank {
+                Ok(true) => None,
+                Ok(false) => Some(format!("{path} {}", blank::REMEDY)),
+                Err(error) => Some(format!("{path}: {error}")),
+            };
+            if let Some(context) = context {
+                let context = format!("drive {}: {context}", self.name);
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
+        }
+        let name = self.name;
+        Ok(NamedDrive { name, drive })
+    }
+
+    /// Whether that drive, which goes, is in this place.
+    pub(super) fn is_held_by(&self, name: &str) -> bool {
+        self.holder.as_deref() == Some(name)
+    }
+
+    /// Opens it, once whoever is about to close it has.
+    async fn open_free(
+        &self,
+        state: &ShardState,
+        pool: &Pool<RealWorld>,
+    ) -> Result<RealDrive, OpenError> {
+        let mut looks_left = if self.user.is_none() { IN_USE_LOOKS } else { 0 };
+        loop {
+            match RealDrive::open(state.world(), &self.path) {
+                Err(error) if error.kind == OpenErrorKind::InUse && looks_left > 0 => {
+                    // Where somebody stands in for it by now, it closes by itself.
+                    let let_go = self.holder.as_ref().map(|holder| pool.let_go(holder));
+                    if let_go.is_some_and(|let_go| let_go.is_err_and(is_busy)) {
+                        return Err(error);
+                    }
+                    looks_left -= 1;
+                    state.world().sleep(IN_USE_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl Array {
+    /// Has `take` make new drives part of a pool, on its shard; files are made where there
+    /// are none. The drive called `replaced` is about to go.
+    pub(super) async fn bring_in<F, Fut>(
+        &self,
+        info: &PoolInfo,
+        new: Vec<NewDrive>,
+        replaced: Option<&str>,
+        take: F,
+    ) -> Result<(), ArrayError>
+    where
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), ArrayError>> + 'static,
+    {
+        let pools: Vec<PoolInfo> = self
+            .pools()
+            .await?
+            .into_iter()
+            .map(|(_, pool)| pool)
+            .collect();
+        let placed = new
+            .iter()
+            .map(|new| self.placed(&pools, &info.name, new, replaced));
+        let placed: Vec<Placed> = placed.collect();
+        let largest = info
+            .members
+            .iter()
+            .map(|member| member.capacity_bytes)
+            .max();
+        let files = placed.iter().zip(&new).filter(|(_, new)| !new.is_device);
+        let wanted = files.map(|(drive, new)| {
+            let size_bytes = new.size_bytes.or(largest).unwrap_or(0);
+            (drive.path.clone(), size_bytes)
+        });
+        let made = make_files(wanted.collect()).await?;
+        let before = self.drives.added().clone();
+        let mut after = before.clone();
+        for (drive, new) in placed.iter().zip(&new) {
+            after.retain(|known| known.path != drive.path);
+            if !self.drives.is_of_site(&drive.path, &info.name) {
+                after.push(AddedDrive {
+                    pool: info.name.clone(),
+                    name: drive.name.clone(),
+                    path: drive.path.clone(),
+                    is_device: new.is_device,
+                });
+            }
+        }
+        let taken = match self.drives.keep(after).await {
+            Ok(()) => {
+                let visit = move |state, pool| take(state, pool, placed);
+                self.with_pool(&info.name, visit).await
+            }
+            Err(error) => Err(error),
+        };
+        if taken.is_err() {
+            if let Err(error) = self.drives.keep(before).await {
+                tracing::error!("drives that are not taken stay on record: {error}");
+            }
+            remove_files(made).await;
+        }
+        taken
+    }
+
+    fn placed(
+        &self,
+        pools: &[PoolInfo],
+        pool: &str,
+        new: &NewDrive,
+        replaced: Option<&str>,
+    ) -> Placed {
+        let path = self.drives.data.join(&new.path);
+        let is_here = |member: &&MemberInfo| {
+            let place = self.drives.find(&member.name);
+            place.is_some_and(|place| place.path == path)
+        };
+        let (mut holder, mut user) = (None, None);
+        for info in pools {
+            for member in info.members.iter().chain(&info.spares).filter(is_here) {
+                let goes =
+                    member.state == MemberState::Failed || replaced == Some(member.name.as_str());
+                match goes {
+                    true => holder = Some(member.name.clone()),
+                    false => user = Some(format!("drive {} of pool {}", member.name, info.name)),
+                }
+            }
+        }
+        Placed {
+            name: new.name.clone(),
+            is_known: self.drives.is_known(&path, pool),
+            path,
+            holder,
+            user,
+        }
+    }
+
+    /// Takes drives that are part of no pool any more off the record: their group has
+    /// left, or others stand in for them. Says whether a group is still leaving.
+    ///
+    /// # Errors
+    /// A shard has stopped, or the record can't be written.
+    pub(crate) async fn forget_departed(self: &Arc<Self>) -> Result<bool, ArrayError> {
+        self.change(|array| async move {
+            let pools = array.pools().await?;
+            let is_there = |drive: &AddedDrive| {
+                let pool = pools.iter().find(|(_, info)| info.name == drive.pool);
+                // Of a pool that is not served nothing is known.
+                pool.is_none_or(|(_, info)| {
+                    let mut all = info.members.iter().chain(&info.spares);
+                    all.any(|member| member.name == drive.name)
+                })
+            };
+            let before = array.drives.added().clone();
+            let after: Vec<_> = before.iter().filter(|d| is_there(d)).cloned().collect();
+            for drive in before.iter().filter(|drive| !is_there(drive)) {
+                let (name, pool) = (&drive.name, &drive.pool);
+                tracing::info!("drive {name} is part of pool {pool} no more: it is free");
+            }
+            if after.len() < before.len() {
+                array.drives.keep(after).await?;
+            }
+            let mut groups = pools.iter().flat_map(|(_, info)| &info.groups);
+            Ok(groups.any(|group| group.leaving))
+        })
+        .await
+    }
+
+    /// Waits in the background until groups that leave have left, and forgets their
+    /// drives then.
+    pub(crate) fn watch_departures(self: &Arc<Self>) {
+        let array = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(array) = array.upgrade() {
+                match array.forget_departed().await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(error) => {
+                        tracing::warn!("drives that have left stay on record: {error}");
+                        return;
+                    }
+                }
+                drop(array);
+                tokio::time::sleep(DEPARTURE_PAUSE).await;
+            }
+        });
+    }
+}
+
+fn is_busy(error: PoolError) -> bool {
+    error.kind == PoolErrorKind::Busy
+}
+
+/// Makes the files of drives where nothing is; says which.
+async fn make_files(wanted: Vec<(PathBuf, u64)>) -> Result<Vec<PathBuf>, ArrayError> {
+    let making = tokio::task::spawn_blocking(move || {
+        let mut made = Vec::new();
+        for (path, size_bytes) in wanted {
+            if path.exists() {
+                continue;
+            }
+            match RealDrive::create_file(&path, size_bytes) {
+                Ok(()) => made.push(path),
+                Err(error) => return Err((error, made)),
+            }
+        }
+        Ok(made)
+    });
+    match making.await {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err((error, made))) => {
+            remove_files(made).await;
+            let context = error.to_string();
+            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+        }
+        Err(error) => {
+            let context = format!("making drive files ended early: {error}");
+            Err(ArrayError::new(ArrayErrorKind::Internal, context))
+        }
+    }
+}
+
+/// Removes files that were just made, and that nobody else has.
+async fn remove_files(made: Vec<PathBuf>) {
+    let removing = tokio::task::spawn_blocking(move || {
+        for path in made {
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::warn!("{}: can't remove it: {error}", path.display());
+            }
+        }
+    });
+    // It only warns.
+    let _ = removing.await;
+}
