@@ -252,11 +252,11 @@ impl Commons {
     }
 
     /// Whether all others have said that they have no zone to give; the want is over
-    /// then.
+    /// then. One that was met, for somebody else in this lane, is there again.
     pub fn all_refused(&self, lane: u16) -> bool {
         let mut table = self.table();
         let others = usize::from(self.lanes) - 1;
-        let refused = table.wants.get(&lane).is_none_or(|by| by.len() == others);
+        let refused = table.wants.entry(lane).or_default().len() == others;
         if refused {
             table.wants.remove(&lane);
         }
@@ -338,5 +338,7 @@ mod tests {
         commons.refuse_zone(2);
         assert!(commons.all_refused(0));
         assert!(!commons.is_wanted_of(2));
+        assert!(!commons.all_refused(0), "it is asked again");
+        assert!(commons.is_wanted_of(2));
     }
 }

@@ -168,7 +168,12 @@ impl<W: World> Drives<W> {
     /// Fills the start of a drive with zeroes, so that it counts as empty. A label that
     /// stays, because the drive can't be written, is known to be old.
     async fn wipe(&self, member: &Member<W>) {
-        let len = WIPED_BYTES.min(member.capacity_bytes) as usize;
+        // What comes after is another lane's.
+        let own = match self.lane.commons.lanes() {
+            1 => member.capacity_bytes,
+            _ => self.identity.data_start,
+        };
+        let len = WIPED_BYTES.min(own) as usize;
         let zeroes = self.world.buffers().zeroed(len).freeze();
         // It is somebody else's from now on.
         let _ = member.write_durably(DriveOffset(0), zeroes).await;
