@@ -35,5 +35,5 @@ pub use pool::{
     GroupInfo, LabelSummary, Level, MemberInfo, MemberState, NamedDrive, Pool, PoolError,
     PoolErrorKind, PoolInfo, PoolSpec,
 };
-pub use volume::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};
+pub use volume::{Disk, IoError, IoErrorKind, Provisioning, Volume, VolumeInfo, VolumeSpec};
 pub use world::World;

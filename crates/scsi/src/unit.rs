@@ -1,7 +1,7 @@
 //! A logical unit: a volume, and the names that initiators know it by.
 
 use base::Uuid;
-use engine::{Volume, World};
+use engine::{Disk, World};
 
 /// Company part of the NAA designator. The locally administered bit is set: it
 /// is nobody's registered identifier, and the hundred bits behind it come from
@@ -42,14 +42,15 @@ impl Identity {
 
 /// A volume as a direct-access block device.
 pub struct LogicalUnit<W: World> {
-    volume: Volume<W>,
+    volume: Disk<W>,
     uuid: Uuid,
     identity: Identity,
 }
 
 impl<W: World> LogicalUnit<W> {
     /// The logical unit that shows `volume`.
-    pub fn new(volume: Volume<W>) -> Self {
+    pub fn new(volume: impl Into<Disk<W>>) -> Self {
+        let volume = volume.into();
         let uuid = volume.info().uuid;
         LogicalUnit {
             volume,
@@ -59,7 +60,7 @@ impl<W: World> LogicalUnit<W> {
     }
 
     /// The volume behind it.
-    pub fn volume(&self) -> &Volume<W> {
+    pub fn volume(&self) -> &Disk<W> {
         &self.volume
     }
 

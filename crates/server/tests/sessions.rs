@@ -232,7 +232,8 @@ async fn changes_are_told_by_unit_attention() {
     let changed = served.shard.handle().call(|state| async move {
         let pool = state.pool("p").unwrap();
         pool.resize_volume("v", 2 * VOLUME_BYTES).await.unwrap();
-        state.volume_resized(pool.volume("v").unwrap().info().uuid);
+        let info = pool.volume("v").unwrap().info();
+        state.volume_resized(info.uuid, info.size_bytes);
         assert!(
             state.export(TARGET, 0, pool.volume("v").unwrap()).is_err(),
             "LUN 0 is taken"

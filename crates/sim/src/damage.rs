@@ -123,7 +123,10 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
     if let Err(error) = outcome
         && !matches!(
             error.kind,
-            PoolErrorKind::NotFound | PoolErrorKind::Invalid | PoolErrorKind::Drive
+            PoolErrorKind::NotFound
+                | PoolErrorKind::Invalid
+                | PoolErrorKind::Drive
+                | PoolErrorKind::Busy
         )
     {
         session.fail(format!("order {draw} about {name}: {error}"));

@@ -18,6 +18,9 @@ const DRIVE_GRAIN_BYTES: u64 = 4096;
 /// Below this a drive holds labels and journal and little else.
 const DRIVE_BYTES_MIN: u64 = 64 << 20;
 const SHARDS_MAX: u16 = 64;
+
+/// Lanes of a pool; what the engine can have.
+const LANES_MAX: u16 = 16;
 /// RAM of a pool for reads when the file says nothing.
 const CACHE_BYTES_DEFAULT: u64 = 64 << 20;
 /// Where the API listens when the file says nothing.
@@ -272,6 +275,10 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         size_of(value)
             .filter(|size| (1 << 20..=16 << 30).contains(size) && size.is_multiple_of(4096))
     });
+    let lanes_rule = format!("a whole number from 1 to {LANES_MAX}");
+    let lanes = reader.optional("lanes", &lanes_rule, |value| {
+        whole(value).filter(|n| (1..=LANES_MAX).contains(n))
+    });
     let rebuild_rate = rate(&mut reader, "rebuild_rate");
     let scrub_rate = rate(&mut reader, "scrub_rate");
     let background = reader.optional("background", "\"yield\" or \"full\"", |value| {
@@ -296,6 +303,7 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
             .chain(more.iter().map(|row| row.item.clone()))
             .collect(),
         spares: spares.unwrap_or_default(),
+        lanes: lanes.unwrap_or(1),
         stripe_unit_bytes: stripe_unit_bytes.unwrap_or(64 << 10),
         page_bytes: page_bytes.unwrap_or(256 << 10),
         cache_bytes: cache_bytes.unwrap_or(CACHE_BYTES_DEFAULT),

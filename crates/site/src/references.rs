@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::read::{PoolRow, Rows};
 use crate::size;
 use crate::table::Row;
-use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning, Site};
+use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -395,49 +395,6 @@ fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {
                 plural(count, "volume"),
                 allowed,
             );
-        }
-        one_shard(rows, export, &pool_of, found);
-    }
-}
-
-/// All volumes of a target have to be on one shard, because its sessions are.
-fn one_shard(
-    rows: &Rows,
-    export: &Row<crate::types::Export>,
-    pool_of: &BTreeMap<&str, &str>,
-    found: &mut Vec<Diagnostic>,
-) {
-    let shard_of = |volume: &str| {
-        let pool = pool_of.get(volume)?;
-        let index = rows
-            .pools
-            .iter()
-            .position(|row| row.item.pool.name == **pool)?;
-        Some((*pool, Site::shard_of_pool(index, rows.shards)))
-    };
-    let mut placed = export
-        .item
-        .volumes
-        .iter()
-        .enumerate()
-        .filter_map(|(i, name)| Some((i, shard_of(name)?)));
-    let Some((_, (first_pool, first_shard))) = placed.next() else {
-        return;
-    };
-    for (index, (pool, shard)) in placed {
-        if shard != first_shard {
-            push(
-                found,
-                export.element_line("volumes", index),
-                "export.volumes",
-                format!(
-                    "a volume of pool {pool:?} (shard {shard}) beside one of pool {first_pool:?} \
-                     (shard {first_shard})"
-                ),
-                "volumes of pools on one shard; export them as two targets, or set site.shards = 1"
-                    .to_owned(),
-            );
-            return;
         }
     }
 }

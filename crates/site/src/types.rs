@@ -106,6 +106,8 @@ pub struct Pool {
     pub groups: Vec<Group>,
     /// Names of drives that stand in for those that fail.
     pub spares: Vec<String>,
+    /// Lanes that it is made with, which go to different shards.
+    pub lanes: u16,
     /// A power of two.
     pub stripe_unit_bytes: u32,
     /// A power of two.
@@ -213,13 +215,6 @@ impl Site {
     /// The drive called `name`.
     pub fn drive(&self, name: &str) -> Option<&Drive> {
         self.drives.iter().find(|drive| drive.name == name)
-    }
-
-    /// The shard that the `index`th pool of a site with `shards` shards lives on.
-    pub fn shard_of_pool(index: usize, shards: u16) -> u16 {
-        let shards = usize::from(shards.max(1));
-        // A remainder by a u16 fits a u16.
-        u16::try_from(index % shards).unwrap_or(0)
     }
 }
 

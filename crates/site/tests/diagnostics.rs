@@ -256,9 +256,6 @@ cases! {
         ["t.toml:48: export.initiators: found \"debian\"; allowed: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
     export_initiators_word: "[\"iqn.1993-08.org.debian:01:abc\"]" => "\"all\"",
         ["t.toml:48: export.initiators: found \"all\"; allowed: a list, not empty, of: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
-    export_across_shards: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\", \"v2\"]",
-        ["t.toml:44: export.volumes: found a volume of pool \"pool1\" (shard 1) beside one of pool \"pool0\" (shard 0); allowed: volumes of pools on one shard; export them as two targets, or set site.shards = 1",
-         "t.toml:47: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:a\" exports already; allowed: a volume of no other export"];
     vm_of_no_export: "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"" => "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:c\"",
         ["t.toml:51: vm.target: found \"iqn.2026-11.dev.ashlar:c\", which no export has; allowed: the name of a target (such as iqn.2026-11.dev.ashlar:a, iqn.2026-11.dev.ashlar:b)"];
     vm_twice: "rate_scale = 0.5\n" => "[[vm]]\nname = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"\nprofile = \"p\"\nrole = \"r\"\n",

@@ -1,5 +1,6 @@
 //! One picture of a pool out of those of its lanes.
 
+use super::life::Rates;
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use crate::cache::CacheStats;
 use crate::store::counts::{IoCounts, Operations};
@@ -47,6 +48,7 @@ impl PoolInfo {
             scrubs_ended: self.scrubs_ended.min(other.scrubs_ended),
             cache: self.cache.with(&other.cache),
             io: self.io.with(&other.io),
+            rates: self.rates.with(&other.rates),
             failure: self.failure.or(other.failure),
             ..self
         }
@@ -89,6 +91,35 @@ impl MemberInfo {
         self.mends += other.mends;
         self.read_latency = self.read_latency.max(other.read_latency);
         self.write_latency = self.write_latency.max(other.write_latency);
+    }
+}
+
+impl Rates {
+    /// What each of so many lanes may do.
+    pub fn of_each(self, lanes: u64) -> Rates {
+        Rates {
+            rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(|rate| rate.div_ceil(lanes)),
+            scrub_bytes_per_s: self.scrub_bytes_per_s.map(|rate| rate.div_ceil(lanes)),
+            ..self
+        }
+    }
+
+    /// What lanes may do together.
+    pub fn of_all(self, lanes: u64) -> Rates {
+        Rates {
+            rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(|rate| rate * lanes),
+            scrub_bytes_per_s: self.scrub_bytes_per_s.map(|rate| rate * lanes),
+            ..self
+        }
+    }
+
+    fn with(self, other: &Rates) -> Rates {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Rates {
+            rebuild_bytes_per_s: sum(self.rebuild_bytes_per_s, other.rebuild_bytes_per_s),
+            scrub_bytes_per_s: sum(self.scrub_bytes_per_s, other.scrub_bytes_per_s),
+            ..self
+        }
     }
 }
 

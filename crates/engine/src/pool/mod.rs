@@ -371,6 +371,11 @@ impl<W: World> Pool<W> {
         self.inner.drives.events_since(sequence)
     }
 
+    /// Which lane of the pool this is.
+    pub fn lane(&self) -> u16 {
+        self.inner.drives.lane().index
+    }
+
     /// The world that the pool runs in.
     pub fn world(&self) -> &W {
         &self.inner.world

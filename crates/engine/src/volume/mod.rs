@@ -4,10 +4,12 @@
 //! sequential readers will want next.
 
 pub mod ahead;
+mod disk;
 mod io;
 pub mod live;
 pub(crate) mod moving;
 
+pub use disk::{Disk, Elsewhere};
 pub use live::Live;
 
 use crate::meta::VolumeCore;

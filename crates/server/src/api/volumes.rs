@@ -70,7 +70,7 @@ pub(super) async fn create_volume(
             Provisioning::Thick => engine::Provisioning::Thick,
         },
     };
-    let placed = array.create_volume(create.pool, spec).await?;
+    let placed = array.create_volume(create.pool, spec, Vec::new()).await?;
     Ok((StatusCode::CREATED, Json(volume(&array, placed))))
 }
 
@@ -119,7 +119,7 @@ fn check_size(size_bytes: u64) -> Result<(), Problem> {
 }
 
 fn volume(array: &Array, placed: PlacedVolume) -> Volume {
-    let PlacedVolume { pool, info } = placed;
+    let PlacedVolume { pool, info, .. } = placed;
     let export = array.lun_of(&info.name);
     Volume {
         name: info.name,

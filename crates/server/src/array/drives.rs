@@ -30,7 +30,13 @@ impl Array {
     /// No such drive, or its pool can't do without it.
     pub async fn fail_drive(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let (info, _) = array.drive(&name).await?;
+            let (info, member) = array.drive(&name).await?;
+            array.check_dispensable(&info.name, &member).await?;
+            // Not by name: another may come to its place under the same one.
+            let name = match info.lanes {
+                1 => name,
+                _ => member.uuid.to_string(),
+            };
             let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
             array.with_pool(&info.name, visit).await
         })
@@ -91,7 +97,11 @@ impl Array {
             if new.name != name {
                 array.check_free(&new.name).await?;
             }
-            let old = name.clone();
+            array.check_dispensable(&info.name, &member).await?;
+            let old = match info.lanes {
+                1 => name.clone(),
+                _ => member.uuid.to_string(),
+            };
             let take = |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
                 for drive in placed {
                     put_in_place(&state, &pool, &old, drive).await?;
@@ -125,10 +135,12 @@ impl Array {
     pub async fn change_rates(
         self: &Arc<Self>,
         pool: &str,
-        change: impl FnOnce(Rates) -> Rates + Send + 'static,
+        change: impl FnOnce(Rates) -> Rates + Clone + Send + 'static,
     ) -> Result<(), ArrayError> {
         let visit = move |_, pool: Pool<RealWorld>| async move {
-            pool.set_rates(change(pool.info().rates));
+            let info = pool.info();
+            let lanes = u64::from(info.lanes);
+            pool.set_rates(change(info.rates.of_all(lanes)).of_each(lanes));
             Ok(())
         };
         self.with_pool(pool, visit).await
@@ -157,6 +169,19 @@ impl Array {
         }
         let context = format!("there is no drive {name}");
         Err(ArrayError::new(ArrayErrorKind::NotFound, context))
+    }
+
+    /// That every lane of a pool could do without a drive: one that can't would be found
+    /// after others have let it go.
+    async fn check_dispensable(&self, pool: &str, member: &MemberInfo) -> Result<(), ArrayError> {
+        let name = member.uuid.to_string();
+        let visit = |_, pool: Pool<RealWorld>| async move {
+            match pool.has_drive(&name) {
+                true => Ok(pool.can_do_without(&name)?),
+                false => Ok(()),
+            }
+        };
+        self.with_pool(pool, visit).await
     }
 
     /// What is now where a drive was.

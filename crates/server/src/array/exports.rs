@@ -4,15 +4,18 @@
 //! the API are kept in a file of their own, written whole and synced before the
 //! target takes logins.
 
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::directory::{Initiators, TargetEntry};
 use crate::record;
+use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
+use engine::{Disk, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use world::real::RealWorld;
 
 /// Who described an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ impl Array {
     ///
     /// # Errors
     /// The target is there already, a volume isn't there or is behind another
-    /// target, the volumes are on different shards, or the export can't be kept.
+    /// target, or the export can't be kept.
     pub async fn create_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
         let keep = export.origin == Origin::Api;
         self.add_export(export, keep).await
@@ -108,8 +111,8 @@ impl Array {
 
     async fn add_export(self: &Arc<Self>, export: Export, keep: bool) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let shard = array.check(&export).await?;
-            array.show(&shard, &export).await?;
+            let (shard, volumes) = array.check(&export).await?;
+            array.show(&shard, &export, volumes).await?;
             if keep {
                 let mut exports = array.exports_by_target();
                 exports.insert(export.target.clone(), export.clone());
@@ -164,8 +167,9 @@ impl Array {
         self.export_map().clone()
     }
 
-    /// The shard that can serve `export`, if nothing speaks against it.
-    async fn check(&self, export: &Export) -> Result<ShardHandle, ArrayError> {
+    /// The shard that serves `export`, which is that of its first volume, and where the
+    /// volumes are, if nothing speaks against it.
+    async fn check(&self, export: &Export) -> Result<(ShardHandle, Vec<Found>), ArrayError> {
         let target = &export.target;
         let exists = |context| Err(ArrayError::new(ArrayErrorKind::Exists, context));
         if self.export_map().contains_key(target) {
@@ -174,36 +178,38 @@ impl Array {
             ));
         }
         let volumes = self.volumes().await?;
-        let mut home: Option<&ShardHandle> = None;
+        let mut found = Vec::new();
         for name in &export.volumes {
             let volume = volumes.iter().find(|volume| volume.info.name == *name);
-            let shard = self.home(&volume.ok_or_else(|| ArrayError::no_volume(name))?.pool)?;
+            let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
+            let homes = self.homes(&volume.pool)?;
+            let home = homes.get(usize::from(volume.lane));
+            let home = home.ok_or_else(|| ArrayError::no_pool(&volume.pool))?;
+            found.push((home.clone(), volume.clone()));
             if let Some((other, lun)) = self.lun_of(name) {
                 return exists(format!(
                     "volume {name} is LUN {lun} of target {other} already; delete that export first"
                 ));
             }
-            if home.is_some_and(|home| home.index() != shard.index()) {
-                let context = format!(
-                    "target {target}: volume {name} is on another shard than the volumes before \
-                     it; export it behind a target of its own"
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-            }
-            home = Some(shard);
         }
         let none = || {
             let context = format!("target {target} has no volumes; name one or more");
             ArrayError::new(ArrayErrorKind::Invalid, context)
         };
-        home.cloned().ok_or_else(none)
+        let (shard, _) = found.first().ok_or_else(none)?;
+        Ok((shard.clone(), found))
     }
 
     /// Puts the volumes behind the target on its shard, all or none.
-    async fn show(&self, shard: &ShardHandle, export: &Export) -> Result<(), ArrayError> {
-        let (target, volumes) = (export.target.clone(), export.volumes.clone());
+    async fn show(
+        &self,
+        shard: &ShardHandle,
+        export: &Export,
+        volumes: Vec<Found>,
+    ) -> Result<(), ArrayError> {
+        let target = export.target.clone();
         let visit = move |state: Rc<ShardState>| async move {
-            let shown = show_on(&state, &target, &volumes);
+            let shown = show_on(&state, &target, volumes);
             if shown.is_err() {
                 // What was shown goes again; a target that isn't there is fine.
                 let _ = state.remove_target(&target).await;
@@ -237,11 +243,22 @@ impl Array {
     }
 }
 
-fn show_on(state: &ShardState, target: &str, volumes: &[String]) -> Result<(), ArrayError> {
+/// A volume, and the shard that it is on.
+type Found = (ShardHandle, PlacedVolume);
+
+fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), ArrayError> {
     state.add_target(target);
-    for (lun, name) in volumes.iter().enumerate() {
-        let volume = state.pools().iter().find_map(|pool| pool.volume(name));
-        let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
+    for (lun, (home, placed)) in volumes.into_iter().enumerate() {
+        let volume: Disk<RealWorld> = if home.index() == state.index() {
+            let pool = state.lane(&placed.pool, placed.lane);
+            let volume = pool.and_then(|pool| pool.volume(&placed.info.name));
+            let gone = || ArrayError::no_volume(&placed.info.name);
+            volume.ok_or_else(gone)?.into()
+        } else {
+            let at = (placed.pool, placed.lane);
+            let buffers = state.world().buffers().clone();
+            state.reach(Distant::new(home, at, placed.info, buffers))
+        };
         let lun = u16::try_from(lun).map_err(|_| {
             let context = format!("target {target} can't have a LUN {lun}");
             ArrayError::new(ArrayErrorKind::Invalid, context)

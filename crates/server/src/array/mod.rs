@@ -40,8 +40,8 @@ use world::real::RealWorld;
 pub struct Array {
     name: String,
     shards: Vec<ShardHandle>,
-    /// The shard, by index, that each pool is homed on.
-    homes: BTreeMap<String, usize>,
+    /// The shards, by index, that the lanes of each pool are on.
+    homes: BTreeMap<String, Vec<usize>>,
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
@@ -63,14 +63,14 @@ impl Array {
     pub fn new(
         name: String,
         shards: Vec<ShardHandle>,
-        homes: BTreeMap<String, usize>,
+        homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
         exports_file: PathBuf,
         drives: DrivePlaces,
         described: Vec<site::Pool>,
     ) -> Arc<Self> {
         assert!(
-            homes.values().all(|shard| *shard < shards.len()),
+            homes.values().flatten().all(|shard| *shard < shards.len()),
             "a pool on a shard not there"
         );
         Arc::new(Array {
@@ -107,16 +107,26 @@ impl Array {
     /// # Errors
     /// A shard has stopped.
     pub async fn pools(&self) -> Result<Vec<(usize, PoolInfo)>, ArrayError> {
-        let mut pools = Vec::new();
+        let mut lanes = Vec::new();
         for shard in &self.shards {
-            let infos = shard
-                .call(|state| async move { state.pools().iter().map(|p| p.info()).collect() })
-                .await;
-            let infos: Vec<PoolInfo> = infos?;
-            pools.extend(infos.into_iter().map(|info| (shard.index(), info)));
+            let visit = |state: Rc<ShardState>| async move {
+                let pools = state.pools();
+                pools.iter().map(|p| (p.lane(), p.info())).collect()
+            };
+            let infos: Vec<(u16, PoolInfo)> = shard.call(visit).await?;
+            let here = |(lane, info)| (lane, shard.index(), info);
+            lanes.extend(infos.into_iter().map(here));
         }
-        pools.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
-        Ok(pools)
+        lanes.sort_by_key(|(lane, _, _)| *lane);
+        let mut by_name: BTreeMap<String, (usize, Vec<PoolInfo>)> = BTreeMap::new();
+        for (_, shard, info) in lanes {
+            let pool = by_name.entry(info.name.clone());
+            pool.or_insert_with(|| (shard, Vec::new())).1.push(info);
+        }
+        let merged = by_name
+            .into_values()
+            .filter_map(|(shard, lanes)| Some((shard, PoolInfo::of_lanes(lanes)?)));
+        Ok(merged.collect())
     }
 
     /// The pool called `name`.
@@ -124,14 +134,9 @@ impl Array {
     /// # Errors
     /// There is none, or its shard has stopped.
     pub async fn pool(&self, name: &str) -> Result<(usize, PoolInfo), ArrayError> {
-        let shard = self.home(name)?;
-        let wanted = name.to_owned();
-        let visit = |state: Rc<ShardState>| async move { state.pool(&wanted).map(|p| p.info()) };
-        let info = shard
-            .call(visit)
-            .await?
-            .ok_or_else(|| ArrayError::no_pool(name))?;
-        Ok((shard.index(), info))
+        let mut pools = self.pools().await?.into_iter();
+        let found = pools.find(|(_, info)| info.name == name);
+        found.ok_or_else(|| ArrayError::no_pool(name))
     }
 
     /// Where the site file is not what a pool is by now; for people, one line each.
@@ -157,31 +162,61 @@ impl Array {
         site::diff::pool(site, &groups, &names(&info.spares))
     }
 
-    /// The shard that the pool called `name` is homed on.
-    fn home(&self, pool: &str) -> Result<&ShardHandle, ArrayError> {
-        let index = self
-            .homes
-            .get(pool)
-            .ok_or_else(|| ArrayError::no_pool(pool))?;
-        Ok(&self.shards[*index])
+    /// The shards that the lanes of the pool called `name` are on.
+    fn homes(&self, pool: &str) -> Result<Vec<ShardHandle>, ArrayError> {
+        let homes = self.homes.get(pool);
+        let homes = homes.ok_or_else(|| ArrayError::no_pool(pool))?;
+        let shard = |index: &usize| self.shards[*index].clone();
+        Ok(homes.iter().map(shard).collect())
     }
 
-    /// Does something to a pool, on its shard.
-    async fn with_pool<T, F, Fut>(&self, pool: &str, visit: F) -> Result<T, ArrayError>
+    /// Does something to a lane of a pool, on its shard.
+    async fn with_lane<T, F, Fut>(&self, pool: &str, lane: u16, visit: F) -> Result<T, ArrayError>
     where
         T: Send + 'static,
         F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ArrayError>> + 'static,
     {
-        let shard = self.home(pool)?;
+        let homes = self.homes(pool)?;
+        let home = homes.get(usize::from(lane));
+        let home = home.ok_or_else(|| ArrayError::no_pool(pool))?;
         let name = pool.to_owned();
         let visit = move |state: Rc<ShardState>| async move {
-            match state.pool(&name) {
+            match state.lane(&name, lane) {
                 Some(pool) => visit(state, pool).await,
                 None => Err(ArrayError::no_pool(&name)),
             }
         };
-        shard.call(visit).await?
+        home.call(visit).await?
+    }
+
+    /// Does something to all lanes of a pool, the first one first, and gives what the
+    /// first one said.
+    ///
+    /// # Errors
+    /// What the first lane that fails says; those after it were not asked. In a lane
+    /// after the first, nothing there to be changed is no failure: the lane has had the
+    /// change before.
+    async fn with_pool<T, F, Fut>(&self, pool: &str, visit: F) -> Result<T, ArrayError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = Result<T, ArrayError>> + 'static,
+    {
+        let said = self.with_lane(pool, 0, visit.clone()).await;
+        let lanes = self.homes(pool)?.len() as u16;
+        let mut first = match said {
+            // The first lane may have had it before, and others not yet.
+            Err(error) if lanes > 1 && error.kind == ArrayErrorKind::NotFound => Err(error),
+            said => Ok(said?),
+        };
+        for lane in 1..lanes {
+            match self.with_lane(pool, lane, visit.clone()).await {
+                Err(error) if error.kind == ArrayErrorKind::NotFound => {}
+                said => first = first.or(Ok(said?)),
+            }
+        }
+        first
     }
 
     /// Makes one change to its end, after those before it.

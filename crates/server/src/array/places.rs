@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use world::real::{OpenError, OpenErrorKind, RealDrive, RealWorld};
+use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
 
 /// A drive that is in use is tried so many times more, so far apart: whoever has just
 /// let go of it may have operations in flight.
@@ -131,6 +131,8 @@ pub(super) struct Placed {
     holder: Option<String>,
     /// The drive that is in use there, for messages.
     user: Option<String>,
+    /// Once the first lane of the pool has it: the others take it as it is.
+    opened: Arc<Mutex<Option<OpenDrive>>>,
 }
 
 impl Placed {
@@ -151,7 +153,16 @@ impl Placed {
                 _ => ArrayError::new(ArrayErrorKind::Invalid, context),
             }
         };
-        let drive = self.open_free(state, pool).await.map_err(failed)?;
+        let name = self.name.clone();
+        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = opened().clone();
+        if let Some(open) = before {
+            let drive = RealDrive::of(state.world(), &open);
+            return Ok(NamedDrive { name, drive });
+        }
+        let open = self.open_free(state, pool).await.map_err(failed)?;
+        opened().replace(open.clone());
+        let drive = RealDrive::of(state.world(), &open);
         let label = Pool::probe(state.world(), &drive).await;
         let is_labelled = label
             .map_err(|error| ArrayError {
@@ -172,7 +183,6 @@ impl Placed {
                 return Err(ArrayError::new(ArrayErrorKind::Exists, context));
             }
         }
-        let name = self.name;
         Ok(NamedDrive { name, drive })
     }
 
@@ -186,10 +196,10 @@ impl Placed {
         &self,
         state: &ShardState,
         pool: &Pool<RealWorld>,
-    ) -> Result<RealDrive, OpenError> {
+    ) -> Result<OpenDrive, OpenError> {
         let mut looks_left = if self.user.is_none() { IN_USE_LOOKS } else { 0 };
         loop {
-            match RealDrive::open(state.world(), &self.path) {
+            match OpenDrive::open(&self.path) {
                 Err(error) if error.kind == OpenErrorKind::InUse && looks_left > 0 => {
                     // Where somebody stands in for it by now, it closes by itself.
                     let let_go = self.holder.as_ref().map(|holder| pool.let_go(holder));
@@ -216,7 +226,7 @@ impl Array {
         take: F,
     ) -> Result<(), ArrayError>
     where
-        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Send + 'static,
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
         let pools: Vec<PoolInfo> = self
@@ -255,8 +265,15 @@ impl Array {
         }
         let taken = match self.drives.keep(after).await {
             Ok(()) => {
+                let freed = match info.lanes {
+                    1 => Ok(()),
+                    _ => self.free_places(info, &placed, replaced).await,
+                };
                 let visit = move |state, pool| take(state, pool, placed);
-                self.with_pool(&info.name, visit).await
+                match freed {
+                    Ok(()) => self.with_pool(&info.name, visit).await,
+                    Err(error) => Err(error),
+                }
             }
             Err(error) => Err(error),
         };
@@ -267,6 +284,33 @@ impl Array {
             remove_files(made).await;
         }
         taken
+    }
+
+    /// Has all lanes of a pool close drives that are where new ones come.
+    async fn free_places(
+        &self,
+        info: &PoolInfo,
+        placed: &[Placed],
+        replaced: Option<&str>,
+    ) -> Result<(), ArrayError> {
+        for drive in placed {
+            let Some(holder) = drive.holder.clone() else {
+                continue;
+            };
+            let goes = replaced == Some(holder.as_str());
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                if goes {
+                    pool.fail_drive(&holder).await?;
+                }
+                Ok(pool.let_go(&holder)?)
+            };
+            let freed = self.with_pool(&info.name, visit).await;
+            freed.or_else(|error| match error.kind {
+                ArrayErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        Ok(())
     }
 
     fn placed(
@@ -298,6 +342,7 @@ impl Array {
             path,
             holder,
             user,
+            opened: Arc::default(),
         }
     }
 

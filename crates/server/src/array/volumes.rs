@@ -2,15 +2,18 @@
 
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
-use engine::{VolumeInfo, VolumeSpec};
+use engine::{Pool, VolumeInfo, VolumeSpec};
 use std::rc::Rc;
 use std::sync::Arc;
+use world::real::RealWorld;
 
 /// A volume and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedVolume {
     /// The pool it is in.
     pub pool: String,
+    /// The pool's lane that it is in.
+    pub lane: u16,
     /// What it is.
     pub info: VolumeInfo,
 }
@@ -44,7 +47,8 @@ impl Array {
             .ok_or_else(|| ArrayError::no_volume(name))
     }
 
-    /// Creates a volume in `pool`.
+    /// Creates a volume in `pool`; of several lanes, in that of a volume of `beside`, where
+    /// one is there already: a target is served without a detour then.
     ///
     /// # Errors
     /// No such pool, the name is taken anywhere in the array, or what the pool
@@ -53,9 +57,9 @@ impl Array {
         self: &Arc<Self>,
         pool: String,
         spec: VolumeSpec,
+        beside: Vec<String>,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(|array| async move {
-            let shard = array.home(&pool)?.clone();
             if let Ok(there) = array.volume(&spec.name).await {
                 let context = format!(
                     "there is a volume {} already, in pool {}; choose another name",
@@ -63,15 +67,17 @@ impl Array {
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Exists, context));
             }
-            let name = pool.clone();
-            let visit = move |state: Rc<ShardState>| async move {
-                let Some(found) = state.pool(&name) else {
-                    return Err(ArrayError::no_pool(&name));
-                };
-                Ok(found.create_volume(spec).await?.info())
+            let volumes = array.volumes().await?;
+            let mut others = volumes.iter().filter(|other| other.pool == pool);
+            let lane = match others.find(|other| beside.contains(&other.info.name)) {
+                Some(other) => other.lane,
+                None => array.emptiest_lane(&pool).await?,
             };
-            let info = shard.call(visit).await??;
-            Ok(PlacedVolume { pool, info })
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.create_volume(spec).await?.info())
+            };
+            let info = array.with_lane(&pool, lane, visit).await?;
+            Ok(PlacedVolume { pool, lane, info })
         })
         .await
     }
@@ -87,24 +93,22 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
-            let shard = array.home(&there.pool)?.clone();
-            let (pool, uuid) = (there.pool.clone(), there.info.uuid);
-            let visit = move |state: Rc<ShardState>| async move {
-                let Some(found) = state.pool(&pool) else {
-                    return Err(ArrayError::no_pool(&pool));
-                };
-                found.resize_volume(&name, size_bytes).await?;
-                state.volume_resized(uuid);
-                found
-                    .volume(&name)
-                    .map(|v| v.info())
-                    .ok_or_else(|| ArrayError::no_volume(&name))
+            let uuid = there.info.uuid;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                pool.resize_volume(&name, size_bytes).await?;
+                let volume = pool.volume(&name);
+                let info = volume.map(|volume| volume.info());
+                info.ok_or_else(|| ArrayError::no_volume(&name))
             };
-            let info = shard.call(visit).await??;
-            Ok(PlacedVolume {
-                pool: there.pool,
-                info,
-            })
+            let info = array.with_lane(&there.pool, there.lane, visit).await?;
+            // Its target may be on any shard.
+            for shard in &array.shards {
+                let told = move |state: Rc<ShardState>| async move {
+                    state.volume_resized(uuid, size_bytes);
+                };
+                shard.call(told).await?;
+            }
+            Ok(PlacedVolume { info, ..there })
         })
         .await
     }
@@ -122,25 +126,32 @@ impl Array {
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Busy, context));
             }
-            let shard = array.home(&there.pool)?.clone();
-            let visit = move |state: Rc<ShardState>| async move {
-                let Some(pool) = state.pool(&there.pool) else {
-                    return Err(ArrayError::no_pool(&there.pool));
-                };
-                Ok(pool.delete_volume(&name).await?)
-            };
-            shard.call(visit).await?
+            let visit =
+                move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
+            array.with_lane(&there.pool, there.lane, visit).await
         })
         .await
+    }
+
+    /// The lane of a pool whose volumes are smallest together.
+    async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
+        let lanes = self.homes(pool)?.len() as u16;
+        let mut sizes = Vec::new();
+        for lane in 0..lanes {
+            let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.info().provisioned_bytes) };
+            sizes.push((self.with_lane(pool, lane, visit).await?, lane));
+        }
+        Ok(sizes.into_iter().min().map_or(0, |(_, lane)| lane))
     }
 }
 
 fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {
     let mut all = Vec::new();
     for pool in state.pools() {
-        let name = pool.info().name;
+        let (name, lane) = (pool.info().name, pool.lane());
         let placed = |info| PlacedVolume {
             pool: name.clone(),
+            lane,
             info,
         };
         all.extend(pool.volumes().into_iter().map(placed));

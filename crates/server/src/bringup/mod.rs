@@ -12,6 +12,7 @@ mod data_dir;
 mod drives;
 mod error;
 mod exports;
+mod lanes;
 mod made;
 mod pools;
 mod volumes;
@@ -22,12 +23,13 @@ use crate::api;
 use crate::array::{self, AddedDrive, Array, DrivePlaces};
 use crate::directory::Directory;
 use crate::front::{Front, FrontLimits};
-use crate::shard::{Shard, ShardHandle};
+use crate::shard::{Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
+use futures_util::future::join_all;
 use site::{DriveSource, Site};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -95,10 +97,10 @@ async fn furnish(
     shards: &[ShardHandle],
     portals: &[SocketAddr],
 ) -> Result<(Arc<Array>, Front), BringUpError> {
-    let homes = homes(site);
     let mut made = made::Made::read(data)?;
     let added = array::added(data.path())?;
-    let plans = pools::plan(site, data, shards, &homes, &made, &added).await?;
+    let plans = pools::plan(site, data, shards, &made, &added).await?;
+    let homes = pools::homes(&plans);
     pools::open(&plans, shards).await?;
     let directory = Arc::new(Directory::new());
     let array = Array::new(
@@ -119,7 +121,7 @@ async fn furnish(
     let volume_plan = volumes::plan(site, &array).await?;
     let exports = exports::plan(site, data, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
-    volumes::apply(volume_plan, &array).await?;
+    volumes::apply(volume_plan, site, &array).await?;
     exports::apply(exports, &array).await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
     Ok((array, front))
@@ -140,16 +142,6 @@ fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePla
     let of_site = site.pools.iter().flat_map(of_pool).collect();
     let data_path = data.path().to_owned();
     DrivePlaces::new(data_path, of_site, added)
-}
-
-/// The shard that each pool of the site is homed on.
-fn homes(site: &Site) -> BTreeMap<String, usize> {
-    let home = |index| usize::from(Site::shard_of_pool(index, site.shards));
-    site.pools
-        .iter()
-        .enumerate()
-        .map(|(index, pool)| (pool.name.clone(), home(index)))
-        .collect()
 }
 
 /// Opens and closes each portal, so that a port that is taken is found before
@@ -192,6 +184,13 @@ async fn start_shards(count: u16) -> Result<Vec<Shard>, BringUpError> {
 
 async fn stop_shards(shards: Vec<Shard>) -> Vec<(String, engine::PoolError)> {
     let mut failures = Vec::new();
+    // Targets on one shard may show volumes of another: sessions end before any pool.
+    let drained = shards.iter().map(|shard| {
+        let drain = |state: Rc<ShardState>| async move { state.end_sessions().await };
+        shard.handle().call(drain)
+    });
+    // One that has stopped has no sessions.
+    let _ = join_all(drained).await;
     for shard in shards {
         failures.extend(shard.stop().await);
     }

@@ -2,11 +2,13 @@
 
 use super::data_dir::DataDir;
 use super::drives::{self, Found, Look, Place};
+use super::lanes;
 use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::AddedDrive;
 use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
+use engine::lane::Lane;
 use engine::pool::life::Rates;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
 use site::{Background, Level, RateLimit, Site};
@@ -15,12 +17,13 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
-use world::real::{RealDrive, RealWorld};
+use world::real::{OpenDrive, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(super) struct PoolPlan {
-    spec: site::Pool,
-    shard: usize,
+    pub(super) spec: site::Pool,
+    /// The shard of each lane, by index.
+    pub(super) shards: Vec<usize>,
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
     places: Vec<Place>,
     action: Action,
@@ -58,29 +61,31 @@ pub(super) async fn plan(
     site: &Site,
     data: &DataDir,
     shards: &[ShardHandle],
-    homes: &BTreeMap<String, usize>,
     made: &Made,
     added: &[AddedDrive],
 ) -> Result<Vec<PoolPlan>, BringUpError> {
     let mut plans = Vec::new();
     let mut wrong = Vec::new();
-    for pool in &site.pools {
+    for (index, pool) in site.pools.iter().enumerate() {
         let record = made.pools.get(&pool.name);
         if let Some(MadePool::BeingMade { new_files }) = record {
             remove_unfinished(&pool.name, new_files)?;
         }
-        let shard = homes.get(&pool.name).copied().unwrap_or(0);
         let places = places(site, data, pool, added);
-        match drives::look(&shards[shard], places).await {
-            Ok(looks) => match decide(pool, looks, record) {
-                Ok((places, action)) => plans.push(PoolPlan {
-                    spec: pool.clone(),
-                    shard,
-                    places,
-                    action,
-                }),
-                Err(lines) => wrong.extend(lines),
-            },
+        match drives::look(&shards[index % shards.len()], places).await {
+            Ok(looks) => {
+                let lanes = lanes_of(&looks).unwrap_or(pool.lanes);
+                let shards = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
+                match decide(pool, looks, record) {
+                    Ok((places, action)) => plans.push(PoolPlan {
+                        spec: pool.clone(),
+                        shards: shards.collect(),
+                        places,
+                        action,
+                    }),
+                    Err(lines) => wrong.extend(lines),
+                }
+            }
             Err(error) => wrong.push(error.context),
         }
     }
@@ -92,6 +97,20 @@ pub(super) async fn plan(
     } else {
         Err(BringUpError::all(BringUpErrorKind::Drive, &wrong))
     }
+}
+
+/// The shards, by index, that the lanes of each pool go to.
+pub(super) fn homes(plans: &[PoolPlan]) -> BTreeMap<String, Vec<usize>> {
+    let home = |plan: &PoolPlan| (plan.spec.name.clone(), plan.shards.clone());
+    plans.iter().map(home).collect()
+}
+
+/// How many lanes the pool of these drives has, if there is one.
+fn lanes_of(looks: &[Look]) -> Option<u16> {
+    looks.iter().find_map(|look| match &look.found {
+        Found::Labelled(label) => Some(label.part.lanes),
+        _ => None,
+    })
 }
 
 /// The places of a pool's drives: the site's, and those that the API added.
@@ -283,23 +302,14 @@ pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(
         let Action::Open { notes } = &plan.action else {
             continue;
         };
-        let (name, places) = (plan.spec.name.clone(), plan.places.clone());
-        let spec = plan.spec.clone();
-        let visit = move |state: Rc<ShardState>| async move {
-            let drives = open_drives(&state, &places)?;
-            let pool = Pool::open(state.world().clone(), drives).await;
-            let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-            settle(&pool, &spec);
-            let members = pool.info().members.into_iter().map(|member| member.name);
-            state.add_pool(pool);
-            Ok(members.collect())
-        };
-        let opened: Result<Vec<String>, String> = shards[plan.shard].call(visit).await?;
-        let members = opened.map_err(|context| {
+        let refused = |context: String| {
             let notes = notes.iter().map(Note::to_string);
             let lines: Vec<String> = std::iter::once(context).chain(notes).collect();
             BringUpError::all(BringUpErrorKind::Pool, &lines)
-        })?;
+        };
+        let drives = open_drives(plan.places.clone()).await.map_err(refused)?;
+        let opened = lanes::open(plan, shards, &drives).await?;
+        let members = opened.map_err(refused)?;
         // What has left the pool is not missed.
         for note in notes.iter().filter(|note| members.contains(&note.drive)) {
             tracing::warn!("pool {} comes up without a drive: {note}", plan.spec.name);
@@ -320,7 +330,7 @@ pub(super) async fn make(
 ) -> Result<(), BringUpError> {
     for PoolPlan {
         spec,
-        shard,
+        shards: homes,
         places,
         action,
     } in plans
@@ -333,7 +343,8 @@ pub(super) async fn make(
             new_files: files.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
-        match make_one(&spec, &shards[shard], places, new_files).await {
+        let homes = homes.iter().map(|index| &shards[*index]).collect();
+        match make_one(&spec, homes, places, new_files).await {
             Ok(uuid) => {
                 let drives: Vec<String> = spec.drives().cloned().collect();
                 tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
@@ -353,11 +364,13 @@ pub(super) async fn make(
 /// Makes one pool, and its files, and gives its identity.
 async fn make_one(
     pool: &site::Pool,
-    shard: &ShardHandle,
+    shards: Vec<&ShardHandle>,
     places: Vec<Place>,
     new_files: Vec<(PathBuf, u64)>,
 ) -> Result<String, BringUpError> {
     make_files(new_files).await?;
+    let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
+    let drives = open_drives(places).await.map_err(failed)?;
     let mut spec = PoolSpec::new(&pool.name, level(pool.groups[0].level));
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
@@ -367,40 +380,51 @@ async fn make_one(
         .iter()
         .map(|group| (level(group.level), group.drives.len()))
         .collect();
-    let site = pool.clone();
-    let visit = move |state: Rc<ShardState>| async move {
-        let mut drives = open_drives(&state, &places)?.into_iter();
-        let name = spec.name.clone();
-        let groups = shapes
-            .into_iter()
-            .map(|(level, count)| (level, drives.by_ref().take(count).collect()))
-            .collect();
-        let spares = drives.collect();
-        let pool = Pool::create_groups(state.world().clone(), spec, groups, spares).await;
-        let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
-        settle(&pool, &site);
-        let uuid = pool.info().uuid.to_string();
-        state.add_pool(pool);
-        Ok(uuid)
-    };
-    let created: Result<String, String> = shard.call(visit).await?;
-    created.map_err(|context| BringUpError::new(BringUpErrorKind::Pool, context))
+    let mut uuid = String::new();
+    // The first lane last: with it there is a pool.
+    let lanes = Lane::all(shards.len() as u16);
+    for (lane, shard) in lanes.into_iter().zip(shards).rev() {
+        let (spec, shapes, drives) = (spec.clone(), shapes.clone(), drives.clone());
+        let site = pool.clone();
+        let visit = move |state: Rc<ShardState>| async move {
+            let mut drives = doors(&state, &drives).into_iter();
+            let name = spec.name.clone();
+            let groups = shapes
+                .into_iter()
+                .map(|(level, count)| (level, drives.by_ref().take(count).collect()))
+                .collect();
+            let spares = drives.collect();
+            let world = state.world().clone();
+            let pool = Pool::create_lane(world, lane, spec, groups, spares).await;
+            let pool = pool.map_err(|error| format!("pool {name}: {error}"))?;
+            settle(&pool, &site);
+            let uuid = pool.info().uuid.to_string();
+            state.add_pool(pool);
+            Ok(uuid)
+        };
+        let created: Result<String, String> = shard.call(visit).await?;
+        uuid = created.map_err(failed)?;
+    }
+    Ok(uuid)
 }
 
-/// What the site says of a pool that may differ from start to start.
-fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
-    pool.store().cache.set_capacity(site.cache_bytes);
+/// What the site says of a pool that may differ from start to start; each lane has its
+/// share of it.
+pub(super) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
+    let lanes = u64::from(pool.info().lanes);
+    pool.store().cache.set_capacity(site.cache_bytes / lanes);
     let usual = Rates::default();
     let limit = |limit: Option<RateLimit>, usual: Option<u64>| match limit {
         None => usual,
         Some(RateLimit::Unlimited) => None,
         Some(RateLimit::BytesPerS(bytes_per_s)) => Some(bytes_per_s),
     };
-    pool.set_rates(Rates {
+    let rates = Rates {
         rebuild_bytes_per_s: limit(site.rebuild_rate, usual.rebuild_bytes_per_s),
         scrub_bytes_per_s: limit(site.scrub_rate, usual.scrub_bytes_per_s),
         yields: site.background == Background::Yield,
-    });
+    };
+    pool.set_rates(rates.of_each(lanes));
 }
 
 /// The engine's word for the site's.
@@ -433,14 +457,29 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> 
     }
 }
 
-fn open_drives(state: &ShardState, places: &[Place]) -> Result<Vec<NamedDrive<RealWorld>>, String> {
-    let open = |place: &Place| {
-        let drive = RealDrive::open(state.world(), &place.path)
-            .map_err(|error| format!("drive {}: {error}", place.name))?;
-        Ok(NamedDrive {
-            name: place.name.clone(),
-            drive,
-        })
+/// Drives that are open, by name; every lane of their pool has its own doors to them.
+pub(super) type OpenDrives = Vec<(String, OpenDrive)>;
+
+async fn open_drives(places: Vec<Place>) -> Result<OpenDrives, String> {
+    let opening = tokio::task::spawn_blocking(move || {
+        let open = |place: &Place| {
+            let open = OpenDrive::open(&place.path);
+            let open = open.map_err(|error| format!("drive {}: {error}", place.name))?;
+            Ok((place.name.clone(), open))
+        };
+        places.iter().map(open).collect()
+    });
+    match opening.await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(format!("opening drives ended early: {error}")),
+    }
+}
+
+/// Doors of a shard to drives.
+pub(super) fn doors(state: &ShardState, drives: &OpenDrives) -> Vec<NamedDrive<RealWorld>> {
+    let door = |(name, open): &(String, OpenDrive)| NamedDrive {
+        name: name.clone(),
+        drive: RealDrive::of(state.world(), open),
     };
-    places.iter().map(open).collect()
+    drives.iter().map(door).collect()
 }

@@ -49,7 +49,11 @@ pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Bring
 ///
 /// # Errors
 /// What the first step that fails says.
-pub(super) async fn apply(plan: VolumePlan, array: &Arc<Array>) -> Result<(), BringUpError> {
+pub(super) async fn apply(
+    plan: VolumePlan,
+    site: &Site,
+    array: &Arc<Array>,
+) -> Result<(), BringUpError> {
     for (pool, volume) in &plan.kept {
         tracing::info!("volume {volume} in pool {pool} isn't in the site file: it is kept");
     }
@@ -73,7 +77,11 @@ pub(super) async fn apply(plan: VolumePlan, array: &Arc<Array>) -> Result<(), Br
                         Provisioning::Thick => engine::Provisioning::Thick,
                     },
                 };
-                let created = array.create_volume(volume.pool, spec).await;
+                let mut exports = site.exports.iter();
+                let export = exports.find(|export| export.volumes.contains(&spec.name));
+                let beside = export.map(|export| export.volumes.clone());
+                let beside = beside.unwrap_or_default();
+                let created = array.create_volume(volume.pool, spec, beside).await;
                 created.map_err(|error| failed(&what, error))?;
             }
             Step::Grow {

@@ -6,6 +6,7 @@
 //!   it only by sending a closure through a [`ShardHandle`].
 //! - Such a closure runs to its end even when the caller goes away.
 
+pub(crate) mod distant;
 pub(crate) mod session;
 mod state;
 

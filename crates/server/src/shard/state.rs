@@ -1,8 +1,9 @@
 //! What a shard holds: its world, pools, exported targets and sessions.
 
+use super::distant::Distant;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::canonical;
-use engine::{Pool, PoolError, Volume};
+use engine::{Disk, Pool, PoolError};
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
@@ -42,7 +43,10 @@ pub struct ExportError {
 pub struct ShardState {
     index: usize,
     world: RealWorld,
-    pools: RefCell<BTreeMap<String, Pool<RealWorld>>>,
+    /// By name and lane.
+    pools: RefCell<BTreeMap<(String, u16), Pool<RealWorld>>>,
+    /// Volumes of other shards that targets here show.
+    distant: RefCell<BTreeMap<base::Uuid, Rc<Distant>>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     /// Space to receive into, shared by the connections: each uses it for the
@@ -58,6 +62,7 @@ impl ShardState {
             index,
             world,
             pools: RefCell::default(),
+            distant: RefCell::default(),
             targets: RefCell::default(),
             sessions: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
@@ -77,18 +82,23 @@ impl ShardState {
         &self.world
     }
 
-    /// Homes an open pool here.
+    /// Homes an open pool, or a lane of one, here.
     pub fn add_pool(&self, pool: Pool<RealWorld>) {
-        let name = pool.info().name;
-        self.pools.borrow_mut().insert(name, pool);
+        let key = (pool.info().name, pool.lane());
+        self.pools.borrow_mut().insert(key, pool);
     }
 
-    /// The pool called `name`.
+    /// A lane of the pool called `name`.
+    pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
+        self.pools.borrow().get(&(name.to_owned(), lane)).cloned()
+    }
+
+    /// The first lane of the pool called `name`.
     pub fn pool(&self, name: &str) -> Option<Pool<RealWorld>> {
-        self.pools.borrow().get(name).cloned()
+        self.lane(name, 0)
     }
 
-    /// All pools, by name.
+    /// All lanes of pools that are here, by name and lane.
     pub fn pools(&self) -> Vec<Pool<RealWorld>> {
         self.pools.borrow().values().cloned().collect()
     }
@@ -107,7 +117,7 @@ impl ShardState {
         &self,
         target: &str,
         lun: u16,
-        volume: Volume<RealWorld>,
+        volume: impl Into<Disk<RealWorld>>,
     ) -> Result<(), ExportError> {
         let failed = |kind, why: String| {
             Err(ExportError {
@@ -163,7 +173,7 @@ impl ShardState {
     }
 
     /// The LUNs of `target` with the volumes behind them.
-    pub fn luns(&self, target: &str) -> Vec<(u16, Volume<RealWorld>)> {
+    pub fn luns(&self, target: &str) -> Vec<(u16, Disk<RealWorld>)> {
         let Some(target) = self.target(target) else {
             return Vec::new();
         };
@@ -171,9 +181,20 @@ impl ShardState {
         target.luns().into_iter().filter_map(unit).collect()
     }
 
+    /// A volume of another shard, to be shown by targets here.
+    pub(crate) fn reach(&self, distant: Distant) -> Disk<RealWorld> {
+        let distant = Rc::new(distant);
+        let uuid = engine::volume::Elsewhere::info(&*distant).uuid;
+        self.distant.borrow_mut().insert(uuid, Rc::clone(&distant));
+        Disk::There(distant)
+    }
+
     /// Tells connected initiators that the volume with this identity has a new
     /// size. To be called after [`Pool::resize_volume`].
-    pub fn volume_resized(&self, volume: base::Uuid) {
+    pub fn volume_resized(&self, volume: base::Uuid, size_bytes: u64) {
+        if let Some(distant) = self.distant.borrow().get(&volume) {
+            distant.resized(size_bytes);
+        }
         for target in self.targets.borrow().values() {
             target.resized(volume);
         }
@@ -211,18 +232,25 @@ impl ShardState {
         self.closed.notified().await;
     }
 
-    /// Closes all sessions, then all pools.
-    pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
+    /// Closes all sessions once their commands have ended, and takes no more.
+    pub(crate) async fn end_sessions(&self) {
         self.stopping.set(true);
         let drained = self.close_sessions(Closing::Drain, |_| true);
         if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
             tracing::error!("commands that do not end are left behind");
         }
+    }
+
+    /// Closes all sessions, then all pools.
+    pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
+        self.end_sessions().await;
         let pools = std::mem::take(&mut *self.pools.borrow_mut());
         let mut failures = Vec::new();
-        for (name, pool) in pools {
-            if let Err(error) = pool.close().await {
-                failures.push((name, error));
+        let closing = pools.values().map(Pool::close);
+        let closed = futures_util::future::join_all(closing).await;
+        for ((name, _), outcome) in pools.keys().zip(closed) {
+            if let Err(error) = outcome {
+                failures.push((name.clone(), error));
             }
         }
         self.closed.notify_one();

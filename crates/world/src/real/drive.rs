@@ -16,7 +16,7 @@ use engine::world::World;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A file or block device as a drive. Opened with direct I/O where its file
 /// system has it.
@@ -29,10 +29,41 @@ use std::rc::Rc;
 pub struct RealDrive {
     ring: Ring,
     buffers: BufPool,
-    file: Rc<File>,
+    file: Arc<File>,
     geometry: Geometry,
     direct: bool,
     syncs: bool,
+}
+
+/// A file or block device, open and locked. Several shards may have a [`RealDrive`] to
+/// the same one; it is closed when all of them and this are gone.
+#[derive(Clone, Debug)]
+pub struct OpenDrive {
+    file: Arc<File>,
+    geometry: Geometry,
+    direct: bool,
+    syncs: bool,
+}
+
+impl OpenDrive {
+    /// Opens the file or block device at `path`. Blocks for as long as open(2) does.
+    ///
+    /// # Errors
+    /// When it is not there, not fit to be a drive, or in use.
+    pub fn open(path: &Path) -> Result<OpenDrive, OpenError> {
+        open::open(path).map(OpenDrive::from)
+    }
+}
+
+impl From<Opened> for OpenDrive {
+    fn from(opened: Opened) -> Self {
+        OpenDrive {
+            file: Arc::new(opened.file),
+            geometry: opened.geometry,
+            direct: opened.direct,
+            syncs: opened.syncs,
+        }
+    }
 }
 
 impl RealDrive {
@@ -57,15 +88,20 @@ impl RealDrive {
         open::create_file(path, capacity_bytes)
     }
 
-    fn over(world: &RealWorld, opened: Opened) -> RealDrive {
+    /// A door of `world` to a drive that is open.
+    pub fn of(world: &RealWorld, open: &OpenDrive) -> RealDrive {
         RealDrive {
             ring: world.ring().clone(),
             buffers: world.buffers().clone(),
-            file: Rc::new(opened.file),
-            geometry: opened.geometry,
-            direct: opened.direct,
-            syncs: opened.syncs,
+            file: Arc::clone(&open.file),
+            geometry: open.geometry,
+            direct: open.direct,
+            syncs: open.syncs,
         }
+    }
+
+    fn over(world: &RealWorld, opened: Opened) -> RealDrive {
+        Self::of(world, &OpenDrive::from(opened))
     }
 
     /// Whether `len` bytes at `at` are whole blocks of this drive.

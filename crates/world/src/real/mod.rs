@@ -24,7 +24,7 @@ mod open;
 mod ring;
 mod setup;
 
-pub use drive::RealDrive;
+pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind};
 pub use setup::{StartError, StartErrorKind};
 

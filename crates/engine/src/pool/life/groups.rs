@@ -84,6 +84,11 @@ impl<W: World> Pool<W> {
         lane.commons.groups_missing(lane.index)
     }
 
+    /// Groups that the pool has, or had.
+    pub fn groups_ever(&self) -> usize {
+        self.inner.drives.groups().len()
+    }
+
     /// Adds a group of drives without labels, or that were part of this pool before and
     /// are no more; what is on them is lost. Of several lanes to the first one first.
     ///

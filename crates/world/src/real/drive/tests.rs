@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::future::{Future, poll_fn};
 use std::os::unix::fs::FileExt;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use tempfile::TempDir;
 

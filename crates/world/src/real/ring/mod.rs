@@ -30,6 +30,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -97,7 +98,7 @@ impl Ring {
     }
 
     /// Reads into `buf` behind what is done of it. Ends with the bytes read.
-    pub(super) fn read(&self, file: &Rc<File>, mut buf: Buf, transfer: Transfer) -> Operation {
+    pub(super) fn read(&self, file: &Arc<File>, mut buf: Buf, transfer: Transfer) -> Operation {
         let space = match buf.bytes_mut() {
             Some(bytes) => &mut bytes[transfer.done..],
             None => panic!("a length-only buffer in the real world"),
@@ -113,7 +114,7 @@ impl Ring {
     /// as asked. Ends with the bytes written.
     pub(super) fn write(
         &self,
-        file: &Rc<File>,
+        file: &Arc<File>,
         data: Slice,
         transfer: Transfer,
         durability: Durability,
@@ -134,7 +135,7 @@ impl Ring {
     }
 
     /// Makes the file's data durable: fdatasync(2).
-    pub(super) fn sync_data(&self, file: &Rc<File>) -> Operation {
+    pub(super) fn sync_data(&self, file: &Arc<File>) -> Operation {
         let entry = opcode::Fsync::new(descriptor(file))
             .flags(types::FsyncFlags::DATASYNC)
             .build();
@@ -143,7 +144,7 @@ impl Ring {
 
     /// Gives a run of bytes back to what lies under the file: fallocate(2) with
     /// FALLOC_FL_PUNCH_HOLE.
-    pub(super) fn punch_hole(&self, file: &Rc<File>, offset: u64, len_bytes: u64) -> Operation {
+    pub(super) fn punch_hole(&self, file: &Arc<File>, offset: u64, len_bytes: u64) -> Operation {
         let entry = opcode::Fallocate::new(descriptor(file), len_bytes)
             .offset(offset)
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
@@ -151,11 +152,11 @@ impl Ring {
         self.start_operation(entry, file, Held::Nothing)
     }
 
-    fn start_operation(&self, entry: squeue::Entry, file: &Rc<File>, held: Held) -> Operation {
+    fn start_operation(&self, entry: squeue::Entry, file: &Arc<File>, held: Held) -> Operation {
         let slot = Slot {
             state: State::Waiting(None),
             held,
-            _file: Rc::clone(file),
+            _file: Arc::clone(file),
         };
         let key = self.shared.queue.borrow_mut().enqueue(entry, slot);
         self.shared.call_driver();

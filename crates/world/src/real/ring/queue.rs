@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::Waker;
 
@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) state: State,
     pub(super) held: Held,
     /// Keeps the descriptor open until the kernel is done with it.
-    pub(super) _file: Rc<File>,
+    pub(super) _file: Arc<File>,
 }
 
 pub(super) enum State {

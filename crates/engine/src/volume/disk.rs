@@ -1,0 +1,99 @@
+//! A volume as protocols reach it: on this shard, or by way of another.
+//!
+//! Who serves a volume of another shard pays for the way there and back; the volume is
+//! the same, with one order of its commands and one set of locks.
+
+use super::{IoError, Volume, VolumeInfo};
+use crate::world::World;
+use base::{Payload, Slice, VolumeOffset};
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+
+/// A volume that is on another shard.
+pub trait Elsewhere {
+    /// What it was when it was last asked.
+    fn info(&self) -> VolumeInfo;
+
+    /// As [`Volume::read`].
+    fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>>;
+
+    /// As [`Volume::write`].
+    fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>>;
+
+    /// As [`Volume::flush`].
+    fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>>;
+}
+
+/// A volume, wherever it is.
+pub enum Disk<W: World> {
+    /// On this shard.
+    Here(Volume<W>),
+    /// On another.
+    There(Rc<dyn Elsewhere>),
+}
+
+impl<W: World> Clone for Disk<W> {
+    fn clone(&self) -> Self {
+        match self {
+            Disk::Here(volume) => Disk::Here(volume.clone()),
+            Disk::There(volume) => Disk::There(Rc::clone(volume)),
+        }
+    }
+}
+
+impl<W: World> From<Volume<W>> for Disk<W> {
+    fn from(volume: Volume<W>) -> Self {
+        Disk::Here(volume)
+    }
+}
+
+impl<W: World> Disk<W> {
+    /// What it is.
+    pub fn info(&self) -> VolumeInfo {
+        match self {
+            Disk::Here(volume) => volume.info(),
+            Disk::There(volume) => volume.info(),
+        }
+    }
+
+    /// Size that initiators see, in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Disk::Here(volume) => volume.size_bytes(),
+            Disk::There(volume) => volume.info().size_bytes,
+        }
+    }
+
+    /// As [`Volume::read`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn read(&self, at: VolumeOffset, len: usize) -> Result<Payload, IoError> {
+        match self {
+            Disk::Here(volume) => volume.read(at, len).await,
+            Disk::There(volume) => volume.read(at, len).await,
+        }
+    }
+
+    /// As [`Volume::write`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn write(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
+        match self {
+            Disk::Here(volume) => volume.write(at, data).await,
+            Disk::There(volume) => volume.write(at, data).await,
+        }
+    }
+
+    /// As [`Volume::flush`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn flush(&self) -> Result<(), IoError> {
+        match self {
+            Disk::Here(volume) => volume.flush().await,
+            Disk::There(volume) => volume.flush().await,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Opening the lanes of a pool, each on its shard, all or none.
+
+use super::BringUpError;
+use super::pools::{OpenDrives, PoolPlan, doors, settle};
+use crate::shard::{ShardHandle, ShardState};
+use engine::lane::Lane;
+use engine::pool::{Pool, PoolError, PoolErrorKind, PoolInfo};
+use futures_util::future::join_all;
+use std::rc::Rc;
+
+/// Opens a pool, and gives the names of its drives.
+///
+/// # Errors
+/// A shard that has stopped; inside, why the pool can't be opened.
+pub(super) async fn open(
+    plan: &PoolPlan,
+    shards: &[ShardHandle],
+    drives: &OpenDrives,
+) -> Result<Result<Vec<String>, String>, BringUpError> {
+    let lanes = Lane::all(plan.shards.len() as u16);
+    let opening = lanes.into_iter().zip(&plan.shards).map(|(lane, shard)| {
+        let (spec, drives) = (plan.spec.clone(), drives.clone());
+        let visit = move |state: Rc<ShardState>| async move {
+            let drives = doors(&state, &drives);
+            let pool = Pool::open_lane(state.world().clone(), lane, drives).await?;
+            settle(&pool, &spec);
+            let info = pool.info();
+            state.add_pool(pool);
+            Ok(info)
+        };
+        shards[*shard].call::<Result<PoolInfo, PoolError>, _, _>(visit)
+    });
+    let mut infos = Vec::new();
+    let mut failure: Option<PoolError> = None;
+    for outcome in join_all(opening).await {
+        match outcome? {
+            Ok(info) => infos.push(info),
+            // That another lane can't be opened says nothing of why.
+            Err(error) if error.kind == PoolErrorKind::Failed => {
+                failure = failure.or(Some(error));
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    if let Some(error) = failure {
+        return Ok(Err(format!("pool {}: {error}", plan.spec.name)));
+    }
+    if let Some(first) = infos.first().filter(|first| first.lanes > 1) {
+        complete(plan, shards, drives, first).await?;
+    }
+    let members = PoolInfo::of_lanes(infos).into_iter();
+    let members = members.flat_map(|info| info.members);
+    Ok(Ok(members.map(|member| member.name).collect()))
+}
+
+/// Gives the other lanes what only the first one has, because adding it was cut short.
+async fn complete(
+    plan: &PoolPlan,
+    shards: &[ShardHandle],
+    drives: &OpenDrives,
+    first: &PoolInfo,
+) -> Result<(), BringUpError> {
+    for (lane, shard) in plan.shards.iter().enumerate().skip(1) {
+        let (name, first, drives) = (plan.spec.name.clone(), first.clone(), drives.clone());
+        let visit = move |state: Rc<ShardState>| async move {
+            let Some(pool) = state.lane(&name, lane as u16) else {
+                return Ok(());
+            };
+            complete_groups(&state, &pool, &first, &drives).await?;
+            for missing in pool.drives_missing(&first) {
+                let mut missed = drives.clone();
+                missed.retain(|(name, _)| *name == missing);
+                for door in doors(&state, &missed) {
+                    pool.add_spare(door).await?;
+                }
+            }
+            Ok(())
+        };
+        let completed: Result<(), PoolError> = shards[*shard].call(visit).await?;
+        if let Err(error) = completed {
+            tracing::warn!("lane {lane} of pool {}: {error}", plan.spec.name);
+        }
+    }
+    Ok(())
+}
+
+async fn complete_groups(
+    state: &ShardState,
+    pool: &Pool<world::real::RealWorld>,
+    first: &PoolInfo,
+    drives: &OpenDrives,
+) -> Result<(), PoolError> {
+    while pool.groups_missing() > 0 {
+        let index = pool.groups_ever();
+        let group = first
+            .groups
+            .iter()
+            .find(|group| usize::from(group.index) == index);
+        let Some(group) = group else {
+            return Ok(());
+        };
+        let of_group = group.members.iter().filter_map(|member| {
+            let mut all = drives.iter();
+            all.find(|(name, _)| *name == member.name).cloned()
+        });
+        let of_group: OpenDrives = of_group.collect();
+        pool.add_group(group.level, doors(state, &of_group)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! A volume of another shard, as a target here shows it.
+//!
+//! Each command goes to the volume's shard as a message, and its outcome comes back as
+//! one; bytes are copied once on the way. A command that was sent runs to its end.
+
+use super::{ShardGone, ShardHandle, ShardState};
+use base::{BufPool, Payload, Slice, VolumeOffset};
+use engine::volume::Elsewhere;
+use engine::{IoError, IoErrorKind, Volume, VolumeInfo};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use std::cell::RefCell;
+use std::rc::Rc;
+use world::real::RealWorld;
+
+/// A volume of another shard.
+pub struct Distant {
+    home: ShardHandle,
+    pool: String,
+    lane: u16,
+    info: RefCell<VolumeInfo>,
+    /// Of the shard that asks.
+    buffers: BufPool,
+}
+
+impl Distant {
+    /// The volume that `info` tells of, in a lane of a pool that is at `home`.
+    pub fn new(
+        home: ShardHandle,
+        (pool, lane): (String, u16),
+        info: VolumeInfo,
+        buffers: BufPool,
+    ) -> Self {
+        Distant {
+            home,
+            pool,
+            lane,
+            info: RefCell::new(info),
+            buffers,
+        }
+    }
+
+    /// It has another size from now on.
+    pub fn resized(&self, size_bytes: u64) {
+        self.info.borrow_mut().size_bytes = size_bytes;
+    }
+
+    /// Does something to the volume, where it is.
+    async fn visit<T, F, Fut>(&self, at: VolumeOffset, visit: F) -> Result<T, IoError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Volume<RealWorld>, Rc<ShardState>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, IoError>> + 'static,
+    {
+        let (pool, lane) = (self.pool.clone(), self.lane);
+        let name = self.info.borrow().name.clone();
+        let gone = IoError {
+            kind: IoErrorKind::Deleted,
+            at,
+            context: format!("volume '{name}' is deleted"),
+        };
+        let call = self.home.call(move |state| async move {
+            let volume = state.lane(&pool, lane).and_then(|pool| pool.volume(&name));
+            match volume {
+                Some(volume) => visit(volume, state).await,
+                None => Err(gone),
+            }
+        });
+        call.await.map_err(|ShardGone(shard)| IoError {
+            kind: IoErrorKind::PoolFailed,
+            at,
+            context: format!("shard {shard} has stopped"),
+        })?
+    }
+}
+
+impl Elsewhere for Distant {
+    fn info(&self) -> VolumeInfo {
+        self.info.borrow().clone()
+    }
+
+    fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {
+        let read = async move {
+            let visit = move |volume: Volume<RealWorld>, _| async move {
+                let payload = volume.read(at, len).await?;
+                Ok(payload.to_vec())
+            };
+            let bytes = self.visit(at, visit).await?;
+            Ok(self.buffers.copy_of(&bytes).freeze().into())
+        };
+        read.boxed_local()
+    }
+
+    fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        // Buffers stay with their shard.
+        let bytes = data.bytes().unwrap_or_default().to_vec();
+        let visit = move |volume: Volume<RealWorld>, state: Rc<ShardState>| async move {
+            let buffers = engine::World::buffers(state.world());
+            let data = buffers.copy_of(&bytes).freeze();
+            volume.write(at, data).await
+        };
+        self.visit(at, visit).boxed_local()
+    }
+
+    fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        let visit = |volume: Volume<RealWorld>, _| async move { volume.flush().await };
+        self.visit(VolumeOffset(0), visit).boxed_local()
+    }
+}
