@@ -9,28 +9,38 @@ use crate::raid::Member;
 use crate::world::World;
 use std::rc::Rc;
 
+/// A drive that has failed, and the spare for its place.
+type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
+
 impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
-        loop {
-            let mut failed = self.drives.members();
-            failed.retain(|member| member.state() == MemberState::Failed);
-            let mut spares = self.drives.spares();
-            spares.retain(|spare| !spare.is_reserved());
-            // One that comes back under its name comes back to its place.
-            let same = |failed: &Rc<Member<W>>| {
-                let spare = spares.iter().find(|spare| spare.name == failed.name)?;
-                Some((Rc::clone(failed), Rc::clone(spare)))
-            };
-            let first = || Some((Rc::clone(failed.first()?), Rc::clone(spares.first()?)));
-            let Some((failed, spare)) = failed.iter().find_map(same).or_else(first) else {
-                return Ok(());
-            };
-            if spare.capacity_bytes < self.needed_of(&self.drives.group(failed.group())) {
-                return Ok(());
-            }
+        while let Some((failed, spare)) = self.next_to_stand_in() {
             self.stand_in(&failed, spare).await?;
         }
+        Ok(())
+    }
+
+    /// A drive that has failed, and a spare that is large enough for its place.
+    pub(super) fn next_to_stand_in(&self) -> Option<StandIn<W>> {
+        let mut failed = self.drives.members();
+        failed.retain(|member| member.state() == MemberState::Failed);
+        if failed.is_empty() {
+            return None;
+        }
+        let mut spares = self.drives.spares();
+        spares.retain(|spare| !spare.is_reserved());
+        let pair = |failed: &Rc<Member<W>>, is_wanted: &dyn Fn(&Member<W>) -> bool| {
+            let needed = self.needed_of(&self.drives.group(failed.group()));
+            let mut fit = spares.iter().filter(|spare| spare.capacity_bytes >= needed);
+            let spare = fit.find(|spare| is_wanted(spare))?;
+            Some((Rc::clone(failed), Rc::clone(spare)))
+        };
+        // One that comes back under its name comes back to its place.
+        let back = failed
+            .iter()
+            .find_map(|failed| pair(failed, &|spare| spare.name == failed.name));
+        back.or_else(|| failed.iter().find_map(|failed| pair(failed, &|_| true)))
     }
 
     /// `spare` takes the place of `failed`; a rebuild gives it what it should hold.
@@ -126,8 +136,10 @@ impl<W: World> Pool<W> {
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        if let Some(spare) = inner.named_spare(name) {
-            return inner.drives.part_with_spare(&spare).await;
+        if let Some(spare) = inner.named_spare(name)
+            && inner.drives.part_with_spare(&spare).await?
+        {
+            return Ok(());
         }
         self.fail_member(&inner.named_member(name)?).await
     }
@@ -227,7 +239,8 @@ impl<W: World> Pool<W> {
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
         if let Some(spare) = self.inner.named_spare(name) {
             self.add_spare(drive).await?;
-            return self.inner.drives.part_with_spare(&spare).await;
+            // Where it stands in for another by now, it stays.
+            return self.inner.drives.part_with_spare(&spare).await.map(drop);
         }
         let member = self.inner.named_member(name)?;
         if member.is_writable() {
