@@ -41,6 +41,7 @@ pub const MARKS: &[&str] = &[
     "rebuild resumed",
     "replay after a crash",
     "scrub ends",
+    "scrub put off for a drive",
     "spare taken",
     "stripe put together to be changed",
     "suspect drive healthy again",

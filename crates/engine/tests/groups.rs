@@ -6,8 +6,8 @@ mod common;
 use base::VolumeOffset;
 use common::{PAGE, Shelf, bytes, copy, media, spec};
 use engine::pool::EventKind;
-use engine::pool::life::Rates;
-use engine::{Level, NamedDrive, Pool, PoolErrorKind, World};
+use engine::pool::life::{Rates, TaskKind};
+use engine::{Level, MemberState, NamedDrive, Pool, PoolErrorKind, PoolSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, SimDrive, SimWorld};
@@ -104,6 +104,61 @@ fn a_pool_is_closed_in_the_middle_of_a_conversion() {
         settled(&pool).await;
         holds(&pool).await;
     });
+}
+
+/// Adds a spare, has a drive fail, and waits until the one stands in for the other; how
+/// long that took.
+async fn time_to_stand_in(pool: &Pool<SimWorld>) -> Duration {
+    let spare = named(pool.world(), &blank(1, common::DRIVE_BYTES)).remove(0);
+    pool.add_spare(spare).await.unwrap();
+    let began = pool.world().now();
+    pool.fail_drive("d1").await.unwrap();
+    while pool.info().members[1].name == "d1" {
+        pool.world().sleep(Duration::from_millis(100)).await;
+    }
+    pool.world().now().since(began)
+}
+
+#[test]
+fn a_drive_that_has_failed_waits_for_neither_scrub_nor_conversion() {
+    // Four steps of eight seconds each: zones of a scrub, parts of a zone that is emptied.
+    for (what, zone_bytes, bytes_per_s) in [
+        (TaskKind::Scrub, 64 << 10, 32 << 10),
+        (TaskKind::Move, 256 << 10, 16 << 10),
+    ] {
+        let shelf = Shelf::new(4);
+        let spec = PoolSpec {
+            zone_bytes: Some(zone_bytes),
+            ..spec("pool", RAID10)
+        };
+        let made = shelf.create(spec, async |pool| {
+            let size = 16 * PAGE as u64;
+            pool.create_volume(common::thick("v", size)).await.unwrap();
+            pool.set_rates(Rates {
+                rebuild_bytes_per_s: Some(bytes_per_s),
+                scrub_bytes_per_s: Some(bytes_per_s),
+                yields: true,
+            });
+            match what {
+                TaskKind::Scrub => pool.start_scrub().unwrap(),
+                _ => pool.convert_group(0, Level::Raid6).await.unwrap(),
+            }
+            pool.world().sleep(Duration::from_secs(1)).await;
+            assert_eq!(pool.info().tasks[0].kind, what);
+            let took = time_to_stand_in(&pool).await;
+            // It goes on then.
+            pool.set_rates(Rates::default());
+            settled(&pool).await;
+            while what == TaskKind::Scrub && pool.info().scrubs_ended == 0 {
+                pool.world().sleep(Duration::from_secs(1)).await;
+            }
+            let members = pool.info().members;
+            assert!(members.iter().all(|m| m.state == MemberState::Healthy));
+            took
+        });
+        let took = made.unwrap();
+        assert!(took < Duration::from_secs(10), "{what:?}: {took:?}");
+    }
 }
 
 #[test]

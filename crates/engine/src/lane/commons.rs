@@ -42,6 +42,14 @@ struct Table {
     wants: BTreeMap<u16, BTreeSet<u16>>,
 }
 
+impl Table {
+    fn could_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
+        let others = self.standings.iter().filter(|(other, _)| **other != lane);
+        let mut known = others.filter_map(|(_, standings)| standings.get(&drive));
+        known.all(|other| *other == standing)
+    }
+}
+
 /// Two lanes say that they have the same zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("zone {zone} is in use in lane {other} already")]
@@ -196,21 +204,20 @@ impl Commons {
         table.spares.insert(lane, spares);
     }
 
-    /// Whether a lane may have a drive stand there: no other has it anywhere else. It
-    /// does from then on.
+    /// Whether a lane could have a drive stand there: no other has it anywhere else.
+    pub fn could_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
+        self.table().could_stand(lane, drive, standing)
+    }
+
+    /// As [`Commons::could_stand`]; it does from then on.
     pub fn may_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
         let mut table = self.table();
-        let elsewhere = table
-            .standings
-            .iter()
-            .filter(|(other, _)| **other != lane)
-            .filter_map(|(_, standings)| standings.get(&drive))
-            .any(|other| *other != standing);
-        if !elsewhere {
+        let may = table.could_stand(lane, drive, standing);
+        if may {
             let own = table.standings.entry(lane).or_default();
             own.insert(drive, standing);
         }
-        !elsewhere
+        may
     }
 
     /// The drive that another lane has there, if it is not `drive`. Of two lanes that

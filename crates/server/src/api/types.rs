@@ -55,9 +55,9 @@ pub struct Drive {
     pub uuid: String,
     /// The pool it is in.
     pub pool: String,
-    /// Which RAID group.
+    /// Which RAID group; 65535 for a spare, which is in none.
     pub group: u16,
-    /// Which place in the group.
+    /// Which place in the group; of a spare it says nothing.
     pub place: u16,
     /// In use or left out.
     pub state: DriveState,

@@ -142,18 +142,17 @@ impl<W: World> Drives<W> {
         Ok(())
     }
 
-    /// Lets a spare go that nobody needs any more; it is free then.
+    /// Lets a spare go that nobody needs any more; it is free then. False when it is none
+    /// any more, because it stands in for another by now, or has failed.
     ///
     /// # Errors
     /// When labels can't be written.
-    pub async fn part_with_spare(&self, spare: &Rc<Member<W>>) -> Result<(), PoolError> {
+    pub async fn part_with_spare(&self, spare: &Rc<Member<W>>) -> Result<bool, PoolError> {
         let _writing = self.writing.lock().await;
         let before = self.spares().len();
         self.change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, spare)));
         if self.spares().len() == before {
-            // It stands in for another by now.
-            let context = format!("drive '{}' is no spare any more: ask again", spare.name);
-            return Err(PoolError::new(PoolErrorKind::Busy, context));
+            return Ok(false);
         }
         let text = format!(
             "spare '{}' was taken out of the pool by command",
@@ -162,7 +161,7 @@ impl<W: World> Drives<W> {
         self.event(EventKind::DriveFailed, text);
         self.write_labels(|_| ()).await?;
         self.wipe(spare).await;
-        Ok(())
+        Ok(true)
     }
 
     /// Fills the start of a drive with zeroes, so that it counts as empty. A label that

@@ -20,7 +20,7 @@ mod zones;
 
 pub use pace::Rates;
 
-use super::{Inner, PoolError, PoolErrorKind};
+use super::{Inner, MemberState, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Time;
 use futures_util::future::select;
@@ -85,9 +85,9 @@ pub struct ScrubInfo {
 struct Task {
     kind: TaskKind,
     subject: String,
-    began: Time,
+    began: Cell<Time>,
     /// Bytes done before `began`.
-    done_before: u64,
+    done_before: Cell<u64>,
     done: Cell<u64>,
     total: Cell<u64>,
 }
@@ -147,6 +147,13 @@ impl Life {
         task
     }
 
+    /// Goes on with a task that was put off.
+    fn resume(&self, task: &Rc<Task>, now: Time) {
+        task.began.set(now);
+        task.done_before.set(task.done.get());
+        self.task.replace(Some(Rc::clone(task)));
+    }
+
     fn end(&self) {
         self.task.replace(None);
     }
@@ -158,8 +165,8 @@ impl Task {
         Task {
             kind,
             subject: subject.to_owned(),
-            began: now,
-            done_before: done,
+            began: Cell::new(now),
+            done_before: Cell::new(done),
             done: Cell::new(done),
             total: Cell::new(total),
         }
@@ -167,9 +174,9 @@ impl Task {
 
     fn info(&self, now: Time) -> TaskInfo {
         let (done, total) = (self.done.get(), self.total.get());
-        let seconds = now.since(self.began).as_secs_f64();
+        let seconds = now.since(self.began.get()).as_secs_f64();
         let rate = match seconds > 0.0 {
-            true => ((done - self.done_before) as f64 / seconds) as u64,
+            true => ((done - self.done_before.get()) as f64 / seconds) as u64,
             false => 0,
         };
         let left = total.saturating_sub(done);
@@ -232,6 +239,26 @@ impl<W: World> Inner<W> {
         self.empty_zones().await?;
         self.part_with_groups().await?;
         self.scrub_if_wanted().await
+    }
+
+    /// Whether a drive has failed, or holds less than it should, and something can be done
+    /// about that: it goes before whatever else is under way.
+    fn is_drive_wanting(&self) -> bool {
+        let members = self.drives.members();
+        let mut states = members.iter().map(|member| member.state());
+        states.any(|state| state == MemberState::Rebuilding) || self.next_to_stand_in().is_some()
+    }
+
+    /// Puts `task` off until no drive is wanting any more.
+    async fn look_after_drives(self: &Rc<Self>, task: &Rc<Task>) -> Result<(), PoolError> {
+        while self.is_drive_wanting() {
+            self.take_spares().await?;
+            self.move_copies().await?;
+            self.rebuild_next().await?;
+            self.go_on()?;
+        }
+        self.life.resume(task, self.world.now());
+        Ok(())
     }
 
     /// That the pool has not stopped, and is not being closed.

@@ -117,7 +117,7 @@ impl<W: World> Inner<W> {
     async fn scrub_zone(
         self: &Rc<Self>,
         zone: &Rc<Zone<W>>,
-        task: &super::Task,
+        task: &Rc<super::Task>,
     ) -> Result<Healed, PoolError> {
         let stripes: Vec<StripeRef> = self.store.stripes(zone).collect();
         let geometry = zone.shape.geometry;
@@ -140,6 +140,10 @@ impl<W: World> Inner<W> {
             self.rest(self.life.pace.rates().scrub_bytes_per_s, bytes, began)
                 .await;
             self.go_on()?;
+            if self.is_drive_wanting() {
+                self.world.reached("scrub put off for a drive");
+                self.look_after_drives(task).await?;
+            }
             if !self.life.scrub_wanted.get() {
                 break;
             }

@@ -17,27 +17,38 @@ use std::time::Duration;
 const LABEL_LOOKS: u32 = 10;
 const LABEL_PAUSE: Duration = Duration::from_millis(5);
 
+/// A drive that has failed, and the spare for its place.
+type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
+
 impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
-        loop {
-            let mut failed = self.drives.members();
-            failed.retain(|member| member.state() == MemberState::Failed);
-            // One that comes back under its name comes back to its place.
-            let comes_back = |failed: &Rc<Member<W>>| {
-                let spares = self.drives.spares();
-                spares.iter().any(|spare| spare.name == failed.name)
-            };
-            failed.sort_by_key(|failed| !comes_back(failed));
-            let next = failed.into_iter().find_map(|failed| {
-                let spare = self.spare_for(&failed)?;
-                Some((failed, spare))
-            });
-            let Some((failed, spare)) = next else {
-                return Ok(());
-            };
+        while let Some((failed, spare)) = self.next_to_stand_in() {
+            let standing = (failed.group(), failed.place());
+            let lane = self.drives.lane();
+            // Another lane may have been faster.
+            if !lane.commons.may_stand(lane.index, spare.uuid, standing) {
+                continue;
+            }
             self.stand_in(&failed, spare).await?;
         }
+        Ok(())
+    }
+
+    /// A drive that has failed, and a spare for its place.
+    pub(super) fn next_to_stand_in(&self) -> Option<StandIn<W>> {
+        let mut failed = self.drives.members();
+        failed.retain(|member| member.state() == MemberState::Failed);
+        // One that comes back under its name comes back to its place.
+        let comes_back = |failed: &Rc<Member<W>>| {
+            let spares = self.drives.spares();
+            spares.iter().any(|spare| spare.name == failed.name)
+        };
+        failed.sort_by_key(|failed| !comes_back(failed));
+        failed.into_iter().find_map(|failed| {
+            let spare = self.spare_for(&failed)?;
+            Some((failed, spare))
+        })
     }
 
     /// A spare that is large enough, and that no other lane has anywhere else.
@@ -56,7 +67,7 @@ impl<W: World> Inner<W> {
         spares.into_iter().find(|spare| {
             !spare.is_reserved()
                 && spare.capacity_bytes >= needed
-                && lane.commons.may_stand(lane.index, spare.uuid, standing)
+                && lane.commons.could_stand(lane.index, spare.uuid, standing)
         })
     }
 
@@ -196,8 +207,10 @@ impl<W: World> Pool<W> {
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        if let Some(spare) = inner.named_spare(name) {
-            return inner.drives.part_with_spare(&spare).await;
+        if let Some(spare) = inner.named_spare(name)
+            && inner.drives.part_with_spare(&spare).await?
+        {
+            return Ok(());
         }
         self.fail_member(&inner.named_member(name)?).await
     }
@@ -315,7 +328,8 @@ impl<W: World> Pool<W> {
     pub async fn replace_drive(&self, name: &str, drive: NamedDrive<W>) -> Result<(), PoolError> {
         if let Some(spare) = self.inner.named_spare(name) {
             self.add_spare(drive).await?;
-            return self.inner.drives.part_with_spare(&spare).await;
+            // Where it stands in for another by now, it stays.
+            return self.inner.drives.part_with_spare(&spare).await.map(drop);
         }
         let member = self.inner.named_member(name)?;
         if member.is_writable() {

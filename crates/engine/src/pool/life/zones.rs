@@ -8,7 +8,7 @@
 use super::TaskKind;
 use crate::meta::{Record, VolumeCore};
 use crate::pool::drives::{EventKind, Zone};
-use crate::pool::{Inner, MemberState, PoolError, PoolErrorKind};
+use crate::pool::{Inner, PoolError, PoolErrorKind};
 use crate::volume::Volume;
 use crate::volume::moving::Moved;
 use crate::world::World;
@@ -62,11 +62,6 @@ impl<W: World> Inner<W> {
                 self.life.no_room.set(false);
                 return Ok(());
             };
-            // A drive that has failed, and has somebody to stand in, goes before.
-            if self.somebody_stands_in() {
-                self.wake_life();
-                return Ok(());
-            }
             if !self.empty_zone(&zone, task).await? {
                 return Ok(());
             }
@@ -80,13 +75,6 @@ impl<W: World> Inner<W> {
         let zones = self.zones_to_empty();
         let pages = zones.iter().map(|zone| space.used_in(zone.shape.zone));
         pages.sum::<u64>() * self.page_bytes()
-    }
-
-    fn somebody_stands_in(&self) -> bool {
-        let is = |state| move |member: &Rc<crate::raid::Member<W>>| member.state() == state;
-        let members = self.drives.members();
-        members.iter().any(is(MemberState::Rebuilding))
-            || (members.iter().any(is(MemberState::Failed)) && !self.drives.spares().is_empty())
     }
 
     /// Empties a zone and takes it out of use. False when it was called off.
@@ -152,6 +140,10 @@ impl<W: World> Inner<W> {
                 let rate = self.life.pace.rates().rebuild_bytes_per_s;
                 self.rest(rate, bytes, began).await;
                 self.go_on()?;
+                if self.is_drive_wanting() {
+                    self.wake_life();
+                    return Ok(false);
+                }
             }
             if self.space.borrow().used_in(zone) == 0 {
                 return Ok(true);
