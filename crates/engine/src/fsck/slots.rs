@@ -1,8 +1,8 @@
 //! The two label slots of a drive: what they hold, and what they should.
 //!
 //! A clean close leaves two whole labels, of the last two generations, on every drive
-//! in use. One that is cut short while it writes the last of them leaves a drive the one
-//! before, and what was being written in the other slot.
+//! in use. But the power may go while the close, or the next opening, writes one of them:
+//! so a slot without a label tells nothing of damage while the other one has one.
 
 use super::report::{Findings, Run, Severity};
 use super::subject::unreadable;
@@ -87,11 +87,14 @@ pub(super) async fn read<W: World>(
 
 /// Looks at each slot by itself, of a drive that is in use.
 pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mut Findings) {
-    let Some(own) = drive.label().filter(|own| table::is_in_use(newest, own)) else {
+    let in_use = drive
+        .label()
+        .is_some_and(|own| table::is_in_use(newest, own));
+    if !in_use {
         return;
-    };
+    }
     for ((slot, found), offset) in (0u64..).zip(&drive.slots).zip(SLOT_OFFSETS) {
-        let Some((severity, text)) = fault(newest, own.generation, slot, found) else {
+        let Some((severity, text)) = fault(newest, slot, found) else {
             continue;
         };
         let run = Run {
@@ -107,19 +110,14 @@ pub(super) fn judge<W: World>(newest: &Label, drive: &Labelled<W>, findings: &mu
     }
 }
 
-/// What is wrong with a slot of a drive whose newest label is of generation `own`.
-fn fault(newest: &Label, own: u64, slot: u64, found: &Found) -> Option<(Severity, String)> {
+/// What is wrong with a slot.
+fn fault(newest: &Label, slot: u64, found: &Found) -> Option<(Severity, String)> {
     let is_newest = newest.generation % 2 == slot;
     let damage = |text: String| Some((Severity::Damage, text));
     match found {
         Found::Unreadable(failure) => damage(format!("label slot: {failure}")),
-        Found::Nothing if is_newest && own + 1 == newest.generation => {
-            let text = "there is no whole label in this slot: writing the newest was cut short, or it went bad since";
-            Some((Severity::Note, text.to_owned()))
-        }
-        Found::Nothing if newest.clean => damage("there is no whole label in this slot".to_owned()),
         Found::Nothing => {
-            let text = "there is no whole label in this slot: it was being written";
+            let text = "there is no whole label in this slot: writing it was cut short, or it went bad since; the next opening writes it";
             Some((Severity::Note, text.to_owned()))
         }
         Found::Label(label) if label.generation % 2 != slot => damage(format!(

@@ -143,7 +143,7 @@ impl<W: World> Store<W> {
         log.and(intents)
             .map_err(|error| self.stop(format!("the log can't be trimmed: {error}")))?;
         let tail = self.log.tail_stamp();
-        self.freed.borrow_mut().retain(|_, stamp| *stamp >= tail);
+        self.freed.borrow_mut().forget_before(tail);
         let tail = self.intents.tail_stamp();
         self.last_intents
             .borrow_mut()

@@ -13,7 +13,7 @@
 //! yet), `entry` (heads of log entries), `read`, `ahead` (before it is asked for), `write`
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
-//! looked through and put right), `forget` (blocks and zones given up), `replay` (after a crash), `counts`.
+//! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
 
 pub mod address;
 mod ahead;
@@ -22,6 +22,7 @@ pub mod counts;
 mod destage;
 pub mod entry;
 mod forget;
+mod freed;
 mod heal;
 mod index;
 mod locks;
@@ -50,9 +51,10 @@ use crate::world::World;
 use address::{InStripe, ZoneAddress};
 use base::{BLOCK_BYTES, PhysPage, PoolOffset};
 use counts::{Counts, IoCounts, Operations};
+use freed::Freed;
 use index::Index;
 use locks::StripeLocks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use signal::Signal;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -75,9 +77,10 @@ pub struct Store<W: World> {
     index: RefCell<Index>,
     /// Stamp of the last intent of each stripe that had one.
     last_intents: RefCell<FxHashMap<StripeRef, u64>>,
-    /// Pages that were given back while the log may still have something for them,
-    /// with the last stamp at that time.
-    freed: RefCell<FxHashMap<PhysPage, u64>>,
+    /// Pages that were given back while the log may still have something for them.
+    freed: RefCell<Freed>,
+    /// Blocks that can't be had, by pool address, of which that has been told.
+    told_lost: RefCell<FxHashSet<u64>>,
     /// In place, but for the sums: let go once they are flushed.
     settled: RefCell<Vec<Rc<Hold>>>,
     /// There may be something to destage.
@@ -120,6 +123,7 @@ impl<W: World> Store<W> {
             index: RefCell::default(),
             last_intents: RefCell::default(),
             freed: RefCell::default(),
+            told_lost: RefCell::default(),
             settled: RefCell::default(),
             destager: Signal::default(),
             keeper: Signal::default(),
@@ -171,20 +175,19 @@ impl<W: World> Store<W> {
     /// Gives a page back.
     pub(crate) fn release(&self, page: PhysPage) {
         self.space.borrow_mut().release(page);
-        self.freed.borrow_mut().insert(page, self.log.last_stamp());
+        self.note_freed(page);
+    }
+
+    fn note_freed(&self, page: PhysPage) {
+        let (last, tail) = (self.log.last_stamp(), self.log.tail_stamp());
+        self.freed.borrow_mut().insert(page, last, tail);
     }
 
     /// Whether a replay could find something in the log from before the page was
-    /// given back.
+    /// given back, also where sums and index know nothing of it any more: of what made
+    /// them forget, the intent log may have let go before the data log gets there.
     fn was_just_freed(&self, page: PhysPage) -> bool {
-        if self
-            .world
-            .planted("log forgotten when a page is used again")
-        {
-            return false;
-        }
-        let freed = self.freed.borrow().get(&page).copied();
-        freed.is_some_and(|stamp| stamp >= self.log.tail_stamp())
+        self.freed.borrow().has(page, self.log.tail_stamp())
     }
 
     fn locate(&self, at: &BlockAt<W>) -> InStripe {

@@ -111,7 +111,7 @@ impl<W: World> Store<W> {
     fn note_if_free(&self, block: u64) {
         let page = PhysPage(block / self.page_blocks());
         if !self.space.borrow().is_used(page) {
-            self.freed.borrow_mut().insert(page, self.log.last_stamp());
+            self.note_freed(page);
         }
     }
 

@@ -95,6 +95,7 @@ impl<W: World> Store<W> {
         let mut index = self.index.borrow_mut();
         for write in batch {
             let (first, blocks) = (write.first(), write.blocks());
+            self.forget_lost(first..first + blocks);
             if !self.world.planted("cache not told of a write") {
                 self.cache.invalidate(first..first + blocks);
             }
@@ -119,7 +120,10 @@ impl<W: World> Store<W> {
     /// Whether a run of one page has anything in it that a new owner must not see, or
     /// the log has for it from before.
     pub async fn needs_zeroing(&self, at: PoolOffset, blocks: u64) -> bool {
-        if self.was_just_freed(PhysPage(at.0 / self.drives.page_bytes())) {
+        let forgotten = self
+            .world
+            .planted("log forgotten when a page is used again");
+        if !forgotten && self.was_just_freed(PhysPage(at.0 / self.drives.page_bytes())) {
             return true;
         }
         let first = self.block_at(at);
@@ -127,7 +131,8 @@ impl<W: World> Store<W> {
         let pinned = self.integrity.pin(first.zone.shape.zone, run.clone()).await;
         let index = self.index.borrow();
         run.into_iter().any(|block| {
-            pinned.get(block) != Sum::UNWRITTEN || index.get(first.zone.locate(block)).is_some()
+            let is_logged = !forgotten && index.get(first.zone.locate(block)).is_some();
+            is_logged || pinned.get(block) != Sum::UNWRITTEN
         })
     }
 
@@ -247,8 +252,9 @@ impl<W: World> Store<W> {
             }
             let blocks = zone.blocks_of(change.stripe);
             let first = self.pool_block(zone.shape.zone, blocks.start);
-            self.cache
-                .invalidate(first..first + (blocks.end - blocks.start));
+            let blocks = first..first + (blocks.end - blocks.start);
+            self.forget_lost(blocks.clone());
+            self.cache.invalidate(blocks);
         }
         self.settled.borrow_mut().push(Rc::new(appended.hold));
         self.keeper.set();
