@@ -4,7 +4,8 @@
 mod common;
 
 use base::VolumeOffset;
-use common::{PAGE, Shelf, content, spec, thin};
+use common::{DRIVE_BYTES, PAGE, Shelf, content, spec, thin};
+use engine::pool::EventKind;
 use engine::store::counts::IoCounts;
 use engine::{Level, Pool};
 
@@ -118,4 +119,37 @@ fn every_copy_of_a_mirror_counts() {
         (after.modify_reads.count, after.parity_writes.count),
         (0, 0)
     );
+}
+
+#[test]
+fn a_block_that_can_not_be_had_is_counted_and_told_once_until_it_is_written() {
+    let shelf = Shelf::new(2);
+    let level = Level::Raid10 { copies: 2 };
+    let told = shelf.create(spec("pool", level), async |pool| {
+        let volume = pool.create_volume(thin("v", PAGE as u64)).await.unwrap();
+        let lost = || {
+            let events = pool.events(0).into_iter();
+            let events = events.filter(|event| event.kind == EventKind::BlockLost);
+            (pool.info().lost_bytes, events.count())
+        };
+        let data = pool.info().data_start / BLOCK as u64..DRIVE_BYTES / BLOCK as u64;
+        let mut told = Vec::new();
+        for fill in 1..3 {
+            let data_of_block = content(pool.world(), fill, BLOCK);
+            volume.write(VolumeOffset(0), data_of_block).await.unwrap();
+            pool.store().drain().await.unwrap();
+            for (_, media) in &shelf.media {
+                media.with_faults(|faults| faults.unreadable.extend(data.clone()));
+            }
+            for _ in 0..3 {
+                assert!(volume.read(VolumeOffset(0), BLOCK).await.is_err());
+            }
+            told.push(lost());
+            for (_, media) in &shelf.media {
+                media.with_faults(|faults| faults.unreadable.clear());
+            }
+        }
+        told
+    });
+    assert_eq!(told.unwrap(), [(BLOCK as u64, 1), (2 * BLOCK as u64, 2)]);
 }

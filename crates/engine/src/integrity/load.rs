@@ -3,7 +3,7 @@
 use super::block::{self, BlockId, PAIR_BYTES, SUMS};
 use super::{Cached, Integrity, Slot, Sum, key};
 use crate::drive::DriveErrorKind;
-use crate::pool::drives::{EventKind, Zone};
+use crate::pool::drives::{EventKind, Mended, Zone};
 use crate::raid::DriveFault;
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
@@ -239,12 +239,9 @@ impl<W: World> Integrity<W> {
         for (place, offset) in &found.stale {
             self.world.reached("integrity copy mended");
             self.count(|stats| stats.mended += 1);
-            let text = format!(
-                "drive '{}': the sums at {} were behind or damaged, and are put right from another copy",
-                zone.group.place(*place).name,
-                zone.shape.area + *offset
-            );
-            self.drives.event(EventKind::BlockMended, text);
+            let member = zone.group.place(*place);
+            self.drives
+                .mended(&member.name, Mended::Sums, zone.shape.area + *offset);
         }
     }
 

@@ -21,6 +21,9 @@ use futures_util::future::join_all;
 use std::ops::Range;
 use std::rc::Rc;
 
+/// Blocks that can't be had, and of which that is remembered to have been told.
+const TOLD_MAX: usize = 64 << 10;
+
 /// What came of looking through a stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Healed {
@@ -323,14 +326,31 @@ impl<W: World> Store<W> {
         Ok(healed)
     }
 
-    /// Tells of a block that is marked as lost.
+    /// Tells of a block that can't be had, once until it is written again.
     pub(super) fn note_lost(&self, zone: u32, block: u64) {
+        let mut told = self.told_lost.borrow_mut();
+        if told.len() == TOLD_MAX {
+            told.clear();
+        }
+        if !told.insert(self.pool_block(zone, block)) {
+            return;
+        }
         self.counts.add(|counts| &counts.lost_blocks, 1);
         let at = self.offset_of(zone, block);
         let text = format!(
             "4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"
         );
         self.drives.event(EventKind::BlockLost, text);
+    }
+
+    /// Blocks that are written: what was told of them is of the past.
+    pub(super) fn forget_lost(&self, blocks: Range<u64>) {
+        let mut told = self.told_lost.borrow_mut();
+        if !told.is_empty() {
+            blocks.for_each(|block| {
+                told.remove(&block);
+            });
+        }
     }
 
     /// Marks the blocks of `lost` as lost and reckons the parity without them, so

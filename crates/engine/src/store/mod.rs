@@ -54,7 +54,7 @@ use counts::{Counts, IoCounts, Operations};
 use freed::Freed;
 use index::Index;
 use locks::StripeLocks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use signal::Signal;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -79,6 +79,8 @@ pub struct Store<W: World> {
     last_intents: RefCell<FxHashMap<StripeRef, u64>>,
     /// Pages that were given back while the log may still have something for them.
     freed: RefCell<Freed>,
+    /// Blocks that can't be had, by pool address, of which that has been told.
+    told_lost: RefCell<FxHashSet<u64>>,
     /// In place, but for the sums: let go once they are flushed.
     settled: RefCell<Vec<Rc<Hold>>>,
     /// There may be something to destage.
@@ -121,6 +123,7 @@ impl<W: World> Store<W> {
             index: RefCell::default(),
             last_intents: RefCell::default(),
             freed: RefCell::default(),
+            told_lost: RefCell::default(),
             settled: RefCell::default(),
             destager: Signal::default(),
             keeper: Signal::default(),

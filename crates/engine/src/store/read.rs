@@ -327,7 +327,7 @@ impl<W: World> Store<W> {
                     match row.content(column) {
                         Some(slice) => slice,
                         None => {
-                            self.counts.add(|counts| &counts.lost_blocks, 1);
+                            self.note_lost(zone.shape.zone, block);
                             return Err(self.lost(zone, block));
                         }
                     }

@@ -9,7 +9,7 @@ use super::address::{InStripe, StripeRef, ZoneAddress};
 use super::counts::Purpose;
 use crate::drive::DriveErrorKind;
 use crate::integrity::{Pinned, Sum};
-use crate::pool::drives::{EventKind, Zone};
+use crate::pool::drives::{Mended, Zone};
 use crate::raid::parity;
 use crate::raid::{Code, DriveFault, Member};
 use crate::world::World;
@@ -439,11 +439,7 @@ impl<W: World> Store<W> {
                     member.vitals().note_mend();
                     self.counts.add(|counts| &counts.mended_blocks, 1);
                     self.world.reached("block mended");
-                    let text = format!(
-                        "drive '{}': 4096 bytes at {at} were not what was written there, and have been put right",
-                        member.name
-                    );
-                    self.drives.event(EventKind::BlockMended, text);
+                    self.drives.mended(&member.name, Mended::Data, at);
                 }
                 Err(error) => {
                     let _ = self.drives.absorb(vec![DriveFault { member, error }]).await;

@@ -95,6 +95,7 @@ impl<W: World> Store<W> {
         let mut index = self.index.borrow_mut();
         for write in batch {
             let (first, blocks) = (write.first(), write.blocks());
+            self.forget_lost(first..first + blocks);
             if !self.world.planted("cache not told of a write") {
                 self.cache.invalidate(first..first + blocks);
             }
@@ -251,8 +252,9 @@ impl<W: World> Store<W> {
             }
             let blocks = zone.blocks_of(change.stripe);
             let first = self.pool_block(zone.shape.zone, blocks.start);
-            self.cache
-                .invalidate(first..first + (blocks.end - blocks.start));
+            let blocks = first..first + (blocks.end - blocks.start);
+            self.forget_lost(blocks.clone());
+            self.cache.invalidate(blocks);
         }
         self.settled.borrow_mut().push(Rc::new(appended.hold));
         self.keeper.set();

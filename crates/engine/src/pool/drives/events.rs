@@ -1,11 +1,18 @@
 //! What people should know of, in order, as much as is worth keeping.
 
-use base::Time;
+use base::{BLOCK_BYTES, DriveOffset, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Events kept.
 const KEPT: usize = 1024;
+
+/// Damage of a drive that is found so soon after other damage of it is told with that.
+const GAP: Duration = Duration::from_secs(10);
+
+/// No event tells of more than so long.
+const RUN: Duration = Duration::from_secs(60);
 
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +56,57 @@ pub struct Event {
     pub text: String,
 }
 
+/// What was put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mended {
+    /// A block of data, or of parity.
+    Data,
+    /// A copy of a block of sums.
+    Sums,
+}
+
+/// Blocks of a drive that were put right one soon after the other: one event.
+#[derive(Debug)]
+struct MendedRun {
+    drive: String,
+    what: Mended,
+    /// Of the event.
+    sequence: u64,
+    began: Time,
+    last: Time,
+    /// The first and the last block.
+    from: u64,
+    to: u64,
+    blocks: u64,
+}
+
+impl MendedRun {
+    fn text(&self) -> String {
+        let MendedRun {
+            drive, from, to, ..
+        } = self;
+        let (where_, were) = match (self.blocks, self.what) {
+            (1, Mended::Data) => (
+                format!("{BLOCK_BYTES} bytes at {from}"),
+                "were not what was written there, and have been put right",
+            ),
+            (many, Mended::Data) => (
+                format!("{many} blocks of {BLOCK_BYTES} bytes at {from} to {to}"),
+                "were not what was written there, and have been put right",
+            ),
+            (1, Mended::Sums) => (
+                format!("the sums at {from}"),
+                "were behind or damaged, and are put right from another copy",
+            ),
+            (many, Mended::Sums) => (
+                format!("{many} blocks of sums at {from} to {to}"),
+                "were behind or damaged, and are put right from another copy",
+            ),
+        };
+        format!("drive '{drive}': {where_} {were}")
+    }
+}
+
 /// The newest events. Where there is no room for all, those of damage that was put right
 /// go first: thousands of them may come of one bad drive, and they must not hide what
 /// became of it.
@@ -56,6 +114,7 @@ pub struct Event {
 pub struct Events {
     kept: RefCell<VecDeque<Event>>,
     last: Cell<u64>,
+    mended: RefCell<Vec<MendedRun>>,
 }
 
 impl Events {
@@ -75,6 +134,40 @@ impl Events {
             kind,
             text,
         });
+    }
+
+    /// A block of a drive was put right. When the same was told of the drive just before,
+    /// that event goes, and a new one tells of both.
+    pub fn mended(&self, now: Time, drive: &str, what: Mended, at: DriveOffset) {
+        let mut runs = self.mended.borrow_mut();
+        runs.retain(|run| now.since(run.last) <= GAP && now.since(run.began) <= RUN);
+        let same = |run: &MendedRun| run.drive == drive && run.what == what;
+        let index = match runs.iter().position(same) {
+            Some(index) => index,
+            None => {
+                runs.push(MendedRun {
+                    drive: drive.to_owned(),
+                    what,
+                    sequence: 0,
+                    began: now,
+                    last: now,
+                    from: at.0,
+                    to: at.0,
+                    blocks: 0,
+                });
+                runs.len() - 1
+            }
+        };
+        let run = &mut runs[index];
+        run.last = now;
+        run.from = run.from.min(at.0);
+        run.to = run.to.max(at.0);
+        run.blocks += 1;
+        self.kept
+            .borrow_mut()
+            .retain(|event| event.sequence != run.sequence);
+        self.push(now, EventKind::BlockMended, run.text());
+        run.sequence = self.last.get();
     }
 
     /// Those after `sequence`.
@@ -100,6 +193,35 @@ mod tests {
         let kept = events.since(0);
         assert_eq!((kept.len(), kept[0].sequence), (KEPT, 6));
         assert_eq!(events.since(KEPT as u64 + 4).len(), 1);
+    }
+
+    #[test]
+    fn blocks_put_right_one_soon_after_the_other_are_one_event() {
+        let events = Events::default();
+        let at = |seconds: u64| Time(Duration::from_secs(seconds).as_nanos() as u64);
+        let texts = || -> Vec<String> {
+            let kept = events.since(0).into_iter();
+            kept.map(|event| event.text).collect()
+        };
+        events.mended(at(1), "d1", Mended::Data, DriveOffset(8192));
+        let first = events.since(0)[0].sequence;
+        assert!(texts()[0].starts_with("drive 'd1': 4096 bytes at 8192 were not"));
+        events.push(at(2), EventKind::Scrub, "between".to_owned());
+        events.mended(at(3), "d1", Mended::Data, DriveOffset(4096));
+        events.mended(at(3), "d2", Mended::Data, DriveOffset(0));
+        events.mended(at(3), "d1", Mended::Sums, DriveOffset(0));
+        let found = texts();
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[1].starts_with("drive 'd1': 2 blocks of 4096 bytes at 4096 to 8192 were"));
+        // Who asks for what is new hears of the two.
+        assert_eq!(events.since(first).len(), 4);
+        // Much later, or after a minute of them, it is another one.
+        events.mended(at(30), "d1", Mended::Data, DriveOffset(0));
+        assert_eq!(texts().len(), 5);
+        for second in 31..100 {
+            events.mended(at(second), "d1", Mended::Data, DriveOffset(0));
+        }
+        assert_eq!(texts().len(), 6);
     }
 
     #[test]

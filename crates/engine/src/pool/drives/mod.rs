@@ -14,7 +14,7 @@ mod labels;
 mod losses;
 mod zone;
 
-pub use events::{Event, EventKind};
+pub use events::{Event, EventKind, Mended};
 pub use losses::RingLosses;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
@@ -268,6 +268,11 @@ impl<W: World> Drives<W> {
     /// Something that people should know of.
     pub fn event(&self, kind: EventKind, text: String) {
         self.events.push(self.world.now(), kind, text);
+    }
+
+    /// Tells of a block of a drive that was put right.
+    pub fn mended(&self, drive: &str, what: Mended, at: DriveOffset) {
+        self.events.mended(self.world.now(), drive, what, at);
     }
 
     /// Events with a higher number than `sequence`, as far as they are kept.

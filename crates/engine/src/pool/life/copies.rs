@@ -157,13 +157,16 @@ impl<W: World> Inner<W> {
     async fn carry_logs(&self, next: &Rc<Member<W>>) -> bool {
         for ring in [&self.store.log, &self.store.intents] {
             if let Err(error) = ring.add_member(Rc::clone(next)).await {
-                self.drives.event(
-                    EventKind::CopyMoved,
-                    format!("drive '{}' can't carry the logs: {error}", next.name),
-                );
+                let text = format!("drive '{}' can't carry the logs: {error}", next.name);
+                // It is tried again and again: told once.
+                let before = self.life.logs_stay.replace(Some(text.clone()));
+                if before.as_ref() != Some(&text) {
+                    self.drives.event(EventKind::CopyMoved, text);
+                }
                 return false;
             }
         }
+        self.life.logs_stay.replace(None);
         true
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct Life {
     scrub_wanted: Cell<bool>,
     /// Zones can't be emptied: it has been said that there is no room.
     no_room: Cell<bool>,
+    /// Why the logs could not be carried by another drive, as it was told.
+    logs_stay: RefCell<Option<String>>,
     scrubs_ended: Cell<u64>,
     /// The last whole scrub found nothing wrong.
     last_scrub_clean: Cell<bool>,
