@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 SEEDS ?= 1300
-FROM ?= 20001
+FROM ?= 21301
 KEEP ?=
 PORTAL ?=
 

@@ -7,6 +7,7 @@ use crate::pattern::{self, Place};
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::{IoError, IoErrorKind, Volume, World};
+use futures_util::future::join;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +27,10 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                 .sleep(Duration::from_nanos(prng.below(200_000)))
                 .await;
         }
+        if session.books.config.rests && prng.chance(1, 24) {
+            let rest = Duration::from_millis(prng.between(200, 1_000));
+            session.world.sleep(rest).await;
+        }
         let Some((id, volume)) = session.pick_volume(&mut prng) else {
             session.world.sleep(Duration::from_micros(50)).await;
             continue;
@@ -42,7 +47,7 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                 let scans = prng.chance(config.scans_of_100, 100);
                 read(&session, id, &volume, sectors.clone()).await;
                 if scans {
-                    scan(&session, id, &volume, sectors).await;
+                    scan(&session, id, &volume, sectors, &mut prng).await;
                 }
             } else {
                 if prng.chance(config.whole_pages_of_8, 8) {
@@ -55,21 +60,51 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
 }
 
 /// Goes on reading in order behind `first`, from the drives: what is in the log would
-/// come from RAM.
-async fn scan(session: &Session, id: u64, volume: &Volume<SimWorld>, first: Range<u64>) {
-    if let Err(error) = session.pool.drain().await {
-        session.fail(format!("emptying the log: {error}"));
+/// come from RAM. Now and then it writes into what is being read ahead of it. What it
+/// came by is read once more when the log is empty again: what was kept of it must be
+/// what is in place by then.
+async fn scan(
+    session: &Session,
+    id: u64,
+    volume: &Volume<SimWorld>,
+    first: Range<u64>,
+    prng: &mut Prng,
+) {
+    if !drain(session).await {
         return;
     }
     let (mut next, step) = (first.end, (first.end - first.start).min(16));
+    let mut end = next;
     for _ in 0..SCAN_READS {
-        let end = session.books.oracle.borrow().volume(id).sectors();
+        end = session.books.oracle.borrow().volume(id).sectors();
         if next >= end || !session.take_operation() {
-            return;
+            break;
         }
-        read(session, id, volume, next..(next + step).min(end)).await;
+        let sectors = next..(next + step).min(end);
         next += step;
+        let start = next + prng.below(128);
+        let overtakes = prng.chance(1, 3) && start < end && session.take_operation();
+        let ahead = start..(start + prng.between(1, 64)).min(end);
+        let write = async {
+            if overtakes {
+                write(session, id, volume, ahead).await;
+            }
+        };
+        join(read(session, id, volume, sectors), write).await;
     }
+    let again = first.start..next.min(end).min(first.start + 512);
+    if next > first.end && session.take_operation() && drain(session).await {
+        read(session, id, volume, again).await;
+    }
+}
+
+/// Has all that is in the log put in place.
+async fn drain(session: &Session) -> bool {
+    let drained = session.pool.drain().await;
+    if let Err(error) = &drained {
+        session.fail(format!("emptying the log: {error}"));
+    }
+    drained.is_ok()
 }
 
 /// The pages around the start of `sectors`, as far as the volume goes: what goes

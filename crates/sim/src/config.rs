@@ -55,6 +55,9 @@ pub struct Config {
     pub scans_of_100: u64,
     /// The most sectors of one read or write.
     pub request_sectors_max: u64,
+    /// Whether clients rest for longer than the log waits, now and then: what is in place
+    /// is in the log, too, for a while.
+    pub rests: bool,
     /// Runs of sectors that most requests start in; few make overlaps common.
     pub hot_spots: u64,
     /// The most bytes of a volume.
@@ -197,7 +200,8 @@ impl Config {
             operations: operations.unwrap_or(drawn),
             clients: prng.between(1, 8),
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
-            scans_of_100: *seed.stream("scans").pick(&[0, 1, 5]),
+            scans_of_100: *seed.stream("scans").pick(&[0, 1, 20]),
+            rests: seed.stream("rests").chance(1, 4),
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
             volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),

@@ -8,6 +8,7 @@
 use clap::{Args, Parser, Subcommand};
 use sim::{plants, rate, seeds};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -260,7 +261,12 @@ fn report(seed: u64, ops: Option<u64>, commit: &str, failure: &str) {
 }
 
 fn replay(seed: u64, ops: Option<u64>, trace: bool, plant: Option<&str>) -> ExitCode {
-    let listener: sim::scenario::Listener = Rc::new(|now, line| println!("{now} {line}"));
+    let listener: sim::scenario::Listener = Rc::new(|now, line| {
+        // Who reads the trace may have seen enough (`head`).
+        if writeln!(std::io::stdout(), "{now} {line}").is_err() {
+            std::process::exit(0);
+        }
+    });
     match seeds::once_with(seed, ops, trace.then_some(listener), plant) {
         Ok(verdict) => {
             println!(
