@@ -17,7 +17,7 @@ use std::rc::Rc;
 const AT_ONCE_BYTES: u64 = 16 << 20;
 
 /// As above, while commands come in that go first.
-const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 2 << 20;
+const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 512 << 10;
 
 impl<W: World> Inner<W> {
     /// Rebuilds the next drive that is to be, if there is one.
