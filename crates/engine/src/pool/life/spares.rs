@@ -9,24 +9,28 @@ use crate::raid::Member;
 use crate::world::World;
 use std::rc::Rc;
 
+/// A drive that has failed, and the spare that can take its place.
+type StandIn<W> = (Rc<Member<W>>, Rc<Member<W>>);
+
 impl<W: World> Inner<W> {
     /// Puts spares in the places of drives that have failed.
     pub(super) async fn take_spares(self: &Rc<Self>) -> Result<(), PoolError> {
-        loop {
-            let members = self.drives.members();
-            let failed = members
-                .into_iter()
-                .find(|member| member.state() == MemberState::Failed);
-            let spares = self.drives.spares();
-            let spare = spares.into_iter().find(|spare| !spare.is_reserved());
-            let (Some(failed), Some(spare)) = (failed, spare) else {
-                return Ok(());
-            };
-            if spare.capacity_bytes < self.needed_of(&self.drives.group(failed.group())) {
-                return Ok(());
-            }
+        while let Some((failed, spare)) = self.next_stand_in() {
             self.stand_in(&failed, spare).await?;
         }
+        Ok(())
+    }
+
+    /// Who is to stand in for whom next.
+    pub(super) fn next_stand_in(&self) -> Option<StandIn<W>> {
+        let members = self.drives.members();
+        let failed = members
+            .into_iter()
+            .find(|member| member.state() == MemberState::Failed)?;
+        let spares = self.drives.spares();
+        let spare = spares.into_iter().find(|spare| !spare.is_reserved())?;
+        let needed = self.needed_of(&self.drives.group(failed.group()));
+        (spare.capacity_bytes >= needed).then_some((failed, spare))
     }
 
     /// `spare` takes the place of `failed`; a rebuild gives it what it should hold.

@@ -9,6 +9,7 @@ use super::TaskKind;
 use crate::meta::{Record, VolumeCore};
 use crate::pool::drives::{EventKind, Zone};
 use crate::pool::{Inner, MemberState, PoolError, PoolErrorKind};
+use crate::raid::Member;
 use crate::volume::Volume;
 use crate::volume::moving::Moved;
 use crate::world::World;
@@ -75,10 +76,9 @@ impl<W: World> Inner<W> {
     }
 
     fn somebody_stands_in(&self) -> bool {
-        let is = |state| move |member: &Rc<crate::raid::Member<W>>| member.state() == state;
         let members = self.drives.members();
-        members.iter().any(is(MemberState::Rebuilding))
-            || (members.iter().any(is(MemberState::Failed)) && !self.drives.spares().is_empty())
+        let is_rebuilt = |member: &Rc<Member<W>>| member.state() == MemberState::Rebuilding;
+        members.iter().any(is_rebuilt) || self.next_stand_in().is_some()
     }
 
     /// Empties a zone and takes it out of use. False when it was called off.
