@@ -293,8 +293,14 @@ impl<W: World> Store<W> {
                 .and_then(Option::as_ref)
                 .and_then(Slice::bytes)
         };
-        let (p, q) = (parity(0), parity(1));
-        let solved = parity::solve(&known, &[missing], p, if p.is_some() { None } else { q })?;
+        if let Some(p) = parity(0) {
+            // The exclusive or of all else: no way round by a copy.
+            let all: Vec<Option<&[u8]>> = known.into_iter().chain([Some(p)]).collect();
+            let mut column = self.world.buffers().data(p.len());
+            parity::p_of(column.bytes_mut()?, &all);
+            return Some(column.freeze());
+        }
+        let solved = parity::solve(&known, &[missing], None, parity(1))?;
         Some(self.world.buffers().copy_of(solved.first()?).freeze())
     }
 

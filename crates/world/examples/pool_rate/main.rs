@@ -11,6 +11,10 @@
 //!   with `unverified-`, it is copied and not checked against its sums: the difference
 //!   is what the check costs a read that somebody gets
 //!
+//! - `limit:MIB`: from here on each drive moves so many MiB a second and no more
+//! - `rebuild`: puts a new drive in the place of the second, and measures what reaches
+//!   it, from the first byte to the last
+//!
 //! For each measured step it prints a line of JSON: operations and bytes a second,
 //! microseconds of the thread's processor time an operation, and what the drives were
 //! used for meanwhile. `scripts/bench` puts this beside fio.
@@ -20,14 +24,18 @@
     reason = "a program of the real world, which measures with its clock"
 )]
 
+mod limited;
+
 use base::{BLOCK_BYTES, BufPool, Payload, Prng, Slice, Time, VolumeOffset};
-use engine::pool::Level;
+use engine::pool::life::Rates;
+use engine::pool::{Level, MemberState};
 use engine::store::counts::{IoCounts, Operations};
 use engine::{NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use limited::{Limit, LimitedDrive};
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use world::real::{self, RealDrive, RealWorld};
@@ -41,10 +49,26 @@ const MIB: u64 = 1 << 20;
 struct BenchWorld {
     real: RealWorld,
     unverified: Rc<Cell<bool>>,
+    limit: Limit,
+    dir: PathBuf,
+    drive_bytes: u64,
+}
+
+impl BenchWorld {
+    /// A new file as a drive.
+    fn drive(&self, name: &str) -> Outcome<NamedDrive<BenchWorld>> {
+        let path = self.dir.join(format!("{name}.img"));
+        RealDrive::create_file(&path, self.drive_bytes)?;
+        let drive = RealDrive::open(&self.real, &path)?;
+        Ok(NamedDrive {
+            name: name.to_owned(),
+            drive: LimitedDrive::over(&self.real, drive, &self.limit),
+        })
+    }
 }
 
 impl World for BenchWorld {
-    type Drive = RealDrive;
+    type Drive = LimitedDrive;
 
     fn now(&self) -> Time {
         self.real.now()
@@ -95,17 +119,15 @@ fn main() -> Outcome<()> {
     let (drives, drive_mib): (usize, u64) = (drives.parse()?, drive_mib.parse()?);
     let (volume_mib, cache_mib): (u64, u64) = (volume_mib.parse()?, cache_mib.parse()?);
     real::run(|world| async move {
-        let mut named = Vec::new();
-        for index in 0..drives {
-            let path = Path::new(dir).join(format!("d{index}.img"));
-            RealDrive::create_file(&path, drive_mib * MIB)?;
-            let (name, drive) = (format!("d{index}"), RealDrive::open(&world, &path)?);
-            named.push(NamedDrive { name, drive });
-        }
         let world = BenchWorld {
             real: world,
             unverified: Rc::default(),
+            limit: Rc::default(),
+            dir: PathBuf::from(dir),
+            drive_bytes: drive_mib * MIB,
         };
+        let named = (0..drives).map(|index| world.drive(&format!("d{index}")));
+        let named = named.collect::<Outcome<Vec<_>>>()?;
         let pool = Pool::create(world.clone(), PoolSpec::new("bench", level), named).await?;
         pool.store().cache.set_capacity(cache_mib * MIB);
         let spec = VolumeSpec {
@@ -140,6 +162,9 @@ fn level_of(text: &str) -> Outcome<Level> {
 enum Step {
     Fill,
     Drain,
+    /// MiB a second.
+    Limit(u64),
+    Rebuild,
     Load(Load),
 }
 
@@ -164,6 +189,8 @@ impl Step {
             return match text {
                 "fill" => Ok(Step::Fill),
                 "drain" => Ok(Step::Drain),
+                "rebuild" => Ok(Step::Rebuild),
+                other if other.starts_with("limit:") => Ok(Step::Limit(parts[1].parse()?)),
                 other => Err(format!("{other}: no step").into()),
             };
         };
@@ -199,6 +226,11 @@ impl Step {
     ) -> Outcome<()> {
         match self {
             Step::Drain => pool.store().drain().await?,
+            Step::Limit(mib) => world.limit.set(Some(mib * MIB)),
+            Step::Rebuild => {
+                let rate = rebuild(world, pool).await?;
+                println!("{{\"step\": \"rebuild\", \"bytes_per_s\": {rate:.0}}}");
+            }
             Step::Fill => {
                 for at in (0..volume.size_bytes()).step_by(MIB as usize) {
                     volume
@@ -304,6 +336,41 @@ impl Running {
         }
         self.lanes.set(self.lanes.get() - 1);
     }
+}
+
+/// Bytes a second that reach a drive that is rebuilt while nothing else goes on.
+async fn rebuild(world: &BenchWorld, pool: &Pool<BenchWorld>) -> Outcome<f64> {
+    pool.set_rates(Rates {
+        rebuild_bytes_per_s: None,
+        yields: false,
+        ..Rates::default()
+    });
+    let written = || pool.store().io().repair_writes.bytes;
+    let before = written();
+    let cpu = cpu_ns()?;
+    pool.replace_drive("d1", world.drive("fresh")?).await?;
+    let (mut first, mut last) = (None, (world.now(), before));
+    loop {
+        let now = (world.now(), written());
+        if now.1 > last.1 {
+            first.get_or_insert(now);
+            last = now;
+        }
+        let info = pool.info();
+        let is_over = |member: &engine::pool::MemberInfo| member.state == MemberState::Healthy;
+        if first.is_some() && info.members.iter().all(is_over) {
+            break;
+        }
+        world.sleep(Duration::from_millis(2)).await;
+    }
+    let first = first.ok_or("nothing was rebuilt")?;
+    let took = last.0.since(first.0).as_secs_f64();
+    eprintln!(
+        "rebuilt {} MiB, {:.0} % of a core",
+        (last.1 - before) / MIB,
+        (cpu_ns()? - cpu) as f64 / 1e7 / took
+    );
+    Ok((last.1 - first.1) as f64 / took)
 }
 
 /// What a socket does with what was read.
