@@ -5,13 +5,15 @@ import statistics
 import time
 
 from .basics import say
-from .clients import ashlar_load, fill, fio, fio_jobs, raw_file
-from .servers import Site
+from .clients import ashlar_load, fill, fio, fio_jobs, pool_rate, raw_file
+from .servers import DATA_SHARE, Site
 
 LUN_MIB = 2048
-SHAPES = [("10", 4, 1), ("6", 6, 5)]
+SHAPES = [("10", 4, 1), ("6", 6, 4)]
 """Level, drives, and drives that are read for the one that is written."""
 FOREGROUND_RATE = 1000
+LIMIT_MIB = 100
+"""MiB a second of a drive that is to be slower than its share of the disk."""
 
 
 def rebuild(table, bench):
@@ -23,6 +25,18 @@ def rebuild(table, bench):
             site.settled()
             full_rate(table, bench, site, level, drives, sources)
             under_load(table, bench, site, level, drives)
+        apart(table, bench, level, drives)
+
+
+def apart(table, bench, level, drives):
+    """Drives that don't share what the disk can do: each is held to a rate that is far
+    below it, reads and writes together."""
+    size_mib = 320 + int(1024 * 1.25 / DATA_SHARE[level](drives)) // drives
+    steps = ["fill", "drain", f"limit:{LIMIT_MIB}", "rebuild"]
+    ours = [pool_rate(bench.disk / "apart", level, drives, 1024, size_mib, 0, *steps)[0]["bytes_per_s"] / 2**20
+            for _ in range(bench.rounds)]
+    table.compare(f"rebuild of a drive of RAID {level} of {drives} at full rate, each drive held to {LIMIT_MIB} MiB/s: "
+                  "MiB written to it", "its own rate", ours, [LIMIT_MIB] * bench.rounds, 0.7)
 
 
 def full_rate(table, bench, site, level, drives, sources):

@@ -10,6 +10,8 @@ use std::rc::Rc;
 #[derive(Debug, Default)]
 struct Table {
     entries: RefCell<Vec<Entry>>,
+    /// How many of them wait.
+    waiting: Cell<usize>,
     next_id: Cell<u64>,
 }
 
@@ -66,6 +68,7 @@ impl RangeLock {
             let (grant, granted) = match blocked {
                 true => {
                     let (grant, granted) = oneshot::channel();
+                    self.table.waiting.set(self.table.waiting.get() + 1);
                     (Some(grant), Some(granted))
                 }
                 false => (None, None),
@@ -97,9 +100,13 @@ impl Drop for Guard {
         let mut granted = Vec::new();
         {
             let mut entries = self.table.entries.borrow_mut();
-            if let Some(at) = entries.iter().position(|held| held.id == self.id) {
-                entries.remove(at);
+            let own = entries.iter().position(|held| held.id == self.id);
+            if self.table.waiting.get() == 0 {
+                // Among those that are granted there is no order to keep.
+                own.map(|at| entries.swap_remove(at));
+                return;
             }
+            own.map(|at| entries.remove(at));
             for at in 0..entries.len() {
                 let (earlier, rest) = entries.split_at_mut(at);
                 let entry = &mut rest[0];
@@ -113,6 +120,8 @@ impl Drop for Guard {
                 }
             }
         }
+        let waiting = self.table.waiting.get() - granted.len();
+        self.table.waiting.set(waiting);
         for (grant, id) in granted {
             // A waiter that is gone drops its guard here, which lets the next in.
             drop(grant.send(Guard {

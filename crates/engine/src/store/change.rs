@@ -137,6 +137,7 @@ impl<W: World> Store<W> {
                 data: data.collect(),
             })
         });
+        self.see_to_room(&self.intents);
         let mut holds = Vec::new();
         for (appended, (_, batch)) in join_all(appends).await.into_iter().zip(&batches) {
             let appended = appended

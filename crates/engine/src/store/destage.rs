@@ -7,6 +7,7 @@
 use super::Store;
 use super::plan::Job;
 use crate::pool::PoolError;
+use crate::ring::Ring;
 use crate::world::World;
 use futures_util::future::{Either, join, join_all, select};
 use std::pin::pin;
@@ -120,11 +121,17 @@ impl<W: World> Store<W> {
     }
 
     fn wants_trim(&self) -> bool {
-        let filling = |used: u64, capacity: u64| used * 4 > capacity;
         self.draining.get() > 0
             || self.integrity.wants_flush()
-            || filling(self.log.used_bytes(), self.log.capacity_bytes())
-            || filling(self.intents.used_bytes(), self.intents.capacity_bytes())
+            || is_short(&self.log)
+            || is_short(&self.intents)
+    }
+
+    /// Calls the keeper when `ring` is short of room.
+    pub(super) fn see_to_room(&self, ring: &Ring<W>) {
+        if is_short(ring) {
+            self.keeper.set();
+        }
     }
 
     /// Makes the sums of everything that is in place durable, and lets it go in the
@@ -171,6 +178,12 @@ impl<W: World> Store<W> {
         }
         self.trim().await
     }
+}
+
+/// Whether a log is to be let go as far as may be. Late: the more is in place by then,
+/// the more of it shares a block of sums.
+fn is_short<W: World>(ring: &Ring<W>) -> bool {
+    ring.waits_for_room() || ring.used_bytes() * 4 > ring.capacity_bytes() * 3
 }
 
 async fn destage<W: World>(world: W, store: Weak<Store<W>>) {

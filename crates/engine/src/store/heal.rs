@@ -198,20 +198,30 @@ impl<W: World> Store<W> {
         places.extend(p);
         places.extend(q);
         let target = target.and_then(|target| places.iter().position(|place| *place == target));
-        let reads =
-            places
-                .iter()
-                .enumerate()
-                .map(async |(index, place)| match Some(index) == target {
-                    true => None,
-                    false => self.unit(zone, stripe, *place, &written.rows).await,
-                });
-        let mut units = join_all(reads).await;
-        if units
+        // For a target only what it takes: the data is known by its sums, and what is
+        // put together is checked against its own. A scrub compares the parity.
+        let readable = |index: &usize| {
+            zone.group
+                .place(places[*index])
+                .is_readable(zone.shape.zone)
+        };
+        let parity = (columns..places.len()).find(readable);
+        let needs = |index: usize| match target {
+            None => true,
+            Some(target) if target < columns => {
+                index != target && (index < columns || Some(index) == parity)
+            }
+            Some(_) => index < columns,
+        };
+        let reads = places
             .iter()
             .enumerate()
-            .any(|(index, unit)| unit.is_none() && Some(index) != target)
-        {
+            .map(async |(index, place)| match needs(index) {
+                true => self.unit(zone, stripe, *place, &written.rows).await,
+                false => None,
+            });
+        let mut units = join_all(reads).await;
+        if (0..units.len()).any(|index| needs(index) && units[index].is_none()) {
             return None;
         }
         for (unit, sums) in units.iter_mut().zip(&written.sums) {
@@ -228,14 +238,17 @@ impl<W: World> Store<W> {
             if !self.all_right(units[column].as_ref()?, &written.sums[column]) {
                 return None;
             }
-        }
-        let len = written.rows.len() * BLOCK_BYTES;
-        let right = self.parity_of(&units[..columns], len, geometry.code);
-        for (index, right) in (columns..places.len()).zip(right) {
-            if Some(index) == target {
-                units[index] = Some(right);
-            } else if !self.same_where_written(units[index].as_ref()?, &right, &written.sums) {
-                return None;
+        } else {
+            let len = written.rows.len() * BLOCK_BYTES;
+            let right = self.parity_of(&units[..columns], len, geometry.code);
+            for (index, right) in (columns..places.len()).zip(right) {
+                if Some(index) == target {
+                    units[index] = Some(right);
+                } else if needs(index)
+                    && !self.same_where_written(units[index].as_ref()?, &right, &written.sums)
+                {
+                    return None;
+                }
             }
         }
         let mut healed = Healed::default();
@@ -283,8 +296,14 @@ impl<W: World> Store<W> {
                 .and_then(Option::as_ref)
                 .and_then(Slice::bytes)
         };
-        let (p, q) = (parity(0), parity(1));
-        let solved = parity::solve(&known, &[missing], p, if p.is_some() { None } else { q })?;
+        if let Some(p) = parity(0) {
+            // The exclusive or of all else: no way round by a copy.
+            let all: Vec<Option<&[u8]>> = known.into_iter().chain([Some(p)]).collect();
+            let mut column = self.world.buffers().data(p.len());
+            parity::p_of(column.bytes_mut()?, &all);
+            return Some(column.freeze());
+        }
+        let solved = parity::solve(&known, &[missing], None, parity(1))?;
         Some(self.world.buffers().copy_of(solved.first()?).freeze())
     }
 

@@ -113,7 +113,10 @@ impl<W: World> Store<W> {
     }
 
     async fn append(&self, entry: Entry) -> Result<Appended, PoolError> {
+        // Before, for who needs the room; after, since others may wait behind it.
+        self.see_to_room(&self.log);
         let appended = self.log.append(entry).await;
+        self.see_to_room(&self.log);
         appended.map_err(|error| self.stop(format!("the log can't be written: {error}")))
     }
 

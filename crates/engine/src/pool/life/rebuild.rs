@@ -8,16 +8,20 @@ use crate::meta::Record;
 use crate::pool::drives::{EventKind, Zone};
 use crate::pool::{Inner, MemberState, PoolError};
 use crate::raid::{DriveFault, Member};
-use crate::store::StripeRef;
+use crate::store::{Healed, StripeRef};
 use crate::world::World;
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::rc::Rc;
 
 /// Bytes of drives, those that are read included, worked on at once.
 const AT_ONCE_BYTES: u64 = 16 << 20;
 
 /// As above, while commands come in that go first.
-const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 2 << 20;
+const AT_ONCE_BEHIND_COMMANDS_BYTES: u64 = 512 << 10;
+
+/// Bytes of a step while no commands come in. A step ends with all drives idle.
+const STEP_BYTES: u64 = 128 << 20;
 
 impl<W: World> Inner<W> {
     /// Rebuilds the next drive that is to be, if there is one.
@@ -129,24 +133,16 @@ impl<W: World> Inner<W> {
         let before = task.done.get();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
-            let (some, later) = rest.split_at(self.stripes_at_once(zone).min(rest.len()));
-            rest = later;
             let began = self.world.now();
-            let healed = join_all(
-                some.iter()
-                    .map(|stripe| self.store.heal_stripe(zone, *stripe, Some(place))),
-            )
-            .await;
-            for outcome in healed {
-                outcome?;
-            }
+            let rate = self.life.pace.rates().rebuild_bytes_per_s;
+            let (taken, _) = self.heal_some(zone, rest, Some(place), rate).await?;
+            rest = &rest[taken..];
             if member.state() != MemberState::Rebuilding {
                 return Ok(());
             }
-            let bytes = some.len() as u64 * zone.shape.geometry.unit_bytes;
+            let bytes = taken as u64 * zone.shape.geometry.unit_bytes;
             task.done.set(task.done.get() + bytes);
-            self.rest(self.life.pace.rates().rebuild_bytes_per_s, bytes, began)
-                .await;
+            self.rest(rate, bytes, began).await;
             self.go_on()?;
         }
         let copied = self.store.integrity.rebuild_copies(zone, place).await;
@@ -176,17 +172,51 @@ impl<W: World> Inner<W> {
         Ok(())
     }
 
-    /// Stripes to be looked through together: many, so that every drive is kept busy;
-    /// few, so that no command waits long behind them.
-    pub(super) fn stripes_at_once(&self, zone: &Zone<W>) -> usize {
+    /// Looks the first of `stripes` through, a step's worth of them, and says how many
+    /// those were. Many are under way at a time, and new ones begin while others go on,
+    /// so that every drive is kept busy; once commands come in that go first, none
+    /// begins any more.
+    pub(super) async fn heal_some(
+        &self,
+        zone: &Rc<Zone<W>>,
+        stripes: &[StripeRef],
+        target: Option<usize>,
+        rate: Option<u64>,
+    ) -> Result<(usize, Healed), PoolError> {
         let geometry = zone.shape.geometry;
-        let commands = self.store.counts.commands.get();
-        let bytes = match self.life.pace.makes_way(commands) {
-            true => AT_ONCE_BEHIND_COMMANDS_BYTES,
-            false => AT_ONCE_BYTES,
-        };
         let stripe_bytes = geometry.unit_bytes * geometry.width as u64;
-        (bytes / stripe_bytes).max(1) as usize
+        let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
+        let makes_way = || self.life.pace.makes_way(self.store.counts.commands.get());
+        let (at_once, most) = match (makes_way(), rate) {
+            (true, _) => (
+                fit(AT_ONCE_BEHIND_COMMANDS_BYTES),
+                fit(AT_ONCE_BEHIND_COMMANDS_BYTES),
+            ),
+            // Short steps: or it would be all or nothing.
+            (false, Some(_)) => (fit(AT_ONCE_BYTES), fit(AT_ONCE_BYTES)),
+            (false, None) => (fit(AT_ONCE_BYTES), fit(STEP_BYTES)),
+        };
+        let most = most.min(stripes.len());
+        let mut under_way = FuturesUnordered::new();
+        let (mut taken, mut found) = (0, Ok(Healed::default()));
+        loop {
+            // Half of them anew at once: what lies side by side goes as one to the drive.
+            let refills = under_way.len() <= at_once / 2;
+            while refills
+                && taken < most
+                && under_way.len() < at_once
+                && found.is_ok()
+                && (taken < at_once || (!makes_way() && self.go_on().is_ok()))
+            {
+                under_way.push(self.store.heal_stripe(zone, stripes[taken], target));
+                taken += 1;
+            }
+            // Also after an error: what has begun is never dropped.
+            let Some(outcome) = under_way.next().await else {
+                return found.map(|found| (taken, found));
+            };
+            found = found.and_then(|found| Ok(found.and(outcome?)));
+        }
     }
 
     /// Rests after a step, for the rate and for commands.

@@ -6,7 +6,6 @@ use crate::pool::drives::{EventKind, Zone};
 use crate::pool::{Inner, Pool, PoolError};
 use crate::store::{Healed, StripeRef};
 use crate::world::World;
-use futures_util::future::join_all;
 use std::rc::Rc;
 
 impl<W: World> Pool<W> {
@@ -124,21 +123,14 @@ impl<W: World> Inner<W> {
         let mut found = Healed::default();
         let mut rest = &stripes[..];
         while !rest.is_empty() {
-            let (some, later) = rest.split_at(self.stripes_at_once(zone).min(rest.len()));
-            rest = later;
             let began = self.world.now();
-            for outcome in join_all(
-                some.iter()
-                    .map(|stripe| self.store.heal_stripe(zone, *stripe, None)),
-            )
-            .await
-            {
-                found = found.and(outcome?);
-            }
-            let bytes = some.len() as u64 * geometry.unit_bytes * geometry.width as u64;
+            let rate = self.life.pace.rates().scrub_bytes_per_s;
+            let (taken, healed) = self.heal_some(zone, rest, None, rate).await?;
+            rest = &rest[taken..];
+            found = found.and(healed);
+            let bytes = taken as u64 * geometry.unit_bytes * geometry.width as u64;
             task.done.set(task.done.get() + bytes);
-            self.rest(self.life.pace.rates().scrub_bytes_per_s, bytes, began)
-                .await;
+            self.rest(rate, bytes, began).await;
             self.go_on()?;
             if self.is_drive_wanting() {
                 self.world.reached("scrub put off for a drive");

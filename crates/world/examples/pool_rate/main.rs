@@ -7,7 +7,13 @@
 //! - `drain`: puts in place what is in the log
 //! - `KIND:BYTES:DEPTH:SECONDS`: keeps DEPTH operations of BYTES under way; KIND is
 //!   `randread`, `seqread`, `randwrite`, `seqwrite`, or `mixP` (random, P per cent
-//!   reads)
+//!   reads). With `served-` before it, what was read is copied, as a socket does;
+//!   with `unverified-`, it is copied and not checked against its sums: the difference
+//!   is what the check costs a read that somebody gets
+//!
+//! - `limit:MIB`: from here on each drive moves so many MiB a second and no more
+//! - `rebuild`: puts a new drive in the place of the second, and measures what reaches
+//!   it, from the first byte to the last
 //!
 //! For each measured step it prints a line of JSON: operations and bytes a second,
 //! microseconds of the thread's processor time an operation, and what the drives were
@@ -18,13 +24,18 @@
     reason = "a program of the real world, which measures with its clock"
 )]
 
-use base::{BLOCK_BYTES, Prng, Slice, VolumeOffset};
-use engine::pool::Level;
+mod limited;
+
+use base::{BLOCK_BYTES, BufPool, Payload, Prng, Slice, Time, VolumeOffset};
+use engine::pool::life::Rates;
+use engine::pool::{Level, MemberState};
 use engine::store::counts::{IoCounts, Operations};
 use engine::{NamedDrive, Pool, PoolSpec, Provisioning, Volume, VolumeSpec, World};
+use limited::{Limit, LimitedDrive};
 use std::cell::{Cell, RefCell};
 use std::error::Error;
-use std::path::Path;
+use std::hint::black_box;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use world::real::{self, RealDrive, RealWorld};
@@ -32,6 +43,57 @@ use world::real::{self, RealDrive, RealWorld};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const MIB: u64 = 1 << 20;
+
+/// The real world, in which reads can go unchecked for once.
+#[derive(Clone)]
+struct BenchWorld {
+    real: RealWorld,
+    unverified: Rc<Cell<bool>>,
+    limit: Limit,
+    dir: PathBuf,
+    drive_bytes: u64,
+}
+
+impl BenchWorld {
+    /// A new file as a drive.
+    fn drive(&self, name: &str) -> Outcome<NamedDrive<BenchWorld>> {
+        let path = self.dir.join(format!("{name}.img"));
+        RealDrive::create_file(&path, self.drive_bytes)?;
+        let drive = RealDrive::open(&self.real, &path)?;
+        Ok(NamedDrive {
+            name: name.to_owned(),
+            drive: LimitedDrive::over(&self.real, drive, &self.limit),
+        })
+    }
+}
+
+impl World for BenchWorld {
+    type Drive = LimitedDrive;
+
+    fn now(&self) -> Time {
+        self.real.now()
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.real.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
+        self.real.sleep(duration)
+    }
+
+    fn prng(&self, name: &str) -> Prng {
+        self.real.prng(name)
+    }
+
+    fn buffers(&self) -> &BufPool {
+        self.real.buffers()
+    }
+
+    fn planted(&self, bug: &'static str) -> bool {
+        self.unverified.get() && bug == "sums not verified on reads"
+    }
+}
 
 fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -57,13 +119,15 @@ fn main() -> Outcome<()> {
     let (drives, drive_mib): (usize, u64) = (drives.parse()?, drive_mib.parse()?);
     let (volume_mib, cache_mib): (u64, u64) = (volume_mib.parse()?, cache_mib.parse()?);
     real::run(|world| async move {
-        let mut named = Vec::new();
-        for index in 0..drives {
-            let path = Path::new(dir).join(format!("d{index}.img"));
-            RealDrive::create_file(&path, drive_mib * MIB)?;
-            let (name, drive) = (format!("d{index}"), RealDrive::open(&world, &path)?);
-            named.push(NamedDrive { name, drive });
-        }
+        let world = BenchWorld {
+            real: world,
+            unverified: Rc::default(),
+            limit: Rc::default(),
+            dir: PathBuf::from(dir),
+            drive_bytes: drive_mib * MIB,
+        };
+        let named = (0..drives).map(|index| world.drive(&format!("d{index}")));
+        let named = named.collect::<Outcome<Vec<_>>>()?;
         let pool = Pool::create(world.clone(), PoolSpec::new("bench", level), named).await?;
         pool.store().cache.set_capacity(cache_mib * MIB);
         let spec = VolumeSpec {
@@ -98,6 +162,9 @@ fn level_of(text: &str) -> Outcome<Level> {
 enum Step {
     Fill,
     Drain,
+    /// MiB a second.
+    Limit(u64),
+    Rebuild,
     Load(Load),
 }
 
@@ -105,6 +172,9 @@ enum Step {
 #[derive(Clone, Debug)]
 struct Load {
     name: String,
+    /// Reads are copied, and with that not checked.
+    served: bool,
+    unverified: bool,
     read_percent: u64,
     random: bool,
     len_bytes: u64,
@@ -119,10 +189,14 @@ impl Step {
             return match text {
                 "fill" => Ok(Step::Fill),
                 "drain" => Ok(Step::Drain),
+                "rebuild" => Ok(Step::Rebuild),
+                other if other.starts_with("limit:") => Ok(Step::Limit(parts[1].parse()?)),
                 other => Err(format!("{other}: no step").into()),
             };
         };
-        let (read_percent, random) = match kind {
+        let served = kind.strip_prefix("served-");
+        let unverified = kind.strip_prefix("unverified-");
+        let (read_percent, random) = match unverified.or(served).unwrap_or(kind) {
             "randread" => (100, true),
             "seqread" => (100, false),
             "randwrite" => (0, true),
@@ -134,6 +208,8 @@ impl Step {
         };
         Ok(Step::Load(Load {
             name: kind.to_owned(),
+            served: served.or(unverified).is_some(),
+            unverified: unverified.is_some(),
             read_percent,
             random,
             len_bytes: bytes.parse()?,
@@ -144,12 +220,17 @@ impl Step {
 
     async fn run(
         self,
-        world: &RealWorld,
-        pool: &Pool<RealWorld>,
-        volume: &Volume<RealWorld>,
+        world: &BenchWorld,
+        pool: &Pool<BenchWorld>,
+        volume: &Volume<BenchWorld>,
     ) -> Outcome<()> {
         match self {
             Step::Drain => pool.store().drain().await?,
+            Step::Limit(mib) => world.limit.set(Some(mib * MIB)),
+            Step::Rebuild => {
+                let rate = rebuild(world, pool).await?;
+                println!("{{\"step\": \"rebuild\", \"bytes_per_s\": {rate:.0}}}");
+            }
             Step::Fill => {
                 for at in (0..volume.size_bytes()).step_by(MIB as usize) {
                     volume
@@ -159,7 +240,9 @@ impl Step {
             }
             Step::Load(load) => {
                 let (io, cpu_ns) = (pool.store().io(), cpu_ns()?);
+                world.unverified.set(load.unverified);
                 let (operations, took) = load.run(world, volume).await?;
+                world.unverified.set(false);
                 let cpu_us = (self::cpu_ns()? - cpu_ns) as f64 / 1e3 / operations as f64;
                 let rate = operations as f64 / took.as_secs_f64();
                 println!(
@@ -178,7 +261,7 @@ impl Step {
 /// The state of a load that is under way.
 struct Running {
     load: Load,
-    volume: Volume<RealWorld>,
+    volume: Volume<BenchWorld>,
     data: Slice,
     stopped: Cell<bool>,
     done: Cell<u64>,
@@ -190,7 +273,11 @@ struct Running {
 
 impl Load {
     /// Operations that were done, and how long it took.
-    async fn run(&self, world: &RealWorld, volume: &Volume<RealWorld>) -> Outcome<(u64, Duration)> {
+    async fn run(
+        &self,
+        world: &BenchWorld,
+        volume: &Volume<BenchWorld>,
+    ) -> Outcome<(u64, Duration)> {
         let running = Rc::new(Running {
             load: self.clone(),
             volume: volume.clone(),
@@ -223,6 +310,7 @@ impl Load {
 impl Running {
     async fn lane(&self, mut prng: Prng) {
         let places = self.volume.size_bytes() / self.load.len_bytes;
+        let mut socket = Vec::new();
         while !self.stopped.get() {
             let place = match self.load.random {
                 true => prng.below(places),
@@ -230,11 +318,14 @@ impl Running {
             };
             let at = VolumeOffset(place * self.load.len_bytes);
             let outcome = match prng.below(100) < self.load.read_percent {
-                true => self
-                    .volume
-                    .read(at, self.load.len_bytes as usize)
-                    .await
-                    .map(drop),
+                true => {
+                    let read = self.volume.read(at, self.load.len_bytes as usize).await;
+                    read.map(|payload| {
+                        if self.load.served {
+                            copy(&payload, &mut socket);
+                        }
+                    })
+                }
                 false => self.volume.write(at, self.data.clone()).await,
             };
             if let Err(error) = outcome {
@@ -247,8 +338,52 @@ impl Running {
     }
 }
 
+/// Bytes a second that reach a drive that is rebuilt while nothing else goes on.
+async fn rebuild(world: &BenchWorld, pool: &Pool<BenchWorld>) -> Outcome<f64> {
+    pool.set_rates(Rates {
+        rebuild_bytes_per_s: None,
+        yields: false,
+        ..Rates::default()
+    });
+    let written = || pool.store().io().repair_writes.bytes;
+    let before = written();
+    let cpu = cpu_ns()?;
+    pool.replace_drive("d1", world.drive("fresh")?).await?;
+    let (mut first, mut last) = (None, (world.now(), before));
+    loop {
+        let now = (world.now(), written());
+        if now.1 > last.1 {
+            first.get_or_insert(now);
+            last = now;
+        }
+        let info = pool.info();
+        let is_over = |member: &engine::pool::MemberInfo| member.state == MemberState::Healthy;
+        if first.is_some() && info.members.iter().all(is_over) {
+            break;
+        }
+        world.sleep(Duration::from_millis(2)).await;
+    }
+    let first = first.ok_or("nothing was rebuilt")?;
+    let took = last.0.since(first.0).as_secs_f64();
+    eprintln!(
+        "rebuilt {} MiB, {:.0} % of a core",
+        (last.1 - before) / MIB,
+        (cpu_ns()? - cpu) as f64 / 1e7 / took
+    );
+    Ok((last.1 - first.1) as f64 / took)
+}
+
+/// What a socket does with what was read.
+fn copy(payload: &Payload, socket: &mut Vec<u8>) {
+    socket.clear();
+    for part in &payload.parts {
+        socket.extend_from_slice(part.bytes().unwrap_or_default());
+    }
+    black_box(socket);
+}
+
 /// Bytes that no drive can make less of.
-fn random(world: &RealWorld, len: usize) -> Slice {
+fn random(world: &BenchWorld, len: usize) -> Slice {
     assert!(len.is_multiple_of(BLOCK_BYTES));
     let mut bytes = vec![0; len];
     world.prng("data").fill(&mut bytes);
@@ -263,8 +398,8 @@ fn cpu_ns() -> Outcome<u64> {
 }
 
 fn json(before: &IoCounts, after: &IoCounts) -> String {
-    type Kind = (&'static str, fn(&IoCounts) -> Operations);
-    let kinds: [Kind; 11] = [
+    type Kind = fn(&IoCounts) -> Operations;
+    let kinds: [(&str, Kind); 11] = [
         ("host_reads", |io| io.host_reads),
         ("host_writes", |io| io.host_writes),
         ("data_reads", |io| io.data_reads),
@@ -277,7 +412,7 @@ fn json(before: &IoCounts, after: &IoCounts) -> String {
         ("intent_writes", |io| io.intent_writes),
         ("sum_writes", |io| io.sum_writes),
     ];
-    let of = |(name, kind): &(&str, fn(&IoCounts) -> Operations)| {
+    let of = |(name, kind): &(&str, Kind)| {
         let (before, after) = (kind(before), kind(after));
         format!(
             "\"{name}\": {{\"count\": {}, \"bytes\": {}}}",
