@@ -11,6 +11,10 @@ use std::time::Duration;
 /// How much longer than a step the pause after it is, while commands come in.
 const REST: u32 = 4;
 
+/// Commands count as coming in until none came for so long: one that is late by chance
+/// is no reason to take everything.
+const QUIET: Duration = Duration::from_millis(100);
+
 /// The longest pause.
 pub(super) const PAUSE_MAX: Duration = Duration::from_millis(500);
 
@@ -40,6 +44,8 @@ impl Default for Rates {
 pub struct Pace {
     rates: Cell<Rates>,
     commands: Cell<u64>,
+    /// When some were seen last.
+    busy_at: Cell<Option<Time>>,
 }
 
 impl Pace {
@@ -53,10 +59,13 @@ impl Pace {
         self.rates.set(rates);
     }
 
-    /// Whether commands came since the last step and are to go first: the next step
-    /// had better be short.
-    pub fn makes_way(&self, commands: u64) -> bool {
-        self.rates.get().yields && self.commands.get() != commands
+    /// Whether commands come in and are to go first: the next step had better be short.
+    pub fn makes_way(&self, commands: u64, now: Time) -> bool {
+        if self.commands.replace(commands) != commands {
+            self.busy_at.set(Some(now));
+        }
+        let is_busy = |at: Time| now.since(at) < QUIET;
+        self.rates.get().yields && self.busy_at.get().is_some_and(is_busy)
     }
 
     /// How long to rest after a step that began at `began`, ended at `now` and moved
@@ -69,8 +78,7 @@ impl Pace {
         commands: u64,
     ) -> Duration {
         let worked = now.since(began);
-        let busy = self.commands.replace(commands) != commands;
-        let rest = match busy && self.rates.get().yields {
+        let rest = match self.makes_way(commands, now) {
             true => worked * REST,
             false => Duration::ZERO,
         };
@@ -93,20 +101,26 @@ mod tests {
         assert_eq!(pace.pause(None, 1 << 20, step, 5), Duration::from_millis(4));
         assert_eq!(
             pace.pause(None, 1 << 20, step, 5),
+            Duration::from_millis(4),
+            "nobody came since, but just before"
+        );
+        let later = (Time(200_000_000), Time(201_000_000));
+        assert_eq!(
+            pace.pause(None, 1 << 20, later, 5),
             Duration::ZERO,
-            "nobody came since"
+            "nobody came for long"
         );
         assert_eq!(
-            pace.pause(Some(1 << 30), 1 << 30, step, 5),
+            pace.pause(Some(1 << 30), 1 << 30, later, 5),
             Duration::from_millis(999)
         );
         let rates = Rates {
             yields: false,
             ..Rates::default()
         };
-        assert!(pace.makes_way(6) && !pace.makes_way(5));
+        assert!(!pace.makes_way(5, later.1) && pace.makes_way(6, later.1));
         pace.set_rates(rates);
-        assert!(!pace.makes_way(6));
-        assert_eq!(pace.pause(None, 1 << 20, step, 6), Duration::ZERO);
+        assert!(!pace.makes_way(7, later.1));
+        assert_eq!(pace.pause(None, 1 << 20, later, 8), Duration::ZERO);
     }
 }

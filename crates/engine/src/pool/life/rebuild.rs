@@ -186,7 +186,10 @@ impl<W: World> Inner<W> {
         let geometry = zone.shape.geometry;
         let stripe_bytes = geometry.unit_bytes * geometry.width as u64;
         let fit = |bytes: u64| (bytes / stripe_bytes).max(1) as usize;
-        let makes_way = || self.life.pace.makes_way(self.store.counts.commands.get());
+        let makes_way = || {
+            let commands = self.store.counts.commands.get();
+            self.life.pace.makes_way(commands, self.world.now())
+        };
         let (at_once, most) = match (makes_way(), rate) {
             (true, _) => (
                 fit(AT_ONCE_BEHIND_COMMANDS_BYTES),
