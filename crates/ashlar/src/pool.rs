@@ -298,6 +298,7 @@ fn show(pool: &Pool, events: &[Event]) -> String {
         ("mapped", format!("{} ({used})", human(pool.mapped_bytes))),
         ("provisioned", human(pool.provisioned_bytes)),
         ("page", human(u64::from(pool.page_bytes))),
+        ("lanes", pool.lanes.to_string()),
         (
             "log",
             format!(

@@ -1,6 +1,6 @@
 //! One picture of a pool out of those of its lanes.
 
-use super::life::Rates;
+use super::life::{Found, Rates, ScrubInfo};
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};
 use crate::cache::CacheStats;
 use crate::store::counts::{IoCounts, Operations};
@@ -49,6 +49,7 @@ impl PoolInfo {
             cache: self.cache.with(&other.cache),
             io: self.io.with(&other.io),
             rates: self.rates.with(&other.rates),
+            last_scrub: self.last_scrub.zip(other.last_scrub).map(|(a, b)| a.with(b)),
             failure: self.failure.or(other.failure),
             ..self
         }
@@ -91,6 +92,18 @@ impl MemberInfo {
         self.mends += other.mends;
         self.read_latency = self.read_latency.max(other.read_latency);
         self.write_latency = self.write_latency.max(other.write_latency);
+    }
+}
+
+impl ScrubInfo {
+    fn with(self, other: ScrubInfo) -> ScrubInfo {
+        ScrubInfo {
+            age: self.age.max(other.age),
+            found: Found {
+                mended: self.found.mended + other.found.mended,
+                lost: self.found.lost + other.found.lost,
+            },
+        }
     }
 }
 

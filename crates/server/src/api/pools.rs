@@ -210,6 +210,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         failed_drives: in_state(&info, MemberState::Failed),
         last_scrub: info.last_scrub.as_ref().map(last_scrub),
         level: info.level.to_string(),
+        lanes: info.lanes,
         page_bytes: info.page_bytes,
         capacity_bytes: info.capacity_bytes,
         mapped_bytes: info.mapped_bytes,

@@ -108,6 +108,9 @@ pub struct Pool {
     pub health: Health,
     /// Why it has stopped, if it has.
     pub failure: Option<String>,
+    /// Parts that it was made with, each with logs and metadata of its own, which go to
+    /// different shards.
+    pub lanes: u16,
     /// Unit of thin allocation.
     pub page_bytes: u32,
     /// Bytes that volumes can map in all.

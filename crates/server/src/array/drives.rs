@@ -236,11 +236,16 @@ async fn put_in_place(
 fn events_on(state: &ShardState) -> Vec<PoolEvent> {
     let now = state.world().now();
     let of = |pool: &Pool<RealWorld>| {
-        let name = pool.info().name;
-        let events = pool.events(0).into_iter().map(move |event| PoolEvent {
-            pool: name.clone(),
-            age: now.since(event.at),
-            event,
+        let (info, lane) = (pool.info(), pool.lane());
+        let events = pool.events(0).into_iter().map(move |mut event| {
+            if info.lanes > 1 {
+                event.text = format!("lane {lane}: {}", event.text);
+            }
+            PoolEvent {
+                pool: info.name.clone(),
+                age: now.since(event.at),
+                event,
+            }
         });
         events.collect::<Vec<_>>()
     };
