@@ -184,13 +184,17 @@ impl Session {
             };
             size_bytes.next_multiple_of(page)
         };
-        // A lane can't give away a zone that it has in use and could not empty.
+        // A lane can't give away a zone that it has in use and could not empty; nor one
+        // that it is emptying, to give it another level or to let its group go.
         let zone_bytes = |group: &GroupInfo| group.members.len() as u64 * group.zone_bytes;
         let largest = info.groups.iter().map(zone_bytes).max().unwrap_or(0);
         let stuck = match info.lanes {
             1 => 0,
             lanes => u64::from(lanes) * largest * info.groups.len() as u64,
         };
+        let config = &self.books.config;
+        let moves = config.level_later.is_some() || config.groups_leave;
+        let stuck = if moves { 2 * stuck } else { stuck };
         let wanted = self.books.oracle.borrow().volumes().map(bytes).sum::<u64>();
         wanted + stuck > info.capacity_bytes
     }

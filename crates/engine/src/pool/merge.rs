@@ -49,7 +49,10 @@ impl PoolInfo {
             cache: self.cache.with(&other.cache),
             io: self.io.with(&other.io),
             rates: self.rates.with(&other.rates),
-            last_scrub: self.last_scrub.zip(other.last_scrub).map(|(a, b)| a.with(b)),
+            last_scrub: self
+                .last_scrub
+                .zip(other.last_scrub)
+                .map(|(a, b)| a.with(b)),
             failure: self.failure.or(other.failure),
             ..self
         }
