@@ -13,9 +13,10 @@ impl PoolInfo {
     }
 
     fn with(mut self, other: PoolInfo) -> PoolInfo {
-        // What no lane has taken yet is in the capacity of each.
-        let free_zones_bytes = self.free_zones_bytes.min(other.free_zones_bytes);
-        let of_other = other.capacity_bytes.saturating_sub(free_zones_bytes);
+        // What no lane has taken yet is in the capacity of each that could take it.
+        let free_zones_bytes = self.free_zones_bytes.max(other.free_zones_bytes);
+        let taken = |info: &PoolInfo| info.capacity_bytes.saturating_sub(info.free_zones_bytes);
+        let capacity_bytes = taken(&self) + taken(&other) + free_zones_bytes;
         for theirs in other.groups {
             match self.groups.iter_mut().find(|own| own.index == theirs.index) {
                 Some(own) => own.add(theirs),
@@ -33,7 +34,7 @@ impl PoolInfo {
         spares.retain(|spare| members.iter().all(|member| member.uuid != spare.uuid));
         self.tasks.extend(other.tasks);
         PoolInfo {
-            capacity_bytes: self.capacity_bytes + of_other,
+            capacity_bytes,
             free_zones_bytes,
             mapped_bytes: self.mapped_bytes + other.mapped_bytes,
             provisioned_bytes: self.provisioned_bytes + other.provisioned_bytes,
