@@ -185,7 +185,7 @@ impl Session {
             size_bytes.next_multiple_of(page)
         };
         // A lane can't give away a zone that it has in use and could not empty; nor one
-        // that it is emptying, to give it another level or to let its group go.
+        // that it is emptying, to give it another level.
         let zone_bytes = |group: &GroupInfo| group.members.len() as u64 * group.zone_bytes;
         let largest = info.groups.iter().map(zone_bytes).max().unwrap_or(0);
         let stuck = match info.lanes {
@@ -193,8 +193,15 @@ impl Session {
             lanes => u64::from(lanes) * largest * info.groups.len() as u64,
         };
         let config = &self.books.config;
-        let moves = config.level_later.is_some() || config.groups_leave;
-        let stuck = if moves { 2 * stuck } else { stuck };
+        if info.lanes > 1 && config.groups_leave {
+            // A group may leave some lanes only, for want of room in others: what these
+            // give of it is of no use to those.
+            return true;
+        }
+        let stuck = match config.level_later {
+            Some(_) => 2 * stuck,
+            None => stuck,
+        };
         let wanted = self.books.oracle.borrow().volumes().map(bytes).sum::<u64>();
         wanted + stuck > info.capacity_bytes
     }

@@ -149,6 +149,10 @@ impl<W: World> Pool<W> {
         let _administration = inner.administration.lock().await;
         let group = inner.found_group(index)?;
         let name = inner.drives.name();
+        if group.leaves() && inner.drives.lane().commons.lanes() > 1 {
+            // It is asked again, for lanes that had no room before.
+            return Ok(());
+        }
         let others =
             |other: &Rc<Group<W>>| !Rc::ptr_eq(other, &group) && inner.drives.takes_zones(other);
         if !inner.drives.groups().iter().any(others) {
