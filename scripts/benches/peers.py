@@ -14,9 +14,9 @@ from .servers import Site, Tgt, free_address, login
 
 def reads(table, bench):
     # One LUN is on one shard, however many sessions it has; virtual machines have
-    # LUNs of their own, which spread over the shards.
+    # LUNs of their own, which spread over the lanes of their pool.
     layouts = [(1, 1, "one session", 1.5), (1, 4, "4 sessions on one LUN", 2.5),
-               (2, 4, "4 sessions on two LUNs, two shards", 2.5)]
+               (2, 4, "4 sessions on two LUNs of one pool, two shards", 2.5)]
     for luns, sessions, how, at_least in layouts:
         # No cache: tgt leaves that to the kernel, and so do the drive files here.
         site = Site(bench.memory, f"reads{luns}-{sessions}", 4, "10", luns, more=['cache = "none"'])

@@ -89,25 +89,26 @@ DATA_SHARE = {"simple": lambda n: 1, "10": lambda n: 1 / 2, "5": lambda n: (n - 
 
 
 class Site(Server):
-    """`ashlar serve` with a site of `pools` pools, each of `drives` files on a shard of
-    its own, with one LUN behind a target of its own."""
+    """`ashlar serve` with a site of one pool of `drives` files, with `luns` LUNs, each
+    behind a target of its own and in a lane of its own on a shard of its own."""
 
-    def __init__(self, work, name, drives, level, pools=1, lun_mib=LUN_MIB, more=()):
+    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=()):
         self.portal, self.api = free_address(), free_address()
-        lun_mib //= pools
         # Labels, metadata, logs and sums want room, and overwrites some to move to.
-        size_mib = 320 + int(lun_mib * 1.25 / DATA_SHARE[level](drives)) // drives
-        lines = ["[site]", f'name = "{name}"', f"shards = {pools}", "[api]", f'listen = "{self.api}"',
+        size_mib = 320 * luns + int(lun_mib * 1.25 / DATA_SHARE[level](drives)) // drives
+        lun_mib //= luns
+        names = [f"p0d{i}" for i in range(drives)]
+        lines = ["[site]", f'name = "{name}"', f"shards = {luns}", "[api]", f'listen = "{self.api}"',
                  "[[portal]]", f'address = "{self.portal}"']
+        for drive in names:
+            lines += ["[[drive]]", f'name = "{drive}"', f'file = "{drive}.img"', f'size = "{size_mib} MiB"']
+        lines += ["[[pool]]", 'name = "pool0"', f'level = "{level}"', f"lanes = {luns}",
+                  f"drives = {json.dumps(names)}", *more]
         self.urls = []
-        for pool in range(pools):
-            names = [f"p{pool}d{i}" for i in range(drives)]
-            for drive in names:
-                lines += ["[[drive]]", f'name = "{drive}"', f'file = "{drive}.img"', f'size = "{size_mib} MiB"']
-            lines += ["[[pool]]", f'name = "pool{pool}"', f'level = "{level}"', f"drives = {json.dumps(names)}", *more,
-                      "[[volume]]", f'name = "lun{pool}"', f'pool = "pool{pool}"', f'size = "{lun_mib} MiB"',
-                      "[[export]]", f'target = "{IQN}{pool}"', f'volumes = ["lun{pool}"]', 'initiators = "any"']
-            self.urls.append(f"iscsi://{self.portal}/{IQN}{pool}/0")
+        for lun in range(luns):
+            lines += ["[[volume]]", f'name = "lun{lun}"', 'pool = "pool0"', f'size = "{lun_mib} MiB"',
+                      "[[export]]", f'target = "{IQN}{lun}"', f'volumes = ["lun{lun}"]', 'initiators = "any"']
+            self.urls.append(f"iscsi://{self.portal}/{IQN}{lun}/0")
         home = work / name
         home.mkdir()
         (home / "site.toml").write_text("\n".join(lines) + "\n")
