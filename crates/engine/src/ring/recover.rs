@@ -127,12 +127,15 @@ impl<W: World> Ring<W> {
             })
             .collect();
         let mut recovered = Vec::new();
+        // What an earlier owner left at one of the two places where a batch may be is not
+        // taken for the one that a later owner wrote at the other.
+        let mut last = 0;
         loop {
             let (head, sequence) = {
                 let state = self.state.borrow();
                 (state.head, state.next_sequence)
             };
-            let incarnation = superblock.oldest_incarnation(sequence);
+            let incarnation = superblock.oldest_incarnation(sequence).max(last);
             let mut next = None;
             // Right after the last one, or, where it did not fit, at the start.
             for at in [head, 0] {
@@ -147,6 +150,7 @@ impl<W: World> Ring<W> {
             let Some((at, found)) = next else {
                 return Ok(recovered);
             };
+            last = found.whole.id.incarnation;
             self.take_up(at, head, found, &mut recovered);
             let full = self.state.borrow().used_bytes > self.capacity_bytes();
             if full {
