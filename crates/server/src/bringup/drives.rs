@@ -13,8 +13,8 @@ use std::time::Duration;
 use world::real::{OpenError, OpenErrorKind, RealDrive};
 
 /// A drive that is in use is looked at so many times more, so far apart.
-const IN_USE_LOOKS: u32 = 20;
-const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const IN_USE_LOOKS: u32 = 20;
+pub(super) const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A drive of the site: where it is and how large the site says it is.
 #[derive(Clone, Debug)]

@@ -15,9 +15,9 @@ use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use world::real::{OpenDrive, RealDrive, RealWorld};
+use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(super) struct PoolPlan {
@@ -460,10 +460,23 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.
 pub(super) type OpenDrives = Vec<(String, OpenDrive)>;
 
+/// Opens a drive. Whoever looked at it just now may not have closed it yet.
+fn open_free(path: &Path) -> Result<OpenDrive, OpenError> {
+    for _ in 0..drives::IN_USE_LOOKS {
+        match OpenDrive::open(path) {
+            Err(error) if error.kind == OpenErrorKind::InUse => {
+                std::thread::sleep(drives::IN_USE_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+    OpenDrive::open(path)
+}
+
 async fn open_drives(places: Vec<Place>) -> Result<OpenDrives, String> {
     let opening = tokio::task::spawn_blocking(move || {
         let open = |place: &Place| {
-            let open = OpenDrive::open(&place.path);
+            let open = open_free(&place.path);
             let open = open.map_err(|error| format!("drive {}: {error}", place.name))?;
             Ok((place.name.clone(), open))
         };
