@@ -69,10 +69,13 @@ impl<W: World> Inner<W> {
             }
         }
         loop {
-            // Zones that are taken into use meanwhile are whole from the start.
-            let next = of_group()
-                .into_iter()
-                .find(|zone| !member.rebuilt().borrow().contains(&zone.shape.zone));
+            // Zones that are taken into use meanwhile are whole from the start. One whose
+            // sums are being written must not have them put right at the same time.
+            let next = {
+                let _settled = self.zoning.lock().await;
+                let mut zones = of_group().into_iter();
+                zones.find(|zone| !member.rebuilt().borrow().contains(&zone.shape.zone))
+            };
             let Some(zone) = next else { break };
             self.rebuild_zone(&zone, member, &task).await?;
             if member.state() != MemberState::Rebuilding {

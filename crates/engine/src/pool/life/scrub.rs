@@ -48,7 +48,11 @@ impl<W: World> Inner<W> {
     }
 
     async fn scrub(self: &Rc<Self>) -> Result<(), PoolError> {
-        let zones = self.drives.zones();
+        let zones = {
+            // Not one whose sums are being written.
+            let _settled = self.zoning.lock().await;
+            self.drives.zones()
+        };
         let bytes_of = |zone: &Zone<W>| zone.zone_bytes() * zone.shape.geometry.drives() as u64;
         let total = zones.iter().map(|zone| bytes_of(zone)).sum();
         let name = self.drives.name().to_owned();
