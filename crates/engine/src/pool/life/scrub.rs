@@ -64,12 +64,7 @@ impl<W: World> Inner<W> {
         let mended_sums = self.store.integrity.stats().mended;
         let mut found = Healed::default();
         for zone in zones {
-            // A zone may have gone out of use since.
-            let still = self
-                .drives
-                .zone(zone.shape.zone)
-                .is_some_and(|now| Rc::ptr_eq(&now, &zone));
-            if still {
+            if self.is_in_use(&zone) {
                 self.store.integrity.scrub_zone(zone.shape.zone).await;
                 found = found.and(self.scrub_zone(&zone, &task).await?);
             }
@@ -140,10 +135,17 @@ impl<W: World> Inner<W> {
                 self.world.reached("scrub put off for a drive");
                 self.look_after_drives(task).await?;
             }
-            if !self.life.scrub_wanted.get() {
+            if !self.life.scrub_wanted.get() || !self.is_in_use(zone) {
                 break;
             }
         }
         Ok(found)
+    }
+
+    /// Whether a zone is still the one that it was: it may have been emptied, or given
+    /// to another lane, and taken into use anew.
+    fn is_in_use(&self, zone: &Rc<Zone<W>>) -> bool {
+        let now = self.drives.zone(zone.shape.zone);
+        now.is_some_and(|now| Rc::ptr_eq(&now, zone))
     }
 }
