@@ -84,6 +84,13 @@ impl<W: World> Inner<W> {
             for record in batch {
                 let applied = state.apply(record);
                 assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
+                match record {
+                    Record::Map { phys, count, .. } => {
+                        self.space.borrow_mut().settle(*phys, u64::from(*count));
+                    }
+                    Record::Remap { phys, .. } => self.space.borrow_mut().settle(*phys, 1),
+                    _ => {}
+                }
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 //! in long runs.
 
 use base::PhysPage;
+use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -35,6 +36,8 @@ pub struct Space {
     open: BTreeMap<u16, BTreeSet<u32>>,
     /// Of each group, the zone that pages came from last.
     current: BTreeMap<u16, u32>,
+    /// Given out, and not mapped yet.
+    young: FxHashSet<PhysPage>,
     turn: u16,
     left_of_turn: u64,
     pages: u64,
@@ -49,6 +52,7 @@ impl Space {
             zones: Vec::new(),
             open: BTreeMap::new(),
             current: BTreeMap::new(),
+            young: FxHashSet::default(),
             turn: 0,
             left_of_turn: TURN_PAGES,
             pages: 0,
@@ -186,7 +190,22 @@ impl Space {
             open.remove(&zone);
         }
         self.free -= count;
-        Some((PhysPage(u64::from(zone) * self.zone_pages + first), count))
+        let first = u64::from(zone) * self.zone_pages + first;
+        self.young.extend((first..first + count).map(PhysPage));
+        Some((PhysPage(first), count))
+    }
+
+    /// A run of pages that were given out is mapped.
+    pub fn settle(&mut self, first: PhysPage, count: u64) {
+        for page in first.0..first.0 + count {
+            self.young.remove(&PhysPage(page));
+        }
+    }
+
+    /// Whether a page was given out and is not mapped: what lies there may be of its
+    /// owner, or still of one before.
+    pub fn is_young(&self, page: PhysPage) -> bool {
+        self.young.contains(&page)
     }
 
     /// The group whose turn it is, or the next that has something to give.
@@ -278,6 +297,7 @@ impl Space {
         let Some((zone, inside)) = self.find(page).filter(|_| used) else {
             panic!("page {page} is freed twice");
         };
+        self.young.remove(&page);
         if let Some(space) = self.zones.get_mut(zone as usize).and_then(Option::as_mut) {
             space.set_used(inside, false);
             if !space.avoided {
@@ -366,6 +386,20 @@ mod tests {
         std::iter::from_fn(|| space.allocate())
             .map(|page| page.0)
             .collect()
+    }
+
+    #[test]
+    fn pages_are_young_until_they_are_mapped_or_given_back() {
+        let mut space = Space::new(8);
+        space.add_zone(1, 0, 8);
+        assert_eq!(space.allocate_run(3), Some((PhysPage(8), 3)));
+        assert!((8..11).all(|page| space.is_young(PhysPage(page))));
+        space.settle(PhysPage(8), 2);
+        space.release(PhysPage(10));
+        assert!((8..16).all(|page| !space.is_young(PhysPage(page))));
+        assert!(space.is_used(PhysPage(9)) && !space.is_used(PhysPage(10)));
+        // What the maps say at an opening is mapped.
+        assert!(space.claim(PhysPage(10)) && !space.is_young(PhysPage(10)));
     }
 
     #[test]

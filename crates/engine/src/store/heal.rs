@@ -347,6 +347,10 @@ impl<W: World> Store<W> {
 
     /// Tells of a block that can't be had, once until it is written again.
     pub(super) fn note_lost(&self, zone: u32, block: u64) {
+        if self.is_young(zone, block) {
+            // Of an owner before, most likely. Who reads it later tells of it.
+            return;
+        }
         let mut told = self.told_lost.borrow_mut();
         if told.len() == TOLD_MAX {
             told.clear();

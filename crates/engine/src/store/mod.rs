@@ -168,8 +168,16 @@ impl<W: World> Store<W> {
 
     /// Whether the page that a zone's block belongs to is in use.
     fn is_used(&self, zone: u32, block: u64) -> bool {
-        let page = self.pool_block(zone, block) / self.page_blocks();
-        self.space.borrow().is_used(PhysPage(page))
+        self.space.borrow().is_used(self.page_of(zone, block))
+    }
+
+    /// Whether that page has an owner who has not mapped it yet.
+    fn is_young(&self, zone: u32, block: u64) -> bool {
+        self.space.borrow().is_young(self.page_of(zone, block))
+    }
+
+    fn page_of(&self, zone: u32, block: u64) -> PhysPage {
+        PhysPage(self.pool_block(zone, block) / self.page_blocks())
     }
 
     /// Gives a page back.

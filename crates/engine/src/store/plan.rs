@@ -9,7 +9,9 @@
 //! Read-modify-write needs parity that is known to be over what lies in place. It is
 //! not, where a destaging may have been cut short (`replayed`), nor where a block of
 //! a free page has a sum (a write around the log may have been cut short there): such
-//! rows are reckoned anew, and blocks of free pages are dropped from the parity.
+//! rows are reckoned anew, and blocks of free pages are dropped from the parity. Of a
+//! page that has an owner and is not mapped yet, blocks may be of one before: they are
+//! looked at, and what is not as it should be is the owner's to write anew.
 
 use super::address::{StripeRef, ZoneAddress};
 use super::change::{Change, PlaceWrite};
@@ -225,7 +227,11 @@ impl<W: World> Store<W> {
                     }
                 }
                 None if !sum.is_written() => Fate::Empty,
-                None if self.is_used(zone.shape.zone, block) => Fate::Kept,
+                None if self.is_used(zone.shape.zone, block) => {
+                    // Or of an owner before, and not what its sum says.
+                    unknown |= self.is_young(zone.shape.zone, block);
+                    Fate::Kept
+                }
                 None => Fate::Dropped,
             }
         });
