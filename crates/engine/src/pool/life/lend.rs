@@ -5,6 +5,7 @@
 //! the pool is full only when no lane could. Who is asked answers between two zones of
 //! whatever it is about, in bounded time or not: who waits gives up after a while.
 
+use super::zones::Emptied;
 use super::{Task, TaskKind};
 use crate::pool::{Inner, PoolError};
 use crate::world::World;
@@ -59,11 +60,13 @@ impl<W: World> Inner<W> {
         let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
         let given = match least {
             Some(zone) => self.empty_zone(&zone, &unseen).await?,
-            None => false,
+            None => Emptied::CalledOff,
         };
         match given {
-            true => self.world.reached("lane gives a zone to another"),
-            false => lane.commons.refuse_zone(lane.index),
+            Emptied::Done => self.world.reached("lane gives a zone to another"),
+            Emptied::CalledOff => lane.commons.refuse_zone(lane.index),
+            // Who asked waits; after the drive it is this zone's turn again.
+            Emptied::PutOff => {}
         }
         Ok(())
     }

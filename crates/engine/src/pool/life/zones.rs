@@ -23,6 +23,17 @@ const PAGES_AT_ONCE: usize = 4;
 /// How long to wait for pages that are taken and not mapped yet.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// What came of emptying a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emptied {
+    /// It is out of use.
+    Done,
+    /// There is no room for its pages, or somebody needed its own.
+    CalledOff,
+    /// A drive goes first.
+    PutOff,
+}
+
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
 
 impl<W: World> Inner<W> {
@@ -62,7 +73,7 @@ impl<W: World> Inner<W> {
                 self.life.no_room.set(false);
                 return Ok(());
             };
-            if !self.empty_zone(&zone, task).await? {
+            if self.empty_zone(&zone, task).await? != Emptied::Done {
                 return Ok(());
             }
             self.lend().await?;
@@ -77,12 +88,12 @@ impl<W: World> Inner<W> {
         pages.sum::<u64>() * self.page_bytes()
     }
 
-    /// Empties a zone and takes it out of use. False when it was called off.
+    /// Empties a zone and takes it out of use.
     pub(super) async fn empty_zone(
         self: &Rc<Self>,
         zone: &Rc<Zone<W>>,
         task: &super::Task,
-    ) -> Result<bool, PoolError> {
+    ) -> Result<Emptied, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
         drop(self.zoning.lock().await);
@@ -90,10 +101,13 @@ impl<W: World> Inner<W> {
         self.emptying.set(Some(number));
         let emptied = self.move_out(number, task).await;
         let is_ours = self.emptying.take().is_some();
-        if !matches!(emptied, Ok(true)) || !is_ours {
+        if !matches!(emptied, Ok(Emptied::Done)) || !is_ours {
             self.space.borrow_mut().avoid(number, false);
             self.emptying.set(None);
-            return emptied.map(|_| false);
+            return emptied.map(|outcome| match outcome {
+                Emptied::PutOff => Emptied::PutOff,
+                Emptied::Done | Emptied::CalledOff => Emptied::CalledOff,
+            });
         }
         // Nobody can call it off any more, and nobody has a page in it.
         self.store.forget_zone(number).await?;
@@ -106,12 +120,15 @@ impl<W: World> Inner<W> {
             member.rebuilt().borrow_mut().remove(&number);
         }
         self.world.reached("zone goes out of use");
-        Ok(true)
+        Ok(Emptied::Done)
     }
 
-    /// Moves all pages out of a zone. False when there is no room, or somebody else
-    /// needs it.
-    async fn move_out(self: &Rc<Self>, zone: u32, task: &super::Task) -> Result<bool, PoolError> {
+    /// Moves all pages out of a zone.
+    async fn move_out(
+        self: &Rc<Self>,
+        zone: u32,
+        task: &super::Task,
+    ) -> Result<Emptied, PoolError> {
         loop {
             let owned = self.owned_in(zone);
             let mut moved_any = false;
@@ -127,11 +144,11 @@ impl<W: World> Inner<W> {
                     moved_any |= moved == Moved::Done;
                     if moved == Moved::NoRoom {
                         self.say_no_room();
-                        return Ok(false);
+                        return Ok(Emptied::CalledOff);
                     }
                 }
                 if self.emptying.get() != Some(zone) {
-                    return Ok(false);
+                    return Ok(Emptied::CalledOff);
                 }
                 let bytes = some.len() as u64 * self.page_bytes();
                 task.done.set(task.done.get() + bytes);
@@ -142,11 +159,11 @@ impl<W: World> Inner<W> {
                 self.go_on()?;
                 if self.is_drive_wanting() {
                     self.wake_life();
-                    return Ok(false);
+                    return Ok(Emptied::PutOff);
                 }
             }
             if self.space.borrow().used_in(zone) == 0 {
-                return Ok(true);
+                return Ok(Emptied::Done);
             }
             if !moved_any {
                 // Taken, and soon mapped or given back: by a write, or a deletion.
@@ -154,7 +171,7 @@ impl<W: World> Inner<W> {
                 self.go_on()?;
             }
             if self.emptying.get() != Some(zone) {
-                return Ok(false);
+                return Ok(Emptied::CalledOff);
             }
         }
     }
