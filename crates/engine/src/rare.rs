@@ -70,6 +70,7 @@ pub const BUGS: &[&str] = &[
     "laggard left behind at the opening",
     "last block of a page not zeroed",
     "lock not widened to whole blocks",
+    "log believed above newer sums",
     "log copies not made equal",
     "log entry let go before it is in place",
     "log forgotten when a page is used again",

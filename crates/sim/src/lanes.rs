@@ -97,6 +97,13 @@ impl Lanes {
         })
     }
 
+    /// Groups that some lanes have not: a drive that they lie on was gone when these were
+    /// to be given them.
+    pub fn groups_missing(&self) -> usize {
+        let missing = self.pools.iter().map(|pool| pool.groups_missing());
+        missing.max().unwrap_or(0)
+    }
+
     /// Gives the other lanes what only the first ones have, because adding it was cut
     /// short: a group of the drives `later`, and spares among `drives`.
     pub async fn complete(

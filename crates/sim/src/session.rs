@@ -193,6 +193,10 @@ impl Session {
             lanes => u64::from(lanes) * largest * info.groups.len() as u64,
         };
         let config = &self.books.config;
+        if self.pool.groups_missing() > 0 {
+            // Room that one lane has, and others can't.
+            return true;
+        }
         if info.lanes > 1 && config.groups_leave {
             // A group may leave some lanes only, for want of room in others: what these
             // give of it is of no use to those.

@@ -107,7 +107,7 @@ fn read_slot(id: BlockId, window: &[u8], bad: &[(usize, String)], at: usize) -> 
     }
     let bytes = window.get(at * BLOCK_BYTES..(at + 1) * BLOCK_BYTES);
     match bytes.and_then(|bytes| block::decode(id, bytes)) {
-        Some((version, sums)) => Slot::Whole(version, sums),
+        Some((version, sums)) => Slot::Whole(version.number, sums),
         None => Slot::Damaged,
     }
 }

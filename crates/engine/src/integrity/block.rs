@@ -29,8 +29,17 @@ pub struct BlockId {
     pub index: u32,
 }
 
+/// Which state of a block this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Rises by one with each.
+    pub number: u64,
+    /// Of the log entries up to this stamp, all changes of sums are in.
+    pub up_to: u64,
+}
+
 /// The bytes of a slot.
-pub fn encode(id: BlockId, version: u64, sums: &[Sum; SUMS]) -> Vec<u8> {
+pub fn encode(id: BlockId, version: Version, sums: &[Sum; SUMS]) -> Vec<u8> {
     let mut w = Writer::default();
     w.bytes.extend_from_slice(MAGIC);
     w.u32(0);
@@ -39,7 +48,8 @@ pub fn encode(id: BlockId, version: u64, sums: &[Sum; SUMS]) -> Vec<u8> {
     w.u32(id.incarnation);
     w.u32(id.index);
     w.u32(0);
-    w.u64(version);
+    w.u64(version.number);
+    w.u64(version.up_to);
     w.pad_to(SUMS_OFFSET);
     sums.iter().for_each(|sum| w.u32(sum.0));
     let crc = crc32c(&w.bytes);
@@ -48,7 +58,7 @@ pub fn encode(id: BlockId, version: u64, sums: &[Sum; SUMS]) -> Vec<u8> {
 }
 
 /// Version and sums of a slot, when it is whole and the block asked for.
-pub fn decode(id: BlockId, slot: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
+pub fn decode(id: BlockId, slot: &[u8]) -> Option<(Version, Box<[Sum; SUMS]>)> {
     let mut r = Reader::new(slot);
     if slot.len() != BLOCK_BYTES || r.take(4)? != MAGIC {
         return None;
@@ -65,7 +75,10 @@ pub fn decode(id: BlockId, slot: &[u8]) -> Option<(u64, Box<[Sum; SUMS]>)> {
         index: r.u32()?,
     };
     r.u32()?;
-    let version = r.u64()?;
+    let version = Version {
+        number: r.u64()?,
+        up_to: r.u64()?,
+    };
     let mut sums = Box::new([Sum::UNWRITTEN; SUMS]);
     for (sum, bytes) in sums.iter_mut().zip(slot[SUMS_OFFSET..].as_chunks::<4>().0) {
         *sum = Sum(u32::from_le_bytes(*bytes));
@@ -128,10 +141,14 @@ mod tests {
         let mut sums = [Sum::UNWRITTEN; SUMS];
         sums[0] = Sum(77);
         sums[SUMS - 1] = Sum::LOST;
-        let bytes = encode(ID, 8, &sums);
+        let version = Version {
+            number: 8,
+            up_to: 5,
+        };
+        let bytes = encode(ID, version, &sums);
         assert_eq!(bytes.len(), BLOCK_BYTES);
-        let (version, back) = decode(ID, &bytes).unwrap();
-        assert_eq!((version, *back), (8, sums));
+        let (found, back) = decode(ID, &bytes).unwrap();
+        assert_eq!((found, *back), (version, sums));
         assert!(decode(BlockId { index: 4, ..ID }, &bytes).is_none());
         assert!(
             decode(

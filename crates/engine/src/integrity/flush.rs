@@ -1,6 +1,6 @@
 //! Making changed sums durable.
 
-use super::block::{self, PAIR_BYTES, SUMS};
+use super::block::{self, PAIR_BYTES, SUMS, Version};
 use super::load::Todo;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
@@ -109,9 +109,11 @@ impl<W: World> Integrity<W> {
         let version = cached.version.get();
         cached.version.set(version + 2);
         let sums = cached.sums.borrow().clone();
+        let up_to = self.watermark.up_to().max(cached.up_to);
         let id = self.block_id(&zone, u64::from(cached.index));
         for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
-            for version in [version + 1, version + 2] {
+            for number in [version + 1, version + 2] {
+                let version = Version { number, up_to };
                 let member = zone.group.place(place);
                 if !member.is_writable() {
                     continue;
@@ -121,7 +123,7 @@ impl<W: World> Integrity<W> {
                     .world
                     .buffers()
                     .copy_of(&block::encode(id, version, &sums));
-                let at = zone.shape.area + (offset + version % 2 * BLOCK_BYTES as u64);
+                let at = zone.shape.area + (offset + number % 2 * BLOCK_BYTES as u64);
                 if let Err(error) = member.write_durably(at, data.freeze()).await {
                     self.drives
                         .absorb(vec![DriveFault { member, error }])
@@ -149,7 +151,9 @@ impl<W: World> Integrity<W> {
             cached.version.set(cached.version.get() + 1);
             let version = cached.version.get();
             let id = self.block_id(&zone, u64::from(cached.index));
-            let bytes = block::encode(id, version, &cached.sums.borrow());
+            let up_to = self.watermark.up_to().max(cached.up_to);
+            let number = version;
+            let bytes = block::encode(id, Version { number, up_to }, &cached.sums.borrow());
             let slot = match self.world.planted("integrity slot not alternated") {
                 true => 0,
                 false => version % 2 * BLOCK_BYTES as u64,
@@ -190,7 +194,10 @@ impl<W: World> Integrity<W> {
     pub async fn format_zone(&self, zone: &Zone<W>) -> Result<(), DriveError> {
         let geometry = zone.shape.geometry;
         let total = block::count(zone.shape.blocks);
-        let version = self.drives.epoch() << 32;
+        let version = Version {
+            number: self.drives.epoch() << 32,
+            up_to: self.watermark.up_to(),
+        };
         if self.world.buffers().is_length_only() {
             for index in 0..total {
                 self.insert(
@@ -227,9 +234,13 @@ impl<W: World> Integrity<W> {
         member: &Rc<Member<W>>,
         area: u64,
         total: u64,
-        version: u64,
+        version: Version,
     ) -> Option<DriveFault<W>> {
         let empty = [Sum::UNWRITTEN; SUMS];
+        let before = Version {
+            number: version.number - 1,
+            ..version
+        };
         let mut at = 0;
         while at < area {
             let len = TRANSFER_BYTES.min(area - at);
@@ -243,7 +254,7 @@ impl<W: World> Integrity<W> {
                         let id = self.block_id(zone, index);
                         let (even, odd) = place.split_at_mut(BLOCK_BYTES);
                         even.copy_from_slice(&block::encode(id, version, &empty));
-                        odd.copy_from_slice(&block::encode(id, version - 1, &empty));
+                        odd.copy_from_slice(&block::encode(id, before, &empty));
                     }
                 }
             }

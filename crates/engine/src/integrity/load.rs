@@ -1,6 +1,6 @@
 //! Bringing blocks of sums into RAM, and sending them out of it.
 
-use super::block::{self, BlockId, PAIR_BYTES, SUMS};
+use super::block::{self, BlockId, PAIR_BYTES, SUMS, Version};
 use super::{Cached, Integrity, Slot, Sum, key};
 use crate::drive::DriveErrorKind;
 use crate::pool::drives::{EventKind, Mended, Zone};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// What the copies of a block say.
 struct Found {
-    version: u64,
+    version: Version,
     sums: Box<[Sum; SUMS]>,
     /// Copies that do not have that version, or not both slots: place, offset in the
     /// area.
@@ -34,7 +34,7 @@ pub(super) enum Todo {
 
 /// What a copy says: the newest of its slots, and whether both are there.
 struct Pair {
-    version: u64,
+    version: Version,
     sums: Box<[Sum; SUMS]>,
     whole: bool,
 }
@@ -59,7 +59,7 @@ impl<W: World> Integrity<W> {
                 continue;
             };
             let pair = newest_of_pair(id, buf.bytes().unwrap_or_default());
-            if pair.is_some_and(|pair| pair.whole && pair.version == version) {
+            if pair.is_some_and(|pair| pair.whole && pair.version.number == version) {
                 return Some(buf.freeze());
             }
         }
@@ -129,13 +129,16 @@ impl<W: World> Integrity<W> {
                 (found.version, found.sums, todo)
             }
             // A world without bytes keeps no sums on its drives.
-            None if self.world.buffers().is_length_only() => {
-                (0, Box::new([Sum::UNWRITTEN; SUMS]), Todo::Nothing)
-            }
+            None if self.world.buffers().is_length_only() => (
+                Version::default(),
+                Box::new([Sum::UNWRITTEN; SUMS]),
+                Todo::Nothing,
+            ),
             None => {
                 self.note_lost(&zone, index);
                 // Above anything that may come back.
-                let version = (self.drives.epoch() << 32) | 1 << 31;
+                let number = (self.drives.epoch() << 32) | 1 << 31;
+                let version = Version { number, up_to: 0 };
                 (version, Box::new([Sum::LOST; SUMS]), Todo::Anew)
             }
         };
@@ -146,7 +149,7 @@ impl<W: World> Integrity<W> {
         &self,
         zone: u32,
         index: u64,
-        version: u64,
+        version: Version,
         sums: Box<[Sum; SUMS]>,
         todo: Todo,
     ) -> Rc<Cached> {
@@ -154,7 +157,8 @@ impl<W: World> Integrity<W> {
             zone,
             index: index as u32,
             sums: RefCell::new(sums),
-            version: Cell::new(version),
+            version: Cell::new(version.number),
+            up_to: version.up_to,
             dirty: Cell::new(false),
             changed: Cell::new(false),
             anew: Cell::new(false),
@@ -317,7 +321,7 @@ fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<Pair> {
         .filter_map(|slot| block::decode(id, slot))
         .collect();
     let whole = match &slots[..] {
-        [(first, _), (second, _)] => first.abs_diff(*second) == 1,
+        [(first, _), (second, _)] => first.number.abs_diff(second.number) == 1,
         _ => false,
     };
     let newest = slots.into_iter().max_by_key(|(version, _)| *version);

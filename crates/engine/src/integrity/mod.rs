@@ -19,9 +19,11 @@ pub mod block;
 mod flush;
 mod load;
 mod sum;
+mod watermark;
 
 pub use block::area_bytes;
 pub use sum::Sum;
+pub use watermark::Watermark;
 
 use crate::drive::DriveError;
 use crate::group_commit::GroupCommit;
@@ -78,6 +80,8 @@ struct Cached {
     index: u32,
     sums: RefCell<Box<[Sum; SUMS]>>,
     version: Cell<u64>,
+    /// Log entries up to this stamp were in it when it came from the drives.
+    up_to: u64,
     /// In the list of those that a flush has something to do for.
     dirty: Cell<bool>,
     /// Sums changed, and the logs have what changed.
@@ -108,6 +112,8 @@ pub struct Integrity<W: World> {
     flushing: GroupCommit<Result<(), DriveError>>,
     /// Blocks that a crash may have torn on all copies: the logs have what changed.
     may_be_torn: RefCell<FxHashSet<u64>>,
+    /// What log entries have done to the sums so far.
+    pub watermark: Rc<Watermark>,
     stats: RefCell<IntegrityStats>,
 }
 
@@ -127,7 +133,7 @@ fn key(zone: u32, index: u64) -> u64 {
 
 impl<W: World> Integrity<W> {
     /// A table that keeps about `budget_blocks` blocks of sums in RAM, 4 KiB each.
-    pub fn new(drives: Rc<Drives<W>>, budget_blocks: usize) -> Self {
+    pub fn new(drives: Rc<Drives<W>>, budget_blocks: usize, watermark: Rc<Watermark>) -> Self {
         Integrity {
             world: drives.world().clone(),
             drives,
@@ -137,6 +143,7 @@ impl<W: World> Integrity<W> {
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
             may_be_torn: RefCell::default(),
+            watermark,
             stats: RefCell::default(),
         }
     }
@@ -253,6 +260,15 @@ impl Pinned {
     pub fn get(&self, block: u64) -> Sum {
         let (cached, at) = self.at(block);
         cached.sums.borrow()[at]
+    }
+
+    /// Changes the sum of a block to what a log entry with that stamp has, unless the
+    /// drives had that, or what came after it, already.
+    pub fn set_again(&self, block: u64, sum: Sum, stamp: u64) {
+        let (cached, _) = self.at(block);
+        if cached.up_to < stamp {
+            self.set(block, sum);
+        }
     }
 
     /// Changes the sum of a block, as a log has it; a flush makes it durable.

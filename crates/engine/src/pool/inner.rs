@@ -6,7 +6,7 @@ use super::space::Space;
 use super::{PoolError, PoolErrorKind};
 use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
-use crate::integrity::Integrity;
+use crate::integrity::{Integrity, Watermark};
 use crate::label::PoolIdentity;
 use crate::meta::page_map::runs_of;
 use crate::meta::{Record, State};
@@ -89,9 +89,13 @@ impl<W: World> Inner<W> {
             );
             PoolError::new(PoolErrorKind::Corrupt, context)
         })?;
-        let (logs, recovered) = rings(&world, &drives, fresh).await?;
+        // Above all stamps of earlier openings, also of entries that never became
+        // durable: sums know of them.
+        let stamps = Rc::new(Cell::new(drives.epoch() << 32));
+        let (logs, recovered) = rings(&world, &drives, &stamps, fresh).await?;
         let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.commons.lanes());
-        let integrity = Integrity::new(Rc::clone(&drives), budget);
+        let watermark = Watermark::new(stamps);
+        let integrity = Integrity::new(Rc::clone(&drives), budget, watermark);
         let store = Store::new(
             Rc::clone(&drives),
             integrity,
@@ -164,10 +168,11 @@ type Held = (Vec<crate::ring::Recovered>, Vec<crate::ring::Recovered>);
 async fn rings<W: World>(
     world: &W,
     drives: &Rc<Drives<W>>,
+    stamps: &Rc<Cell<u64>>,
     fresh: bool,
 ) -> Result<(Logs<W>, Option<Held>), PoolError> {
     let (log, intents) = drives.identity().ring_specs();
-    let stamps = Rc::new(Cell::new(0));
+    let stamps = || Rc::clone(stamps);
     let losses = || -> Rc<dyn crate::ring::Losses<W>> { Rc::new(RingLosses(Rc::clone(drives))) };
     let members = || drives.log_members();
     let failed = |error: RingError| {
@@ -175,20 +180,21 @@ async fn rings<W: World>(
         PoolError::new(PoolErrorKind::Drive, context)
     };
     if fresh {
-        let log = Ring::format(world.clone(), log, members(), Rc::clone(&stamps), losses())
+        let log = Ring::format(world.clone(), log, members(), stamps(), losses())
             .await
             .map_err(failed)?;
-        let intents = Ring::format(world.clone(), intents, members(), stamps, losses())
+        let intents = Ring::format(world.clone(), intents, members(), stamps(), losses())
             .await
             .map_err(failed)?;
         return Ok(((log, intents), None));
     }
-    let (log, in_log) = Ring::recover(world.clone(), log, members(), Rc::clone(&stamps), losses())
+    let (log, in_log) = Ring::recover(world.clone(), log, members(), stamps(), losses())
         .await
         .map_err(failed)?;
-    let (intents, in_intents) = Ring::recover(world.clone(), intents, members(), stamps, losses())
-        .await
-        .map_err(failed)?;
+    let (intents, in_intents) =
+        Ring::recover(world.clone(), intents, members(), stamps(), losses())
+            .await
+            .map_err(failed)?;
     Ok(((log, intents), Some((in_log, in_intents))))
 }
 

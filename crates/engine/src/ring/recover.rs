@@ -64,6 +64,9 @@ impl<W: World> Ring<W> {
             let mut state = ring.state.borrow_mut();
             state.incarnation = superblock.incarnation + 1;
             state.since_sequence = state.next_sequence;
+            if recovered.is_empty() {
+                state.tail_stamp = ring.stamps.get() + 1;
+            }
         }
         ring.write_superblocks().await?;
         Ok((ring, recovered))

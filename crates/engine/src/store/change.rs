@@ -95,6 +95,7 @@ impl<W: World> Store<W> {
     }
 
     async fn make_some(&self, changes: &[Change<W>]) -> Result<(), PoolError> {
+        let _begun = self.integrity.watermark.begin();
         let intents = self.write_intents(changes).await?;
         self.write_in_place(changes).await?;
         for change in changes {

@@ -83,13 +83,16 @@ impl<W: World> Store<W> {
         if !redo.is_empty() {
             self.world.reached("replay after a crash");
         }
+        // Sums that are flushed meanwhile have not all of it.
+        let begun = self.integrity.watermark.begin_above(0);
         for (stamp, redo) in redo {
             match redo {
                 Redo::Intents(intents, data) => self.redo(intents, data, stamp).await?,
-                Redo::Sums { at, sums } => self.set_sums(at, &sums).await,
+                Redo::Sums { at, sums } => self.set_sums(at, &sums, stamp).await,
                 Redo::Block(block, content, hold) => self.take_up(block, content, &hold),
             }
         }
+        drop(begun);
         self.settled.borrow_mut().extend(holds);
         self.trim().await
     }
@@ -195,7 +198,7 @@ impl<W: World> Store<W> {
         Ok(())
     }
 
-    async fn set_sums(&self, at: u64, sums: &[Sum]) {
+    async fn set_sums(&self, at: u64, sums: &[Sum], stamp: u64) {
         let Some(zone) = self.drives.zone((at / self.zone_span()) as u32) else {
             return;
         };
@@ -205,7 +208,11 @@ impl<W: World> Store<W> {
             .pin(zone.shape.zone, first..first + sums.len() as u64)
             .await;
         for (block, sum) in (first..).zip(sums) {
-            pinned.set(block, *sum);
+            match self.world.planted("log believed above newer sums") {
+                true => pinned.set(block, *sum),
+                // What changed them since may be gone from the intent log already.
+                false => pinned.set_again(block, *sum, stamp),
+            }
             self.note_if_free(at - first + block);
             // What was in the log before was in place before.
             self.index.borrow_mut().forget(zone.locate(block));

@@ -248,6 +248,7 @@ impl<W: World> Store<W> {
         if self.world.planted("write around the log leaves no sums") {
             return Ok(());
         }
+        let _begun = self.integrity.watermark.begin();
         let appended = self.append(entry).await?;
         for change in &changes {
             for (block, sum) in &change.sums {
