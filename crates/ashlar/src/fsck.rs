@@ -10,6 +10,7 @@ use crate::{fsck_report, site_file};
 use engine::fsck::{Options, Progress, Report, Severity};
 use engine::{LabelSummary, NamedDrive, Pool, World};
 use fsck_report::{Outcome, Remark};
+use server::bringup::Patience;
 use site::{DriveSource, human};
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -17,11 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{OpenError, OpenErrorKind, RealDrive, RealWorld};
-
-/// Drives that are in use are looked at so many times more in all, so far apart.
-const IN_USE_LOOKS: u32 = 20;
-const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+use world::real::{OpenErrorKind, RealDrive, RealWorld};
 
 /// How often progress is shown; what takes less than this shows none.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
@@ -150,9 +147,9 @@ fn is_new(known: &[Place], place: &Place) -> bool {
 async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<Remark>), Failure> {
     let (mut found, mut remarks) = (Vec::<Found>::new(), Vec::new());
     let mut wrong = Vec::new();
-    let mut looks_left = IN_USE_LOOKS;
+    let mut patience = Patience::default();
     for place in places {
-        match label_of(world, &place, &mut looks_left).await {
+        match label_of(world, &place, &mut patience).await {
             Ok(Ok((drive, label))) => {
                 let name = place.name;
                 let uuid = label.pool_uuid.to_string();
@@ -184,11 +181,11 @@ async fn find(world: &RealWorld, places: Vec<Place>) -> Result<(Vec<Found>, Vec<
 async fn label_of(
     world: &RealWorld,
     place: &Place,
-    looks_left: &mut u32,
+    patience: &mut Patience,
 ) -> Result<Result<(RealDrive, LabelSummary), String>, String> {
     let path = place.path.display();
-    let drive = match open(world, &place.path, looks_left).await {
-        Ok(drive) => drive,
+    let drive = match patience.open(&place.path).await {
+        Ok(open) => RealDrive::of(world, &open),
         Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
             return Ok(Err(format!("{path} is not there")));
         }
@@ -202,24 +199,6 @@ async fn label_of(
         Ok(Some(label)) => Ok(Ok((drive, label))),
         Ok(None) => Ok(Err(format!("{path} has no label: it belongs to no pool"))),
         Err(error) => Err(format!("{path}: {error}")),
-    }
-}
-
-/// Opens a drive. What a server that was just killed had in flight may hold it for a
-/// moment longer.
-async fn open(
-    world: &RealWorld,
-    path: &Path,
-    looks_left: &mut u32,
-) -> Result<RealDrive, OpenError> {
-    loop {
-        match RealDrive::open(world, path) {
-            Err(error) if error.kind == OpenErrorKind::InUse && *looks_left > 0 => {
-                *looks_left -= 1;
-                world.sleep(IN_USE_PAUSE).await;
-            }
-            outcome => return outcome,
-        }
     }
 }
 

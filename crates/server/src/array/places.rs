@@ -8,9 +8,9 @@
 
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
+use crate::bringup::Patience;
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
-use engine::World;
 use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
 use engine::{PoolError, PoolErrorKind};
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,6 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
-
-/// A drive that is in use is tried so many times more, so far apart: whoever has just
-/// let go of it may have operations in flight.
-const IN_USE_LOOKS: u32 = 40;
-const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 /// How often to look whether a group has left.
 const DEPARTURE_PAUSE: Duration = Duration::from_millis(500);
@@ -160,7 +155,7 @@ impl Placed {
             let drive = RealDrive::of(state.world(), &open);
             return Ok(NamedDrive { name, drive });
         }
-        let open = self.open_free(state, pool).await.map_err(failed)?;
+        let open = self.open_free(pool).await.map_err(failed)?;
         opened().replace(open.clone());
         let drive = RealDrive::of(state.world(), &open);
         let label = Pool::probe(state.world(), &drive).await;
@@ -192,26 +187,17 @@ impl Placed {
     }
 
     /// Opens it, once whoever is about to close it has.
-    async fn open_free(
-        &self,
-        state: &ShardState,
-        pool: &Pool<RealWorld>,
-    ) -> Result<OpenDrive, OpenError> {
-        let mut looks_left = if self.user.is_none() { IN_USE_LOOKS } else { 0 };
-        loop {
-            match OpenDrive::open(&self.path) {
-                Err(error) if error.kind == OpenErrorKind::InUse && looks_left > 0 => {
-                    // Where somebody stands in for it by now, it closes by itself.
-                    let let_go = self.holder.as_ref().map(|holder| pool.let_go(holder));
-                    if let_go.is_some_and(|let_go| let_go.is_err_and(is_busy)) {
-                        return Err(error);
-                    }
-                    looks_left -= 1;
-                    state.world().sleep(IN_USE_PAUSE).await;
-                }
-                outcome => return outcome,
+    async fn open_free(&self, pool: &Pool<RealWorld>) -> Result<OpenDrive, OpenError> {
+        let may_wait = || {
+            if self.user.is_some() {
+                return false;
             }
-        }
+            // Where somebody stands in for it by now, it closes by itself.
+            let let_go = self.holder.as_ref().map(|holder| pool.let_go(holder));
+            !let_go.is_some_and(|let_go| let_go.is_err_and(is_busy))
+        };
+        let mut patience = Patience::default();
+        patience.open_while(&self.path, may_wait).await
     }
 }
 

@@ -1,20 +1,66 @@
-//! A look at the drives of a site, before anything is opened or made.
+//! Opening drives, and a look at those of a site before anything is opened or made.
+//!
+//! A drive that is in use is tried again for a while: what a server that was just killed
+//! had in flight holds it for a moment longer, and so does who has just let go of it.
 
 use super::{BringUpError, BringUpErrorKind};
 use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
-use engine::World;
 use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
 use site::human;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{OpenError, OpenErrorKind, RealDrive};
+use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive};
 
-/// A drive that is in use is looked at so many times more, so far apart.
-pub(super) const IN_USE_LOOKS: u32 = 20;
-pub(super) const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+/// Drives that are in use are tried so many times more in all, so far apart.
+const IN_USE_LOOKS: u32 = 40;
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long there is to wait for drives that are in use: one for all that are opened
+/// together, so that many of them don't take many times as long to be refused.
+#[derive(Debug)]
+pub struct Patience {
+    looks_left: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let looks_left = IN_USE_LOOKS;
+        Patience { looks_left }
+    }
+}
+
+impl Patience {
+    /// Opens the drive at `path`.
+    ///
+    /// # Errors
+    /// It is not there, not fit to be a drive, or still in use.
+    pub async fn open(&mut self, path: &Path) -> Result<OpenDrive, OpenError> {
+        self.open_while(path, || true).await
+    }
+
+    /// Opens the drive at `path`; waits for one in use only while `may_wait` says so,
+    /// which is asked before each wait.
+    pub(crate) async fn open_while(
+        &mut self,
+        path: &Path,
+        may_wait: impl Fn() -> bool,
+    ) -> Result<OpenDrive, OpenError> {
+        loop {
+            match OpenDrive::open(path) {
+                Err(error)
+                    if error.kind == OpenErrorKind::InUse && self.looks_left > 0 && may_wait() =>
+                {
+                    self.looks_left -= 1;
+                    tokio::time::sleep(IN_USE_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
 
 /// A drive of the site: where it is and how large the site says it is.
 #[derive(Clone, Debug)]
@@ -68,9 +114,10 @@ pub(super) async fn look(
     let visit = |state: Rc<ShardState>| async move {
         let mut looks = Vec::new();
         let mut wrong = Vec::new();
+        let mut patience = Patience::default();
         for place in places {
             let name = place.name.clone();
-            match look_at(&state, place).await {
+            match look_at(&state, place, &mut patience).await {
                 Ok(look) => looks.push(look),
                 Err(context) => wrong.push(format!("drive {name}: {context}")),
             }
@@ -85,23 +132,13 @@ pub(super) async fn look(
     looked.map_err(|wrong| BringUpError::all(BringUpErrorKind::Drive, &wrong))
 }
 
-/// Opens a drive. What a server that was just killed had in flight may hold it for a
-/// moment longer.
-async fn open(state: &ShardState, place: &Place) -> Result<RealDrive, OpenError> {
-    for _ in 0..IN_USE_LOOKS {
-        match RealDrive::open(state.world(), &place.path) {
-            Err(error) if error.kind == OpenErrorKind::InUse => {
-                state.world().sleep(IN_USE_PAUSE).await;
-            }
-            outcome => return outcome,
-        }
-    }
-    RealDrive::open(state.world(), &place.path)
-}
-
-async fn look_at(state: &ShardState, place: Place) -> Result<Look, String> {
-    let drive = match open(state, &place).await {
-        Ok(drive) => drive,
+async fn look_at(
+    state: &ShardState,
+    place: Place,
+    patience: &mut Patience,
+) -> Result<Look, String> {
+    let drive = match patience.open(&place.path).await {
+        Ok(open) => RealDrive::of(state.world(), &open),
         Err(error) if error.kind == OpenErrorKind::NotFound => {
             let (found, wrong_size) = (Found::Nothing(error.to_string()), None);
             return Ok(Look {

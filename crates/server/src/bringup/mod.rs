@@ -17,6 +17,7 @@ mod made;
 mod pools;
 mod volumes;
 
+pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
 
 use crate::api;

@@ -1,7 +1,7 @@
 //! Pools: which are opened, which are made, and why neither may be.
 
 use super::data_dir::DataDir;
-use super::drives::{self, Found, Look, Place};
+use super::drives::{self, Found, Look, Patience, Place};
 use super::lanes;
 use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
@@ -15,9 +15,9 @@ use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
-use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
+use world::real::{OpenDrive, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(super) struct PoolPlan {
@@ -307,7 +307,7 @@ pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(
             let lines: Vec<String> = std::iter::once(context).chain(notes).collect();
             BringUpError::all(BringUpErrorKind::Pool, &lines)
         };
-        let drives = open_drives(plan.places.clone()).await.map_err(refused)?;
+        let drives = open_drives(&plan.places).await.map_err(refused)?;
         let opened = lanes::open(plan, shards, &drives).await?;
         let members = opened.map_err(refused)?;
         // What has left the pool is not missed.
@@ -370,7 +370,7 @@ async fn make_one(
 ) -> Result<String, BringUpError> {
     make_files(new_files).await?;
     let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
-    let drives = open_drives(places).await.map_err(failed)?;
+    let drives = open_drives(&places).await.map_err(failed)?;
     let mut spec = PoolSpec::new(&pool.name, level(pool.groups[0].level));
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
@@ -460,32 +460,16 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.
 pub(super) type OpenDrives = Vec<(String, OpenDrive)>;
 
-/// Opens a drive. Whoever looked at it just now may not have closed it yet.
-fn open_free(path: &Path) -> Result<OpenDrive, OpenError> {
-    for _ in 0..drives::IN_USE_LOOKS {
-        match OpenDrive::open(path) {
-            Err(error) if error.kind == OpenErrorKind::InUse => {
-                std::thread::sleep(drives::IN_USE_PAUSE);
-            }
-            outcome => return outcome,
-        }
+/// Opens drives. Whoever looked at them just now may not have closed them yet.
+async fn open_drives(places: &[Place]) -> Result<OpenDrives, String> {
+    let mut patience = Patience::default();
+    let mut drives = Vec::new();
+    for Place { name, path, .. } in places {
+        let open = patience.open(path).await;
+        let open = open.map_err(|error| format!("drive {name}: {error}"))?;
+        drives.push((name.clone(), open));
     }
-    OpenDrive::open(path)
-}
-
-async fn open_drives(places: Vec<Place>) -> Result<OpenDrives, String> {
-    let opening = tokio::task::spawn_blocking(move || {
-        let open = |place: &Place| {
-            let open = open_free(&place.path);
-            let open = open.map_err(|error| format!("drive {}: {error}", place.name))?;
-            Ok((place.name.clone(), open))
-        };
-        places.iter().map(open).collect()
-    });
-    match opening.await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(format!("opening drives ended early: {error}")),
-    }
+    Ok(drives)
 }
 
 /// Doors of a shard to drives.
