@@ -60,14 +60,14 @@ impl Array {
         beside: Vec<String>,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(|array| async move {
-            if let Ok(there) = array.volume(&spec.name).await {
+            let volumes = array.volumes().await?;
+            if let Some(there) = volumes.iter().find(|known| known.info.name == spec.name) {
                 let context = format!(
                     "there is a volume {} already, in pool {}; choose another name",
                     spec.name, there.pool
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Exists, context));
             }
-            let volumes = array.volumes().await?;
             let mut others = volumes.iter().filter(|other| other.pool == pool);
             let lane = match others.find(|other| beside.contains(&other.info.name)) {
                 Some(other) => other.lane,
