@@ -14,6 +14,9 @@ pub trait Elsewhere {
     /// What it was when it was last asked.
     fn info(&self) -> VolumeInfo;
 
+    /// It has another size from now on.
+    fn resized(&self, size_bytes: u64);
+
     /// As [`Volume::read`].
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>>;
 

@@ -257,7 +257,7 @@ fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), 
         } else {
             let at = (placed.pool, placed.lane);
             let buffers = state.world().buffers().clone();
-            state.reach(Distant::new(home, at, placed.info, buffers))
+            Disk::There(Rc::new(Distant::new(home, at, placed.info, buffers)))
         };
         let lun = u16::try_from(lun).map_err(|_| {
             let context = format!("target {target} can't have a LUN {lun}");

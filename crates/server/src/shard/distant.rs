@@ -40,11 +40,6 @@ impl Distant {
         }
     }
 
-    /// It has another size from now on.
-    pub fn resized(&self, size_bytes: u64) {
-        self.info.borrow_mut().size_bytes = size_bytes;
-    }
-
     /// Does something to the volume, where it is.
     async fn visit<T, F, Fut>(&self, at: VolumeOffset, visit: F) -> Result<T, IoError>
     where
@@ -77,6 +72,10 @@ impl Distant {
 impl Elsewhere for Distant {
     fn info(&self) -> VolumeInfo {
         self.info.borrow().clone()
+    }
+
+    fn resized(&self, size_bytes: u64) {
+        self.info.borrow_mut().size_bytes = size_bytes;
     }
 
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {

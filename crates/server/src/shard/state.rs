@@ -1,6 +1,5 @@
 //! What a shard holds: its world, pools, exported targets and sessions.
 
-use super::distant::Distant;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::canonical;
 use engine::{Disk, Pool, PoolError};
@@ -45,8 +44,6 @@ pub struct ShardState {
     world: RealWorld,
     /// By name and lane.
     pools: RefCell<BTreeMap<(String, u16), Pool<RealWorld>>>,
-    /// Volumes of other shards that targets here show.
-    distant: RefCell<BTreeMap<base::Uuid, Rc<Distant>>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     /// Space to receive into, shared by the connections: each uses it for the
@@ -62,7 +59,6 @@ impl ShardState {
             index,
             world,
             pools: RefCell::default(),
-            distant: RefCell::default(),
             targets: RefCell::default(),
             sessions: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
@@ -181,21 +177,17 @@ impl ShardState {
         target.luns().into_iter().filter_map(unit).collect()
     }
 
-    /// A volume of another shard, to be shown by targets here.
-    pub(crate) fn reach(&self, distant: Distant) -> Disk<RealWorld> {
-        let distant = Rc::new(distant);
-        let uuid = engine::volume::Elsewhere::info(&*distant).uuid;
-        self.distant.borrow_mut().insert(uuid, Rc::clone(&distant));
-        Disk::There(distant)
-    }
-
     /// Tells connected initiators that the volume with this identity has a new
     /// size. To be called after [`Pool::resize_volume`].
     pub fn volume_resized(&self, volume: base::Uuid, size_bytes: u64) {
-        if let Some(distant) = self.distant.borrow().get(&volume) {
-            distant.resized(size_bytes);
-        }
         for target in self.targets.borrow().values() {
+            let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+            for unit in units.filter(|unit| unit.uuid() == volume) {
+                // One of this shard knows its size.
+                if let Disk::There(volume) = unit.volume() {
+                    volume.resized(size_bytes);
+                }
+            }
             target.resized(volume);
         }
     }
