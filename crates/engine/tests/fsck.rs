@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod common;
+#[path = "fsck/lanes.rs"]
+mod lanes;
 #[path = "fsck/parts.rs"]
 mod parts;
 #[path = "fsck/sweep.rs"]

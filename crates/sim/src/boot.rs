@@ -113,11 +113,8 @@ impl Boot {
         match fsck::check(&self.world, drives, Options { deep: true }).await {
             Ok(report) => {
                 let bad = report.findings.iter();
-                // Drives of a group that was to be added, and of one that has left; and
-                // spares that one lane could not write to and let go.
-                let regroups = config.group_later.is_some()
-                    || config.groups_leave
-                    || (config.lanes > 1 && config.damage);
+                // Drives of a group that was to be added, and of one that has left.
+                let regroups = config.group_later.is_some() || config.groups_leave;
                 let bad = bad.filter(|finding| {
                     finding.severity > Severity::Note
                         && !(regroups && finding.text.contains("has no label"))

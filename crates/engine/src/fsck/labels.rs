@@ -45,15 +45,32 @@ pub(super) async fn find<W: World>(
             "it was not closed cleanly: the next opening puts right what notes name".to_owned(),
         );
     }
-    let (ours, without): (Vec<_>, Vec<_>) =
-        read.into_iter().partition(|drive| drive.label().is_some());
-    for drive in &without {
-        let text = match drive.failure() {
-            Some(failure) => format!("it has no label that can be read: {failure}"),
-            None => "it has no label: it belongs to no pool, or was replaced or wiped".to_owned(),
+    for (drive, labelled) in drives.iter().zip(&read) {
+        if labelled.label().is_some() {
+            continue;
+        }
+        let (severity, text) = match labelled.failure() {
+            Some(failure) => (
+                Severity::Damage,
+                format!("it has no label that can be read: {failure}"),
+            ),
+            None if is_of_others(world, &newest, drive).await => (
+                Severity::Note,
+                "it is not a member here, and is one of another lane: this one has let it go, or \
+                 does not have it yet"
+                    .to_owned(),
+            ),
+            None => (
+                Severity::Damage,
+                "it has no label: it belongs to no pool, or was replaced or wiped".to_owned(),
+            ),
         };
-        findings.push(Severity::Damage, format!("drive '{}'", drive.name), text);
+        findings.push(severity, format!("drive '{}'", labelled.name), text);
     }
+    let ours: Vec<_> = read
+        .into_iter()
+        .filter(|drive| drive.label().is_some())
+        .collect();
     for drive in &ours {
         slots::judge(&newest, drive, &mut findings);
     }
@@ -63,6 +80,25 @@ pub(super) async fn find<W: World>(
     let subject = Subject::new(world.clone(), drives, clean, findings);
     subject.count(|counts| counts.drives = present);
     Ok(subject)
+}
+
+/// Whether another lane has its label on a drive that is no member in the one that
+/// `newest` is of. Where it is a member, a label is missing.
+async fn is_of_others<W: World>(world: &W, newest: &Label, drive: &Shared<W>) -> bool {
+    let own = newest.pool.part();
+    for lane in (0..own.lanes).filter(|lane| *lane != own.lane) {
+        // What is wrong with that label is said where its lane is looked at.
+        let there = slots::read(world, drive.clone(), Part { lane, ..own }).await;
+        let Ok(there) = there else { continue };
+        if let Some(label) = there
+            .label()
+            .filter(|label| label.pool.uuid == newest.pool.uuid)
+        {
+            let mut members = newest.members.iter();
+            return members.all(|member| member.uuid != label.drive_uuid);
+        }
+    }
+    false
 }
 
 fn refuse<T>(kind: PoolErrorKind, context: String) -> Result<T, PoolError> {
