@@ -1,12 +1,14 @@
 //! A host that writes without rest, and reads back, until its server is gone.
 
+use crate::array::{Array, TARGET};
 use crate::initiator::{Answer, Initiator};
 use crate::ledger::Ledger;
 use base::Prng;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
 /// Commands under way at a time.
 const DEPTH: usize = 8;
@@ -58,6 +60,24 @@ pub fn write_until_lost(
         }
     }
     ledger
+}
+
+/// A host that writes to [`TARGET`], under whose load `event` happens; the
+/// server is killed then.
+///
+/// # Panics
+/// When the load ends by itself, or the host finds an error.
+pub fn load_until_killed(array: &mut Array, ledger: Ledger, event: impl FnOnce(&Array)) -> Ledger {
+    let name = "iqn.2026-11.dev.ashlar:host";
+    let initiator = Initiator::login(array.portal(), name, TARGET).expect("a login");
+    let (sender, ends) = channel();
+    let prng = Prng::from_seed(ledger.written() as u64);
+    let host = thread::spawn(move || write_until_lost(initiator, ledger, prng, &sender));
+    assert_eq!(ends.iter().take(50).count(), 50, "the load runs");
+    event(array);
+    assert_eq!(ends.iter().take(50).count(), 50, "the load runs on");
+    array.kill();
+    host.join().expect("the host found an error")
 }
 
 /// Starts commands up to the depth and waits for one to end.

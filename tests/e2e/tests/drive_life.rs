@@ -4,15 +4,11 @@
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used)]
 
-use base::Prng;
 use e2e::array::{Array, TARGET};
-use e2e::initiator::Initiator;
 use e2e::ledger::Ledger;
 use e2e::site_text::OnePool;
-use e2e::writer::{fill, verify, write_until_lost};
+use e2e::writer::{fill, load_until_killed, verify};
 use std::fs;
-use std::sync::mpsc::channel;
-use std::thread;
 
 const POOL: OnePool = OnePool {
     level: "5",
@@ -21,21 +17,6 @@ const POOL: OnePool = OnePool {
     drive_mib: 128,
     volume_mib: 192,
 };
-
-/// A host under whose load `event` happens; the server is killed then.
-fn load_until_killed(array: &mut Array, ledger: Ledger, event: impl FnOnce(&Array)) -> Ledger {
-    let name = "iqn.2026-11.dev.ashlar:host";
-    let initiator = Initiator::login(array.portal(), name, TARGET).unwrap();
-    let (sender, ends) = channel();
-    let prng = Prng::from_seed(ledger.written() as u64);
-    let host = thread::spawn(move || write_until_lost(initiator, ledger, prng, &sender));
-    assert_eq!(ends.iter().take(50).count(), 50, "the load runs");
-    event(array);
-    // And still does.
-    assert_eq!(ends.iter().take(50).count(), 50, "the load runs on");
-    array.kill();
-    host.join().expect("the host found an error")
-}
 
 #[test]
 fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {

@@ -5,16 +5,12 @@
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used)]
 
-use base::Prng;
 use e2e::array::{Array, TARGET};
-use e2e::initiator::Initiator;
 use e2e::ledger::Ledger;
 use e2e::site_text::OnePool;
-use e2e::writer::{fill, verify, write_until_lost};
+use e2e::writer::{fill, load_until_killed, verify};
 use serde_json::{Value, json};
 use std::fs;
-use std::sync::mpsc::channel;
-use std::thread;
 
 const POOL: OnePool = OnePool {
     level: "10",
@@ -28,16 +24,7 @@ const SHOW: &[&str] = &["pool", "show", "p"];
 
 /// A host under whose load `event` happens; the server is killed then, and started again.
 fn load_and_kill(array: &mut Array, ledger: Ledger, event: impl FnOnce(&Array)) -> Ledger {
-    let name = "iqn.2026-11.dev.ashlar:host";
-    let initiator = Initiator::login(array.portal(), name, TARGET).unwrap();
-    let (sender, ends) = channel();
-    let prng = Prng::from_seed(ledger.written() as u64);
-    let host = thread::spawn(move || write_until_lost(initiator, ledger, prng, &sender));
-    assert_eq!(ends.iter().take(50).count(), 50, "the load runs");
-    event(array);
-    assert_eq!(ends.iter().take(50).count(), 50, "the load runs on");
-    array.kill();
-    let mut ledger = host.join().expect("the host found an error");
+    let mut ledger = load_until_killed(array, ledger, event);
     array.start_again();
     verify(array.portal(), TARGET, &mut ledger, "after a kill");
     ledger

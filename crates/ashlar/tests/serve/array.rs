@@ -161,6 +161,11 @@ impl Home {
     }
 }
 
+/// The command that adds a spare to pool `p0`.
+pub fn add_spare<'a>(name: &'a str, file: &'a str) -> [&'a str; 7] {
+    ["drive", "add-spare", name, "--pool", "p0", "--file", file]
+}
+
 /// Exit code and standard error.
 pub fn said(output: Output) -> (i32, String) {
     (
@@ -238,6 +243,28 @@ impl Serving {
         let output = self.run(args);
         assert!(!output.status.success(), "{args:?} succeeds");
         said(output)
+    }
+
+    /// Asks until the answer `is_wanted`, and gives that.
+    pub fn wait(&self, args: &[&str], is_wanted: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..600 {
+            let said = self.json(args);
+            if is_wanted(&said) {
+                return said;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{args:?} stays {:#}", self.json(args));
+    }
+
+    /// Waits until all drives are whole.
+    pub fn wait_healthy(&self) {
+        self.wait(&["status"], |status| status["health"] == "healthy");
+    }
+
+    /// Adds a spare to pool `p0`.
+    pub fn add_spare(&self, name: &str, file: &str) {
+        self.done(&add_spare(name, file));
     }
 
     /// Sends a signal and gives how the process ended.

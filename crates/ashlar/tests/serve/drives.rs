@@ -2,7 +2,7 @@
 //! without, and says so; what isn't right is refused by name, and no drive is ever made
 //! anew in the place of a lost one.
 
-use crate::array::{Home, SECOND_POOL, SITE};
+use crate::array::{Home, SECOND_POOL, SITE, add_spare};
 use std::fs;
 
 fn two_pools() -> Home {
@@ -68,17 +68,6 @@ fn assert_degraded(home: &Home, log: &str, event: &str) {
     assert_eq!(home.listing(), before, "nothing is made or removed");
 }
 
-/// Waits until all drives of the pool are whole.
-fn wait_healthy(serving: &crate::array::Serving) {
-    for _ in 0..600 {
-        if serving.json(&["status"])["health"] == "healthy" {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("not whole again: {}", serving.json(&["pool", "show", "p0"]));
-}
-
 #[test]
 fn a_missing_drive_is_named_and_not_made_anew() {
     let home = Home::new(SITE);
@@ -94,7 +83,7 @@ fn a_missing_drive_is_named_and_not_made_anew() {
     let serving = home.serve();
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
     serving.done(&["drive", "replace", "d1"]);
-    wait_healthy(&serving);
+    serving.wait_healthy();
     drop(serving);
     assert_eq!(home.serve().json(&["status"])["health"], "healthy");
 }
@@ -132,7 +121,7 @@ fn a_wiped_drive_is_named_and_replaced_in_its_place() {
     assert_degraded(&home, log, "drive 'd1'");
     let serving = home.serve();
     serving.done(&["drive", "replace", "d1"]);
-    wait_healthy(&serving);
+    serving.wait_healthy();
 }
 
 #[test]
@@ -230,23 +219,15 @@ fn a_stale_copy_of_a_drive_is_named() {
 fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    serving.done(&[
-        "drive",
-        "add-spare",
-        "s0",
-        "--pool",
-        "p0",
-        "--file",
-        "s0.img",
-    ]);
+    serving.add_spare("s0", "s0.img");
     assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
     serving.done(&["drive", "fail", "d1"]);
-    wait_healthy(&serving);
+    serving.wait_healthy();
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d0", "s0"]));
     let args = ["drive", "replace", "d0", "--with", "d2", "--file", "d2.img"];
     serving.done(&args);
-    wait_healthy(&serving);
+    serving.wait_healthy();
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d2", "s0"]));
     let (code, said) = serving.refused(&["drive", "fail", "nobody"]);
@@ -266,10 +247,6 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
 fn a_drive_that_has_just_failed_comes_back_at_once() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let back = |name, file| {
-        let args = ["drive", "add-spare", name, "--pool", "p0", "--file", file];
-        serving.done(&args);
-    };
     // Nobody stands in: the old handle is still open.
     serving.done(&["drive", "fail", "d1"]);
     let text = serving.run(&["pool", "show", "p0"]);
@@ -277,10 +254,10 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     assert!(text.contains("failed        d1\n"), "{text}");
     let event = " UTC  drive 'd1' was taken out of use by command\n";
     assert!(text.contains(event), "{text}");
-    back("d1", "d1.img");
-    wait_healthy(&serving);
+    serving.add_spare("d1", "d1.img");
+    serving.wait_healthy();
     // Somebody does: it is closed in a moment.
-    back("s0", "s0.img");
+    serving.add_spare("s0", "s0.img");
     let table = serving.run(&["drive", "list"]);
     let table = String::from_utf8(table.stdout).unwrap();
     let line = table.lines().find(|line| line.starts_with("s0")).unwrap();
@@ -288,11 +265,11 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     assert!(!table.contains("65535"), "{table}");
     for _ in 0..3 {
         serving.done(&["drive", "fail", "d1"]);
-        back("d1", "d1.img");
-        wait_healthy(&serving);
+        serving.add_spare("d1", "d1.img");
+        serving.wait_healthy();
         serving.done(&["drive", "fail", "s0"]);
-        back("s0", "s0.img");
-        wait_healthy(&serving);
+        serving.add_spare("s0", "s0.img");
+        serving.wait_healthy();
     }
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d0", "d1"]));
@@ -301,16 +278,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
         ("d0", "there is a drive d0 already"),
         ("x", "it is drive d0 of pool p0"),
     ] {
-        let args = [
-            "drive",
-            "add-spare",
-            name,
-            "--pool",
-            "p0",
-            "--file",
-            "d0.img",
-        ];
-        let (code, said) = serving.refused(&args);
+        let (code, said) = serving.refused(&add_spare(name, "d0.img"));
         assert_eq!((code, said.contains(part)), (6, true), "{said}");
     }
 }
@@ -319,16 +287,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
 fn a_spare_that_nobody_needs_is_let_go() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let add = [
-        "drive",
-        "add-spare",
-        "s0",
-        "--pool",
-        "p0",
-        "--file",
-        "s0.img",
-    ];
-    serving.done(&add);
+    serving.add_spare("s0", "s0.img");
     // Another in its place, by itself and by another.
     let spares = || serving.json(&["pool", "show", "p0"])["spares"].clone();
     serving.done(&["drive", "replace", "s0"]);
@@ -350,16 +309,7 @@ fn a_spare_that_nobody_needs_is_let_go() {
         "{events}"
     );
     // Its file is free, for any name.
-    let again = [
-        "drive",
-        "add-spare",
-        "x",
-        "--pool",
-        "p0",
-        "--file",
-        "s0.img",
-    ];
-    serving.done(&again);
+    serving.add_spare("x", "s0.img");
     serving.done(&["drive", "fail", "x"]);
     serving.stop("KILL");
     let serving = home.serve();
@@ -382,7 +332,7 @@ fn drives_come_back_to_their_own_places() {
     assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
     assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "failed");
     serving.done(&["drive", "replace", "d0"]);
-    wait_healthy(&serving);
+    serving.wait_healthy();
     assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
 }
 
@@ -391,24 +341,17 @@ fn a_scrub_runs_and_tells() {
     let home = Home::new(SITE);
     let serving = home.serve();
     serving.done(&["pool", "scrub", "p0"]);
-    for _ in 0..600 {
-        if serving.json(&["pool", "show", "p0"])["scrubs"] == 1 {
-            let events = serving.json(&["events", "--pool", "p0"]).to_string();
-            assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
-            let last = serving.json(&["pool", "show", "p0"])["last_scrub"].clone();
-            assert_eq!(
-                (&last["mended_blocks"], &last["lost_blocks"]),
-                (&0.into(), &0.into())
-            );
-            let text = serving.run(&["pool", "show", "p0"]);
-            let text = String::from_utf8(text.stdout).unwrap();
-            let part = "1 since the pool was opened; the last ended ";
-            assert!(text.contains(part), "{text}");
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("no end: {}", serving.json(&["pool", "show", "p0"]));
+    let show = ["pool", "show", "p0"];
+    let last = serving.wait(&show, |pool| pool["scrubs"] == 1)["last_scrub"].clone();
+    assert_eq!(
+        (&last["mended_blocks"], &last["lost_blocks"]),
+        (&0.into(), &0.into())
+    );
+    let events = serving.json(&["events", "--pool", "p0"]).to_string();
+    assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
+    let text = String::from_utf8(serving.run(&show).stdout).unwrap();
+    let part = "1 since the pool was opened; the last ended ";
+    assert!(text.contains(part), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Groups of a pool that is served: another level, one more, one fewer; what is refused
 //! leaves nothing behind, and what is done is there after a restart.
 
-use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::array::{Home, SECOND_POOL, SITE, Serving, add_spare};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -27,14 +27,7 @@ fn pool(serving: &Serving) -> Value {
 
 /// Waits until the pool is as `is_wanted` says.
 fn wait(serving: &Serving, is_wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..600 {
-        let pool = pool(serving);
-        if is_wanted(&pool) {
-            return pool;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("it stays {:#}", pool(serving));
+    serving.wait(&["pool", "show", "p0"], is_wanted)
 }
 
 fn record(home: &Home) -> String {
@@ -265,15 +258,7 @@ fn what_is_refused_leaves_nothing_behind() {
         ),
         (
             6,
-            vec![
-                "drive",
-                "add-spare",
-                "x",
-                "--pool",
-                "p0",
-                "--file",
-                "other.img",
-            ],
+            add_spare("x", "other.img").to_vec(),
             "other.img has no label and isn't empty",
         ),
         (
