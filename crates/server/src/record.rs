@@ -86,9 +86,17 @@ fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
         content,
     })?;
     text.push('\n');
+    replace(path, text.as_bytes())
+}
+
+/// Has the file at `path` hold `content`, durably: that, or all that it held before.
+///
+/// # Errors
+/// Of the file system. Unless only the last sync failed, what was there still is.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
     let directory = path

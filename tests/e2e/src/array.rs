@@ -214,6 +214,20 @@ impl Array {
         self.wait_for(&["status"], |status| status["health"] == "healthy");
     }
 
+    /// Waits until an event that says this is on record, and there after a kill.
+    #[track_caller]
+    pub fn wait_recorded(&self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let record = self.file("ashlar-events.jsonl");
+        loop {
+            let there = std::fs::read_to_string(&record).unwrap_or_default();
+            if there.contains(text) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{text:?} is not in {there}");
+        }
+    }
+
     /// Has pool `p` scrubbed, waits for the end, and gives what it says of itself then.
     #[track_caller]
     pub fn scrub(&self) -> String {
@@ -233,12 +247,21 @@ impl Array {
             .collect()
     }
 
-    /// The texts of its events of this kind.
+    /// The texts of its events of this kind, since it was started.
     pub fn events(&self, kind: &str) -> Vec<String> {
+        self.events_of(kind, false)
+    }
+
+    /// The texts of its events of this kind, of before it was started.
+    pub fn earlier_events(&self, kind: &str) -> Vec<String> {
+        self.events_of(kind, true)
+    }
+
+    fn events_of(&self, kind: &str, before_start: bool) -> Vec<String> {
         let events = self.json(&["events"]);
         let of_kind = events.as_array().into_iter().flatten();
         of_kind
-            .filter(|event| event["kind"] == kind)
+            .filter(|event| event["kind"] == kind && event["before_start"] == before_start)
             .filter_map(|event| event["text"].as_str().map(str::to_owned))
             .collect()
     }

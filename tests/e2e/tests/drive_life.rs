@@ -39,6 +39,7 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
         let taken = array.events("spare_taken");
         let named = "drive 's0' stands in for 'd1' (place 1 of group 0)";
         assert_eq!(taken, [named]);
+        array.wait_recorded(named);
         assert_eq!(array.json(&["drive", "show", "s0"])["state"], "rebuilding");
     });
 
@@ -50,6 +51,12 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
         "in the middle of the rebuild",
     );
     array.wait_healthy();
+    let taken = array.earlier_events("spare_taken");
+    assert_eq!(
+        taken,
+        ["drive 's0' stands in for 'd1' (place 1 of group 0)"],
+        "once, after a kill"
+    );
     let rebuild = array.events("rebuild");
     let goes_on = rebuild
         .iter()

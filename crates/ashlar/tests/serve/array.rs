@@ -134,7 +134,8 @@ impl Home {
         fs::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
-    /// Everything in the data directory: names with sizes.
+    /// Everything in the data directory, names with sizes, but what changes whenever it
+    /// serves.
     pub fn listing(&self) -> Vec<(String, u64)> {
         let mut all: Vec<(String, u64)> = fs::read_dir(self.data())
             .unwrap()
@@ -145,7 +146,7 @@ impl Home {
                     e.metadata().unwrap().len(),
                 )
             })
-            .filter(|(name, _)| name != "ashlar.lock")
+            .filter(|(name, _)| name != "ashlar.lock" && name != "ashlar-events.jsonl")
             .collect();
         all.sort();
         all
@@ -226,6 +227,15 @@ impl Serving {
             String::from_utf8_lossy(&output.stderr)
         );
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The texts of its events, of before this start or since.
+    pub fn events(&self, before_start: bool) -> Vec<String> {
+        let all = self.json(&["events"]);
+        let all = all.as_array().unwrap().iter();
+        all.filter(|event| event["before_start"] == before_start)
+            .map(|event| event["text"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Runs a command that has to succeed.

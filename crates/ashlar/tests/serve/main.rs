@@ -9,6 +9,7 @@ mod array;
 mod bring_up;
 mod commands;
 mod drives;
+mod events;
 mod fsck;
 mod groups;
 mod refusals;

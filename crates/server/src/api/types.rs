@@ -376,8 +376,11 @@ pub struct ScrubChange {
 pub struct Event {
     /// The pool.
     pub pool: String,
-    /// Rises by one with every event of the pool since its opening.
+    /// Rises by one with every event of the pool since its opening, that is since the
+    /// server was started.
     pub sequence: u64,
+    /// The server was started again since it happened.
+    pub before_start: bool,
     /// When it happened, in seconds since 1970.
     pub at_unix_s: u64,
     /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,

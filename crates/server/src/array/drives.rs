@@ -1,27 +1,14 @@
 //! What is done to drives and pools while they serve: drives taken out of use, added
-//! and replaced, scrubs, and the events that tell of all this.
+//! and replaced, and scrubs.
 
 use super::places::{NewDrive, Placed};
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
-use engine::World;
 use engine::pool::life::Rates;
 use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use world::real::RealWorld;
-
-/// An event of a pool.
-#[derive(Clone, Debug)]
-pub struct PoolEvent {
-    /// The pool.
-    pub pool: String,
-    /// How long ago.
-    pub age: Duration,
-    /// What happened.
-    pub event: engine::pool::Event,
-}
 
 impl Array {
     /// Takes a drive out of use; a spare is free then, and forgotten.
@@ -146,19 +133,6 @@ impl Array {
         self.with_pool(pool, visit).await
     }
 
-    /// Events of all pools, oldest first.
-    ///
-    /// # Errors
-    /// A shard has stopped.
-    pub async fn events(&self) -> Result<Vec<PoolEvent>, ArrayError> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            all.extend(shard.call(|state| async move { events_on(&state) }).await?);
-        }
-        all.sort_by_key(|event: &PoolEvent| std::cmp::Reverse(event.age));
-        Ok(all)
-    }
-
     /// The drive called `name`, and its pool.
     async fn drive(&self, name: &str) -> Result<(PoolInfo, MemberInfo), ArrayError> {
         for (_, info) in self.pools().await? {
@@ -231,23 +205,4 @@ async fn put_in_place(
         }
         Err(error) => Err(error),
     }
-}
-
-fn events_on(state: &ShardState) -> Vec<PoolEvent> {
-    let now = state.world().now();
-    let of = |pool: &Pool<RealWorld>| {
-        let (info, lane) = (pool.info(), pool.lane());
-        let events = pool.events(0).into_iter().map(move |mut event| {
-            if info.lanes > 1 {
-                event.text = format!("lane {lane}: {}", event.text);
-            }
-            PoolEvent {
-                pool: info.name.clone(),
-                age: now.since(event.at),
-                event,
-            }
-        });
-        events.collect::<Vec<_>>()
-    };
-    state.pools().iter().flat_map(of).collect()
 }

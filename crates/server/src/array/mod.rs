@@ -11,17 +11,20 @@
 
 mod drives;
 mod error;
+mod events;
 mod exports;
 mod groups;
+mod history;
 mod places;
 mod sessions;
 mod volumes;
 
-pub use drives::PoolEvent;
 pub use error::{ArrayError, ArrayErrorKind};
+pub(crate) use events::EVENTS_FILE;
 pub(crate) use exports::kept;
 pub use exports::{Export, Origin};
 pub use groups::NewGroup;
+pub use history::{History, PoolEvent};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
 pub use volumes::PlacedVolume;
 
@@ -45,6 +48,7 @@ pub struct Array {
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
+    recorder: events::Recorder,
     drives: DrivePlaces,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
@@ -55,7 +59,7 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`; `drives` says where the drives are, and `described` what the site
+    /// `exports_file`, and events in `history`; `drives` says where the drives are, and `described` what the site
     /// file says of pools.
     ///
     /// # Panics
@@ -65,7 +69,7 @@ impl Array {
         shards: Vec<ShardHandle>,
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
-        exports_file: PathBuf,
+        (exports_file, history): (PathBuf, History),
         drives: DrivePlaces,
         described: Vec<site::Pool>,
     ) -> Arc<Self> {
@@ -80,6 +84,7 @@ impl Array {
             directory,
             exports: Mutex::default(),
             exports_file,
+            recorder: events::Recorder::new(history),
             drives,
             described,
             change: tokio::sync::Mutex::default(),

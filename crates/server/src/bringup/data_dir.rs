@@ -3,6 +3,7 @@
 
 use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
+use crate::array::EVENTS_FILE;
 use site::DriveSource;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -87,6 +88,11 @@ impl DataDir {
     /// The exports that the API made.
     pub(super) fn exports_file(&self) -> PathBuf {
         self.path.join("ashlar-exports.json")
+    }
+
+    /// The record of events.
+    pub(super) fn events_file(&self) -> PathBuf {
+        self.path.join(EVENTS_FILE)
     }
 }
 

@@ -21,7 +21,7 @@ pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
 
 use crate::api;
-use crate::array::{self, AddedDrive, Array, DrivePlaces};
+use crate::array::{self, AddedDrive, Array, DrivePlaces, History};
 use crate::directory::Directory;
 use crate::front::{Front, FrontLimits};
 use crate::shard::{Shard, ShardHandle, ShardState};
@@ -109,7 +109,7 @@ async fn furnish(
         shards.to_vec(),
         homes,
         Arc::clone(&directory),
-        data.exports_file(),
+        (data.exports_file(), History::read(data.events_file())),
         drive_places(site, data, added),
         site.pools.clone(),
     );
@@ -118,6 +118,7 @@ async fn furnish(
             tracing::warn!("pool {}: {line}", info.name);
         }
     }
+    array.keep_events();
     array.watch_departures();
     let volume_plan = volumes::plan(site, &array).await?;
     let exports = exports::plan(site, data, &array).await?;
@@ -253,6 +254,8 @@ impl Running {
         // The API may have ended by itself.
         let _ = self.stop_api.send(());
         let api_ended = self.api_ended.await;
+        // A shard that has stopped has no news.
+        let _ = self.array.record_events(true).await;
         let failures = stop_shards(self.shards).await;
         if let Ok(Err(error)) = api_ended {
             tracing::warn!("the API ended with an error: {error}");

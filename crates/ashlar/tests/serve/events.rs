@@ -1,0 +1,76 @@
+//! What happened is known after a restart, whatever became of the record of it.
+
+use crate::array::{Home, SITE, Serving};
+use std::fs;
+use std::io::Write;
+
+const FAILED: &str = "drive 'd1' was taken out of use by command";
+const RECORD: &str = "ashlar-events.jsonl";
+
+/// A home where a drive was failed before, and the server closed.
+fn home_with_failure() -> Home {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["drive", "fail", "d1"]);
+    assert!(serving.events(false).contains(&FAILED.to_owned()));
+    assert!(serving.events(true).is_empty());
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    home
+}
+
+fn times_failed(serving: &Serving) -> usize {
+    let earlier = serving.events(true);
+    earlier.iter().filter(|text| *text == FAILED).count()
+}
+
+#[test]
+fn a_failure_is_told_after_restarts_once() {
+    let home = home_with_failure();
+    for _ in 0..2 {
+        let serving = home.serve();
+        assert_eq!(times_failed(&serving), 1);
+        assert!(!serving.events(false).contains(&FAILED.to_owned()));
+        let shown = serving.run(&["pool", "show", "p0"]);
+        assert!(String::from_utf8(shown.stdout).unwrap().contains(FAILED));
+        assert_eq!(serving.stop("TERM").code(), Some(0));
+    }
+}
+
+#[test]
+fn a_torn_record_is_no_reason_not_to_start() {
+    let home = home_with_failure();
+    let mut record = fs::File::options()
+        .append(true)
+        .open(home.file(RECORD))
+        .unwrap();
+    record.write_all(b"{\"pool\":\"p0\",\"seq").unwrap();
+    let serving = home.serve();
+    assert_eq!(times_failed(&serving), 1);
+    let warning = "ashlar-events.jsonl: left out 1 lines that can't be understood";
+    assert!(home.log().contains(warning), "{}", home.log());
+    serving.done(&["drive", "replace", "d1"]);
+    let since = serving.events(false);
+    assert!(!since.is_empty());
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+
+    let serving = home.serve();
+    let earlier = serving.events(true);
+    assert_eq!(times_failed(&serving), 1);
+    assert!(
+        since.iter().all(|text| earlier.contains(text)),
+        "{earlier:?}"
+    );
+    assert!(!home.log().contains(RECORD), "{}", home.log());
+}
+
+#[test]
+fn a_record_that_can_not_be_read_or_written_keeps_nobody_from_serving() {
+    let home = home_with_failure();
+    fs::remove_file(home.file(RECORD)).unwrap();
+    fs::create_dir(home.file(RECORD)).unwrap();
+    let serving = home.serve();
+    assert!(home.log().contains("events of before are gone"));
+    serving.done(&["drive", "replace", "d1"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    assert!(home.log().contains("can't write it"), "{}", home.log());
+}

@@ -1,0 +1,263 @@
+//! Events of all pools, and putting them on record.
+//!
+//! Invariants:
+//! - Each event is put on record once, soon after it happened; one that may still become
+//!   another, when it can't any more.
+//! - Nobody waits for the record but a server that stops.
+
+use super::history::{History, PoolEvent, ROUTINE};
+use super::{Array, ArrayError};
+use crate::shard::ShardState;
+use engine::World;
+use engine::pool::{Event, EventKind, Pool};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use world::real::RealWorld;
+
+/// The record of events, in the data directory.
+pub(crate) const EVENTS_FILE: &str = "ashlar-events.jsonl";
+
+/// How often to look for new events.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// An event of damage that was put right is told anew while more of it is found, so many
+/// seconds at most after the last; then it stays as it is.
+const SETTLED: Duration = Duration::from_secs(11);
+
+/// A pool by name, and a lane of it.
+type LaneName = (String, u16);
+
+/// Which events of a lane are on record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    /// All up to this one.
+    to: u64,
+    /// And these.
+    beyond: BTreeSet<u64>,
+}
+
+impl Taken {
+    /// Takes those of `events`, all after [`Taken::to`], that are new and will stay as
+    /// they are; all that are new when there is no later.
+    fn take(&mut self, events: Vec<(Duration, Event)>, is_last: bool) -> Vec<(Duration, Event)> {
+        let newest = events.last().map_or(self.to, |(_, event)| event.sequence);
+        let mut waits = None;
+        let mut taken = Vec::new();
+        for (age, event) in events {
+            let may_go_on = event.kind == EventKind::BlockMended && age < SETTLED && !is_last;
+            if may_go_on {
+                waits = waits.or(Some(event.sequence));
+            } else if self.beyond.insert(event.sequence) {
+                taken.push((age, event));
+            }
+        }
+        self.to = waits.map_or(newest, |first| first - 1);
+        self.beyond.retain(|sequence| *sequence > self.to);
+        taken
+    }
+}
+
+/// What puts events on record.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    /// What happened before this start.
+    earlier: Vec<PoolEvent>,
+    history: Arc<Mutex<History>>,
+    taken: tokio::sync::Mutex<BTreeMap<LaneName, Taken>>,
+}
+
+impl Recorder {
+    pub(super) fn new(history: History) -> Self {
+        Recorder {
+            earlier: history.kept(),
+            history: Arc::new(Mutex::new(history)),
+            taken: tokio::sync::Mutex::default(),
+        }
+    }
+
+    async fn write(&self, events: Vec<PoolEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        let history = Arc::clone(&self.history);
+        let writing = tokio::task::spawn_blocking(move || {
+            // Whoever panicked with this lock held has left it to be written anew.
+            let mut history = history.lock().unwrap_or_else(PoisonError::into_inner);
+            history.add(events)
+        });
+        let why = match writing.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!("{EVENTS_FILE}: can't write it, events come with the next: {why}");
+    }
+}
+
+impl Array {
+    /// Events of all pools, oldest first: those on record of before this start, then all
+    /// since.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn events(&self) -> Result<Vec<PoolEvent>, ArrayError> {
+        let mut since = Vec::new();
+        for shard in &self.shards {
+            let visit = |state: std::rc::Rc<ShardState>| async move {
+                let pools = state.pools();
+                let all = pools.iter().map(|pool| (pool, events_of(&state, pool, 0)));
+                let told = all.flat_map(|(pool, events)| told(pool, events));
+                told.collect::<Vec<_>>()
+            };
+            since.extend(shard.call(visit).await?);
+        }
+        since.sort_by_key(|event| event.at_unix_us);
+        Ok([self.recorder.earlier.clone(), since].concat())
+    }
+
+    /// Puts new events on record: all of them when there is no later.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(crate) async fn record_events(&self, is_last: bool) -> Result<(), ArrayError> {
+        let mut taken = self.recorder.taken.lock().await;
+        let mut new = Vec::new();
+        for shard in &self.shards {
+            let mut known = taken.clone();
+            let visit = move |state: std::rc::Rc<ShardState>| async move {
+                let mut new = Vec::new();
+                for pool in state.pools() {
+                    let of_lane = known.entry((pool.info().name, pool.lane())).or_default();
+                    let events = events_of(&state, &pool, of_lane.to);
+                    new.extend(told(&pool, of_lane.take(events, is_last)));
+                }
+                (known, new)
+            };
+            let (known, of_shard) = shard.call(visit).await?;
+            *taken = known;
+            new.extend(of_shard);
+        }
+        new.sort_by_key(|event: &PoolEvent| event.at_unix_us);
+        self.recorder.write(new).await;
+        Ok(())
+    }
+
+    /// Puts events on record in the background from now on.
+    pub(crate) fn keep_events(self: &Arc<Self>) {
+        let array = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(array) = array.upgrade() {
+                if array.record_events(false).await.is_err() {
+                    return;
+                }
+                drop(array);
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+    }
+}
+
+/// The events of a pool, or of a lane of one, after `sequence`, and how long ago they
+/// happened.
+fn events_of(state: &ShardState, pool: &Pool<RealWorld>, sequence: u64) -> Vec<(Duration, Event)> {
+    let now = state.world().now();
+    let events = pool.events(sequence).into_iter();
+    events.map(|event| (now.since(event.at), event)).collect()
+}
+
+fn told(pool: &Pool<RealWorld>, events: Vec<(Duration, Event)>) -> Vec<PoolEvent> {
+    if events.is_empty() {
+        return Vec::new();
+    }
+    let (info, lane) = (pool.info(), pool.lane());
+    let now = SystemTime::now();
+    let events = events.into_iter().map(|(age, event)| {
+        let at = now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let since = at.duration_since(SystemTime::UNIX_EPOCH);
+        PoolEvent {
+            pool: info.name.clone(),
+            sequence: event.sequence,
+            at_unix_us: since.map_or(0, |since| since.as_micros() as u64),
+            kind: word(event.kind).to_owned(),
+            text: match info.lanes {
+                1 => event.text,
+                _ => format!("lane {lane}: {}", event.text),
+            },
+            before_start: false,
+        }
+    });
+    events.collect()
+}
+
+fn word(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::DriveFailed => "drive_failed",
+        EventKind::DriveSuspect => "drive_suspect",
+        EventKind::DriveHealthy => "drive_healthy",
+        EventKind::DriveMissing => "drive_missing",
+        EventKind::SpareTaken => "spare_taken",
+        EventKind::Rebuild => "rebuild",
+        EventKind::BlockMended => ROUTINE,
+        EventKind::BlockLost => "block_lost",
+        EventKind::CopyMoved => "copy_moved",
+        EventKind::Scrub => "scrub",
+        EventKind::Group => "group",
+        EventKind::PoolStopped => "pool_stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(sequence: u64, kind: EventKind, age_s: u64) -> (Duration, Event) {
+        let event = Event {
+            sequence,
+            at: base::Time(0),
+            kind,
+            text: String::new(),
+        };
+        (Duration::from_secs(age_s), event)
+    }
+
+    fn numbers(taken: Vec<(Duration, Event)>) -> Vec<u64> {
+        taken.iter().map(|(_, event)| event.sequence).collect()
+    }
+
+    #[test]
+    fn each_event_is_taken_once_and_one_that_may_go_on_waits() {
+        use EventKind::{BlockMended, DriveFailed};
+        let mut taken = Taken::default();
+        let seen = |age| {
+            vec![
+                event(1, DriveFailed, age),
+                event(2, BlockMended, age),
+                event(3, DriveFailed, age),
+            ]
+        };
+        assert_eq!(numbers(taken.take(seen(1), false)), [1, 3]);
+        assert_eq!(taken.to, 1, "the second is asked for again");
+        assert!(numbers(taken.take(seen(2)[1..].to_vec(), false)).is_empty());
+        // More was found: another event took its place.
+        let later = vec![event(3, DriveFailed, 3), event(4, BlockMended, 0)];
+        assert!(numbers(taken.take(later, false)).is_empty());
+        assert_eq!(taken.to, 3);
+        assert_eq!(
+            numbers(taken.take(vec![event(4, BlockMended, 11)], false)),
+            [4]
+        );
+        assert_eq!(taken.take(Vec::new(), false), []);
+        assert_eq!(
+            taken,
+            Taken {
+                to: 4,
+                beyond: BTreeSet::new()
+            }
+        );
+        assert_eq!(
+            numbers(taken.take(vec![event(5, BlockMended, 0)], true)),
+            [5]
+        );
+    }
+}
