@@ -86,6 +86,40 @@ fn a_group_goes_to_another_level_and_says_how_far_it_is() {
 }
 
 #[test]
+fn a_map_of_many_chunks_is_looked_through_in_turns_while_it_changes() {
+    // A page in each chunk of a map: far more of them than are looked at in one turn.
+    const CHUNKS: u64 = 100;
+    let at = |chunk: u64| VolumeOffset(chunk * 1024 * PAGE as u64);
+    let shelf = Shelf::with_pool(4, RAID10);
+    let block = |pool: &Pool<SimWorld>, tag| common::content(pool.world(), tag, 4096);
+    let holds_all = async |pool: &Pool<SimWorld>| {
+        let volume = pool.volume("w").unwrap();
+        for chunk in 0..CHUNKS {
+            let read = volume.read(at(chunk), 4096).await.unwrap();
+            assert!(read.to_vec() == bytes(chunk + 1000, 4096), "chunk {chunk}");
+        }
+    };
+    shelf.open(async |pool| {
+        let size = CHUNKS * 1024 * PAGE as u64;
+        let volume = pool.create_volume(common::thin("w", size)).await.unwrap();
+        for chunk in 0..CHUNKS / 2 {
+            let data = block(&pool, chunk);
+            volume.write(at(chunk), data).await.unwrap();
+        }
+        pool.delete_volume("v").await.unwrap();
+        pool.convert_group(0, Level::Raid6).await.unwrap();
+        for chunk in (0..CHUNKS).rev() {
+            let data = block(&pool, chunk + 1000);
+            volume.write(at(chunk), data).await.unwrap();
+        }
+        settled(&pool).await;
+        holds_all(&pool).await;
+        pool.close().await.unwrap();
+    });
+    shelf.open(async |pool| holds_all(&pool).await);
+}
+
+#[test]
 fn a_pool_is_closed_in_the_middle_of_a_conversion() {
     let shelf = Shelf::with_pool(4, RAID10);
     shelf.open(async |pool| {

@@ -6,6 +6,7 @@
 //! being emptied gives out its own again, and has its turn later.
 
 use super::TaskKind;
+use crate::meta::page_map::runs_of;
 use crate::meta::{Record, VolumeCore};
 use crate::pool::drives::{EventKind, Zone};
 use crate::pool::{Inner, PoolError, PoolErrorKind};
@@ -14,11 +15,16 @@ use crate::volume::moving::Moved;
 use crate::world::World;
 use base::{PageIndex, PhysPage};
 use futures_util::future::join_all;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Pages moved at once.
 const PAGES_AT_ONCE: usize = 4;
+
+/// Chunks of maps looked at before others have a turn, and how long they have.
+const CHUNKS_AT_ONCE: usize = 64;
+const REST: Duration = Duration::from_micros(1);
 
 /// How long to wait for pages that are taken and not mapped yet.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -35,6 +41,25 @@ pub(super) enum Emptied {
 }
 
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
+
+/// Adds the pages in `range` that the first chunk from `index` on has, and says which
+/// chunk that was.
+fn owned_of(
+    core: &Rc<VolumeCore>,
+    index: usize,
+    range: &Range<u64>,
+    owned: &mut Vec<Owned>,
+) -> Option<usize> {
+    let map = core.map.borrow();
+    let (index, chunk) = map.chunk_from(index)?;
+    for run in runs_of(index, chunk) {
+        let pages = (0..run.count).map(|at| (run.page.0 + at, run.phys.0 + at));
+        let here = pages.filter(|(_, phys)| range.contains(phys));
+        let of_core = |(page, phys)| (Rc::clone(core), PageIndex(page), PhysPage(phys));
+        owned.extend(here.map(of_core));
+    }
+    Some(index)
+}
 
 impl<W: World> Inner<W> {
     /// Zones that are to go out of use.
@@ -130,7 +155,10 @@ impl<W: World> Inner<W> {
         task: &super::Task,
     ) -> Result<Emptied, PoolError> {
         loop {
-            let owned = self.owned_in(zone);
+            let owned = self.owned_in(zone).await?;
+            if self.emptying.get() != Some(zone) {
+                return Ok(Emptied::CalledOff);
+            }
             let mut moved_any = false;
             for some in owned.chunks(PAGES_AT_ONCE) {
                 let began = self.world.now();
@@ -185,17 +213,25 @@ impl<W: World> Inner<W> {
         }
     }
 
-    /// The pages of volumes in a zone.
-    fn owned_in(&self, zone: u32) -> Vec<Owned> {
+    /// The pages of volumes in a zone. Maps change while others have their turn: some of
+    /// these are elsewhere by then, and some that are there are not among them.
+    async fn owned_in(&self, zone: u32) -> Result<Vec<Owned>, PoolError> {
         let pages = self.drives.zone_pages();
         let range = u64::from(zone) * pages..(u64::from(zone) + 1) * pages;
-        let state = self.state.borrow();
+        let cores: Vec<_> = self.state.borrow().volumes.values().cloned().collect();
         let mut owned = Vec::new();
-        for core in state.volumes.values() {
-            let map = core.map.borrow();
-            let here = map.iter().filter(|(_, phys)| range.contains(&phys.0));
-            owned.extend(here.map(|(page, phys)| (Rc::clone(core), page, phys)));
+        let mut seen = 0;
+        for core in cores {
+            let mut next = 0;
+            while let Some(index) = owned_of(&core, next, &range, &mut owned) {
+                next = index + 1;
+                seen += 1;
+                if seen % CHUNKS_AT_ONCE == 0 {
+                    self.world.sleep(REST).await;
+                    self.go_on()?;
+                }
+            }
         }
-        owned
+        Ok(owned)
     }
 }
