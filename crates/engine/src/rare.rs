@@ -34,6 +34,7 @@ pub const MARKS: &[&str] = &[
     "metadata copy moved",
     "metadata copy unreadable in recovery",
     "no room to empty a zone",
+    "pages given back",
     "read around a suspect drive",
     "read-ahead overtaken by a write",
     "rebuild ends",
@@ -90,5 +91,7 @@ pub const BUGS: &[&str] = &[
     "sums kept where blocks are zeroed",
     "sums not verified on reads",
     "sums of a new zone not flushed",
+    "unmapping not made durable",
+    "whole page given back for a part",
     "write around the log leaves no sums",
 ];

@@ -53,7 +53,14 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                 if prng.chance(config.whole_pages_of_8, 8) {
                     sectors = whole_pages(&session, id, sectors, &mut prng);
                 }
-                write(&session, id, &volume, sectors).await;
+                if config.clears_of_8 > 0 && prng.chance(config.clears_of_8, 8) {
+                    if prng.chance(1, 2) {
+                        sectors = whole_pages(&session, id, sectors, &mut prng);
+                    }
+                    clear(&session, id, &volume, sectors).await;
+                } else {
+                    write(&session, id, &volume, sectors).await;
+                }
             }
         }
     }
@@ -242,6 +249,32 @@ pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sector
     };
     world.note(|| format!("write {} of volume {id} ends: {ended:?}", ticket.id));
     session.books.oracle.borrow_mut().end_write(&ticket, ended);
+}
+
+/// Clears `sectors`, and has the pages looked for that should be gone.
+async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
+    let world = &session.world;
+    let oracle = || session.books.oracle.borrow_mut();
+    let ticket = oracle().begin_clear(id, sectors.clone());
+    let number = ticket.id;
+    world.note(|| format!("clear {number} of volume {id} sectors {sectors:?} begins"));
+    let len = (sectors.end - sectors.start) * SECTOR;
+    let outcome = volume
+        .clear(VolumeOffset(sectors.start * SECTOR), len)
+        .await;
+    let ended = match outcome {
+        Ok(()) => Ended::Acknowledged,
+        Err(error) => {
+            if !excused(session, id, &error) {
+                session.fail(format!(
+                    "clear {number} of volume {id} {sectors:?}: {error}"
+                ));
+            }
+            Ended::Failed
+        }
+    };
+    world.note(|| format!("clear {number} of volume {id} ends: {ended:?}"));
+    oracle().end_write(&ticket, ended);
 }
 
 async fn flush(session: &Session, id: u64, volume: &Volume<SimWorld>) {

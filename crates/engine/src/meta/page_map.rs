@@ -126,15 +126,67 @@ impl PageMap {
         Ok(())
     }
 
-    /// Maps `page`, which is mapped, to `phys` instead. False, and nothing changed, when
-    /// it is not mapped or `phys` is outside the format.
-    pub fn remap(&mut self, page: PageIndex, phys: PhysPage) -> bool {
+    /// Maps `page`, which is mapped, to `phys` instead; where it lay before. `None`, and
+    /// nothing changed, when it is not mapped or `phys` is outside the format.
+    pub fn remap(&mut self, page: PageIndex, phys: PhysPage) -> Option<PhysPage> {
         let place = u32::try_from(phys.0).unwrap_or(UNMAPPED);
-        if self.get(page).is_none() || place == UNMAPPED {
-            return false;
-        }
+        let old = self.get(page).filter(|_| place != UNMAPPED)?;
         self.chunk_mut(page.0 as usize / CHUNK)[page.0 as usize % CHUNK] = place;
-        true
+        Some(old)
+    }
+
+    /// Maps none of `count` pages from `first` on any more; where those lay that were
+    /// goes to `freed`, in order.
+    pub fn remove(&mut self, first: PageIndex, count: u64, freed: &mut Vec<PhysPage>) {
+        let end = (self.tables.len() * TABLE * CHUNK) as u64;
+        let count = count.min(end.saturating_sub(first.0)) as usize;
+        for (chunk, from, len, _) in parts(first, count) {
+            let there = self.chunk(chunk).map(|chunk| &chunk[from..from + len]);
+            if there.is_none_or(|part| part.iter().all(|&entry| entry == UNMAPPED)) {
+                continue;
+            }
+            let before = freed.len();
+            for entry in &mut self.chunk_mut(chunk)[from..from + len] {
+                if *entry != UNMAPPED {
+                    freed.push(PhysPage(u64::from(*entry)));
+                    *entry = UNMAPPED;
+                }
+            }
+            self.mapped -= (freed.len() - before) as u64;
+            self.drop_if_empty(chunk);
+        }
+    }
+
+    /// A chunk that has nothing costs nothing.
+    fn drop_if_empty(&mut self, index: usize) {
+        let is_empty = |chunk: &Chunk| chunk.iter().all(|&entry| entry == UNMAPPED);
+        if self.chunk(index).is_some_and(is_empty)
+            && let Some(Some(table)) = self.tables.get_mut(index / TABLE)
+        {
+            Rc::make_mut(table)[index % TABLE] = None;
+        }
+    }
+
+    /// How many pages from `first` on, `max` at most, are mapped as it is or are not as
+    /// it is not; and which of both.
+    pub fn alike(&self, first: PageIndex, max: u64) -> (bool, u64) {
+        let is_mapped = self.get(first).is_some();
+        let mut count = 0;
+        for (chunk, from, len, _) in parts(first, max as usize) {
+            let alike = match self.chunk(chunk) {
+                None if is_mapped => 0,
+                None => len,
+                Some(chunk) => chunk[from..from + len]
+                    .iter()
+                    .take_while(|&&entry| (entry != UNMAPPED) == is_mapped)
+                    .count(),
+            };
+            count += alike as u64;
+            if alike < len {
+                break;
+            }
+        }
+        (is_mapped, count)
     }
 
     /// Pages mapped.
@@ -295,12 +347,42 @@ mod tests {
     }
 
     #[test]
+    fn what_is_removed_is_given_back_and_the_rest_stays() {
+        let mut map = PageMap::default();
+        map.insert(run(1020, 50, 8)).unwrap();
+        map.insert(run(5000, 1, 1)).unwrap();
+        let kept = map.clone();
+        let mut freed = Vec::new();
+        map.remove(PageIndex(1022), 4000, &mut freed);
+        assert_eq!(freed, (52..58).map(PhysPage).collect::<Vec<_>>());
+        assert_eq!(runs(&map), [run(1020, 50, 2), run(5000, 1, 1)]);
+        assert_eq!((map.mapped(), kept.mapped()), (3, 9));
+        assert_eq!(runs(&kept).iter().map(|run| run.count).sum::<u64>(), 9);
+        // The chunk that has nothing any more is gone, also for who goes over them.
+        assert_eq!(map.chunk_from(1).map(|(index, _)| index), Some(4));
+        map.remove(PageIndex(1), u64::MAX - 1, &mut freed);
+        assert_eq!((map.mapped(), freed.len()), (0, 9));
+        map.insert(run(1022, 3, 1)).unwrap();
+        assert_eq!(map.get(PageIndex(1022)), Some(PhysPage(3)));
+    }
+
+    #[test]
+    fn pages_that_are_alike_are_counted_over_chunks() {
+        let mut map = PageMap::default();
+        map.insert(run(1000, 7, 2000)).unwrap();
+        assert_eq!(map.alike(PageIndex(0), 5000), (false, 1000));
+        assert_eq!(map.alike(PageIndex(1000), 5000), (true, 2000));
+        assert_eq!(map.alike(PageIndex(1500), 20), (true, 20));
+        assert_eq!(map.alike(PageIndex(3000), 1 << 20), (false, 1 << 20));
+    }
+
+    #[test]
     fn a_clone_keeps_what_was_while_the_original_goes_on() {
         let mut map = PageMap::default();
         map.insert(run(0, 0, 4 * (TABLE * CHUNK) as u64)).unwrap();
         let mut snapshot = map.clone();
         let far = PageIndex((3 * TABLE * CHUNK) as u64);
-        assert!(map.remap(far, PhysPage(7)));
+        assert_eq!(map.remap(far, PhysPage(7)), Some(PhysPage(far.0)));
         assert_eq!(snapshot.get(far), Some(PhysPage(far.0)));
         assert_eq!(map.get(far), Some(PhysPage(7)));
         // What the snapshot has let go of belongs to the original alone.
@@ -319,9 +401,9 @@ mod tests {
     fn only_what_is_mapped_is_mapped_elsewhere() {
         let mut map = PageMap::default();
         map.insert(run(0, 7, 1)).unwrap();
-        assert!(!map.remap(PageIndex(1), PhysPage(8)));
-        assert!(!map.remap(PageIndex(0), PhysPage(u64::MAX)));
-        assert!(map.remap(PageIndex(0), PhysPage(8)));
+        assert_eq!(map.remap(PageIndex(1), PhysPage(8)), None);
+        assert_eq!(map.remap(PageIndex(0), PhysPage(u64::MAX)), None);
+        assert_eq!(map.remap(PageIndex(0), PhysPage(8)), Some(PhysPage(7)));
         assert_eq!(map.get(PageIndex(0)), Some(PhysPage(8)));
         assert_eq!(map.mapped(), 1);
     }

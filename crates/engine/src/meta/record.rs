@@ -40,6 +40,12 @@ pub enum Record {
         page: PageIndex,
         phys: PhysPage,
     },
+    /// Pages of a run, those of them that were mapped, are not any more.
+    Unmap {
+        id: VolumeId,
+        page: PageIndex,
+        count: u32,
+    },
     /// A zone is in use.
     ZoneOn {
         zone: u32,
@@ -73,6 +79,7 @@ const NEXT_INCARNATION: u8 = 14;
 
 /// What begins a table of pages, which stands in checkpoints only.
 pub(super) const TABLE: u8 = 15;
+const UNMAP: u8 = 16;
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
@@ -128,6 +135,12 @@ impl Record {
                 w.u32(id.0);
                 w.u32(narrow(page.0));
                 w.u32(narrow(phys.0));
+            }
+            Record::Unmap { id, page, count } => {
+                w.u8(UNMAP);
+                w.u32(id.0);
+                w.u32(narrow(page.0));
+                w.u32(*count);
             }
             Record::ZoneOn {
                 zone,
@@ -229,6 +242,11 @@ impl Record {
                 let phys = PhysPage(u64::from(r.u32()?));
                 Record::Remap { id, page, phys }
             }
+            UNMAP => {
+                let page = PageIndex(u64::from(r.u32()?));
+                let count = r.u32()?;
+                Record::Unmap { id, page, count }
+            }
             NEXT_ID => Record::NextId { id },
             _ => return None,
         })
@@ -270,6 +288,11 @@ mod tests {
                 id,
                 page: PageIndex(3),
                 phys: PhysPage(10),
+            },
+            Record::Unmap {
+                id,
+                page: PageIndex(3),
+                count: 1 << 20,
             },
             Record::ZoneOn {
                 zone: 8,

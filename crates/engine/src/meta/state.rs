@@ -4,7 +4,7 @@ use super::page_map::MapRun;
 use super::{PageMap, Record, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
-use base::{PageIndex, Uuid};
+use base::{PageIndex, PhysPage, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -46,6 +46,8 @@ pub struct State {
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// The id that the next volume gets.
     pub next_id: u32,
+    /// Where pages lay that are not mapped there any more, until somebody takes them.
+    freed: Vec<PhysPage>,
 }
 
 /// A part of a [`State::snapshot`].
@@ -106,12 +108,16 @@ impl State {
                 mapped.map_err(|page| mapped_twice(*id, page))?;
             }
             Record::Remap { id, page, phys } => {
-                if !self.known(*id)?.map.borrow_mut().remap(*page, *phys) {
-                    return Err(format!(
-                        "page {page} of volume id {} moves and lies nowhere",
-                        id.0
-                    ));
-                }
+                let old = self.known(*id)?.map.borrow_mut().remap(*page, *phys);
+                let old = old.ok_or_else(|| {
+                    format!("page {page} of volume id {} moves and lies nowhere", id.0)
+                })?;
+                self.freed.push(old);
+            }
+            Record::Unmap { id, page, count } => {
+                let core = Rc::clone(self.known(*id)?);
+                let mut map = core.map.borrow_mut();
+                map.remove(*page, u64::from(*count), &mut self.freed);
             }
             Record::ZoneOn {
                 zone,
@@ -148,6 +154,12 @@ impl State {
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
         }
         Ok(())
+    }
+
+    /// Where pages lay that changes since the last call have freed; those of deleted
+    /// volumes are not among them.
+    pub fn take_freed(&mut self) -> Vec<PhysPage> {
+        std::mem::take(&mut self.freed)
     }
 
     /// Maps pages of a volume from `first` on, as [`PageMap::insert_table`] does.
@@ -219,7 +231,6 @@ fn mapped_twice(id: VolumeId, page: PageIndex) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::PhysPage;
 
     /// The records that make an empty state into `state`.
     fn records_of(state: &State) -> Vec<Record> {
@@ -266,6 +277,11 @@ mod tests {
                 page: PageIndex(1),
                 phys: PhysPage(9),
             },
+            Record::Unmap {
+                id,
+                page: PageIndex(2),
+                count: 7,
+            },
             Record::ZoneOn {
                 zone: 3,
                 level: Level::Raid5,
@@ -300,6 +316,9 @@ mod tests {
             again.volumes[&id].map.borrow().get(PageIndex(1)),
             Some(PhysPage(9))
         );
+        assert_eq!(again.volumes[&id].map.borrow().mapped(), 2);
+        assert_eq!(state.take_freed(), [PhysPage(6), PhysPage(7)]);
+        assert_eq!(state.take_freed(), []);
         assert_eq!(again.volumes[&id].size_bytes.get(), 1024);
         assert_eq!(again.next_id, 5);
     }

@@ -92,6 +92,10 @@ impl<W: World> Inner<W> {
                     _ => {}
                 }
             }
+            // Only now may others write there.
+            for page in state.take_freed() {
+                self.store.release(page);
+            }
         }
         Ok(())
     }

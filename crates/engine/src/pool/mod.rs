@@ -289,7 +289,10 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         let page_bytes = inner.page_bytes();
         let drives = &inner.drives;
-        let used = inner.space.borrow().used();
+        let (used, mapped) = {
+            let space = inner.space.borrow();
+            (space.used(), space.mapped())
+        };
         let groups: Vec<GroupInfo> = drives
             .groups()
             .iter()
@@ -306,7 +309,7 @@ impl<W: World> Pool<W> {
             capacity_bytes: (used + inner.free_pages()) * page_bytes,
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
-            mapped_bytes: used.saturating_sub(inner.moving.get()) * page_bytes,
+            mapped_bytes: mapped * page_bytes,
             provisioned_bytes: self.volumes().iter().map(|volume| volume.size_bytes).sum(),
             members: groups
                 .iter()

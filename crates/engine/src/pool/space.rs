@@ -144,6 +144,11 @@ impl Space {
         self.zones.iter().flatten().map(used).sum()
     }
 
+    /// Pages that volumes have mapped.
+    pub fn mapped(&self) -> u64 {
+        self.used() - self.young.len() as u64
+    }
+
     /// Free pages of a group's zones.
     pub fn free_of(&self, group: u16) -> u64 {
         let zones = self.open.get(&group).into_iter().flatten();
@@ -394,6 +399,7 @@ mod tests {
         space.add_zone(1, 0, 8);
         assert_eq!(space.allocate_run(3), Some((PhysPage(8), 3)));
         assert!((8..11).all(|page| space.is_young(PhysPage(page))));
+        assert_eq!((space.used(), space.mapped()), (3, 0));
         space.settle(PhysPage(8), 2);
         space.release(PhysPage(10));
         assert!((8..16).all(|page| !space.is_young(PhysPage(page))));

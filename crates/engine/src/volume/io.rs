@@ -121,11 +121,11 @@ impl<W: World> Volume<W> {
     }
 
     /// Before anything is acknowledged: the pool is sound.
-    fn settle(&self, at: VolumeOffset) -> Result<(), IoError> {
+    pub(super) fn settle(&self, at: VolumeOffset) -> Result<(), IoError> {
         self.inner.check().map_err(|error| failed(at, error))
     }
 
-    fn check_range(&self, at: VolumeOffset, len: usize) -> Result<(), IoError> {
+    pub(super) fn check_range(&self, at: VolumeOffset, len: usize) -> Result<(), IoError> {
         let sector = SECTOR_BYTES as u64;
         let size = self.size_bytes();
         let end = at.0.checked_add(len as u64);
@@ -144,7 +144,7 @@ impl<W: World> Volume<W> {
         self.inner.check().map_err(|error| failed(at, error))
     }
 
-    fn deleted(&self, at: VolumeOffset) -> IoError {
+    pub(super) fn deleted(&self, at: VolumeOffset) -> IoError {
         let context = format!("volume '{}' is deleted", self.core.name);
         IoError {
             kind: IoErrorKind::Deleted,
@@ -214,7 +214,7 @@ impl<W: World> Volume<W> {
     }
 
     /// `data` widened to the whole blocks `start..end`, with what is there around it.
-    async fn whole_blocks(
+    pub(super) async fn whole_blocks(
         &self,
         start: u64,
         end: u64,
@@ -244,7 +244,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Writes whole blocks; the caller holds their range.
-    async fn write_blocks(&self, start: u64, data: Slice) -> Result<(), IoError> {
+    pub(super) async fn write_blocks(&self, start: u64, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         if start / page_bytes == (start + data.len() as u64 - 1) / page_bytes
             && let Some(phys) = self.lookup(PageIndex(start / page_bytes))
@@ -450,11 +450,9 @@ impl<W: World> Volume<W> {
     ) -> Result<(), PoolError> {
         let id = self.core.id;
         let mut records: Vec<Record> = Vec::new();
-        let mut left = Vec::new();
         for offset in 0..count {
             let (page, phys) = (PageIndex(first.0 + offset), PhysPage(phys.0 + offset));
-            if let Some(old) = self.lookup(page) {
-                left.push(old);
+            if self.lookup(page).is_some() {
                 records.push(Record::Remap { id, page, phys });
                 continue;
             }
@@ -470,11 +468,7 @@ impl<W: World> Volume<W> {
                 }),
             }
         }
-        self.inner.commit(records).await?;
-        // Only now may others write there.
-        left.into_iter()
-            .for_each(|page| self.inner.store.release(page));
-        Ok(())
+        self.inner.commit(records).await
     }
 }
 

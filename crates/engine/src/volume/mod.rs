@@ -1,14 +1,16 @@
 //! A volume: what protocols read and write.
 //!
-//! `io` is the data path, [`live`] what is in progress on a volume, [`ahead`] what
+//! `io` is the data path, `clear` gives pages back, [`live`] what is in progress on a volume, [`ahead`] what
 //! sequential readers will want next.
 
 pub mod ahead;
+mod clear;
 mod disk;
 mod io;
 pub mod live;
 pub(crate) mod moving;
 
+pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
 pub use live::Live;
 

@@ -107,11 +107,21 @@ impl Oracle {
 
     /// A write of `sectors` begins.
     pub fn begin_write(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
+        self.begin_change(volume, sectors, false)
+    }
+
+    /// A clearing of `sectors` begins: they read as zeroes after it.
+    pub fn begin_clear(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
+        self.begin_change(volume, sectors, true)
+    }
+
+    fn begin_change(&mut self, volume: u64, sectors: Range<u64>, clears: bool) -> WriteTicket {
         let (began, horizon) = (self.tick(), self.horizon());
         self.last_write += 1;
         let id = self.last_write;
         for history in self.volume_mut(volume).histories(sectors.clone()) {
-            history.begin_write(id, began, horizon);
+            let shows = if clears { pattern::ZEROES } else { id };
+            history.begin_write(id, shows, began, horizon);
         }
         let ticket = WriteTicket {
             id,
@@ -294,6 +304,26 @@ mod tests {
         oracle.end_write(&failed, Ended::Failed);
         read(&mut oracle, volume, &[1]).unwrap();
         read(&mut oracle, volume, &[0]).unwrap_err();
+    }
+
+    #[test]
+    fn what_was_cleared_is_zeroes_until_it_is_written() {
+        let (mut oracle, volume) = oracle();
+        let write = oracle.begin_write(volume, 0..2);
+        oracle.end_write(&write, Ended::Acknowledged);
+        let clear = oracle.begin_clear(volume, 1..3);
+        read(&mut oracle, volume, &[1, 0, 0]).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, volume, &[1, 1]).unwrap_err();
+        let again = oracle.begin_clear(volume, 0..1);
+        oracle.end_write(&again, Ended::Acknowledged);
+        read(&mut oracle, volume, &[1]).unwrap_err();
+        read(&mut oracle, volume, &[0, 0, 0]).unwrap();
+        oracle.end_write(&clear, Ended::Acknowledged);
+        let write = oracle.begin_write(volume, 0..1);
+        oracle.end_write(&write, Ended::Acknowledged);
+        read(&mut oracle, volume, &[0]).unwrap_err();
+        read(&mut oracle, volume, &[4, 0, 0]).unwrap();
     }
 
     #[test]

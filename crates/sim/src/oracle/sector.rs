@@ -18,6 +18,8 @@ pub type Event = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
     id: WriteId,
+    /// What is read then: its own number, or zeroes when the write clears.
+    shows: WriteId,
     began: Event,
     /// `None` while its write is under way.
     ended: Option<Event>,
@@ -27,6 +29,7 @@ struct Value {
 
 const NEVER_WRITTEN: Value = Value {
     id: ZEROES,
+    shows: ZEROES,
     began: 0,
     ended: Some(0),
     replaced: None,
@@ -39,8 +42,9 @@ pub struct History {
 }
 
 impl History {
-    /// A write begins. What was replaced before `horizon` is forgotten.
-    pub fn begin_write(&mut self, id: WriteId, began: Event, horizon: Event) {
+    /// A write begins, or what clears the sector: `shows` is what is read after it. What
+    /// was replaced before `horizon` is forgotten.
+    pub fn begin_write(&mut self, id: WriteId, shows: WriteId, began: Event, horizon: Event) {
         if self.values.is_empty() {
             self.values.push(NEVER_WRITTEN);
         }
@@ -49,6 +53,7 @@ impl History {
         });
         self.values.push(Value {
             id,
+            shows,
             began,
             ended: None,
             replaced: None,
@@ -78,23 +83,23 @@ impl History {
         self.end(id, now);
     }
 
-    /// A read that began at `began` sees `id`.
+    /// A read that began at `began` sees `shown`.
     ///
     /// # Errors
     /// Why it may not.
-    pub fn saw(&mut self, id: WriteId, began: Event) -> Result<(), String> {
+    pub fn saw(&mut self, shown: WriteId, began: Event) -> Result<(), String> {
         let values = if self.values.is_empty() {
             &[NEVER_WRITTEN][..]
         } else {
             &self.values[..]
         };
-        let seen = values.iter().find(|value| value.id == id);
-        let allowed = |value: &Value| value.replaced.is_none_or(|replaced| replaced > began);
-        if !seen.is_some_and(allowed) {
-            let expected: Vec<_> = values.iter().filter(|v| allowed(v)).map(|v| v.id).collect();
+        let allowed = |value: &&Value| value.replaced.is_none_or(|replaced| replaced > began);
+        let mut seen = values.iter().filter(|value| value.shows == shown);
+        if !seen.any(|value| allowed(&value)) {
+            let expected: Vec<_> = values.iter().filter(allowed).map(|v| v.id).collect();
             return Err(format!(
                 "read {} (a read begun at event {began}), allowed: {}; history {:?}",
-                describe(id),
+                describe(shown),
                 expected
                     .iter()
                     .map(|&id| describe(id))
@@ -103,12 +108,12 @@ impl History {
                 values
             ));
         }
-        self.settle(id, began);
+        self.settle(shown, began);
         Ok(())
     }
 
     /// With no write under way since `began`, what was read is the value.
-    fn settle(&mut self, id: WriteId, began: Event) {
+    fn settle(&mut self, shown: WriteId, began: Event) {
         let Some(quiet_since) = self.quiet_since() else {
             return;
         };
@@ -116,7 +121,7 @@ impl History {
             return;
         }
         for value in &mut self.values {
-            if value.id != id {
+            if value.shows != shown {
                 value.replaced.get_or_insert(quiet_since);
             }
         }

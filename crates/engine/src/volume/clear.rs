@@ -1,0 +1,156 @@
+//! Clearing: bytes that read as zeroes afterwards, and pages that are given back.
+//!
+//! Invariants:
+//! - Exactly what is cleared changes: of a block or a page that is cleared in part, the
+//!   rest stays as it is.
+//! - A page is given back once the map says durably that it is not there.
+//! - A thick volume keeps its pages: they hold zeroes.
+
+use super::io::{failed, runs};
+use super::{IoError, Provisioning, Volume};
+use crate::meta::Record;
+use crate::store::Write;
+use crate::world::World;
+use base::{BLOCK_BYTES, PageIndex, PoolOffset, VolumeOffset};
+use futures_util::future::join;
+use std::ops::Range;
+
+/// Pages cleared at once: others come in between.
+const PAGES_AT_ONCE: u64 = 1024;
+
+/// How a run of a volume is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Whether it has pages.
+    pub is_mapped: bool,
+    /// Bytes from where was asked on that are alike: all of them when it ends there, as
+    /// many as were looked at otherwise.
+    pub len_bytes: u64,
+}
+
+impl<W: World> Volume<W> {
+    /// Makes `len` bytes from `at`, both multiples of [`base::SECTOR_BYTES`], read as
+    /// zeroes; pages of a thin volume that lie in there are given back. When it ends
+    /// well that is durable.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Media`, `Deleted`, `PoolFailed`. After an error each sector holds
+    /// what was there or zeroes.
+    pub async fn clear(&self, at: VolumeOffset, len: u64) -> Result<(), IoError> {
+        self.check_range(at, len as usize)?;
+        let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
+        let page_bytes = self.inner.page_bytes();
+        let end = at.0 + len;
+        let mut from = at.0;
+        while from < end {
+            let to = ((from / page_bytes + PAGES_AT_ONCE) * page_bytes).min(end);
+            self.clear_piece(from..to)
+                .await
+                .map_err(|error| error.no_earlier_than(at))?;
+            from = to;
+        }
+        self.settle(at)
+    }
+
+    /// How the volume is mapped from `at` on; looks at a bounded number of pages.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Deleted`, `PoolFailed`.
+    pub fn mapping(&self, at: VolumeOffset) -> Result<Mapping, IoError> {
+        self.check_range(at, 0)?;
+        if self.core.live.is_deleted() {
+            return Err(self.deleted(at));
+        }
+        let page_bytes = self.inner.page_bytes();
+        let page = at.0 / page_bytes;
+        let left = self.size_bytes().div_ceil(page_bytes).saturating_sub(page);
+        let map = self.core.map.borrow();
+        let (is_mapped, pages) = map.alike(PageIndex(page), left.min(64 * PAGES_AT_ONCE));
+        let end = ((page + pages) * page_bytes).min(self.size_bytes());
+        Ok(Mapping {
+            is_mapped,
+            len_bytes: end.saturating_sub(at.0),
+        })
+    }
+
+    async fn clear_piece(&self, bytes: Range<u64>) -> Result<(), IoError> {
+        let block = BLOCK_BYTES as u64;
+        let whole = bytes.start.next_multiple_of(block)..bytes.end / block * block;
+        let outer = bytes.start / block * block..bytes.end.next_multiple_of(block);
+        let ranges = &self.core.live.ranges;
+        let _range = ranges.exclusive(outer.start, outer.end).await;
+        if whole.start > whole.end {
+            // Within one block.
+            return self.clear_inside_block(bytes).await;
+        }
+        self.clear_inside_block(bytes.start..whole.start).await?;
+        self.clear_blocks(whole.clone()).await?;
+        self.clear_inside_block(whole.end..bytes.end).await
+    }
+
+    /// A part of one block, or nothing.
+    async fn clear_inside_block(&self, bytes: Range<u64>) -> Result<(), IoError> {
+        let page = PageIndex(bytes.start / self.inner.page_bytes());
+        if bytes.is_empty() || self.lookup(page).is_none() {
+            return Ok(());
+        }
+        let block = BLOCK_BYTES as u64;
+        let start = bytes.start / block * block;
+        let len = (bytes.end - bytes.start) as usize;
+        let zeroes = self.inner.world.buffers().zeroed(len).freeze();
+        let at = VolumeOffset(bytes.start);
+        let whole = self.whole_blocks(start, start + block, at, zeroes).await?;
+        self.write_blocks(start, whole).await
+    }
+
+    /// Whole blocks.
+    async fn clear_blocks(&self, bytes: Range<u64>) -> Result<(), IoError> {
+        let page_bytes = self.inner.page_bytes();
+        let is_thin = self.core.provisioning == Provisioning::Thin;
+        let mut zeroes = Vec::new();
+        let mut given_back: Option<Range<u64>> = None;
+        for run in runs(page_bytes, bytes.start, (bytes.end - bytes.start) as usize) {
+            let Some(phys) = self.lookup(run.page) else {
+                continue;
+            };
+            let is_whole = run.len as u64 == page_bytes
+                || self.inner.world.planted("whole page given back for a part");
+            if is_thin && is_whole {
+                // Pages in between that are not mapped stay so.
+                let first = given_back.map_or(run.page.0, |pages| pages.start);
+                given_back = Some(first..run.page.0 + 1);
+                continue;
+            }
+            let at = PoolOffset(phys.0 * page_bytes + run.inside);
+            zeroes.push(Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64));
+        }
+        let zeroed = async {
+            match zeroes.is_empty() {
+                true => Ok(()),
+                false => self.inner.store.write(zeroes).await,
+            }
+        };
+        let (zeroed, unmapped) = join(zeroed, self.give_back(given_back)).await;
+        let outcome = zeroed.and(unmapped);
+        outcome.map_err(|error| failed(VolumeOffset(bytes.start), error))
+    }
+
+    async fn give_back(&self, pages: Option<Range<u64>>) -> Result<(), crate::pool::PoolError> {
+        let Some(pages) = pages else { return Ok(()) };
+        let unmap = Record::Unmap {
+            id: self.core.id,
+            page: PageIndex(pages.start),
+            count: (pages.end - pages.start) as u32,
+        };
+        if self.inner.world.planted("unmapping not made durable") {
+            let mut state = self.inner.state.borrow_mut();
+            let _ = state.apply(&unmap);
+            let freed = state.take_freed().into_iter();
+            freed.for_each(|page| self.inner.store.release(page));
+            return Ok(());
+        }
+        self.inner.commit(vec![unmap]).await?;
+        self.inner.world.reached("pages given back");
+        Ok(())
+    }
+}
