@@ -1,15 +1,26 @@
 //! What a CDB asks for.
 //!
-//! One table says which commands there are and which bits of their CDBs may be
-//! set. Decoding refuses every other bit, so that no command is run as
+//! One table (`table`) says which commands there are and which bits of their CDBs
+//! may be set. Decoding refuses every other bit, so that no command is run as
 //! something else than the initiator meant; REPORT SUPPORTED OPERATION CODES
 //! shows the same table.
+
+mod table;
+
+pub(crate) use table::{COMMANDS, Definition};
 
 use crate::sense::Sense;
 use base::{Lba, SECTOR_BYTES};
 
 /// Longest transfer of one command: what the block limits page promises.
 pub const MAX_TRANSFER_BLOCKS: u32 = (16 << 20) / SECTOR_BYTES as u32;
+
+/// Longest run that one WRITE SAME covers (128 MiB): what the block limits page
+/// promises. It bounds how long one command can take.
+pub const MAX_WRITE_SAME_BLOCKS: u32 = (128 << 20) / SECTOR_BYTES as u32;
+
+/// A block that repeats is written in pieces of this many bytes.
+pub(crate) const WRITE_SAME_PIECE_BYTES: u64 = 1 << 20;
 
 /// A run of logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +36,19 @@ impl Extent {
     pub fn bytes(&self) -> u64 {
         u64::from(self.blocks) * SECTOR_BYTES as u64
     }
+}
+
+/// What a WRITE SAME asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteSame {
+    /// What is written; zero blocks mean all up to the end of the unit.
+    pub extent: Extent,
+    /// UNMAP: pages of zeroes may be given back.
+    pub unmap: bool,
+    /// A block of data-out comes, or else (NDOB) the block is zeroes.
+    pub has_data: bool,
+    /// Where the CDB has NUMBER OF LOGICAL BLOCKS.
+    pub length_byte: u16,
 }
 
 /// Which values of mode parameters are asked for (SPC-4 table 349).
@@ -129,6 +153,20 @@ pub enum Command {
     },
     /// SYNCHRONIZE CACHE (SBC-3 clauses 5.21, 5.22).
     SynchronizeCache(Extent),
+    /// WRITE SAME (SBC-3 clauses 5.38 and 5.39).
+    WriteSame(WriteSame),
+    /// UNMAP (SBC-3 clause 5.25).
+    Unmap {
+        /// PARAMETER LIST LENGTH, in bytes.
+        list_bytes: u16,
+    },
+    /// GET LBA STATUS (SBC-3 clause 5.6).
+    GetLbaStatus {
+        /// STARTING LOGICAL BLOCK ADDRESS.
+        lba: Lba,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
     /// START STOP UNIT (SBC-3 clause 5.20).
     StartStopUnit {
         /// START.
@@ -151,99 +189,13 @@ pub enum Command {
     },
 }
 
-/// A row of the table: a command and the bits that its CDB may have.
-pub(crate) struct Definition {
-    pub(crate) opcode: u8,
-    pub(crate) action: Option<u16>,
-    /// Bits that may be set, from the second byte to the last. Its length and
-    /// one is the length of the CDB.
-    pub(crate) usage: &'static [u8],
-}
-
-/// CONTROL: NACA and the obsolete link bits are refused (SAM-5 clause 5.2).
-const CONTROL: u8 = 0xc0;
-
-const fn plain(opcode: u8, usage: &'static [u8]) -> Definition {
-    Definition {
-        opcode,
-        action: None,
-        usage,
-    }
-}
-
-const fn with_action(opcode: u8, action: u16, usage: &'static [u8]) -> Definition {
-    Definition {
-        opcode,
-        action: Some(action),
-        usage,
-    }
-}
-
-/// Flags of READ: DPO, FUA, RARC, and the obsolete FUA_NV and RELADR, which old
-/// initiators set. RDPROTECT is refused: there is no protection information.
-const READ: u8 = 0x1f;
-/// Flags of WRITE: as [`READ`], without RARC.
-const WRITE: u8 = 0x1b;
-/// Flags of VERIFY: DPO, BYTCHK, and the obsolete RELADR.
-const VERIFY: u8 = 0x17;
-/// Flags of SYNCHRONIZE CACHE: IMMED, and the obsolete SYNC_NV and RELADR.
-const SYNC: u8 = 0x07;
-/// GROUP NUMBER.
-const GROUP: u8 = 0x1f;
-
-const X: u8 = 0xff;
-
-/// All commands. Reads and writes stand first: they are looked for most.
-pub(crate) static COMMANDS: &[Definition] = &[
-    plain(0x28, &[READ, X, X, X, X, GROUP, X, X, CONTROL]),
-    plain(0x2a, &[WRITE, X, X, X, X, GROUP, X, X, CONTROL]),
-    plain(
-        0x88,
-        &[READ, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
-    ),
-    plain(
-        0x8a,
-        &[WRITE, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
-    ),
-    plain(0x00, &[0, 0, 0, 0, CONTROL]),
-    plain(0x03, &[0x01, 0, 0, X, CONTROL]),
-    plain(0x08, &[0x1f, X, X, X, CONTROL]),
-    plain(0x0a, &[0x1f, X, X, X, CONTROL]),
-    plain(0x12, &[0x01, X, X, X, CONTROL]),
-    plain(0x1a, &[0x08, X, X, X, CONTROL]),
-    plain(0x1b, &[0x01, 0, 0x0f, 0xf7, CONTROL]),
-    plain(0x1e, &[0, 0, 0, 0x03, CONTROL]),
-    plain(0x25, &[0x01, X, X, X, X, 0, 0, 0x01, CONTROL]),
-    plain(0x2f, &[VERIFY, X, X, X, X, GROUP, X, X, CONTROL]),
-    plain(0x35, &[SYNC, X, X, X, X, GROUP, X, X, CONTROL]),
-    plain(0x5a, &[0x18, X, X, 0, 0, 0, X, X, CONTROL]),
-    plain(
-        0x8f,
-        &[VERIFY, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
-    ),
-    plain(
-        0x91,
-        &[SYNC, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
-    ),
-    with_action(
-        0x9e,
-        0x10,
-        &[0x1f, X, X, X, X, X, X, X, X, X, X, X, X, 0x01, CONTROL],
-    ),
-    plain(0xa0, &[0, X, 0, 0, 0, X, X, X, X, 0, CONTROL]),
-    with_action(0xa3, 0x0c, &[0x1f, 0x87, X, X, X, X, X, X, X, 0, CONTROL]),
-    plain(0xa8, &[READ, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
-    plain(0xaa, &[WRITE, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
-    plain(0xaf, &[VERIFY, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
-];
-
 /// What `cdb` asks for.
 ///
 /// # Errors
 /// The sense data of a command that is not there (20/00), or that has a field
 /// which may not be so (24/00, with a pointer to it).
 pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
-    check(cdb)?;
+    table::check(cdb)?;
     let extent6 = || Extent {
         lba: Lba(u64::from(u32::from_be_bytes([
             0,
@@ -295,9 +247,12 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         },
         0x1e => Command::PreventAllowMediumRemoval,
         0x25 => read_capacity10(cdb)?,
-        0x9e => Command::ReadCapacity16 {
-            allocation: be32(cdb, 10),
+        0x41 => write_same(extent10(), 7, cdb[1] & !1)?,
+        0x93 => write_same(extent16(), 10, cdb[1])?,
+        0x42 => Command::Unmap {
+            list_bytes: be16(cdb, 7),
         },
+        0x9e => service_action_in(cdb)?,
         0xa0 => Command::ReportLuns {
             select: cdb[2],
             allocation: be32(cdb, 6),
@@ -318,6 +273,10 @@ pub fn data_out_bytes(cdb: &[u8; 16]) -> u64 {
                 compare: true,
             },
         ) => extent.bytes(),
+        // One block more than there may be, so that too much is noticed, and
+        // refused, and not taken for what was meant.
+        Ok(Command::WriteSame(WriteSame { has_data: true, .. })) => 2 * SECTOR_BYTES as u64,
+        Ok(Command::Unmap { list_bytes }) => u64::from(list_bytes),
         _ => 0,
     }
 }
@@ -328,6 +287,11 @@ pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
         Ok(Command::Read(extent) | Command::Write(extent) | Command::Verify { extent, .. }) => {
             extent.bytes()
         }
+        Ok(Command::WriteSame(WriteSame { extent, .. })) => match extent.blocks {
+            0 => WRITE_SAME_PIECE_BYTES,
+            _ => extent.bytes().min(WRITE_SAME_PIECE_BYTES),
+        },
+        Ok(Command::Unmap { list_bytes }) => u64::from(list_bytes),
         _ => 0,
     }
 }
@@ -354,37 +318,6 @@ impl Kind {
     }
 }
 
-/// Finds the command and refuses bits that it does not have.
-fn check(cdb: &[u8; 16]) -> Result<(), Sense> {
-    let mut known = false;
-    for definition in COMMANDS
-        .iter()
-        .filter(|definition| definition.opcode == cdb[0])
-    {
-        known = true;
-        if definition
-            .action
-            .is_some_and(|action| action != u16::from(cdb[1] & 0x1f))
-        {
-            continue;
-        }
-        for (place, (byte, usage)) in cdb[1..].iter().zip(definition.usage).enumerate() {
-            let wrong = byte & !usage;
-            if wrong != 0 {
-                let bit = 7 - wrong.leading_zeros() as u8;
-                return Err(Sense::invalid_field(place as u16 + 1, Some(bit)));
-            }
-        }
-        return Ok(());
-    }
-    // A known operation code with another service action (SPC-4 clause 4.2.5.2).
-    if known {
-        Err(Sense::invalid_field(1, Some(4)))
-    } else {
-        Err(Sense::INVALID_OPCODE)
-    }
-}
-
 fn bounded(extent: Extent, length_byte: u16) -> Result<Extent, Sense> {
     if extent.blocks > MAX_TRANSFER_BLOCKS {
         return Err(Sense::invalid_field(length_byte, None));
@@ -403,6 +336,30 @@ fn verify(cdb: &[u8; 16], extent: Extent) -> Result<Command, Sense> {
             compare: true,
         }),
         _ => Err(Sense::invalid_field(1, Some(2))),
+    }
+}
+
+fn write_same(extent: Extent, length_byte: u16, flags: u8) -> Result<Command, Sense> {
+    if extent.blocks > MAX_WRITE_SAME_BLOCKS {
+        return Err(Sense::invalid_field(length_byte, None));
+    }
+    Ok(Command::WriteSame(WriteSame {
+        extent,
+        unmap: flags & 0x08 != 0,
+        has_data: flags & 0x01 == 0,
+        length_byte,
+    }))
+}
+
+fn service_action_in(cdb: &[u8; 16]) -> Result<Command, Sense> {
+    let allocation = be32(cdb, 10);
+    match cdb[1] & 0x1f {
+        0x10 => Ok(Command::ReadCapacity16 { allocation }),
+        0x12 => Ok(Command::GetLbaStatus {
+            lba: Lba(be64(cdb, 2)),
+            allocation,
+        }),
+        _ => Err(Sense::invalid_field(1, Some(4))),
     }
 }
 
@@ -510,37 +467,72 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_that_a_command_does_not_have_is_refused_and_pointed_at() {
-        for definition in COMMANDS {
-            for (place, usage) in definition.usage.iter().enumerate() {
-                for bit in (0..8).filter(|bit| usage & (1 << bit) == 0) {
-                    let mut cdb = [0; 16];
-                    cdb[0] = definition.opcode;
-                    cdb[1] = definition.action.unwrap_or(0) as u8;
-                    cdb[place + 1] |= 1 << bit;
-                    let expected = Sense::invalid_field(place as u16 + 1, Some(bit));
-                    assert_eq!(decode(&cdb), Err(expected), "CDB {cdb:02x?}");
-                }
-            }
-        }
-    }
-
-    #[test]
     fn every_command_of_the_table_is_decoded_and_no_other() {
         for opcode in 0..=255 {
             let known = COMMANDS
                 .iter()
                 .find(|definition| definition.opcode == opcode);
-            let action = known.and_then(|definition| definition.action).unwrap_or(0) as u8;
-            match known {
-                Some(_) => assert!(decoded(&[opcode, action]).is_ok(), "{opcode:#x}"),
-                None => assert_eq!(decoded(&[opcode]), Err(Sense::INVALID_OPCODE)),
+            if known.is_none() {
+                assert_eq!(decoded(&[opcode]), Err(Sense::INVALID_OPCODE));
             }
+        }
+        for definition in COMMANDS {
+            let (opcode, action) = (definition.opcode, definition.action.unwrap_or(0));
+            let cdb = [opcode, action as u8];
+            assert!(decoded(&cdb).is_ok(), "{opcode:#x} {action:#x}");
         }
     }
 
     #[test]
-    fn data_out_is_wanted_by_writes_and_comparisons_alone() {
+    fn write_same_in_both_lengths() {
+        let command = |unmap, has_data, blocks, length_byte| {
+            let lba = Lba(0x0102_0304);
+            Ok(Command::WriteSame(WriteSame {
+                extent: Extent { lba, blocks },
+                unmap,
+                has_data,
+                length_byte,
+            }))
+        };
+        let ten = |flags| [0x41, flags, 1, 2, 3, 4, 0, 5, 6, 0];
+        assert_eq!(decoded(&ten(0)), command(false, true, 0x0506, 7));
+        assert_eq!(decoded(&ten(8)), command(true, true, 0x0506, 7));
+        let wrong = Err(Sense::invalid_field(1, Some(0)));
+        assert_eq!(decoded(&ten(1)), wrong, "only the long one has NDOB");
+        let wrong = Err(Sense::invalid_field(1, Some(4)));
+        assert_eq!(decoded(&ten(0x18)), wrong, "ANCHOR");
+        let sixteen = |flags, blocks: u32| {
+            let [a, b, c, d] = blocks.to_be_bytes();
+            [0x93, flags, 0, 0, 0, 0, 1, 2, 3, 4, a, b, c, d, 0, 0]
+        };
+        assert_eq!(decoded(&sixteen(0, 7)), command(false, true, 7, 10));
+        assert_eq!(decoded(&sixteen(9, 0)), command(true, false, 0, 10));
+        let most = MAX_WRITE_SAME_BLOCKS;
+        assert_eq!(decoded(&sixteen(1, most)), command(false, false, most, 10));
+        let wrong = Err(Sense::invalid_field(10, None));
+        assert_eq!(decoded(&sixteen(1, most + 1)), wrong);
+    }
+
+    #[test]
+    fn unmap_and_get_lba_status() {
+        let unmap = Ok(Command::Unmap { list_bytes: 0x0102 });
+        assert_eq!(decoded(&[0x42, 0, 0, 0, 0, 0, 3, 1, 2, 0]), unmap);
+        let wrong = Err(Sense::invalid_field(1, Some(0)));
+        assert_eq!(
+            decoded(&[0x42, 1, 0, 0, 0, 0, 0, 0, 24, 0]),
+            wrong,
+            "ANCHOR"
+        );
+        let status = Ok(Command::GetLbaStatus {
+            lba: Lba(0x0102_0304_0506_0708),
+            allocation: 0x090a,
+        });
+        let cdb = [0x9e, 0x12, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 9, 10, 0, 0];
+        assert_eq!(decoded(&cdb), status);
+    }
+
+    #[test]
+    fn data_out_is_wanted_by_commands_that_take_data_alone() {
         let wanted = |bytes: &[u8]| {
             let mut cdb = [0; 16];
             cdb[..bytes.len()].copy_from_slice(bytes);
@@ -556,6 +548,14 @@ mod tests {
             "to be refused"
         );
         assert_eq!(wanted(&[0x12, 0, 0, 0, 96, 0]), (0, 0));
+        assert_eq!(wanted(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]), (24, 24));
+        let same = |flags, blocks| {
+            let cdb = [0x93, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, blocks, 0, 0, 0, 0];
+            wanted(&cdb)
+        };
+        assert_eq!(same(0, 1), (1024, 1 << 20), "more than a piece");
+        assert_eq!(same(8, 0), (1024, 1 << 20), "to the end");
+        assert_eq!(same(1, 1), (0, 1 << 20), "no data");
     }
 
     #[test]

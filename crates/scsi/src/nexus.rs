@@ -6,13 +6,15 @@
 //! - No command panics, whatever its bytes are.
 
 use crate::cdb::{self, Command};
-use crate::commands::{capacity, inquiry, luns, mode, opcodes, transfer};
+use crate::commands::{
+    capacity, inquiry, lba_status, luns, mode, opcodes, transfer, unmap, write_same,
+};
 use crate::lun;
 use crate::sense::{Attention, Sense, status};
 use crate::target::Target;
 use crate::unit::LogicalUnit;
 use crate::vpd;
-use base::{Payload, Slice};
+use base::{Payload, SECTOR_BYTES, Slice};
 use engine::World;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -116,6 +118,20 @@ impl<W: World> Nexus<W> {
                 let expected = compare.then_some(data_out);
                 written(wanted_bytes, transfer::verify(unit, extent, expected).await)
             }
+            Command::WriteSame(order) => {
+                let wanted_bytes = if order.has_data { SECTOR_BYTES } else { 0 };
+                let buffers = self.target.buffers();
+                let outcome = write_same::write_same(unit, order, &data_out, buffers).await;
+                written(wanted_bytes as u64, outcome)
+            }
+            Command::Unmap { list_bytes } => {
+                let outcome = unmap::unmap(unit, list_bytes, data_out).await;
+                written(u64::from(list_bytes), outcome)
+            }
+            Command::GetLbaStatus { lba, allocation } => {
+                let data = lba_status::report(unit, lba, allocation).await;
+                self.parameters(data, allocation)
+            }
             Command::SynchronizeCache(extent) => {
                 written(0, transfer::synchronize(unit, extent).await)
             }
@@ -140,7 +156,8 @@ impl<W: World> Nexus<W> {
                 page: Some(code),
                 allocation,
             } => {
-                let page = vpd::page(code, unit.identity(), self.target.name());
+                let (name, blocks) = (self.target.name(), unit.unmap_blocks());
+                let page = vpd::page(code, unit.identity(), name, blocks);
                 (page.ok_or(Sense::invalid_field(2, None)), allocation)
             }
             Command::RequestSense {
@@ -157,7 +174,8 @@ impl<W: World> Nexus<W> {
             }
             Command::ReadCapacity10 => (Ok(capacity::ten(unit.blocks())), 8),
             Command::ReadCapacity16 { allocation } => {
-                (Ok(capacity::sixteen(unit.blocks())), allocation)
+                let is_thin = unit.unmap_blocks().is_some();
+                (Ok(capacity::sixteen(unit.blocks(), is_thin)), allocation)
             }
             Command::ModeSense {
                 form,
@@ -180,10 +198,16 @@ impl<W: World> Nexus<W> {
                 report,
                 timeouts,
                 allocation,
-            } => (opcodes::report(report, timeouts), allocation),
+            } => {
+                let is_thin = unit.unmap_blocks().is_some();
+                (opcodes::report(report, timeouts, is_thin), allocation)
+            }
             Command::Read(_)
             | Command::Write(_)
             | Command::Verify { .. }
+            | Command::WriteSame(_)
+            | Command::Unmap { .. }
+            | Command::GetLbaStatus { .. }
             | Command::SynchronizeCache(_)
             | Command::StartStopUnit { .. }
             | Command::TestUnitReady

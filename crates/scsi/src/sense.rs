@@ -69,6 +69,11 @@ impl Sense {
 
     /// 00/00 NO ADDITIONAL SENSE INFORMATION.
     pub const NONE: Sense = Sense::new(Key::NoSense, 0, 0);
+    /// 0E/03 INVALID FIELD IN COMMAND INFORMATION UNIT: data-out of another length
+    /// than the command has.
+    pub const WRONG_DATA_LENGTH: Sense = Sense::new(Key::IllegalRequest, 0x0e, 0x03);
+    /// 1A/00 PARAMETER LIST LENGTH ERROR.
+    pub const LIST_LENGTH: Sense = Sense::new(Key::IllegalRequest, 0x1a, 0);
     /// 20/00 INVALID COMMAND OPERATION CODE.
     pub const INVALID_OPCODE: Sense = Sense::new(Key::IllegalRequest, 0x20, 0);
     /// 21/00 LOGICAL BLOCK ADDRESS OUT OF RANGE.
@@ -90,6 +95,17 @@ impl Sense {
             in_cdb: true,
             byte,
             bit,
+        });
+        sense
+    }
+
+    /// 26/00 INVALID FIELD IN PARAMETER LIST at `byte`.
+    pub const fn invalid_parameter(byte: u16) -> Sense {
+        let mut sense = Sense::new(Key::IllegalRequest, 0x26, 0);
+        sense.field = Some(FieldPointer {
+            in_cdb: false,
+            byte,
+            bit: None,
         });
         sense
     }
@@ -204,6 +220,12 @@ mod tests {
             0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0, 0, 0xcf, 0, 2,
         ];
         assert_eq!(sense.fixed(), expected);
+    }
+
+    #[test]
+    fn a_pointer_into_parameter_data_says_so() {
+        let bytes = Sense::invalid_parameter(0x0118).fixed();
+        assert_eq!(bytes[12..18], [0x26, 0, 0, 0x80, 1, 0x18]);
     }
 
     #[test]

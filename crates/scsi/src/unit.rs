@@ -1,7 +1,7 @@
 //! A logical unit: a volume, and the names that initiators know it by.
 
 use base::Uuid;
-use engine::{Disk, World};
+use engine::{Disk, Provisioning, World};
 
 /// Company part of the NAA designator. The locally administered bit is set: it
 /// is nobody's registered identifier, and the hundred bits behind it come from
@@ -77,6 +77,15 @@ impl<W: World> LogicalUnit<W> {
     /// Capacity in logical blocks.
     pub fn blocks(&self) -> u64 {
         self.volume.size_bytes() / base::SECTOR_BYTES as u64
+    }
+
+    /// Blocks that UNMAP gives back together, a page of the pool; `None` for a
+    /// thick volume, which keeps all of its pages.
+    pub fn unmap_blocks(&self) -> Option<u32> {
+        let info = self.volume.info();
+        let blocks = info.page_bytes / base::SECTOR_BYTES as u64;
+        let is_thin = info.provisioning == Provisioning::Thin;
+        is_thin.then_some(u32::try_from(blocks).unwrap_or(u32::MAX))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Vital product data pages (SPC-4 clause 7.8, SBC-3 clause 6.6).
 
-use crate::cdb::MAX_TRANSFER_BLOCKS;
+use crate::cdb::{MAX_TRANSFER_BLOCKS, MAX_WRITE_SAME_BLOCKS};
 use crate::commands::inquiry::{PRODUCT, VENDOR};
+use crate::commands::unmap;
 use crate::unit::Identity;
 use base::{BLOCK_BYTES, SECTOR_BYTES};
 
@@ -15,15 +16,21 @@ const TARGET_PORT: u16 = 1;
 const OPTIMAL_TRANSFER_BYTES: usize = 256 << 10;
 
 /// The page called `code`, whole, or `None` where there is no such page.
-pub(crate) fn page(code: u8, identity: &Identity, target: &str) -> Option<Vec<u8>> {
+/// `unmap_blocks` as in [`LogicalUnit::unmap_blocks`](crate::LogicalUnit::unmap_blocks).
+pub(crate) fn page(
+    code: u8,
+    identity: &Identity,
+    target: &str,
+    unmap_blocks: Option<u32>,
+) -> Option<Vec<u8>> {
     let body = match code {
         0x00 => PAGES.to_vec(),
         0x80 => identity.serial.as_bytes().to_vec(),
         0x83 => device_identification(identity, target),
         0x86 => extended_inquiry(),
-        0xb0 => block_limits(),
+        0xb0 => block_limits(unmap_blocks),
         0xb1 => block_device_characteristics(),
-        0xb2 => logical_block_provisioning(),
+        0xb2 => logical_block_provisioning(unmap_blocks.is_some()),
         _ => return None,
     };
     // Peripheral qualifier and type 00h: a connected direct-access block device.
@@ -82,15 +89,24 @@ fn extended_inquiry() -> Vec<u8> {
     body
 }
 
-/// Page B0h (SBC-3 clause 6.6.4). UNMAP, WRITE SAME and COMPARE AND WRITE are
-/// not there yet, so their limits are zero.
-fn block_limits() -> Vec<u8> {
+/// Page B0h (SBC-3 clause 6.6.4). COMPARE AND WRITE is not there yet: its limit
+/// is zero. So are those of UNMAP for a thick unit. WSNZ is zero: WRITE SAME of
+/// zero blocks goes up to the end of the unit.
+fn block_limits(unmap_blocks: Option<u32>) -> Vec<u8> {
     let mut body = vec![0; 60];
     let granularity = (BLOCK_BYTES / SECTOR_BYTES) as u16;
     body[2..4].copy_from_slice(&granularity.to_be_bytes());
     body[4..8].copy_from_slice(&MAX_TRANSFER_BLOCKS.to_be_bytes());
     let optimal = (OPTIMAL_TRANSFER_BYTES / SECTOR_BYTES) as u32;
     body[8..12].copy_from_slice(&optimal.to_be_bytes());
+    if let Some(page_blocks) = unmap_blocks {
+        body[16..20].copy_from_slice(&unmap::MAX_BLOCKS.to_be_bytes());
+        body[20..24].copy_from_slice(&(unmap::MAX_DESCRIPTORS as u32).to_be_bytes());
+        body[24..28].copy_from_slice(&page_blocks.to_be_bytes());
+        // UGAVALID: the first page begins at the first block.
+        body[28] = 0x80;
+    }
+    body[32..40].copy_from_slice(&u64::from(MAX_WRITE_SAME_BLOCKS).to_be_bytes());
     body
 }
 
@@ -102,10 +118,19 @@ fn block_device_characteristics() -> Vec<u8> {
     body
 }
 
-/// Page B2h (SBC-3 clause 6.6.5): no way to unmap yet, and so no provisioning
-/// type, in step with LBPME in READ CAPACITY(16).
-fn logical_block_provisioning() -> Vec<u8> {
-    vec![0; 4]
+/// Page B2h (SBC-3 clause 6.6.5), in step with LBPME and LBPRZ in READ
+/// CAPACITY(16): a thin unit takes all ways to unmap, and what is unmapped reads
+/// as zeroes; a thick one has none. Nothing is anchored, and no threshold shown.
+fn logical_block_provisioning(is_thin: bool) -> Vec<u8> {
+    const LBPU: u8 = 0x80;
+    const LBPWS: u8 = 0x40;
+    const LBPWS10: u8 = 0x20;
+    const LBPRZ: u8 = 0x04;
+    const THIN: u8 = 2;
+    match is_thin {
+        true => vec![0, LBPU | LBPWS | LBPWS10 | LBPRZ, THIN, 0],
+        false => vec![0; 4],
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +142,14 @@ mod tests {
         Identity::of(Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd))
     }
 
+    const PAGE_BLOCKS: Option<u32> = Some(512);
+
     fn shown(code: u8) -> Vec<u8> {
-        page(code, &identity(), "iqn.2026-11.test:t").unwrap()
+        page(code, &identity(), "iqn.2026-11.test:t", None).unwrap()
+    }
+
+    fn shown_thin(code: u8) -> Vec<u8> {
+        page(code, &identity(), "iqn.2026-11.test:t", PAGE_BLOCKS).unwrap()
     }
 
     #[test]
@@ -128,7 +159,7 @@ mod tests {
             [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2]
         );
         for code in 0..=255 {
-            let there = page(code, &identity(), "iqn.t");
+            let there = page(code, &identity(), "iqn.t", PAGE_BLOCKS);
             assert_eq!(there.is_some(), PAGES.contains(&code), "page {code:#x}");
             if let Some(page) = there {
                 assert_eq!(
@@ -167,13 +198,20 @@ mod tests {
     fn block_limits_byte_by_byte() {
         let mut expected = vec![0, 0xb0, 0, 60, 0, 0, 0, 8, 0, 0, 0x80, 0, 0, 0, 2, 0];
         expected.resize(64, 0);
-        assert_eq!(shown(0xb0), expected);
+        // MAXIMUM WRITE SAME LENGTH.
+        expected[36..44].copy_from_slice(&[0, 0, 0, 0, 0, 4, 0, 0]);
+        assert_eq!(shown(0xb0), expected, "thick");
+        // Maximum blocks and descriptors, granularity, alignment of UNMAP.
+        expected[20..28].copy_from_slice(&[0, 0x10, 0, 0, 0, 0, 1, 0]);
+        expected[28..36].copy_from_slice(&[0, 0, 2, 0, 0x80, 0, 0, 0]);
+        assert_eq!(shown_thin(0xb0), expected);
     }
 
     #[test]
     fn characteristics_and_provisioning() {
         assert_eq!(shown(0xb1)[..6], [0, 0xb1, 0, 60, 0, 1]);
-        assert_eq!(shown(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
+        assert_eq!(shown(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0], "thick");
+        assert_eq!(shown_thin(0xb2), [0, 0xb2, 0, 4, 0, 0xe4, 2, 0]);
         assert_eq!(shown(0x86)[..6], [0, 0x86, 0, 60, 0, 1]);
     }
 }

@@ -3,7 +3,7 @@
 //! Who serves a volume of another shard pays for the way there and back; the volume is
 //! the same, with one order of its commands and one set of locks.
 
-use super::{IoError, Volume, VolumeInfo};
+use super::{IoError, Mapping, Volume, VolumeInfo};
 use crate::world::World;
 use base::{Payload, Slice, VolumeOffset};
 use futures_util::future::LocalBoxFuture;
@@ -25,6 +25,12 @@ pub trait Elsewhere {
 
     /// As [`Volume::flush`].
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>>;
+
+    /// As [`Volume::clear`].
+    fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>>;
+
+    /// As [`Volume::mapping`].
+    fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
 }
 
 /// A volume, wherever it is.
@@ -97,6 +103,28 @@ impl<W: World> Disk<W> {
         match self {
             Disk::Here(volume) => volume.flush().await,
             Disk::There(volume) => volume.flush().await,
+        }
+    }
+
+    /// As [`Volume::clear`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn clear(&self, at: VolumeOffset, len: u64) -> Result<(), IoError> {
+        match self {
+            Disk::Here(volume) => volume.clear(at, len).await,
+            Disk::There(volume) => volume.clear(at, len).await,
+        }
+    }
+
+    /// As [`Volume::mapping`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn mapping(&self, at: VolumeOffset) -> Result<Mapping, IoError> {
+        match self {
+            Disk::Here(volume) => volume.mapping(at),
+            Disk::There(volume) => volume.mapping(at).await,
         }
     }
 }

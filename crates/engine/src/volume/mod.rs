@@ -53,6 +53,8 @@ pub struct VolumeInfo {
     pub provisioning: Provisioning,
     /// Bytes of pages allocated to it.
     pub mapped_bytes: u64,
+    /// Page of its pool: the grain in which space is taken and given back.
+    pub page_bytes: u64,
 }
 
 /// What went wrong with a volume's I/O, as far as protocols act on it.
@@ -124,6 +126,7 @@ impl<W: World> Volume<W> {
             size_bytes: self.core.size_bytes.get(),
             provisioning: self.core.provisioning,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
+            page_bytes: self.inner.page_bytes(),
         }
     }
 

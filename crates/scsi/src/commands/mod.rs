@@ -2,7 +2,10 @@
 
 pub(crate) mod capacity;
 pub(crate) mod inquiry;
+pub(crate) mod lba_status;
 pub(crate) mod luns;
 pub(crate) mod mode;
 pub(crate) mod opcodes;
 pub(crate) mod transfer;
+pub(crate) mod unmap;
+pub(crate) mod write_same;

@@ -3,10 +3,17 @@
 use crate::cdb::{COMMANDS, Definition, OpcodeReport};
 use crate::sense::Sense;
 
-/// Parameter data of the report.
-pub(crate) fn report(report: OpcodeReport, timeouts: bool) -> Result<Vec<u8>, Sense> {
+/// Parameter data of the report, for a thin unit or a thick one, which has no
+/// UNMAP.
+pub(crate) fn report(
+    report: OpcodeReport,
+    timeouts: bool,
+    is_thin: bool,
+) -> Result<Vec<u8>, Sense> {
+    let there = |definition: &&Definition| is_thin || definition.opcode != UNMAP;
+    let of = |opcode| of(opcode).filter(there);
     let (opcode, action) = match report {
-        OpcodeReport::All => return Ok(all(timeouts)),
+        OpcodeReport::All => return Ok(all(COMMANDS.iter().filter(there), timeouts)),
         OpcodeReport::Opcode(opcode) => {
             // Such a command has service actions: it takes another report.
             if of(opcode).any(|definition| definition.action.is_some()) {
@@ -33,6 +40,8 @@ pub(crate) fn report(report: OpcodeReport, timeouts: bool) -> Result<Vec<u8>, Se
     Ok(one(found, timeouts))
 }
 
+/// Operation code of UNMAP.
+const UNMAP: u8 = 0x42;
 /// SUPPORT: the command is not there.
 const NOT_SUPPORTED: u8 = 0x01;
 /// SUPPORT: it is, as the standard says.
@@ -48,9 +57,9 @@ fn of(opcode: u8) -> impl Iterator<Item = &'static Definition> {
         .filter(move |definition| definition.opcode == opcode)
 }
 
-fn all(timeouts: bool) -> Vec<u8> {
+fn all(commands: impl Iterator<Item = &'static Definition>, timeouts: bool) -> Vec<u8> {
     let mut data = vec![0; 4];
-    for definition in COMMANDS {
+    for definition in commands {
         let [action_high, action_low] = definition.action.unwrap_or(0).to_be_bytes();
         let servactv = u8::from(definition.action.is_some());
         let ctdp = if timeouts { 0x02 } else { 0 };
@@ -107,41 +116,47 @@ mod tests {
         let expected = vec![
             0, 3, 0, 10, 0x28, 0x1f, 255, 255, 255, 255, 0x1f, 255, 255, 0xc0,
         ];
-        assert_eq!(report(OpcodeReport::Opcode(0x28), false), Ok(expected));
+        assert_eq!(
+            report(OpcodeReport::Opcode(0x28), false, true),
+            Ok(expected)
+        );
         let mut expected = vec![0, 0x83, 0, 6, 0, 0, 0, 0, 0, 0xc0, 0, 10];
         expected.resize(22, 0);
-        assert_eq!(report(OpcodeReport::Either(0x00, 0), true), Ok(expected));
+        assert_eq!(
+            report(OpcodeReport::Either(0x00, 0), true, true),
+            Ok(expected)
+        );
     }
 
     #[test]
     fn a_service_action_stands_in_the_usage_map() {
-        let data = report(OpcodeReport::OpcodeAndAction(0x9e, 0x10), false).unwrap();
+        let data = report(OpcodeReport::OpcodeAndAction(0x9e, 0x10), false, true).unwrap();
         assert_eq!(data[..6], [0, 3, 0, 16, 0x9e, 0x10]);
     }
 
     #[test]
     fn absent_commands_and_wrong_kinds_of_report() {
         assert_eq!(
-            report(OpcodeReport::Opcode(0x42), false),
+            report(OpcodeReport::Opcode(0x43), false, true),
             Ok(vec![0, 1, 0, 0])
         );
         let other_action = OpcodeReport::OpcodeAndAction(0x9e, 0x11);
-        assert_eq!(report(other_action, false), Ok(vec![0, 1, 0, 0]));
+        assert_eq!(report(other_action, false, true), Ok(vec![0, 1, 0, 0]));
         assert_eq!(
-            report(OpcodeReport::Either(0x28, 5), false),
+            report(OpcodeReport::Either(0x28, 5), false, true),
             Ok(vec![0, 1, 0, 0])
         );
         let refused = Err(Sense::invalid_field(2, Some(2)));
-        assert_eq!(report(OpcodeReport::Opcode(0x9e), false), refused);
+        assert_eq!(report(OpcodeReport::Opcode(0x9e), false, true), refused);
         assert_eq!(
-            report(OpcodeReport::OpcodeAndAction(0x28, 0), false),
+            report(OpcodeReport::OpcodeAndAction(0x28, 0), false, true),
             refused
         );
     }
 
     #[test]
     fn the_list_has_every_command() {
-        let data = report(OpcodeReport::All, false).unwrap();
+        let data = report(OpcodeReport::All, false, true).unwrap();
         assert_eq!(data.len(), 4 + 8 * COMMANDS.len());
         assert_eq!(
             data[..12],
@@ -160,7 +175,18 @@ mod tests {
                 10
             ]
         );
-        let data = report(OpcodeReport::All, true).unwrap();
+        let data = report(OpcodeReport::All, true, true).unwrap();
         assert_eq!(data.len(), 4 + 20 * COMMANDS.len());
+    }
+
+    #[test]
+    fn a_thick_unit_has_no_unmap() {
+        let unmap = OpcodeReport::Opcode(UNMAP);
+        let usage = [0, 3, 0, 10, 0x42, 0, 0, 0, 0, 0, 0x1f, 255, 255, 0xc0];
+        assert_eq!(report(unmap, false, true), Ok(usage.to_vec()));
+        assert_eq!(report(unmap, false, false), Ok(vec![0, 1, 0, 0]));
+        let data = report(OpcodeReport::All, false, false).unwrap();
+        assert_eq!(data.len(), 4 + 8 * (COMMANDS.len() - 1));
+        assert!(data[4..].chunks(8).all(|entry| entry[0] != UNMAP));
     }
 }

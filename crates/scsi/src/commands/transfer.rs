@@ -74,7 +74,10 @@ pub(crate) async fn synchronize<W: World>(
 }
 
 /// Where `extent` starts, if the unit has all of it.
-fn place<W: World>(unit: &LogicalUnit<W>, extent: Extent) -> Result<VolumeOffset, Sense> {
+pub(crate) fn place<W: World>(
+    unit: &LogicalUnit<W>,
+    extent: Extent,
+) -> Result<VolumeOffset, Sense> {
     let Extent { lba, blocks } = extent;
     let end = lba.0.checked_add(u64::from(blocks));
     if lba.0 >= unit.blocks() || end.is_none_or(|end| end > unit.blocks()) {
@@ -83,7 +86,8 @@ fn place<W: World>(unit: &LogicalUnit<W>, extent: Extent) -> Result<VolumeOffset
     Ok(VolumeOffset(lba.0 * SECTOR_BYTES as u64))
 }
 
-fn failure(error: &IoError, media: fn(Lba) -> Sense) -> Sense {
+/// The sense data that tells of `error`; `media` names a block that is bad.
+pub(crate) fn failure(error: &IoError, media: fn(Lba) -> Sense) -> Sense {
     match error.kind {
         IoErrorKind::OutOfRange => Sense::LBA_OUT_OF_RANGE,
         IoErrorKind::Media => media(Lba(error.at.0 / SECTOR_BYTES as u64)),

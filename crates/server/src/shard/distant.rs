@@ -5,7 +5,7 @@
 
 use super::{ShardGone, ShardHandle, ShardState};
 use base::{BufPool, Payload, Slice, VolumeOffset};
-use engine::volume::Elsewhere;
+use engine::volume::{Elsewhere, Mapping};
 use engine::{IoError, IoErrorKind, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -104,5 +104,15 @@ impl Elsewhere for Distant {
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
         let visit = |volume: Volume<RealWorld>, _| async move { volume.flush().await };
         self.visit(VolumeOffset(0), visit).boxed_local()
+    }
+
+    fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        let visit = move |volume: Volume<RealWorld>, _| async move { volume.clear(at, len).await };
+        self.visit(at, visit).boxed_local()
+    }
+
+    fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
+        let visit = move |volume: Volume<RealWorld>, _| async move { volume.mapping(at) };
+        self.visit(at, visit).boxed_local()
     }
 }

@@ -208,6 +208,7 @@ mod tests {
             size_bytes,
             provisioning: Provisioning::Thin,
             mapped_bytes: 0,
+            page_bytes: 4096,
         }
     }
 
