@@ -15,9 +15,9 @@ use base::{Lba, SECTOR_BYTES};
 /// Longest transfer of one command: what the block limits page promises.
 pub const MAX_TRANSFER_BLOCKS: u32 = (16 << 20) / SECTOR_BYTES as u32;
 
-/// Longest run that one WRITE SAME covers (128 MiB): what the block limits page
-/// promises. It bounds how long one command can take.
-pub const MAX_WRITE_SAME_BLOCKS: u32 = (128 << 20) / SECTOR_BYTES as u32;
+/// Longest run that one WRITE SAME covers: what the block limits page promises. No
+/// longer than a WRITE, so that it takes no longer, either.
+pub const MAX_WRITE_SAME_BLOCKS: u32 = MAX_TRANSFER_BLOCKS;
 
 /// A block that repeats is written in pieces of this many bytes.
 pub(crate) const WRITE_SAME_PIECE_BYTES: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl Extent {
 /// What a WRITE SAME asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteSame {
-    /// What is written; zero blocks mean all up to the end of the unit.
+    /// What is written.
     pub extent: Extent,
     /// UNMAP: pages of zeroes may be given back.
     pub unmap: bool,
@@ -287,10 +287,9 @@ pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
         Ok(Command::Read(extent) | Command::Write(extent) | Command::Verify { extent, .. }) => {
             extent.bytes()
         }
-        Ok(Command::WriteSame(WriteSame { extent, .. })) => match extent.blocks {
-            0 => WRITE_SAME_PIECE_BYTES,
-            _ => extent.bytes().min(WRITE_SAME_PIECE_BYTES),
-        },
+        Ok(Command::WriteSame(WriteSame { extent, .. })) => {
+            extent.bytes().min(WRITE_SAME_PIECE_BYTES)
+        }
         Ok(Command::Unmap { list_bytes }) => u64::from(list_bytes),
         _ => 0,
     }
@@ -550,12 +549,12 @@ mod tests {
         assert_eq!(wanted(&[0x12, 0, 0, 0, 96, 0]), (0, 0));
         assert_eq!(wanted(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]), (24, 24));
         let same = |flags, blocks| {
-            let cdb = [0x93, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, blocks, 0, 0, 0, 0];
+            let cdb = [0x93, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, blocks, 1, 0, 0];
             wanted(&cdb)
         };
-        assert_eq!(same(0, 1), (1024, 1 << 20), "more than a piece");
-        assert_eq!(same(8, 0), (1024, 1 << 20), "to the end");
-        assert_eq!(same(1, 1), (0, 1 << 20), "no data");
+        assert_eq!(same(0, 0), (1024, 512));
+        assert_eq!(same(8, 9), (1024, 1 << 20), "more than a piece");
+        assert_eq!(same(1, 9), (0, 1 << 20), "no data");
     }
 
     #[test]

@@ -90,10 +90,11 @@ fn extended_inquiry() -> Vec<u8> {
 }
 
 /// Page B0h (SBC-3 clause 6.6.4). COMPARE AND WRITE is not there yet: its limit
-/// is zero. So are those of UNMAP for a thick unit. WSNZ is zero: WRITE SAME of
-/// zero blocks goes up to the end of the unit.
+/// is zero. So are those of UNMAP for a thick unit. WSNZ is set: WRITE SAME of zero
+/// blocks, which would go up to the end of the unit, is refused.
 fn block_limits(unmap_blocks: Option<u32>) -> Vec<u8> {
     let mut body = vec![0; 60];
+    body[0] = 0x01;
     let granularity = (BLOCK_BYTES / SECTOR_BYTES) as u16;
     body[2..4].copy_from_slice(&granularity.to_be_bytes());
     body[4..8].copy_from_slice(&MAX_TRANSFER_BLOCKS.to_be_bytes());
@@ -196,10 +197,10 @@ mod tests {
 
     #[test]
     fn block_limits_byte_by_byte() {
-        let mut expected = vec![0, 0xb0, 0, 60, 0, 0, 0, 8, 0, 0, 0x80, 0, 0, 0, 2, 0];
+        let mut expected = vec![0, 0xb0, 0, 60, 1, 0, 0, 8, 0, 0, 0x80, 0, 0, 0, 2, 0];
         expected.resize(64, 0);
         // MAXIMUM WRITE SAME LENGTH.
-        expected[36..44].copy_from_slice(&[0, 0, 0, 0, 0, 4, 0, 0]);
+        expected[36..44].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0x80, 0]);
         assert_eq!(shown(0xb0), expected, "thick");
         // Maximum blocks and descriptors, granularity, alignment of UNMAP.
         expected[20..28].copy_from_slice(&[0, 0x10, 0, 0, 0, 0, 1, 0]);

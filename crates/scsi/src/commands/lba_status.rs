@@ -22,8 +22,8 @@ struct Run {
     status: u8,
 }
 
-/// Parameter data for the blocks from `lba` on: as many runs as `allocation` has
-/// room for, one at least.
+/// Parameter data for the blocks from `lba` on, which the first run begins at: as
+/// many runs as `allocation` has room for, one at least.
 pub(crate) async fn report<W: World>(
     unit: &LogicalUnit<W>,
     lba: Lba,

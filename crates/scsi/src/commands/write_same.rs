@@ -3,10 +3,11 @@
 //! Invariants:
 //! - Zeroes are never written out: the blocks are cleared, and a thin unit gives the
 //!   pages back, asked to or not.
-//! - Anything else is written whatever the UNMAP bit says, since what is unmapped
-//!   reads as zeroes (LBPRZ). It goes in pieces, and other commands in between.
+//! - Anything else is written whatever the UNMAP bit says: a read gives the block that
+//!   was sent, and what is unmapped reads as zeroes (LBPRZ). It goes in pieces, and
+//!   other commands in between.
 
-use crate::cdb::{MAX_WRITE_SAME_BLOCKS, WRITE_SAME_PIECE_BYTES, WriteSame};
+use crate::cdb::{WRITE_SAME_PIECE_BYTES, WriteSame};
 use crate::commands::transfer::{failure, place};
 use crate::sense::Sense;
 use crate::unit::LogicalUnit;
@@ -16,8 +17,7 @@ use engine::{IoError, World};
 /// Writes `block` to all of the blocks, or zeroes when the order has no data.
 ///
 /// # Errors
-/// 24/00 for UNMAP of a thick unit and for more blocks than one command may have,
-/// 0E/03 for data-out that is not one block, 21/00 for blocks that are not there.
+/// 24/00 for UNMAP of a thick unit and for no blocks at all, 0E/03 for data-out that is not one block, 21/00 for blocks that are not there.
 pub(crate) async fn write_same<W: World>(
     unit: &LogicalUnit<W>,
     order: WriteSame,
@@ -28,17 +28,14 @@ pub(crate) async fn write_same<W: World>(
         return Err(Sense::invalid_field(1, Some(3)));
     }
     let at = place(unit, order.extent)?;
-    let blocks = match order.extent.blocks {
-        0 => unit.blocks() - order.extent.lba.0,
-        blocks => u64::from(blocks),
-    };
-    if blocks > u64::from(MAX_WRITE_SAME_BLOCKS) {
+    if order.extent.blocks == 0 {
+        // As WSNZ says: a length that was forgotten must not cost the whole unit.
         return Err(Sense::invalid_field(order.length_byte, None));
     }
     if order.has_data && block.len() != SECTOR_BYTES {
         return Err(Sense::WRONG_DATA_LENGTH);
     }
-    let len_bytes = blocks * SECTOR_BYTES as u64;
+    let len_bytes = order.extent.bytes();
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     let written = match !order.has_data || block.bytes().is_some_and(is_zero) {
         true => unit.volume().clear(at, len_bytes).await,
