@@ -35,7 +35,9 @@ impl Guest {
                 phase.name()
             ))
             .arg("-drive")
-            .arg(format!("file={disk},format=raw,if=virtio,cache=none"))
+            .arg(format!(
+                "file={disk},format=raw,if=virtio,cache=none,discard=unmap"
+            ))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());

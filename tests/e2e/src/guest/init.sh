@@ -46,6 +46,33 @@ write_phase() {
 	done
 }
 
+fill_phase() {
+	mkfs.ext4 -q -F $disk || fail mkfs
+	mount -t ext4 $disk /mnt || fail mount
+	i=1
+	while [ $i -le 8 ]; do
+		dd if=/dev/urandom of=/mnt/f$i bs=64k count=128 2>/dev/null || fail "write f$i"
+		i=$((i + 1))
+	done
+	(cd /mnt && sha256sum f8 >sums) || fail sha256sum
+	umount /mnt || fail umount
+	echo "guest: FILLED"
+	poweroff -f
+}
+
+trim_phase() {
+	mount -t ext4 $disk /mnt || fail mount
+	rm /mnt/f[1-7] || fail rm
+	# What was removed may be trimmed once the journal has it.
+	sync
+	fstrim /mnt || fail fstrim
+	(cd /mnt && sha256sum -c sums >/dev/null) || fail "checksums differ"
+	sed 's/^/guest: sum /' /mnt/sums
+	umount /mnt || fail umount
+	echo "guest: TRIMMED"
+	poweroff -f
+}
+
 check_phase() {
 	# Mounting replays the journal, as on every boot after a power loss.
 	mount -t ext4 $disk /mnt || fail "mount after the crash"
@@ -61,6 +88,8 @@ check_phase() {
 
 case $(cat /proc/cmdline) in
 *ashlar.phase=write*) write_phase ;;
+*ashlar.phase=fill*) fill_phase ;;
+*ashlar.phase=trim*) trim_phase ;;
 *ashlar.phase=check*) check_phase ;;
 *) fail "no phase" ;;
 esac

@@ -19,6 +19,10 @@ pub enum Phase {
     /// Make a file system, write files, print their checksums, sync, then go on
     /// writing until killed.
     Write,
+    /// Make a file system and fill most of it with eight files.
+    Fill,
+    /// Remove all of these files but one, and trim the file system.
+    Trim,
     /// Replay the journal, check the file system and every checksum.
     Check,
 }
@@ -27,6 +31,8 @@ impl Phase {
     fn name(self) -> &'static str {
         match self {
             Phase::Write => "write",
+            Phase::Fill => "fill",
+            Phase::Trim => "trim",
             Phase::Check => "check",
         }
     }
