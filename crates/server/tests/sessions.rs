@@ -139,6 +139,37 @@ async fn a_write_that_waits_for_data_is_aborted_and_its_data_comes_too_late() {
 }
 
 #[tokio::test]
+async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
+    let served = Served::start().await;
+    let mut initiator = settled(&served, 1).await;
+    // WRITE SAME of the most there may be, over all the unit has; not of zeroes.
+    let mut same = write10(0, 0x8000);
+    same[0] = 0x41;
+    for function in [1, 5] {
+        let long = initiator.command(&same, 0, 512, &[7; 512]).await;
+        let read = initiator.command(&read10(0xffff, 1), 512, 0, &[]).await;
+        let managed = initiator.manage(function, LUN0, long).await;
+        let mut answered = Vec::new();
+        let all_of = |answered: &[u32]| match function {
+            1 => answered.contains(&read) && answered.contains(&managed),
+            _ => answered.contains(&managed),
+        };
+        while !all_of(&answered) {
+            let answer = initiator.receive().await.unwrap();
+            let good = match answer.opcode() {
+                // A task that had ended is not there to be aborted.
+                0x22 => matches!((function, answer.header[2]), (_, 0) | (1, 1)),
+                _ => answer.header[3] == 0,
+            };
+            assert!(good && [long, read, managed].contains(&answer.tag()));
+            answered.push(answer.tag());
+        }
+        assert_eq!(initiator.run(&[0; 6], 0, &[]).await.header[3], 0);
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
     let served = Served::start().await;
     let mut by = settled(&served, 1).await;

@@ -3,7 +3,7 @@
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-use e2e::array::{Array, LUN_BYTES};
+use e2e::array::{Array, LUN_BYTES, TARGET};
 use e2e::guest::{Guest, Image, Phase};
 use e2e::program;
 use e2e::qemu_io::{Run, verify};
@@ -134,6 +134,44 @@ fn a_thick_lun_is_zeroed_and_keeps_its_pages() {
     );
     assert_eq!(mapped_bytes(&array, "thick", "zeroed in part"), all);
     assert_eq!(holes(&url), []);
+}
+
+/// Two lanes on two shards behind one target: one of the volumes is reached by way of
+/// the other shard.
+#[test]
+fn a_volume_of_another_shard_gives_space_back_just_so() {
+    let mut site = "[site]\nname = \"far\"\nshards = 2\n[api]\nlisten = \"127.0.0.1:0\"\n\
+                    [[portal]]\naddress = \"127.0.0.1:0\"\n[[pool]]\nname = \"p\"\n\
+                    level = \"10\"\nlanes = 2\ndrives = [\"d0\", \"d1\"]\n"
+        .to_owned();
+    for name in ["d0", "d1"] {
+        site +=
+            &format!("[[drive]]\nname = \"{name}\"\nfile = \"{name}.img\"\nsize = \"256 MiB\"\n");
+    }
+    let array = Array::start_with(&site);
+    for name in ["a", "b"] {
+        let create = ["volume", "create", name, "--pool", "p", "--size", "32 MiB"];
+        array.command(&create).ok();
+    }
+    let export = ["export", "create", TARGET, "--volume", "a", "--volume", "b"];
+    array.command(&export).ok();
+    for (lun, name) in ["a", "b"].into_iter().enumerate() {
+        let url = array.lun_url(lun);
+        qemu_io(
+            &url,
+            &["write -P 1 0 8M", "discard 2M 3M", "write -z -u 6M 1M"],
+        );
+        let run = |at: u64, len: u64, value| Run {
+            at: at * MIB,
+            len_bytes: len * MIB,
+            value,
+        };
+        assert_eq!(mapped_bytes(&array, name, "half given back"), 4 * MIB);
+        verify(&url, &[run(0, 2, 1), run(2, 3, 0), run(5, 1, 1)]);
+        verify(&url, &[run(6, 1, 0), run(7, 1, 1), run(8, 24, 0)]);
+        let expected = [(2, 3), (6, 1), (8, 24)].map(|(at, len)| (at * MIB, len * MIB));
+        assert_eq!(holes(&url), expected);
+    }
 }
 
 /// ext4 in a guest: what `rm` and `fstrim` free there is free in the pool.
