@@ -153,14 +153,14 @@ pub enum Command {
     },
     /// SYNCHRONIZE CACHE (SBC-3 clauses 5.21, 5.22).
     SynchronizeCache(Extent),
-    /// WRITE SAME (SBC-3 clauses 5.38 and 5.39).
+    /// WRITE SAME (SBC-3).
     WriteSame(WriteSame),
-    /// UNMAP (SBC-3 clause 5.25).
+    /// UNMAP (SBC-3).
     Unmap {
         /// PARAMETER LIST LENGTH, in bytes.
         list_bytes: u16,
     },
-    /// GET LBA STATUS (SBC-3 clause 5.6).
+    /// GET LBA STATUS (SBC-3).
     GetLbaStatus {
         /// STARTING LOGICAL BLOCK ADDRESS.
         lba: Lba,

@@ -1,5 +1,6 @@
 //! Thin provisioning as initiators meet it: UNMAP, WRITE SAME, GET LBA STATUS, and
 //! what the pages say about them.
+#![allow(clippy::unwrap_used, reason = "a test fails where it is unfit")]
 
 mod bench;
 

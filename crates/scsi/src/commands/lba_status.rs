@@ -1,4 +1,4 @@
-//! GET LBA STATUS (SBC-3 clause 5.6): which blocks have pages.
+//! GET LBA STATUS (SBC-3): which blocks have pages.
 
 use crate::cdb::Extent;
 use crate::commands::transfer::{failure, place};

@@ -1,4 +1,4 @@
-//! UNMAP (SBC-3 clause 5.25): blocks that nobody needs any more.
+//! UNMAP (SBC-3): blocks that nobody needs any more.
 //!
 //! Invariant: nothing is unmapped unless the whole list is right.
 
@@ -52,7 +52,7 @@ pub(crate) async fn unmap<W: World>(
     Ok(())
 }
 
-/// The extents of a parameter list (SBC-3 clause 5.25.2). A last descriptor that is
+/// The extents of a parameter list (SBC-3). A last descriptor that is
 /// not whole is left out, as the clause demands; a list that says it has more than
 /// came is refused, since nobody knows what is missing.
 fn parse(list: &[u8]) -> Result<Vec<Extent>, Sense> {

@@ -1,4 +1,4 @@
-//! WRITE SAME (SBC-3 clauses 5.38 and 5.39): one block, over and over.
+//! WRITE SAME (SBC-3): one block, over and over.
 //!
 //! Invariants:
 //! - Zeroes are never written out: the blocks are cleared, and a thin unit gives the
