@@ -176,6 +176,29 @@ fn write_same_repeats_its_block_and_keeps_the_neighbours() {
 }
 
 #[test]
+fn a_long_write_same_goes_in_pieces_that_fit_together() {
+    with_bench(async |bench| {
+        let nexus = bench.settled().await;
+        let large = bench.pool.create_volume(thin("large", 4 << 20)).await;
+        assert!(bench.target.map(2, LogicalUnit::new(large.unwrap())));
+        for _ in 0..2 {
+            bench.run_at(&nexus, 2, &[0; 6], &[]).await;
+        }
+        // The end of one piece, a whole one, the beginning of a third.
+        let (first, blocks) = (2047, 2050);
+        let cdb = same16(u64::from(first), blocks, 0);
+        let block = bytes(13, SECTOR);
+        let response = bench.run_at(&nexus, 2, &cdb, &block).await;
+        assert_eq!(response.status, 0);
+        let cdb = read(first - 1, blocks + 2);
+        let found = bench.run_at(&nexus, 2, &cdb, &[]).await.data.to_vec();
+        let zero = [0; SECTOR];
+        let expected = [&zero[..], &block.repeat(blocks as usize), &zero].concat();
+        assert!(found == expected);
+    });
+}
+
+#[test]
 fn write_same_of_zeroes_gives_pages_back() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;
