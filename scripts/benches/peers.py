@@ -13,10 +13,10 @@ from .servers import Site, Tgt, free_address, login
 
 
 def reads(table, bench):
-    # One LUN is on one shard, however many sessions it has; virtual machines have
-    # LUNs of their own, which spread over the lanes of their pool.
+    # One LUN is in one lane, on one shard, however many sessions it has; other shards
+    # carry those after the first. LUNs of a pool spread over its lanes.
     layouts = [(1, 1, "one session", 1.5), (1, 4, "4 sessions on one LUN", 2.5),
-               (2, 4, "4 sessions on two LUNs of one pool, two shards", 2.5)]
+               (2, 4, "4 sessions on two LUNs of one pool, two lanes", 2.5)]
     for luns, sessions, how, at_least in layouts:
         # No cache: tgt leaves that to the kernel, and so do the drive files here.
         site = Site(bench.memory, f"reads{luns}-{sessions}", 4, "10", luns, more=['cache = "none"'])

@@ -90,7 +90,8 @@ DATA_SHARE = {"simple": lambda n: 1, "10": lambda n: 1 / 2, "5": lambda n: (n - 
 
 class Site(Server):
     """`ashlar serve` with a site of one pool of `drives` files, with `luns` LUNs, each
-    behind a target of its own and in a lane of its own on a shard of its own."""
+    behind a target of its own and in a lane of its own; as many shards as a site file
+    that says nothing gets."""
 
     def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=()):
         self.portal, self.api = free_address(), free_address()
@@ -98,7 +99,7 @@ class Site(Server):
         size_mib = 320 * luns + int(lun_mib * 1.25 / DATA_SHARE[level](drives)) // drives
         lun_mib //= luns
         names = [f"p0d{i}" for i in range(drives)]
-        lines = ["[site]", f'name = "{name}"', f"shards = {luns}", "[api]", f'listen = "{self.api}"',
+        lines = ["[site]", f'name = "{name}"', "[api]", f'listen = "{self.api}"',
                  "[[portal]]", f'address = "{self.portal}"']
         for drive in names:
             lines += ["[[drive]]", f'name = "{drive}"', f'file = "{drive}.img"', f'size = "{size_mib} MiB"']

@@ -9,21 +9,31 @@
 //! - A buffer may be **length-only**: a size without bytes. Calibrated runs use
 //!   those, so that a modelled I/O stores and moves nothing. Every operation
 //!   here accepts them; copying to or from one does nothing.
+//! - A buffer may end on any thread; its bytes come back to the pool that they are of,
+//!   by way of a bin that the pool empties when it has no others. Only a pool itself
+//!   stays on one thread, its shard's.
 //! - What a fresh [`Buf`] holds is unspecified: whoever takes it fills it whole
 //!   or asks for [`BufPool::zeroed`].
 
 use crate::units::BLOCK_BYTES;
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
-use std::rc::{Rc, Weak};
+use std::mem;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// The pool keeps buffers of up to this many bytes; larger ones are freed.
 pub const POOLED_BYTES_MAX: usize = 1 << 20;
 
-/// The pool keeps at most this many bytes of unused buffers per size class.
+/// The pool keeps at most this many bytes of unused buffers per size class in its bin,
+/// and of small ones as many that it has taken from there.
 const KEPT_BYTES_PER_CLASS: usize = 8 << 20;
+
+/// Buffers of up to this many bytes are taken from the bin all at once.
+const SMALL_BYTES: usize = 64 << 10;
 
 const CLASSES: usize = (POOLED_BYTES_MAX / BLOCK_BYTES).ilog2() as usize + 1;
 
@@ -41,10 +51,54 @@ pub struct BufPool {
 
 struct Shared {
     length_only: bool,
+    /// Taken from first; refilled by all that is in the bin.
     free: [RefCell<Vec<Blocks>>; CLASSES],
+    bin: Arc<Bin>,
     zeros: RefCell<Option<Slice>>,
+}
+
+/// Where buffers go when they end, from any thread.
+#[derive(Default)]
+struct Bin {
+    returned: [Mutex<Vec<Blocks>>; CLASSES],
     /// Bytes of buffers that are out, for statistics and leak tests.
-    outstanding_bytes: Cell<usize>,
+    outstanding_bytes: AtomicUsize,
+    /// The pool is gone: nobody takes anything from here any more.
+    closed: AtomicBool,
+}
+
+impl Bin {
+    // Whoever panicked with this lock held has left a whole list behind.
+    fn class(&self, class: usize) -> MutexGuard<'_, Vec<Blocks>> {
+        self.returned[class]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_back(&self, blocks: Blocks) {
+        let held = blocks.len() * BLOCK_BYTES;
+        self.outstanding_bytes.fetch_sub(held, Ordering::Relaxed);
+        let Some(class) = class_of(blocks.len()) else {
+            return;
+        };
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut returned = self.class(class);
+        if (returned.len() + 1) * held <= KEPT_BYTES_PER_CLASS.max(held) {
+            returned.push(blocks);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.bin.closed.store(true, Ordering::Relaxed);
+        // One that comes at this moment stays until the last buffer has ended.
+        for class in 0..CLASSES {
+            self.bin.class(class).clear();
+        }
+    }
 }
 
 impl BufPool {
@@ -63,8 +117,8 @@ impl BufPool {
             shared: Rc::new(Shared {
                 length_only,
                 free: Default::default(),
+                bin: Arc::default(),
                 zeros: RefCell::new(None),
-                outstanding_bytes: Cell::new(0),
             }),
         }
     }
@@ -81,7 +135,7 @@ impl BufPool {
             Buf {
                 blocks: None,
                 len,
-                home: Weak::new(),
+                home: None,
             }
         } else {
             self.bytes(len)
@@ -92,16 +146,15 @@ impl BufPool {
     /// content is unspecified.
     pub fn bytes(&self, len: usize) -> Buf {
         let blocks = len.div_ceil(BLOCK_BYTES).max(1);
-        let reused = class_of(blocks).and_then(|class| self.shared.free[class].borrow_mut().pop());
+        let reused = class_of(blocks).and_then(|class| self.shared.reuse(class));
         let blocks = reused.unwrap_or_else(|| new_blocks(blocks));
         let held = blocks.len() * BLOCK_BYTES;
-        self.shared
-            .outstanding_bytes
-            .set(self.shared.outstanding_bytes.get() + held);
+        let bin = &self.shared.bin;
+        bin.outstanding_bytes.fetch_add(held, Ordering::Relaxed);
         Buf {
             blocks: Some(blocks),
             len,
-            home: Rc::downgrade(&self.shared),
+            home: Some(Arc::clone(bin)),
         }
     }
 
@@ -127,7 +180,7 @@ impl BufPool {
             Buf {
                 blocks,
                 len: POOLED_BYTES_MAX,
-                home: Weak::new(),
+                home: None,
             }
             .freeze()
         });
@@ -145,7 +198,21 @@ impl BufPool {
 
     /// Bytes of buffers taken and not yet dropped.
     pub fn outstanding_bytes(&self) -> usize {
-        self.shared.outstanding_bytes.get()
+        self.shared.bin.outstanding_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn reuse(&self, class: usize) -> Option<Blocks> {
+        if (BLOCK_BYTES << class) > SMALL_BYTES {
+            return self.bin.class(class).pop();
+        }
+        let mut free = self.free[class].borrow_mut();
+        if free.is_empty() {
+            // One lock for all that have come back meanwhile.
+            mem::swap(&mut *free, &mut *self.bin.class(class));
+        }
+        free.pop()
     }
 }
 
@@ -178,7 +245,8 @@ fn class_of(blocks: usize) -> Option<usize> {
 pub struct Buf {
     blocks: Option<Blocks>,
     len: usize,
-    home: Weak<Shared>,
+    /// Where the bytes go back to; nowhere when `None`.
+    home: Option<Arc<Bin>>,
 }
 
 impl Buf {
@@ -232,7 +300,7 @@ impl Buf {
     pub fn freeze(self) -> Slice {
         let len = self.len;
         Slice {
-            buf: Rc::new(self),
+            buf: Arc::new(self),
             start: 0,
             len,
         }
@@ -241,21 +309,8 @@ impl Buf {
 
 impl Drop for Buf {
     fn drop(&mut self) {
-        let Some(blocks) = self.blocks.take() else {
-            return;
-        };
-        let Some(home) = self.home.upgrade() else {
-            return;
-        };
-        let held = blocks.len() * BLOCK_BYTES;
-        home.outstanding_bytes
-            .set(home.outstanding_bytes.get() - held);
-        let Some(class) = class_of(blocks.len()) else {
-            return;
-        };
-        let mut free = home.free[class].borrow_mut();
-        if (free.len() + 1) * held <= KEPT_BYTES_PER_CLASS.max(held) {
-            free.push(blocks);
+        if let (Some(blocks), Some(home)) = (self.blocks.take(), self.home.take()) {
+            home.take_back(blocks);
         }
     }
 }
@@ -271,10 +326,10 @@ impl fmt::Debug for Buf {
     }
 }
 
-/// A shared, unchanging run of a buffer. Cloning is cheap.
+/// A shared, unchanging run of a buffer. Cloning is cheap, and shards may share it.
 #[derive(Clone)]
 pub struct Slice {
-    buf: Rc<Buf>,
+    buf: Arc<Buf>,
     start: usize,
     len: usize,
 }
@@ -313,7 +368,7 @@ impl Slice {
             self.len
         );
         Slice {
-            buf: Rc::clone(&self.buf),
+            buf: Arc::clone(&self.buf),
             start: self.start + start,
             len,
         }
@@ -430,6 +485,15 @@ mod tests {
         let slice = pool.copy_of(b"stays").freeze();
         drop(pool);
         assert_eq!(slice.bytes().unwrap(), b"stays");
+    }
+
+    #[test]
+    fn what_comes_back_is_kept_within_bounds() {
+        let pool = BufPool::new();
+        let out: Vec<_> = (0..40).map(|_| pool.bytes(1 << 20)).collect();
+        drop(out);
+        let class = class_of((1 << 20) / BLOCK_BYTES).unwrap();
+        assert_eq!(pool.shared.bin.class(class).len(), 8);
     }
 
     #[test]

@@ -203,9 +203,32 @@ impl Connection {
     }
 
     /// Takes bytes from the peer, cut anywhere. Data-out is copied once, into
-    /// aligned buffers.
+    /// aligned buffers; [`Connection::space`] saves that.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.take_bytes(bytes);
+    }
+
+    /// Where the next bytes from the peer belong, while those of a long data segment of
+    /// a command are due: an owner that reads them right there saves a copy, and says so
+    /// by [`Connection::received`]. Empty for [`Connection::receive`] to take them.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.place().unwrap_or_default()
+    }
+
+    /// `len` bytes have been read into the front of [`Connection::space`].
+    ///
+    /// # Panics
+    /// When that is more than there was.
+    pub fn received(&mut self, len: usize) {
+        if len > 0 {
+            self.take_placed(len);
+        }
+    }
+
+    /// Whether long data segments are coming: an owner that then reads little more than
+    /// a header at a time finds [`Connection::space`] for the rest.
+    pub fn expects_long_data(&self) -> bool {
+        self.is_long()
     }
 
     /// Whether the owner should read from the peer now: not while much waits to be

@@ -166,6 +166,63 @@ fn without_window(parameters: &Parameters, sent: &[u8]) -> Vec<String> {
     lines
 }
 
+/// Plays a write in two long data segments by an owner that puts what it reads where it
+/// belongs, `step` bytes at a time at most; gives the answers, and the bytes that were
+/// not copied.
+fn placed(parameters: &Parameters, step: usize) -> (Vec<u8>, usize) {
+    let data = pattern(170_002);
+    let mut session = Session::with(parameters.clone(), Limits::default());
+    let order = session.order();
+    let write = Request::ScsiCommand(write_command(order, 1, 170_002, false));
+    let more = Request::DataOut(unsolicited(1, 0, 100_001, true));
+    let (first, second) = data.split_at(100_001);
+    let bytes = [(write, first), (more, second)]
+        .map(|(pdu, data)| bytes_with(parameters, pdu.encode(), data))
+        .concat();
+    let (mut rest, mut saved, mut taken) = (&bytes[..], 0, None);
+    while !rest.is_empty() {
+        let space = session.connection.space();
+        let len = step.min(rest.len());
+        if space.is_empty() {
+            session.connection.receive(&rest[..len]);
+            rest = &rest[len..];
+        } else {
+            let len = len.min(space.len());
+            space[..len].copy_from_slice(&rest[..len]);
+            session.connection.received(len);
+            (saved, rest) = (saved + len, &rest[len..]);
+        }
+        while let Some(event) = session.connection.next_event() {
+            match event {
+                Event::Command { task, .. } => session.connection.accept(task, 170_002),
+                Event::DataOut { task, data } => taken = Some((task, data)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let (task, came) = taken.expect("all data has come");
+    assert!(came.bytes().unwrap() == data, "in steps of {step}");
+    session.complete_good(task, &[], 170_002);
+    (session.sent(), saved)
+}
+
+#[test]
+fn data_that_is_read_right_to_its_place_is_the_same() {
+    for digests in [false, true] {
+        let parameters = Parameters {
+            first_burst_bytes: 256 << 10,
+            max_burst_bytes: 256 << 10,
+            ..parameters(digests)
+        };
+        let (expected, _) = placed(&parameters, usize::MAX);
+        for step in [47, 48, 1000, 4096, 65_537] {
+            let (sent, saved) = placed(&parameters, step);
+            assert_eq!(sent, expected, "in steps of {step}");
+            assert!(saved + 2 * step >= 170_002, "{saved} in steps of {step}");
+        }
+    }
+}
+
 fn sorted(mut events: Vec<String>) -> Vec<String> {
     events.sort();
     events

@@ -119,7 +119,7 @@ mod tests {
         let target = "iqn.2026-11.dev.ashlar:mbx01".to_string();
         Site {
             name: "s".into(),
-            shards: 1,
+            shards: Some(1),
             api: Api {
                 listen: "127.0.0.1:0".parse().unwrap(),
             },

@@ -9,6 +9,7 @@
 mod served;
 
 use engine::{Provisioning, VolumeSpec};
+use served::initiator::Initiator;
 use served::{Served, TARGET, VOLUME_BYTES, run};
 
 const THIN: u16 = 0;
@@ -53,10 +54,25 @@ const MAY_BE_SKIPPED: [&str; 2] = ["PERSISTENT RESERVE IN", "does not support 0-
 #[tokio::test]
 async fn the_suite_of_libiscsi_passes() {
     let served = Served::start().await;
-    for family in FAMILIES {
-        passes(&served, family, THIN).await;
-    }
+    all_pass(&served).await;
     served.stop().await;
+}
+
+#[tokio::test]
+async fn the_suite_passes_over_connections_that_another_shard_carries() {
+    let served = Served::beside_another().await;
+    // Keeps the place at home.
+    let (name, at) = ("iqn.2026-11.test:first", served.address());
+    let first = Initiator::login(at, name, 1, TARGET).await;
+    all_pass(&served).await;
+    drop(first);
+    served.stop().await;
+}
+
+async fn all_pass(served: &Served) {
+    for family in FAMILIES {
+        passes(served, family, THIN).await;
+    }
 }
 
 #[tokio::test]

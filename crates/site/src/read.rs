@@ -31,7 +31,7 @@ const RESERVED_FILE_PREFIX: &str = "ashlar";
 /// A site whose values are each right, not yet checked against each other.
 pub(crate) struct Rows {
     pub(crate) name: String,
-    pub(crate) shards: u16,
+    pub(crate) shards: Option<u16>,
     pub(crate) api: Api,
     pub(crate) portals: Vec<Row<Portal>>,
     pub(crate) drives: Vec<Row<Drive>>,
@@ -120,7 +120,7 @@ fn tables<T>(
         .collect()
 }
 
-fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, u16) {
+fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<u16>) {
     let Some((line, table)) = file.table("site") else {
         if file.line_of("site").is_none() {
             file.report(
@@ -130,7 +130,7 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, u16) {
                 "a table [site] with a name",
             );
         }
-        return (String::new(), 1);
+        return (String::new(), None);
     };
     let mut reader = TableReader::new("site", line, table, lines, file.found());
     let name = name(&mut reader, "name");
@@ -139,7 +139,7 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, u16) {
         &format!("a whole number from 1 to {SHARDS_MAX}"),
         |value| whole(value).filter(|n| (1..=SHARDS_MAX).contains(n)),
     );
-    reader.finish((name, shards.unwrap_or(1))).item
+    reader.finish((name, shards)).item
 }
 
 fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {

@@ -11,8 +11,8 @@ pub const LUNS_MAX: usize = 256;
 pub struct Site {
     /// What people call it.
     pub name: String,
-    /// Data-path threads.
-    pub shards: u16,
+    /// Data-path threads; as many as fit the machine when `None`.
+    pub shards: Option<u16>,
     /// Where the REST API listens.
     pub api: Api,
     /// Where targets are served; at least one.

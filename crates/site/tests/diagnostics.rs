@@ -100,7 +100,7 @@ macro_rules! cases {
 #[test]
 fn a_right_file_is_taken_whole() {
     let site = parse("t.toml", GOOD).unwrap();
-    assert_eq!(site.shards, 2);
+    assert_eq!(site.shards, Some(2));
     assert_eq!(site.portals[0].tag, 1);
     assert_eq!(site.volumes[1].size_bytes, 1 << 40);
     assert_eq!(site.volumes[1].provisioning, site::Provisioning::Thin);

@@ -141,6 +141,15 @@ impl DataOut {
         }
     }
 
+    /// Room for the data segment that is coming, from `at` to its end at `len`; `None`
+    /// without bytes.
+    pub(super) fn room(&mut self, at: usize, len: usize, buffers: &BufPool) -> Option<&mut [u8]> {
+        let bound = self.bound;
+        let buf = self.buf.get_or_insert_with(|| buffers.data(bound));
+        let (from, to) = (self.received + at, self.received + len);
+        buf.bytes_mut()?.get_mut(from..to)
+    }
+
     /// The last `len` bytes that were put, for the digest.
     pub(super) fn segment(&self, len: usize) -> &[u8] {
         let bytes = self.buf.as_ref().and_then(Buf::bytes);

@@ -44,7 +44,12 @@ pub(super) struct Input {
     /// Padding, then the digest.
     trailer: [u8; 3 + DIGEST_BYTES],
     trailer_at: usize,
+    /// The last data segment of a task was long.
+    long: bool,
 }
+
+/// A data segment of this many bytes is worth a read of its own.
+const LONG_BYTES: usize = 64 << 10;
 
 /// Splits `bytes` after at most `wanted`.
 fn split(bytes: &[u8], wanted: usize) -> (&[u8], &[u8]) {
@@ -108,6 +113,9 @@ impl Connection {
         (input.plan, input.sink) = (plan, sink);
         (input.len, input.at, input.trailer_at) = (len, 0, 0);
         input.control.clear();
+        if let Sink::Task(_) = sink {
+            input.long = len >= LONG_BYTES;
+        }
         if len > 0 {
             input.phase = Phase::Data
         } else {
@@ -146,6 +154,36 @@ impl Connection {
             }
         }
         rest
+    }
+
+    /// Where the rest of the current data segment belongs, when a task has room for it.
+    pub(super) fn place(&mut self) -> Option<&mut [u8]> {
+        let input = &self.input;
+        let (Phase::Data, Sink::Task(task)) = (input.phase, input.sink) else {
+            return None;
+        };
+        if self.closed || !input.long {
+            return None;
+        }
+        let command = self.tasks.command(task)?;
+        command.data_out.room(input.at, input.len, &self.buffers)
+    }
+
+    /// The next `len` bytes have been put where [`Connection::place`] said.
+    pub(super) fn take_placed(&mut self, len: usize) {
+        let input = &mut self.input;
+        input.at += len;
+        assert!(input.at <= input.len, "more than there was room for");
+        if input.at == input.len {
+            input.phase = Phase::Trailer;
+            if self.trailer_bytes() == 0 {
+                self.finish();
+            }
+        }
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.input.long
     }
 
     fn trailer_bytes(&self) -> usize {

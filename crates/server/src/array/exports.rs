@@ -9,7 +9,7 @@ use crate::directory::{Initiators, TargetEntry};
 use crate::record;
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
-use engine::{Disk, World};
+use engine::Disk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -256,8 +256,7 @@ fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), 
             volume.ok_or_else(gone)?.into()
         } else {
             let at = (placed.pool, placed.lane);
-            let buffers = state.world().buffers().clone();
-            Disk::There(Rc::new(Distant::new(home, at, placed.info, buffers)))
+            Disk::There(Rc::new(Distant::new(home, at, placed.info)))
         };
         let lun = u16::try_from(lun).map_err(|_| {
             let context = format!("target {target} can't have a LUN {lun}");

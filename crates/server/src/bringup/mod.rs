@@ -80,7 +80,7 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
     let data = DataDir::take(&data)?;
     check_portals(&portals)?;
     let api = open_api(api.unwrap_or(site.api.listen)).await?;
-    let shards = start_shards(site.shards).await?;
+    let shards = start_shards(site.shards.unwrap_or_else(fitting_shards)).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
     match furnish(&site, &data, &handles, &portals).await {
         Ok((array, front)) => Ok(offer(api, array, front, shards, data)),
@@ -167,6 +167,16 @@ async fn open_api(address: SocketAddr) -> Result<TcpListener, BringUpError> {
         let what = format!("API address {address}");
         BringUpError::address(&what, &error, "[api] listen in the site file, or --api")
     })
+}
+
+/// The most shards when the site file says nothing.
+const FITTING_SHARDS_MAX: u16 = 4;
+
+/// How many shards fit this machine.
+fn fitting_shards() -> u16 {
+    // A machine that does not say gets one.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    u16::try_from(processors).map_or(FITTING_SHARDS_MAX, |count| count.min(FITTING_SHARDS_MAX))
 }
 
 async fn start_shards(count: u16) -> Result<Vec<Shard>, BringUpError> {

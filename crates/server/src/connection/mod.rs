@@ -1,4 +1,7 @@
-//! A connection in full-feature phase, on the shard of its target.
+//! A connection in full-feature phase.
+//!
+//! Its session is on the home shard of its target. The connection itself, with socket
+//! and protocol, is carried by that shard or by another one that has less to do.
 //!
 //! Invariants:
 //! - A command that has begun runs to its end, whether or not anybody waits for
@@ -8,17 +11,20 @@
 //!   much output waits, and commands do not begin while those before them hold
 //!   [`tasks::IN_FLIGHT_BYTES_MAX`].
 
+mod batch;
+mod errand;
 mod management;
 mod pump;
 mod tasks;
 
 use crate::directory::Directory;
-use crate::front::TsihLease;
-use crate::shard::ShardState;
-use crate::shard::session::{Closing, Session};
+use crate::front::{Berth, TsihLease};
+use crate::shard::session::{Closing, Reins, Session};
+use crate::shard::{ShardHandle, ShardState};
+use errand::{Runner, Way};
 use iscsi::connection::Connection;
 use iscsi::login::{Limits, Negotiated};
-use pump::Pump;
+use pump::{Progress, Pump};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -40,43 +46,108 @@ pub(crate) struct Arrival {
     pub(crate) output: Vec<u8>,
     pub(crate) limits: Limits,
     pub(crate) directory: Arc<Directory>,
+    /// The shard that carries it.
+    pub(crate) carrier: ShardHandle,
     /// Freed when the session has ended.
     pub(crate) lease: TsihLease,
+    pub(crate) berth: Berth,
+}
+
+/// What a shard needs to carry a connection.
+struct Cargo {
+    stream: TcpStream,
+    negotiated: Box<Negotiated>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    limits: Limits,
+    directory: Arc<Directory>,
+    reins: Arc<Reins>,
+    initiator: String,
+    target: String,
+    peer: SocketAddr,
 }
 
 /// A login response that is not taken within this time is given up.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// Serves `arrival` until its session has ended.
+/// Serves `arrival`, on the home shard of its target, until its session has ended.
 pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
     let Some(session) = begin(&state, &arrival).await else {
         return;
     };
-    let Session {
-        initiator,
-        target,
-        peer,
-        tsih,
-        ..
-    } = &*session;
-    tracing::info!(initiator, target, %peer, tsih, "session begins");
+    let (carrier, home) = (arrival.carrier, state.index());
+    let (initiator, target, peer) = (
+        session.initiator.clone(),
+        session.target.clone(),
+        arrival.peer,
+    );
+    tracing::info!(initiator, target, %peer, tsih = session.tsih, carrier = carrier.index(), "session begins");
     let ending = Ending {
         state: Rc::clone(&state),
         session: Rc::clone(&session),
         _lease: arrival.lease,
+        _berth: arrival.berth,
     };
+    let cargo = Cargo {
+        stream: arrival.stream,
+        negotiated: arrival.negotiated,
+        input: arrival.input,
+        output: arrival.output,
+        limits: arrival.limits,
+        directory: arrival.directory,
+        reins: Arc::clone(&session.reins),
+        initiator,
+        target,
+        peer,
+    };
+    let runner = Runner::new(Rc::clone(&state), session);
+    if carrier.index() == home {
+        carry(state, cargo, Way::Here(runner)).await;
+    } else {
+        let (errands, to_do) = batch::queue();
+        let (done, ended) = batch::queue();
+        let carried = carrier.post(move |state| carry(state, cargo, Way::between(errands, ended)));
+        // When the carrier has stopped, so has the queue of errands.
+        if let Err(error) = carried {
+            tracing::warn!(%peer, %error, "a connection could not be carried");
+        }
+        runner.serve(to_do, done).await;
+    }
+    drop(ending);
+}
+
+/// Carries a connection to its end.
+async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
+    let Cargo {
+        initiator,
+        target,
+        peer,
+        reins,
+        directory,
+        ..
+    } = cargo;
+    let tsih = cargo.negotiated.tsih;
     let buffers = engine::World::buffers(state.world()).clone();
-    let connection = Connection::new(*arrival.negotiated, buffers, arrival.limits);
-    let reason = match greet(arrival.stream, &arrival.output).await {
+    let progress = Progress::new(&buffers);
+    let connection = Connection::new(*cargo.negotiated, buffers, cargo.limits);
+    let reason = match greet(cargo.stream, &cargo.output).await {
         Ok(stream) => {
-            let session = Rc::clone(&session);
-            let pump = Pump::new(stream, connection, session, &state, arrival.directory);
-            pump.run(&arrival.input).await
+            let pump = Pump {
+                stream,
+                connection,
+                reins,
+                initiator: initiator.clone(),
+                target: target.clone(),
+                state,
+                directory,
+                way,
+                progress,
+            };
+            pump.run(&cargo.input).await
         }
         Err(error) => format!("the login response could not be sent: {error}"),
     };
     tracing::info!(initiator, target, %peer, tsih, reason, "session ends");
-    drop(ending);
 }
 
 /// Ends its session when dropped: also when the connection's task is dropped
@@ -85,6 +156,7 @@ struct Ending {
     state: Rc<ShardState>,
     session: Rc<Session>,
     _lease: TsihLease,
+    _berth: Berth,
 }
 
 impl Drop for Ending {
@@ -115,7 +187,13 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         return None;
     }
     let nexus = state.target(target)?.connect();
-    let session = Rc::new(Session::new(negotiated, target, *peer, nexus));
+    let session = Rc::new(Session::new(
+        negotiated,
+        target,
+        *peer,
+        arrival.carrier.index(),
+        nexus,
+    ));
     state.add_session(Rc::clone(&session));
     Some(session)
 }

@@ -1,28 +1,31 @@
-//! The pump: moves bytes between the socket and the state machine, and runs
-//! commands.
+//! The pump: moves bytes between the socket and the state machine, and has commands
+//! run.
 //!
 //! One task per connection. Every time it is woken it takes all that has come,
 //! begins the commands, collects those that have ended, and sends all answers
 //! with one call: a queue of 32 costs few system calls.
 
-use super::management::{function, manage, response};
+use super::errand::{Ended, Errand, HomeGone, Way};
+use super::management::{function as functions, response};
 use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
 use crate::shard::ShardState;
-use crate::shard::session::{AbortRequest, Closing, Session, add};
-use base::Slice;
+use crate::shard::session::{AbortRequest, Closing, Reins, add};
+use base::{BufPool, Slice};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::TargetDirectory;
 use std::future::{Future, poll_fn};
+use std::io::{self, IoSliceMut};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::time::{Interval, Sleep, interval, sleep};
 
@@ -36,23 +39,11 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Turns before other connections of the shard get theirs.
 const TURNS_MAX: usize = 16;
 
+/// Read at once beside a long data segment: what is copied afterwards.
+const BESIDE_LONG_BYTES: usize = 4 << 10;
+
 /// At most this many runs of bytes in one send (the system's limit is 1024).
 const RUNS_MAX: usize = 256;
-
-/// What has ended.
-enum Ended {
-    Command {
-        task: TaskId,
-        order: Order,
-        written_bytes: u64,
-        response: scsi::Response,
-    },
-    Managed {
-        task: TaskId,
-        function: u8,
-        response: u8,
-    },
-}
 
 /// How far the connection is on its way to the end.
 enum Course {
@@ -65,13 +56,23 @@ enum Course {
 
 /// A connection with its socket and its commands.
 pub(crate) struct Pump {
-    stream: TcpStream,
-    connection: Connection,
-    session: Rc<Session>,
-    state: Rc<ShardState>,
-    directory: Arc<Directory>,
+    pub(crate) stream: TcpStream,
+    pub(crate) connection: Connection,
+    pub(crate) reins: Arc<Reins>,
+    pub(crate) initiator: String,
+    pub(crate) target: String,
+    /// Of the shard that carries the connection.
+    pub(crate) state: Rc<ShardState>,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) way: Way,
+    pub(crate) progress: Progress,
+}
+
+/// How far a connection is.
+pub(crate) struct Progress {
     tasks: Tasks,
-    running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
+    /// Answers to ABORT TASK that wait for the end of what is aborted.
+    aborting: FuturesUnordered<LocalBoxFuture<'static, TaskId>>,
     course: Course,
     reason: String,
     idle: Interval,
@@ -81,39 +82,31 @@ pub(crate) struct Pump {
     nothing: Slice,
 }
 
-impl Pump {
-    pub(crate) fn new(
-        stream: TcpStream,
-        connection: Connection,
-        session: Rc<Session>,
-        state: &Rc<ShardState>,
-        directory: Arc<Directory>,
-    ) -> Self {
-        Pump {
-            stream,
-            connection,
-            session,
-            state: Rc::clone(state),
-            directory,
+impl Progress {
+    pub(crate) fn new(buffers: &BufPool) -> Self {
+        Progress {
             tasks: Tasks::default(),
-            running: FuturesUnordered::new(),
+            aborting: FuturesUnordered::new(),
             course: Course::Open,
             reason: String::new(),
             idle: interval(IDLE),
             heard: true,
-            nothing: engine::World::buffers(state.world()).copy_of(&[]).freeze(),
+            nothing: buffers.copy_of(&[]).freeze(),
         }
     }
+}
 
+impl Pump {
     /// Runs the connection to its end, starting with bytes that came behind the
     /// login. Says why it ended.
     pub(crate) async fn run(mut self, input: &[u8]) -> String {
         self.connection.receive(input);
         self.take_events();
-        let session = Rc::clone(&self.session);
+        self.way.flush();
+        let reins = Arc::clone(&self.reins);
         loop {
             // Armed before the requests are looked at, so that none is missed.
-            let woken = session.wake.notified();
+            let woken = reins.wake.notified();
             tokio::pin!(woken);
             let over = poll_fn(|cx| {
                 if woken.as_mut().poll(cx).is_ready() {
@@ -122,7 +115,7 @@ impl Pump {
                 self.poll(cx).map(|()| true)
             });
             if over.await {
-                return self.reason;
+                return self.progress.reason;
             }
             self.take_requests();
         }
@@ -133,6 +126,7 @@ impl Pump {
             let mut moved = self.receive(cx);
             moved |= self.collect(cx);
             moved |= self.send(cx);
+            self.way.flush();
             if self.is_over() {
                 return Poll::Ready(());
             }
@@ -146,10 +140,10 @@ impl Pump {
 
     /// Nothing can be moved: looks at the clocks.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.course {
+        match &mut self.progress.course {
             Course::Open => {
-                while self.idle.poll_tick(cx).is_ready() {
-                    if !std::mem::take(&mut self.heard) && !self.connection.nop_in() {
+                while self.progress.idle.poll_tick(cx).is_ready() {
+                    if !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in() {
                         self.give_up("the initiator does not answer".to_owned());
                     }
                     // What it has to say goes out before anything else.
@@ -167,10 +161,10 @@ impl Pump {
     }
 
     fn is_over(&mut self) -> bool {
-        if !self.running.is_empty() {
+        if !self.way.is_idle() || !self.progress.aborting.is_empty() {
             return false;
         }
-        match self.course {
+        match self.progress.course {
             Course::Open => false,
             Course::Draining(_) => self.connection.output().is_empty(),
             Course::Broken => true,
@@ -179,20 +173,16 @@ impl Pump {
 
     /// Reads what has come, and acts on it.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if !matches!(self.course, Course::Open) || !self.connection.takes_input() {
+        if !matches!(self.progress.course, Course::Open) || !self.connection.takes_input() {
             return false;
         }
-        let state = Rc::clone(&self.state);
-        let mut space = state.receive_space();
-        let mut space = ReadBuf::new(&mut space);
-        match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
+        match self.poll_read(cx) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(())) if space.filled().is_empty() => {
+            Poll::Ready(Ok(0)) => {
                 self.give_up("the initiator closed the connection".to_owned());
             }
-            Poll::Ready(Ok(())) => {
-                self.heard = true;
-                self.connection.receive(space.filled());
+            Poll::Ready(Ok(_)) => {
+                self.progress.heard = true;
                 self.take_events();
             }
             Poll::Ready(Err(error)) => self.give_up(format!("receiving: {error}")),
@@ -200,10 +190,38 @@ impl Pump {
         true
     }
 
+    /// Reads once: the rest of a long data segment right to where it belongs, and what
+    /// comes behind it into the space that all connections share.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let state = Rc::clone(&self.state);
+        let mut shared = state.receive_space();
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            let most = match self.connection.expects_long_data() {
+                true => BESIDE_LONG_BYTES,
+                false => shared.len(),
+            };
+            let place = self.connection.space();
+            let room = place.len();
+            let mut runs = [IoSliceMut::new(place), IoSliceMut::new(&mut shared[..most])];
+            let came = match self.stream.try_read_vectored(&mut runs) {
+                Ok(came) => came,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            let placed = came.min(room);
+            self.connection.received(placed);
+            self.connection.receive(&shared[..came - placed]);
+            return Poll::Ready(Ok(came));
+        }
+    }
+
     /// Sends what waits.
     fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while !matches!(self.course, Course::Broken) && !self.connection.output().is_empty() {
+        while !matches!(self.progress.course, Course::Broken)
+            && !self.connection.output().is_empty()
+        {
             let output = self.connection.output();
             let mut runs = Vec::with_capacity(RUNS_MAX.min(64));
             output.slices(&mut runs, RUNS_MAX);
@@ -225,43 +243,53 @@ impl Pump {
     /// Answers for commands that have ended.
     fn collect(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(cx) {
+        while let Poll::Ready(ended) = self.way.poll_ended(cx) {
             moved = true;
             match ended {
-                Ended::Command {
+                Err(HomeGone) => {
+                    self.progress.aborting.clear();
+                    self.give_up("the shard of its target has stopped".to_owned());
+                    break;
+                }
+                Ok(Ended::Command {
                     task,
                     order,
                     written_bytes,
                     response,
-                } => {
+                }) => {
                     self.count(&order, written_bytes, &response);
-                    if self.tasks.end(task) {
+                    if self.progress.tasks.end(task) {
                         self.connection.complete(task, completion(response));
                     }
                     self.begin();
                 }
-                Ended::Managed {
+                Ok(Ended::Managed {
                     task,
                     function: code,
                     response,
-                } => {
+                }) => {
                     self.connection.managed(task, response);
-                    if code == function::TARGET_COLD_RESET {
+                    if code == functions::TARGET_COLD_RESET {
                         self.drain("the target was reset".to_owned());
                     }
                 }
             }
         }
+        while let Poll::Ready(Some(task)) = self.progress.aborting.poll_next_unpin(cx) {
+            moved = true;
+            self.connection.managed(task, response::COMPLETE);
+        }
         // A command that has ended makes its connection take events again.
         if moved {
             self.take_events();
         }
-        self.session.counters.in_flight.set(self.tasks.len() as u64);
+        let in_flight = self.progress.tasks.len() as u64;
+        self.reins.counters.in_flight.store(in_flight, Relaxed);
         moved
     }
 
     fn count(&self, order: &Order, written_bytes: u64, response: &scsi::Response) {
-        let counters = &self.session.counters;
+        let counters = &self.reins.counters;
         add(&counters.commands, 1);
         match scsi::cdb::Kind::of(order.cdb[0]) {
             scsi::cdb::Kind::Read => {
@@ -277,7 +305,7 @@ impl Pump {
     }
 
     fn take_events(&mut self) {
-        while matches!(self.course, Course::Open)
+        while matches!(self.progress.course, Course::Open)
             && let Some(event) = self.connection.next_event()
         {
             self.act(event);
@@ -295,7 +323,7 @@ impl Pump {
                 ..
             } => {
                 let bytes = scsi::cdb::data_bytes(&cdb);
-                self.tasks.add(
+                self.progress.tasks.add(
                     task,
                     Order {
                         lun,
@@ -307,8 +335,8 @@ impl Pump {
                 self.begin();
             }
             Event::DataOut { task, data } => {
-                if let Some(order) = self.tasks.run(task) {
-                    self.execute(task, order, data);
+                if let Some(order) = self.progress.tasks.run(task) {
+                    self.way.begin(Errand::Command { task, order, data });
                 }
             }
             Event::TaskManagement {
@@ -317,18 +345,26 @@ impl Pump {
                 lun,
                 referenced,
             } => {
-                self.manage(task, function, lun, referenced);
+                if function == functions::ABORT_TASK {
+                    self.abort_task(task, referenced);
+                } else {
+                    self.way.begin(Errand::Manage {
+                        task,
+                        function,
+                        lun,
+                    });
+                }
             }
             // Discovery sessions are the front's. A session with a target may ask
             // for that target only.
             Event::SendTargets { target } => {
-                let mut targets = self.directory.visible(&self.session.initiator);
-                let own = &self.session.target;
+                let mut targets = self.directory.visible(&self.initiator);
+                let own = &self.target;
                 let asked = target.is_none_or(|name| name.eq_ignore_ascii_case(own));
                 targets.retain(|row| asked && row.name == *own);
                 self.connection.answer_targets(&targets);
             }
-            Event::Dropped { task } => self.tasks.forget(task),
+            Event::Dropped { task } => self.progress.tasks.forget(task),
             Event::Close { reason } => self.drain(reason),
         }
     }
@@ -337,48 +373,20 @@ impl Pump {
     /// sent.
     fn begin(&mut self) {
         while self.connection.takes_input()
-            && let Some((task, order)) = self.tasks.next()
+            && let Some((task, order)) = self.progress.tasks.next()
         {
             if order.write {
                 self.connection
                     .accept(task, scsi::data_out_bytes(&order.cdb));
             } else {
-                self.execute(task, order, self.nothing.clone());
+                let data = self.progress.nothing.clone();
+                self.way.begin(Errand::Command { task, order, data });
             }
         }
-    }
-
-    fn execute(&mut self, task: TaskId, order: Order, data: Slice) {
-        let session = Rc::clone(&self.session);
-        let written_bytes = data.len() as u64;
-        self.running.push(Box::pin(async move {
-            let response = session.nexus.execute(order.lun, order.cdb, data).await;
-            Ended::Command {
-                task,
-                order,
-                written_bytes,
-                response,
-            }
-        }));
-    }
-
-    fn manage(&mut self, task: TaskId, code: u8, lun: [u8; 8], referenced: Option<TaskId>) {
-        if code == function::ABORT_TASK {
-            return self.abort_task(task, referenced);
-        }
-        let (state, session) = (Rc::clone(&self.state), Rc::clone(&self.session));
-        self.running.push(Box::pin(async move {
-            let response = manage(state, session, code, lun).await;
-            Ended::Managed {
-                task,
-                function: code,
-                response,
-            }
-        }));
     }
 
     fn abort_task(&mut self, task: TaskId, referenced: Option<TaskId>) {
-        let found = referenced.and_then(|meant| Some((meant, self.tasks.abort(meant)?)));
+        let found = referenced.and_then(|meant| Some((meant, self.progress.tasks.abort(meant)?)));
         let Some((meant, aborted)) = found else {
             return self.connection.managed(task, response::NO_TASK);
         };
@@ -387,33 +395,30 @@ impl Pump {
             return self.connection.managed(task, response::COMPLETE);
         }
         let (request, done) = AbortRequest::of_one();
-        self.tasks.answer_when_ended(request, 1, [meant]);
-        self.running.push(Box::pin(async move {
+        self.progress.tasks.answer_when_ended(request, 1, [meant]);
+        self.progress.aborting.push(Box::pin(async move {
             // Both ends live in this connection: the answer always comes.
             let _ = done.await;
-            let response = response::COMPLETE;
-            Ended::Managed {
-                task,
-                function: function::ABORT_TASK,
-                response,
-            }
+            task
         }));
     }
 
-    /// What others on the shard ask of this connection.
+    /// What others ask of this connection.
     fn take_requests(&mut self) {
-        for request in self.session.aborts.take() {
-            let within = self.tasks.within(request.scope);
+        for request in self.reins.take_aborts() {
+            let within = self.progress.tasks.within(request.scope);
             let mut running = Vec::new();
             for task in &within {
                 self.connection.abort(*task);
-                if self.tasks.abort(*task) == Some(Aborted::WhenEnded) {
+                if self.progress.tasks.abort(*task) == Some(Aborted::WhenEnded) {
                     running.push(*task);
                 }
             }
-            self.tasks.answer_when_ended(request, within.len(), running);
+            self.progress
+                .tasks
+                .answer_when_ended(request, within.len(), running);
         }
-        match self.session.closing.get() {
+        match self.reins.closing() {
             None => {}
             Some(Closing::Drain) => self.drain("closed by the server".to_owned()),
             Some(Closing::Now) => self.give_up("another session has taken its place".to_owned()),
@@ -422,21 +427,21 @@ impl Pump {
 
     /// Takes no more commands; answers those that run, then closes.
     fn drain(&mut self, reason: String) {
-        if matches!(self.course, Course::Open) {
-            self.course = Course::Draining(Box::pin(sleep(LAST_WORDS)));
-            self.reason = reason;
-            self.tasks.forget_idle();
+        if matches!(self.progress.course, Course::Open) {
+            self.progress.course = Course::Draining(Box::pin(sleep(LAST_WORDS)));
+            self.progress.reason = reason;
+            self.progress.tasks.forget_idle();
         }
     }
 
     /// Gives the socket up; commands that run end unanswered.
     fn give_up(&mut self, reason: String) {
-        if !matches!(self.course, Course::Broken) {
-            if self.reason.is_empty() {
-                self.reason = reason;
+        if !matches!(self.progress.course, Course::Broken) {
+            if self.progress.reason.is_empty() {
+                self.progress.reason = reason;
             }
-            self.course = Course::Broken;
-            self.tasks.forget_idle();
+            self.progress.course = Course::Broken;
+            self.progress.tasks.forget_idle();
         }
     }
 }

@@ -67,6 +67,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
     // The target may have gone since the login was admitted: the initiator sees
     // the connection close, and logs in again to hear why.
     if let Some(shard) = shard {
+        let berth = desk.berths.take(shard.index());
+        let carrier = desk.shards[berth.carrier()].clone();
         let directory = Arc::clone(&desk.directory);
         let arrival = Arrival {
             stream,
@@ -77,7 +79,9 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
             output,
             limits,
             directory,
+            carrier,
             lease,
+            berth,
         };
         if let Err(error) = shard.post(move |state| serve_on_shard(state, arrival)) {
             tracing::warn!(%peer, %error, "a connection could not be moved");

@@ -1,18 +1,21 @@
 //! The front: portals, logins and discovery, beside the shards.
 //!
 //! A connection logs in here, on a thread of the front's own, and is then moved
-//! to the shard of its target. Discovery sessions are served here to their end.
+//! to the shard of its target, or to one beside it. Discovery sessions are served here to their end.
 //! What peers can make the front hold is bounded: logins under way, the time
 //! each may take, and sessions.
 
+mod berths;
 mod discovery;
 mod login;
 mod tsih;
 
+pub(crate) use berths::Berth;
 pub(crate) use tsih::TsihLease;
 
 use crate::directory::Directory;
 use crate::shard::ShardHandle;
+use berths::Berths;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -80,6 +83,7 @@ struct Desk {
     shards: Vec<ShardHandle>,
     limits: FrontLimits,
     tsihs: Tsihs,
+    berths: Berths,
     half_open: Arc<Semaphore>,
 }
 
@@ -112,6 +116,7 @@ impl Front {
             .name("front".to_owned())
             .spawn(move || {
                 let tsihs = Tsihs::new(limits.sessions_max);
+                let berths = Berths::new(shards.len());
                 let half_open = Arc::new(Semaphore::new(limits.half_open_max));
                 run(
                     listeners,
@@ -121,6 +126,7 @@ impl Front {
                         shards,
                         limits,
                         tsihs,
+                        berths,
                         half_open,
                     },
                 );

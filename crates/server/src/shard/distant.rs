@@ -1,16 +1,15 @@
 //! A volume of another shard, as a target here shows it.
 //!
 //! Each command goes to the volume's shard as a message, and its outcome comes back as
-//! one; bytes are copied once on the way. A command that was sent runs to its end.
+//! one; buffers change hands without a copy. A command that was sent runs to its end.
 
-use super::{ShardGone, ShardHandle, ShardState};
-use base::{BufPool, Payload, Slice, VolumeOffset};
+use super::{ShardGone, ShardHandle};
+use base::{Payload, Slice, VolumeOffset};
 use engine::volume::{Elsewhere, Mapping};
 use engine::{IoError, IoErrorKind, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::cell::RefCell;
-use std::rc::Rc;
 use world::real::RealWorld;
 
 /// A volume of another shard.
@@ -19,24 +18,16 @@ pub struct Distant {
     pool: String,
     lane: u16,
     info: RefCell<VolumeInfo>,
-    /// Of the shard that asks.
-    buffers: BufPool,
 }
 
 impl Distant {
     /// The volume that `info` tells of, in a lane of a pool that is at `home`.
-    pub fn new(
-        home: ShardHandle,
-        (pool, lane): (String, u16),
-        info: VolumeInfo,
-        buffers: BufPool,
-    ) -> Self {
+    pub fn new(home: ShardHandle, (pool, lane): (String, u16), info: VolumeInfo) -> Self {
         Distant {
             home,
             pool,
             lane,
             info: RefCell::new(info),
-            buffers,
         }
     }
 
@@ -44,7 +35,7 @@ impl Distant {
     async fn visit<T, F, Fut>(&self, at: VolumeOffset, visit: F) -> Result<T, IoError>
     where
         T: Send + 'static,
-        F: FnOnce(Volume<RealWorld>, Rc<ShardState>) -> Fut + Send + 'static,
+        F: FnOnce(Volume<RealWorld>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, IoError>> + 'static,
     {
         let (pool, lane) = (self.pool.clone(), self.lane);
@@ -57,7 +48,7 @@ impl Distant {
         let call = self.home.call(move |state| async move {
             let volume = state.lane(&pool, lane).and_then(|pool| pool.volume(&name));
             match volume {
-                Some(volume) => visit(volume, state).await,
+                Some(volume) => visit(volume).await,
                 None => Err(gone),
             }
         });
@@ -80,39 +71,29 @@ impl Elsewhere for Distant {
 
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {
         let read = async move {
-            let visit = move |volume: Volume<RealWorld>, _| async move {
-                let payload = volume.read(at, len).await?;
-                Ok(payload.to_vec())
-            };
-            let bytes = self.visit(at, visit).await?;
-            Ok(self.buffers.copy_of(&bytes).freeze().into())
+            let visit = move |volume: Volume<RealWorld>| async move { volume.read(at, len).await };
+            self.visit(at, visit).await
         };
         read.boxed_local()
     }
 
     fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        // Buffers stay with their shard.
-        let bytes = data.bytes().unwrap_or_default().to_vec();
-        let visit = move |volume: Volume<RealWorld>, state: Rc<ShardState>| async move {
-            let buffers = engine::World::buffers(state.world());
-            let data = buffers.copy_of(&bytes).freeze();
-            volume.write(at, data).await
-        };
+        let visit = move |volume: Volume<RealWorld>| async move { volume.write(at, data).await };
         self.visit(at, visit).boxed_local()
     }
 
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        let visit = |volume: Volume<RealWorld>, _| async move { volume.flush().await };
+        let visit = |volume: Volume<RealWorld>| async move { volume.flush().await };
         self.visit(VolumeOffset(0), visit).boxed_local()
     }
 
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
-        let visit = move |volume: Volume<RealWorld>, _| async move { volume.clear(at, len).await };
+        let visit = move |volume: Volume<RealWorld>| async move { volume.clear(at, len).await };
         self.visit(at, visit).boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
-        let visit = move |volume: Volume<RealWorld>, _| async move { volume.mapping(at) };
+        let visit = move |volume: Volume<RealWorld>| async move { volume.mapping(at) };
         self.visit(at, visit).boxed_local()
     }
 }

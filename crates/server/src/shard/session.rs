@@ -3,9 +3,11 @@
 
 use iscsi::login::Negotiated;
 use scsi::Nexus;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::{Notify, oneshot};
 use world::real::RealWorld;
@@ -23,6 +25,8 @@ pub struct SessionInfo {
     pub target: String,
     /// Where the initiator connects from.
     pub peer: SocketAddr,
+    /// Index of the shard that carries its connection.
+    pub carrier: usize,
     /// When it logged in.
     pub since: SystemTime,
     /// Commands ended.
@@ -78,8 +82,7 @@ impl AbortRequest {
     }
 }
 
-/// A session with its one connection. Shared between the connection's task and
-/// the shard's state.
+/// A session with its one connection, on the home shard of its target.
 pub(crate) struct Session {
     pub(crate) tsih: u16,
     pub(crate) initiator: String,
@@ -87,32 +90,62 @@ pub(crate) struct Session {
     pub(crate) isid: [u8; 6],
     pub(crate) target: String,
     pub(crate) peer: SocketAddr,
+    pub(crate) carrier: usize,
     pub(crate) since: SystemTime,
     pub(crate) nexus: Rc<Nexus<RealWorld>>,
-    pub(crate) counters: Counters,
-    /// Set to close the connection: commands in flight end, no new ones begin.
-    pub(crate) closing: Cell<Option<Closing>>,
-    /// Waits for the connection's task, which takes them.
-    pub(crate) aborts: RefCell<Vec<AbortRequest>>,
-    /// Wakes the connection's task for the two above.
-    pub(crate) wake: Notify,
+    pub(crate) reins: Arc<Reins>,
     ended: Notify,
     has_ended: Cell<bool>,
 }
 
-/// What a session has done.
+/// What a session has done. Only the shard that carries its connection writes it.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) commands: Cell<u64>,
-    pub(crate) reads: Cell<u64>,
-    pub(crate) writes: Cell<u64>,
-    pub(crate) read_bytes: Cell<u64>,
-    pub(crate) written_bytes: Cell<u64>,
-    pub(crate) in_flight: Cell<u64>,
+    pub(crate) commands: AtomicU64,
+    pub(crate) reads: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) read_bytes: AtomicU64,
+    pub(crate) written_bytes: AtomicU64,
+    pub(crate) in_flight: AtomicU64,
 }
 
-pub(crate) fn add(counter: &Cell<u64>, by: u64) {
-    counter.set(counter.get() + by);
+/// For the one that writes: a plain load and store.
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Relaxed) + by, Relaxed);
+}
+
+/// How others hold a connection, which may be on another shard.
+#[derive(Default)]
+pub(crate) struct Reins {
+    pub(crate) counters: Counters,
+    /// Wakes the connection's task for what is asked.
+    pub(crate) wake: Notify,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    /// Set to close the connection: commands in flight end, no new ones begin.
+    closing: Option<Closing>,
+    /// Waits for the connection's task, which takes them.
+    aborts: Vec<AbortRequest>,
+}
+
+impl Reins {
+    // Whoever panicked with this lock held has left whole requests behind.
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the connection is to be closed, if it is.
+    pub(crate) fn closing(&self) -> Option<Closing> {
+        self.asked().closing
+    }
+
+    /// What is to be aborted, once.
+    pub(crate) fn take_aborts(&self) -> Vec<AbortRequest> {
+        std::mem::take(&mut self.asked().aborts)
+    }
 }
 
 impl Session {
@@ -121,6 +154,7 @@ impl Session {
         negotiated: &Negotiated,
         target: &str,
         peer: SocketAddr,
+        carrier: usize,
         nexus: Rc<Nexus<RealWorld>>,
     ) -> Self {
         Session {
@@ -130,12 +164,10 @@ impl Session {
             isid: negotiated.isid,
             target: target.to_owned(),
             peer,
+            carrier,
             since: SystemTime::now(),
             nexus,
-            counters: Counters::default(),
-            closing: Cell::new(None),
-            aborts: RefCell::default(),
-            wake: Notify::new(),
+            reins: Arc::default(),
             ended: Notify::new(),
             has_ended: Cell::new(false),
         }
@@ -143,28 +175,33 @@ impl Session {
 
     /// What it is and has done.
     pub(crate) fn info(&self) -> SessionInfo {
+        let counters = &self.reins.counters;
         SessionInfo {
             tsih: self.tsih,
             initiator: self.initiator.clone(),
             initiator_alias: self.initiator_alias.clone(),
             target: self.target.clone(),
             peer: self.peer,
+            carrier: self.carrier,
             since: self.since,
-            commands: self.counters.commands.get(),
-            reads: self.counters.reads.get(),
-            writes: self.counters.writes.get(),
-            read_bytes: self.counters.read_bytes.get(),
-            written_bytes: self.counters.written_bytes.get(),
-            in_flight: self.counters.in_flight.get(),
+            commands: counters.commands.load(Relaxed),
+            reads: counters.reads.load(Relaxed),
+            writes: counters.writes.load(Relaxed),
+            read_bytes: counters.read_bytes.load(Relaxed),
+            written_bytes: counters.written_bytes.load(Relaxed),
+            in_flight: counters.in_flight.load(Relaxed),
         }
     }
 
     /// Closes the connection; ends when its last command has ended.
     pub(crate) async fn close(&self, how: Closing) {
-        if self.closing.get() != Some(Closing::Now) {
-            self.closing.set(Some(how));
+        {
+            let mut asked = self.reins.asked();
+            if asked.closing != Some(Closing::Now) {
+                asked.closing = Some(how);
+            }
         }
-        self.wake.notify_one();
+        self.reins.wake.notify_one();
         loop {
             let ended = self.ended.notified();
             if self.has_ended.get() {
@@ -177,7 +214,7 @@ impl Session {
     /// Its last command has ended and its connection is closed.
     pub(crate) fn end(&self) {
         self.has_ended.set(true);
-        self.aborts.take();
+        drop(self.reins.take_aborts());
         self.ended.notify_waiters();
     }
 
@@ -188,8 +225,9 @@ impl Session {
             return 0;
         }
         let (done, aborted) = oneshot::channel();
-        self.aborts.borrow_mut().push(AbortRequest { scope, done });
-        self.wake.notify_one();
+        let request = AbortRequest { scope, done };
+        self.reins.asked().aborts.push(request);
+        self.reins.wake.notify_one();
         // A connection that ends drops the request after its last command.
         aborted.await.unwrap_or(0)
     }

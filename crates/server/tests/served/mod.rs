@@ -25,6 +25,8 @@ pub const VOLUME_BYTES: u64 = 64 << 20;
 pub struct Served {
     pub directory: Arc<Directory>,
     pub shard: Shard,
+    /// Shards without a target; they may carry connections.
+    pub others: Vec<Shard>,
     pub front: Front,
     pub home: TempDir,
 }
@@ -35,7 +37,16 @@ impl Served {
         Self::with_limits(FrontLimits::default()).await
     }
 
+    /// As [`Served::start`], beside a shard without a target.
+    pub async fn beside_another() -> Served {
+        Self::on_shards(2, FrontLimits::default()).await
+    }
+
     pub async fn with_limits(limits: FrontLimits) -> Served {
+        Self::on_shards(1, limits).await
+    }
+
+    async fn on_shards(count: usize, limits: FrontLimits) -> Served {
         let home = tempfile::tempdir().unwrap();
         let shard = Shard::start(0).await.unwrap();
         let paths: Vec<_> = (0..4)
@@ -72,13 +83,19 @@ impl Served {
             },
         );
         let portals = ["127.0.0.1:0".parse().unwrap()];
-        let shards = vec![shard.handle().clone()];
+        let mut others = Vec::new();
+        for index in 1..count {
+            others.push(Shard::start(index).await.unwrap());
+        }
+        let all = std::iter::once(&shard).chain(&others);
+        let shards = all.map(|shard| shard.handle().clone()).collect();
         let front = Front::open(&portals, Arc::clone(&directory), shards, limits)
             .await
             .unwrap();
         Served {
             directory,
             shard,
+            others,
             front,
             home,
         }
@@ -110,6 +127,9 @@ impl Served {
         self.front.stop().await;
         let failures = self.shard.stop().await;
         assert!(failures.is_empty(), "{failures:?}");
+        for other in self.others {
+            assert!(other.stop().await.is_empty());
+        }
     }
 }
 

@@ -178,4 +178,21 @@ mod tests {
         };
         assert_ne!(draw(), draw());
     }
+
+    #[test]
+    fn buffers_come_back_from_other_threads() {
+        let pool = BufPool::new();
+        let buf = pool.copy_of(b"goes away");
+        let address = buf.bytes().unwrap().as_ptr() as usize;
+        let slice = buf.freeze();
+        let shared = slice.clone();
+        std::thread::spawn(move || assert_eq!(slice.bytes().unwrap(), b"goes away"))
+            .join()
+            .unwrap();
+        assert_eq!(pool.outstanding_bytes(), 4096, "one of two is left");
+        std::thread::spawn(move || drop(shared)).join().unwrap();
+        assert_eq!(pool.outstanding_bytes(), 0);
+        let again = pool.bytes(1);
+        assert_eq!(again.bytes().unwrap().as_ptr() as usize, address);
+    }
 }

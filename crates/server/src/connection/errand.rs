@@ -1,0 +1,219 @@
+//! What a connection has its target do, and how: on the same shard, or on another.
+//!
+//! The SCSI side of a session, its nexus with all that other sessions must see, is
+//! always on the home shard of its target, and every command is run there. What crosses
+//! are commands with their data and answers with theirs: many at a time, and buffers
+//! change hands without a copy.
+//!
+//! Invariants:
+//! - Errands begin in the order they were given, and each that began ends once.
+//! - One that began runs to its end, also when the connection is gone.
+
+use super::batch::{Receiver, Sender};
+use super::management::manage;
+use super::tasks::Order;
+use crate::shard::ShardState;
+use crate::shard::session::Session;
+use base::Slice;
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use iscsi::connection::TaskId;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Turns before others on the shard get theirs.
+const TURNS_MAX: usize = 16;
+
+/// What is to be done at home.
+pub(crate) enum Errand {
+    /// A command with its data-out.
+    Command {
+        task: TaskId,
+        order: Order,
+        data: Slice,
+    },
+    /// A task management function.
+    Manage {
+        task: TaskId,
+        function: u8,
+        lun: [u8; 8],
+    },
+}
+
+/// What has ended.
+pub(crate) enum Ended {
+    Command {
+        task: TaskId,
+        order: Order,
+        written_bytes: u64,
+        response: scsi::Response,
+    },
+    Managed {
+        task: TaskId,
+        function: u8,
+        response: u8,
+    },
+}
+
+/// Runs errands on the home shard.
+pub(crate) struct Runner {
+    state: Rc<ShardState>,
+    session: Rc<Session>,
+    running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
+}
+
+impl Runner {
+    pub(crate) fn new(state: Rc<ShardState>, session: Rc<Session>) -> Self {
+        Runner {
+            state,
+            session,
+            running: FuturesUnordered::new(),
+        }
+    }
+
+    fn begin(&self, errand: Errand) {
+        let session = Rc::clone(&self.session);
+        match errand {
+            Errand::Command { task, order, data } => {
+                let written_bytes = data.len() as u64;
+                self.running.push(Box::pin(async move {
+                    let response = session.nexus.execute(order.lun, order.cdb, data).await;
+                    Ended::Command {
+                        task,
+                        order,
+                        written_bytes,
+                        response,
+                    }
+                }));
+            }
+            Errand::Manage {
+                task,
+                function,
+                lun,
+            } => {
+                let state = Rc::clone(&self.state);
+                self.running.push(Box::pin(async move {
+                    let response = manage(state, session, function, lun).await;
+                    Ended::Managed {
+                        task,
+                        function,
+                        response,
+                    }
+                }));
+            }
+        }
+    }
+
+    /// One that has ended; pending also when there are none.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.running.poll_next_unpin(cx) {
+            Poll::Ready(Some(ended)) => Poll::Ready(ended),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Runs what comes from the shard that carries the connection, until that is gone
+    /// and all has ended.
+    pub(crate) async fn serve(mut self, mut errands: Receiver<Errand>, mut ended: Sender<Ended>) {
+        let mut open = true;
+        poll_fn(move |cx| {
+            for _ in 0..TURNS_MAX {
+                let mut moved = false;
+                while open && let Poll::Ready(next) = errands.poll_next(cx) {
+                    moved = true;
+                    match next {
+                        Some(errand) => self.begin(errand),
+                        None => open = false,
+                    }
+                }
+                while let Poll::Ready(one) = self.poll_ended(cx) {
+                    moved = true;
+                    ended.put(one);
+                }
+                ended.flush();
+                if !open && self.running.is_empty() {
+                    return Poll::Ready(());
+                }
+                if !moved {
+                    return Poll::Pending;
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// The way from a connection to its home.
+pub(crate) enum Way {
+    /// It is carried by its home shard.
+    Here(Runner),
+    /// It is carried by another.
+    There {
+        errands: Sender<Errand>,
+        ended: Receiver<Ended>,
+        running: usize,
+    },
+}
+
+/// The home shard is gone, and with it what ran there.
+pub(crate) struct HomeGone;
+
+impl Way {
+    pub(crate) fn between(errands: Sender<Errand>, ended: Receiver<Ended>) -> Self {
+        Way::There {
+            errands,
+            ended,
+            running: 0,
+        }
+    }
+
+    /// Has `errand` done, from the next [`Way::flush`] on at the latest.
+    pub(crate) fn begin(&mut self, errand: Errand) {
+        match self {
+            Way::Here(runner) => runner.begin(errand),
+            Way::There {
+                errands, running, ..
+            } => {
+                errands.put(errand);
+                *running += 1;
+            }
+        }
+    }
+
+    /// Sends what was begun on its way.
+    pub(crate) fn flush(&mut self) {
+        if let Way::There { errands, .. } = self {
+            errands.flush();
+        }
+    }
+
+    /// One that has ended; pending also when there are none.
+    pub(crate) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, HomeGone>> {
+        match self {
+            Way::Here(runner) => runner.poll_ended(cx).map(Ok),
+            Way::There { ended, running, .. } => match ended.poll_next(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Some(ended)) => {
+                    *running -= 1;
+                    Poll::Ready(Ok(ended))
+                }
+                Poll::Ready(None) => {
+                    *running = 0;
+                    Poll::Ready(Err(HomeGone))
+                }
+            },
+        }
+    }
+
+    /// Whether nothing is being done.
+    pub(crate) fn is_idle(&self) -> bool {
+        match self {
+            Way::Here(runner) => runner.running.is_empty(),
+            Way::There { running, .. } => *running == 0,
+        }
+    }
+}
