@@ -80,6 +80,7 @@ async fn resets_and_changes_are_heard_on_both_shards() {
     let served = Served::beside_another().await;
     let mut home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     let mut third = settled(&served, 3).await;
     assert_eq!(carriers(&served).await, [0, 1, 1]);
     // What waits for data at the other shard is aborted by a reset from here.
@@ -119,6 +120,7 @@ async fn a_write_is_aborted_where_it_waits_for_data() {
     let served = Served::beside_another().await;
     let _home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     let write = carried.command(&write10(0, 2), 0, 1024, &[]).await;
     assert_eq!(carried.receive().await.unwrap().opcode(), 0x31);
     let abort = carried.manage(1, LUN0, write).await;
@@ -134,6 +136,7 @@ async fn commands_of_a_connection_that_breaks_run_to_their_end() {
     let served = Served::beside_another().await;
     let mut home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     let data = vec![7; 32 << 10];
     for at in 0..20 {
         carried
@@ -156,6 +159,7 @@ async fn a_carried_session_is_reinstated_and_dropped() {
     let _home = settled(&served, 1).await;
     let mut old = settled(&served, 2).await;
     let mut new = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     assert!(old.receive().await.is_none(), "its connection is closed");
     assert_eq!(served.sessions().await.len(), 2);
     let tsih = served.sessions().await[1].tsih;
@@ -172,6 +176,7 @@ async fn a_cold_reset_ends_connections_on_all_shards() {
     let served = Served::beside_another().await;
     let mut home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     let tag = carried.manage(7, LUN0, 0xffff_ffff).await;
     let answer = carried.receive().await.unwrap();
     assert_eq!((answer.tag(), answer.header[2]), (tag, 0));
@@ -186,6 +191,7 @@ async fn shards_stop_in_any_order() {
     let mut served = Served::beside_another().await;
     let mut home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     for other in std::mem::take(&mut served.others) {
         assert!(other.stop().await.is_empty());
     }
@@ -202,6 +208,7 @@ async fn shards_stop_in_any_order() {
     let served = Served::beside_another().await;
     let _home = settled(&served, 1).await;
     let mut carried = settled(&served, 2).await;
+    assert_eq!(carriers(&served).await[1], 1);
     served.stop().await;
     assert!(carried.receive().await.is_none());
 }
