@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Interval, Sleep, interval, sleep};
 
@@ -190,21 +190,34 @@ impl Pump {
         true
     }
 
-    /// Reads once: the rest of a long data segment right to where it belongs, and what
-    /// comes behind it into the space that all connections share.
+    /// Reads once.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.connection.expects_long_data() {
+            return self.poll_read_long(cx);
+        }
+        // By `poll_read`, which knows after a short read that there is no more.
+        let state = Rc::clone(&self.state);
+        let mut space = state.receive_space();
+        let mut space = ReadBuf::new(&mut space);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut space))?;
+        self.connection.receive(space.filled());
+        Poll::Ready(Ok(space.filled().len()))
+    }
+
+    /// Reads the rest of a long data segment right to where it belongs, and little of
+    /// what comes behind it into the space that all connections share.
+    fn poll_read_long(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let state = Rc::clone(&self.state);
         let mut shared = state.receive_space();
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
-            let most = match self.connection.expects_long_data() {
-                true => BESIDE_LONG_BYTES,
-                false => shared.len(),
-            };
             let place = self.connection.space();
             let room = place.len();
-            let mut runs = [IoSliceMut::new(place), IoSliceMut::new(&mut shared[..most])];
-            let came = match self.stream.try_read_vectored(&mut runs) {
+            let beside = IoSliceMut::new(&mut shared[..BESIDE_LONG_BYTES]);
+            let came = match self
+                .stream
+                .try_read_vectored(&mut [IoSliceMut::new(place), beside])
+            {
                 Ok(came) => came,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Poll::Ready(Err(error)),
