@@ -109,7 +109,7 @@ impl<W: World> Integrity<W> {
         let version = cached.version.get();
         cached.version.set(version + 2);
         let sums = cached.sums.borrow().clone();
-        let up_to = self.watermark.up_to().max(cached.up_to);
+        let up_to = self.up_to_of(cached);
         let id = self.block_id(&zone, u64::from(cached.index));
         for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
             for number in [version + 1, version + 2] {
@@ -136,6 +136,12 @@ impl<W: World> Integrity<W> {
         Ok(())
     }
 
+    /// Up to which stamp log entries are in a block as it is now. A replay, while it goes
+    /// on, takes nothing from what the drives had already.
+    fn up_to_of(&self, cached: &Cached) -> u64 {
+        self.watermark.up_to().max(cached.up_to)
+    }
+
     async fn flush_some(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::new();
@@ -149,14 +155,13 @@ impl<W: World> Integrity<W> {
                 continue;
             };
             cached.version.set(cached.version.get() + 1);
-            let version = cached.version.get();
+            let number = cached.version.get();
             let id = self.block_id(&zone, u64::from(cached.index));
-            let up_to = self.watermark.up_to().max(cached.up_to);
-            let number = version;
+            let up_to = self.up_to_of(cached);
             let bytes = block::encode(id, Version { number, up_to }, &cached.sums.borrow());
             let slot = match self.world.planted("integrity slot not alternated") {
                 true => 0,
-                false => version % 2 * BLOCK_BYTES as u64,
+                false => number % 2 * BLOCK_BYTES as u64,
             };
             let data = self.world.buffers().copy_of(&bytes).freeze();
             for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
