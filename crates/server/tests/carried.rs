@@ -9,16 +9,8 @@
 
 mod served;
 
-use served::initiator::{Initiator, LUN0, read10, write10};
+use served::initiator::{Initiator, LUN0, NAME, read10, write10};
 use served::{Served, TARGET, VOLUME_BYTES};
-
-const NAME: &str = "iqn.2026-11.test:host";
-
-async fn settled(served: &Served, isid: u8) -> Initiator {
-    let mut initiator = Initiator::login(served.address(), NAME, isid, TARGET).await;
-    initiator.settle().await;
-    initiator
-}
 
 async fn carriers(served: &Served) -> Vec<usize> {
     let sessions = served.sessions().await;
@@ -50,8 +42,8 @@ async fn until_left(served: &Served, count: usize) {
 #[tokio::test]
 async fn data_goes_round_between_sessions_of_two_shards_and_is_counted() {
     let served = Served::beside_another().await;
-    let mut home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let mut home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await, [0, 1]);
     for blocks in [2, 100, 128] {
         let len = usize::from(blocks) * 512;
@@ -78,10 +70,10 @@ async fn data_goes_round_between_sessions_of_two_shards_and_is_counted() {
 #[tokio::test]
 async fn resets_and_changes_are_heard_on_both_shards() {
     let served = Served::beside_another().await;
-    let mut home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let mut home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
-    let mut third = settled(&served, 3).await;
+    let mut third = Initiator::settled(&served, 3).await;
     assert_eq!(carriers(&served).await, [0, 1, 1]);
     // What waits for data at the other shard is aborted by a reset from here.
     let pending = carried.command(&write10(0, 2), 0, 1024, &[]).await;
@@ -118,8 +110,8 @@ async fn resets_and_changes_are_heard_on_both_shards() {
 #[tokio::test]
 async fn a_write_is_aborted_where_it_waits_for_data() {
     let served = Served::beside_another().await;
-    let _home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let _home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     let write = carried.command(&write10(0, 2), 0, 1024, &[]).await;
     assert_eq!(carried.receive().await.unwrap().opcode(), 0x31);
@@ -134,8 +126,8 @@ async fn a_write_is_aborted_where_it_waits_for_data() {
 #[tokio::test]
 async fn commands_of_a_connection_that_breaks_run_to_their_end() {
     let served = Served::beside_another().await;
-    let mut home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let mut home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     let data = vec![7; 32 << 10];
     for at in 0..20 {
@@ -156,9 +148,9 @@ async fn commands_of_a_connection_that_breaks_run_to_their_end() {
 #[tokio::test]
 async fn a_carried_session_is_reinstated_and_dropped() {
     let served = Served::beside_another().await;
-    let _home = settled(&served, 1).await;
-    let mut old = settled(&served, 2).await;
-    let mut new = settled(&served, 2).await;
+    let _home = Initiator::settled(&served, 1).await;
+    let mut old = Initiator::settled(&served, 2).await;
+    let mut new = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     assert!(old.receive().await.is_none(), "its connection is closed");
     assert_eq!(served.sessions().await.len(), 2);
@@ -174,8 +166,8 @@ async fn a_carried_session_is_reinstated_and_dropped() {
 #[tokio::test]
 async fn a_cold_reset_ends_connections_on_all_shards() {
     let served = Served::beside_another().await;
-    let mut home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let mut home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     let tag = carried.manage(7, LUN0, 0xffff_ffff).await;
     let answer = carried.receive().await.unwrap();
@@ -189,8 +181,8 @@ async fn a_cold_reset_ends_connections_on_all_shards() {
 async fn shards_stop_in_any_order() {
     // The one that carries, before the home.
     let mut served = Served::beside_another().await;
-    let mut home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let mut home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     for other in std::mem::take(&mut served.others) {
         assert!(other.stop().await.is_empty());
@@ -206,8 +198,8 @@ async fn shards_stop_in_any_order() {
     served.stop().await;
     // The home, before the one that carries.
     let served = Served::beside_another().await;
-    let _home = settled(&served, 1).await;
-    let mut carried = settled(&served, 2).await;
+    let _home = Initiator::settled(&served, 1).await;
+    let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
     served.stop().await;
     assert!(carried.receive().await.is_none());

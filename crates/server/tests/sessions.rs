@@ -7,25 +7,17 @@
 
 mod served;
 
-use served::initiator::{Initiator, LUN0, read10, write10};
+use served::initiator::{Initiator, LUN0, NAME, read10, write10};
 use served::{Served, TARGET, VOLUME_BYTES};
 use server::front::{Front, FrontLimits};
 use server::shard::SessionInfo;
 use std::sync::Arc;
 use std::time::Duration;
 
-const NAME: &str = "iqn.2026-11.test:host";
-
-async fn settled(served: &Served, isid: u8) -> Initiator {
-    let mut initiator = Initiator::login(served.address(), NAME, isid, TARGET).await;
-    initiator.settle().await;
-    initiator
-}
-
 #[tokio::test]
 async fn data_goes_round_and_is_counted() {
     let served = Served::start().await;
-    let mut initiator = settled(&served, 1).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
     let data: Vec<u8> = (0..1024).map(|at| (at % 251) as u8).collect();
     let written = initiator.run(&write10(7, 2), 0, &data).await;
     assert_eq!((written.opcode(), written.header[3]), (0x21, 0));
@@ -55,7 +47,7 @@ async fn data_goes_round_and_is_counted() {
 #[tokio::test]
 async fn wrong_commands_get_sense_and_the_session_goes_on() {
     let served = Served::start().await;
-    let mut initiator = settled(&served, 1).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
     assert_eq!(
         initiator.run(&[0xc1; 16], 0, &[]).await.sense(),
         (5, 0x20, 0)
@@ -78,7 +70,7 @@ async fn wrong_commands_get_sense_and_the_session_goes_on() {
 #[tokio::test]
 async fn a_peer_that_breaks_the_rules_does_not_disturb_the_others() {
     let served = Served::start().await;
-    let mut good = settled(&served, 1).await;
+    let mut good = Initiator::settled(&served, 1).await;
     // Garbage instead of a login, and a login cut in the middle.
     let mut garbage = Initiator::connect(served.address()).await;
     garbage.send_bytes(&[0xff; 4096]).await;
@@ -87,7 +79,7 @@ async fn a_peer_that_breaks_the_rules_does_not_disturb_the_others() {
     cut.send_bytes(&[0x43, 0x87, 0, 0, 0, 0, 1]).await;
     drop(cut);
     // A session that announces more data than was agreed on.
-    let mut flood = settled(&served, 2).await;
+    let mut flood = Initiator::settled(&served, 2).await;
     let mut header = [0; 48];
     header[0] = 0x01;
     header[5..8].copy_from_slice(&[0xff; 3]);
@@ -100,9 +92,9 @@ async fn a_peer_that_breaks_the_rules_does_not_disturb_the_others() {
 #[tokio::test]
 async fn a_session_is_reinstated_by_the_same_initiator_and_isid() {
     let served = Served::start().await;
-    let mut old = settled(&served, 1).await;
-    let other = settled(&served, 2).await;
-    let mut new = settled(&served, 1).await;
+    let mut old = Initiator::settled(&served, 1).await;
+    let other = Initiator::settled(&served, 2).await;
+    let mut new = Initiator::settled(&served, 1).await;
     assert!(
         old.receive().await.is_none(),
         "the old connection is closed"
@@ -116,7 +108,7 @@ async fn a_session_is_reinstated_by_the_same_initiator_and_isid() {
 #[tokio::test]
 async fn a_write_that_waits_for_data_is_aborted_and_its_data_comes_too_late() {
     let served = Served::start().await;
-    let mut initiator = settled(&served, 1).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
     let write = initiator.command(&write10(0, 2), 0, 1024, &[]).await;
     let r2t = initiator.receive().await.unwrap();
     assert_eq!((r2t.opcode(), r2t.tag()), (0x31, write));
@@ -141,7 +133,7 @@ async fn a_write_that_waits_for_data_is_aborted_and_its_data_comes_too_late() {
 #[tokio::test]
 async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
     let served = Served::start().await;
-    let mut initiator = settled(&served, 1).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
     // WRITE SAME of the most there may be, over all the unit has; not of zeroes.
     let mut same = write10(0, 0x8000);
     same[0] = 0x41;
@@ -172,8 +164,8 @@ async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
 #[tokio::test]
 async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
     let served = Served::start().await;
-    let mut by = settled(&served, 1).await;
-    let mut other = settled(&served, 2).await;
+    let mut by = Initiator::settled(&served, 1).await;
+    let mut other = Initiator::settled(&served, 2).await;
     let pending = other.command(&write10(0, 2), 0, 1024, &[]).await;
     assert_eq!(other.receive().await.unwrap().tag(), pending);
     for (function, expected) in [(5, 0), (6, 0), (4, 0), (2, 0), (3, 5), (8, 4), (99, 255)] {
@@ -200,8 +192,8 @@ async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
 #[tokio::test]
 async fn a_cold_reset_ends_every_connection_to_the_target() {
     let served = Served::start().await;
-    let mut by = settled(&served, 1).await;
-    let mut other = settled(&served, 2).await;
+    let mut by = Initiator::settled(&served, 1).await;
+    let mut other = Initiator::settled(&served, 2).await;
     let tag = by.manage(7, LUN0, 0xffff_ffff).await;
     let answer = by.receive().await.unwrap();
     assert_eq!((answer.tag(), answer.header[2]), (tag, 0));
@@ -214,8 +206,8 @@ async fn a_cold_reset_ends_every_connection_to_the_target() {
 async fn a_peer_that_does_not_read_holds_little_and_loses_nothing() {
     const READS: u32 = 100;
     let served = Served::start().await;
-    let mut lazy = settled(&served, 1).await;
-    let mut good = settled(&served, 2).await;
+    let mut lazy = Initiator::settled(&served, 1).await;
+    let mut good = Initiator::settled(&served, 2).await;
     let data: Vec<u8> = (0..2048 * 512).map(|at| (at % 253) as u8).collect();
     for at in 0..16u32 {
         let run = &data[at as usize * 65536..][..65536];
@@ -259,7 +251,7 @@ async fn a_peer_that_does_not_read_holds_little_and_loses_nothing() {
 #[tokio::test]
 async fn changes_are_told_by_unit_attention() {
     let served = Served::start().await;
-    let mut initiator = settled(&served, 1).await;
+    let mut initiator = Initiator::settled(&served, 1).await;
     let changed = served.shard.handle().call(|state| async move {
         let pool = state.pool("p").unwrap();
         pool.resize_volume("v", 2 * VOLUME_BYTES).await.unwrap();
@@ -291,7 +283,7 @@ async fn changes_are_told_by_unit_attention() {
 #[tokio::test]
 async fn a_session_is_dropped_and_a_target_removed_on_demand() {
     let served = Served::start().await;
-    let mut first = settled(&served, 1).await;
+    let mut first = Initiator::settled(&served, 1).await;
     let tsih = served.sessions().await[0].tsih;
     let shard = served.shard.handle();
     assert!(
@@ -307,7 +299,7 @@ async fn a_session_is_dropped_and_a_target_removed_on_demand() {
             .await
             .unwrap()
     );
-    let mut second = settled(&served, 1).await;
+    let mut second = Initiator::settled(&served, 1).await;
     served.directory.remove_target(TARGET);
     let removed = shard.call(|state| async move { state.remove_target(TARGET).await });
     removed.await.unwrap().unwrap();
@@ -344,7 +336,7 @@ async fn sessions_and_logins_are_bounded() {
         ..FrontLimits::default()
     };
     let served = Served::with_limits(one).await;
-    let mut first = settled(&served, 1).await;
+    let mut first = Initiator::settled(&served, 1).await;
     let mut second = Initiator::connect(served.address()).await;
     assert!(
         second.receive().await.is_none(),

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where this is unfit")]
 
+use super::{Served, TARGET};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub const LUN0: [u8; 8] = [0; 8];
+
+/// What the host is called that most tests are of.
+pub const NAME: &str = "iqn.2026-11.test:host";
 
 /// A PDU that came.
 pub struct Pdu {
@@ -42,6 +46,13 @@ pub struct Initiator {
 }
 
 impl Initiator {
+    /// A session of the host that has heard of power on already.
+    pub async fn settled(served: &Served, isid: u8) -> Initiator {
+        let mut initiator = Self::login(served.address(), NAME, isid, TARGET).await;
+        initiator.settle().await;
+        initiator
+    }
+
     /// Logs in to `target`.
     pub async fn login(at: SocketAddr, name: &str, isid: u8, target: &str) -> Initiator {
         let mut initiator = Self::connect(at).await;
