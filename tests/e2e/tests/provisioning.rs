@@ -10,6 +10,15 @@ use e2e::qemu_io::{Run, verify};
 
 const MIB: u64 = 1 << 20;
 
+/// A run in MiB.
+fn run(at: u64, len: u64, value: u8) -> Run {
+    Run {
+        at: at * MIB,
+        len_bytes: len * MIB,
+        value,
+    }
+}
+
 /// What `ashlar volume show` says is mapped; printed, too.
 fn mapped_bytes(array: &Array, volume: &str, when: &str) -> u64 {
     let shown = array.json(&["volume", "show", volume]);
@@ -61,11 +70,6 @@ fn discarded_pages_of_a_thin_lun_are_given_back_and_read_as_zeroes() {
     let zeroed = mapped_bytes(&array, "thin", "4 MiB zeroed");
     assert_eq!(zeroed, discarded - 4 * MIB);
 
-    let run = |at: u64, len: u64, value| Run {
-        at: at * MIB,
-        len_bytes: len * MIB,
-        value,
-    };
     let kept = [run(0, 4, 1), run(12, 8, 1), run(24, 8, 1)];
     let gone = [run(4, 8, 0), run(20, 4, 0), run(32, 32, 0)];
     verify(&url, &kept);
@@ -123,11 +127,6 @@ fn a_thick_lun_is_zeroed_and_keeps_its_pages() {
         &url,
         &["write -P 5 0 12M", "discard 1M 2M", "write -z -u 4M 4M"],
     );
-    let run = |at: u64, len: u64, value| Run {
-        at: at * MIB,
-        len_bytes: len * MIB,
-        value,
-    };
     verify(
         &url,
         &[run(0, 1, 5), run(3, 1, 5), run(4, 4, 0), run(8, 4, 5)],
@@ -161,11 +160,6 @@ fn a_volume_of_another_shard_gives_space_back_just_so() {
             &url,
             &["write -P 1 0 8M", "discard 2M 3M", "write -z -u 6M 1M"],
         );
-        let run = |at: u64, len: u64, value| Run {
-            at: at * MIB,
-            len_bytes: len * MIB,
-            value,
-        };
         assert_eq!(mapped_bytes(&array, name, "half given back"), 4 * MIB);
         verify(&url, &[run(0, 2, 1), run(2, 3, 0), run(5, 1, 1)]);
         verify(&url, &[run(6, 1, 0), run(7, 1, 1), run(8, 24, 0)]);
