@@ -126,10 +126,6 @@ const UNREAD_BYTES_MAX: usize = 16 << 20;
 /// Immediate commands in progress, beyond the command window.
 const IMMEDIATE_MAX: usize = 16;
 
-/// Data-out is asked for up to this many of the largest transfers at a time; other
-/// commands wait until one of those has ended.
-const SOLICITED_TRANSFERS: usize = 4;
-
 /// The deepest command window: task slots and target transfer tags have room for
 /// this many.
 pub const QUEUE_DEPTH_MAX: u32 = 8192;
@@ -144,7 +140,7 @@ pub struct Connection {
     /// Commands that came after a gap.
     held: Vec<Held>,
     tasks: Tasks,
-    /// Sum of what tasks have reserved, and the tasks that wait to reserve.
+    /// Sum over the tasks, and the tasks that wait until it is their turn to ask.
     solicited_bytes: usize,
     waiting: VecDeque<TaskId>,
     events: VecDeque<Event>,
@@ -334,7 +330,7 @@ impl Connection {
         if task.occupies {
             self.window.vacate();
         }
-        self.solicited_bytes -= task.reserved_bytes;
+        self.solicited_bytes -= task.solicited_bytes;
         if !self.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != id);
             self.resume_waiting();

@@ -68,6 +68,9 @@ pub struct Limits {
     pub max_burst_bytes: u32,
     /// Largest data-out of one command.
     pub max_transfer_bytes: u32,
+    /// Data-out that is asked for by R2T and has not come, of all commands together;
+    /// one command alone may ask for more.
+    pub solicited_bytes: u32,
 }
 
 impl Default for Limits {
@@ -79,6 +82,7 @@ impl Default for Limits {
             first_burst_bytes: 256 << 10,
             max_burst_bytes: 1 << 20,
             max_transfer_bytes: 16 << 20,
+            solicited_bytes: 2 << 20,
         }
     }
 }

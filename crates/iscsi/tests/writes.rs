@@ -273,9 +273,9 @@ fn a_transfer_is_never_longer_than_the_limit() {
 }
 
 #[test]
-fn no_more_is_asked_for_than_may_be_held() {
+fn the_data_of_few_commands_is_asked_for_at_a_time() {
     let limits = Limits {
-        max_transfer_bytes: 1024,
+        solicited_bytes: 2048,
         first_burst_bytes: 512,
         ..Limits::default()
     };
@@ -290,21 +290,16 @@ fn no_more_is_asked_for_than_may_be_held() {
         .collect();
     let asked = r2ts(&mut session);
     let tags = |asked: &[ReadyToTransfer]| asked.iter().map(|r| r.task_tag).collect::<Vec<_>>();
-    assert_eq!(tags(&asked), [0, 1, 2, 3]);
+    assert_eq!(tags(&asked), [0, 1]);
+    session.connection.abort(tasks[2]);
+    assert!(session.answers().is_empty());
     fulfil(&mut session, asked[1], &[7; 1024], 512);
-    data_of(&mut session, tasks[1]);
-    assert!(session.answers().is_empty(), "its data is still held");
-    session.connection.abort(tasks[4]);
-    session.connection.complete(
-        tasks[1],
-        Completion {
-            wanted_bytes: 1024,
-            ..Completion::default()
-        },
+    assert_eq!(data_of(&mut session, tasks[1]), [7; 1024]);
+    assert_eq!(
+        tags(&r2ts(&mut session)),
+        [3],
+        "whose data has come makes room"
     );
-    let answers = session.answers();
-    assert!(matches!(answers[0].response, Response::ReadyToTransfer(r2t) if r2t.task_tag == 5));
-    assert!(matches!(answers[1].response, Response::ScsiResponse(_)));
     let small = session.write(9, 512, &[1; 512], true);
     session.connection.accept(small, 512);
     assert_eq!(
@@ -313,7 +308,37 @@ fn no_more_is_asked_for_than_may_be_held() {
         "a write with its data needs no room"
     );
     session.connection.abort(tasks[0]);
-    assert_eq!(tags(&r2ts(&mut session)), [6]);
+    assert_eq!(tags(&r2ts(&mut session)), [4], "an aborted one makes room");
+    session.connection.complete(
+        tasks[1],
+        Completion {
+            wanted_bytes: 1024,
+            ..Completion::default()
+        },
+    );
+    let ended = session.answers();
+    assert_eq!(ended.len(), 1, "its room was given before: {ended:?}");
+    assert!(matches!(ended[0].response, Response::ScsiResponse(_)));
+}
+
+#[test]
+fn a_command_alone_asks_for_any_amount() {
+    let limits = Limits {
+        solicited_bytes: 512,
+        ..Limits::default()
+    };
+    let mut session = Session::with(Parameters::default(), limits);
+    for tag in 0..2 {
+        let task = session.write(tag, 4096, &[], true);
+        session.connection.accept(task, 4096);
+    }
+    let asked = r2ts(&mut session);
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].task_tag, asked[0].desired_bytes), (0, 4096));
+    fulfil(&mut session, asked[0], &[7; 4096], 4096);
+    let asked = r2ts(&mut session);
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].task_tag, asked[0].desired_bytes), (1, 4096));
 }
 
 /// Ends the command with ABORTED COMMAND and these codes; the owner is told.

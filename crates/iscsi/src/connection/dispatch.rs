@@ -5,7 +5,7 @@ use super::data_out::{DataOut, Fault};
 use super::input::Sink;
 use super::tasks::{Command, Work};
 use super::window::Place;
-use super::{Connection, Event, IMMEDIATE_MAX, SOLICITED_TRANSFERS, TaskId};
+use super::{Connection, Event, IMMEDIATE_MAX, TaskId};
 use crate::pdu::request::{self, Order};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
 
@@ -333,20 +333,29 @@ impl Connection {
             return;
         };
         if let Some(data) = command.data_out.complete() {
-            return self.events.push_back(Event::DataOut { task: id, data });
+            self.events.push_back(Event::DataOut { task: id, data });
+            return self.have_come(id);
         }
         if command.data_out.missing().is_none() {
             return;
         }
-        let admitted = self
+        let asks = self
             .tasks
             .get(id)
-            .is_some_and(|task| task.reserved_bytes > 0);
-        if admitted || (self.waiting.is_empty() && self.reserve(id)) {
+            .is_some_and(|task| task.solicited_bytes > 0);
+        if asks || (self.waiting.is_empty() && self.may_ask(id)) {
             self.solicit(id, most);
         } else if !self.waiting.contains(&id) {
             self.waiting.push_back(id);
         }
+    }
+
+    /// All data-out of a command is there: others may ask for theirs.
+    fn have_come(&mut self, id: TaskId) {
+        if let Some(task) = self.tasks.get(id) {
+            self.solicited_bytes -= std::mem::take(&mut task.solicited_bytes);
+        }
+        self.resume_waiting();
     }
 
     /// Sends the R2Ts that are due.
@@ -360,34 +369,35 @@ impl Connection {
         }
     }
 
-    /// Makes room for the data-out that a command has to ask for: data that the
-    /// peer is asked for must be held, so it is asked for within bounds.
-    fn reserve(&mut self, id: TaskId) -> bool {
-        let bound = SOLICITED_TRANSFERS * self.limits.max_transfer_bytes as usize;
+    /// Lets a command ask for its data-out if that of few others is on its way. Asked
+    /// for all at once, the data of all commands would be complete at about the same
+    /// time, and drives and network would wait for each other in turns.
+    fn may_ask(&mut self, id: TaskId) -> bool {
+        let bound = self.limits.solicited_bytes as usize;
         let Some(task) = self.tasks.get(id) else {
             return false;
         };
         let Work::Command(command) = &task.work else {
             return false;
         };
-        if task.reserved_bytes == 0 {
+        if task.solicited_bytes == 0 {
             let missing = command.data_out.missing().unwrap_or(0);
-            if self.solicited_bytes + missing > bound {
+            if self.solicited_bytes > 0 && self.solicited_bytes + missing > bound {
                 return false;
             }
-            task.reserved_bytes = missing;
+            task.solicited_bytes = missing;
             self.solicited_bytes += missing;
         }
         true
     }
 
-    /// Lets commands that wait for room ask for their data, in order.
+    /// Lets commands that wait for their turn ask for their data, in order.
     pub(super) fn resume_waiting(&mut self) {
         let most = u32::from(self.negotiated.parameters.max_outstanding_r2t);
         while !self.closed
             && let Some(id) = self.waiting.front().copied()
         {
-            if !self.reserve(id) {
+            if !self.may_ask(id) {
                 break;
             }
             self.solicit(id, most);

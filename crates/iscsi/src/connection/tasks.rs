@@ -15,10 +15,8 @@ pub(super) struct Task {
     pub(super) lun: Lun,
     /// It holds a place in the command window.
     pub(super) occupies: bool,
-    /// Bytes of data-out that it may ask for (see [`Limits::max_transfer_bytes`]).
-    ///
-    /// [`Limits::max_transfer_bytes`]: crate::login::Limits::max_transfer_bytes
-    pub(super) reserved_bytes: usize,
+    /// Bytes of data-out that it asks for, until all of it is there.
+    pub(super) solicited_bytes: usize,
     /// The owner has been told of it.
     pub(super) shown: bool,
     pub(super) work: Work,
@@ -79,7 +77,7 @@ impl Tasks {
             tag,
             lun,
             occupies: false,
-            reserved_bytes: 0,
+            solicited_bytes: 0,
             shown: false,
             work,
         };

@@ -39,6 +39,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Turns before other connections of the shard get theirs.
 const TURNS_MAX: usize = 16;
 
+/// A write of this many bytes goes to the drives at once.
+const LONG_WRITE_BYTES: usize = 128 << 10;
+
 /// Read at once beside a long data segment: what is copied afterwards.
 const BESIDE_LONG_BYTES: usize = 4 << 10;
 
@@ -80,6 +83,9 @@ pub(crate) struct Progress {
     heard: bool,
     /// Data-out of commands that have none.
     nothing: Slice,
+    /// A long write has begun in this turn: drives are to have it before the data of
+    /// the next is read.
+    began_long: bool,
 }
 
 impl Progress {
@@ -92,6 +98,7 @@ impl Progress {
             idle: interval(IDLE),
             heard: true,
             nothing: buffers.copy_of(&[]).freeze(),
+            began_long: false,
         }
     }
 }
@@ -132,6 +139,9 @@ impl Pump {
             }
             if !moved {
                 return self.rest(cx);
+            }
+            if std::mem::take(&mut self.progress.began_long) {
+                break;
             }
         }
         cx.waker().wake_by_ref();
@@ -349,6 +359,7 @@ impl Pump {
             }
             Event::DataOut { task, data } => {
                 if let Some(order) = self.progress.tasks.run(task) {
+                    self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
                     self.way.begin(Errand::Command { task, order, data });
                 }
             }
