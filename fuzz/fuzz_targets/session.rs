@@ -27,6 +27,7 @@ const LIMITS: Limits = Limits {
     first_burst_bytes: 1024,
     max_burst_bytes: 2048,
     max_transfer_bytes: 8192,
+    solicited_bytes: 4096,
 };
 
 /// Tasks that may hold a buffer: the window, and immediate commands.
