@@ -78,10 +78,13 @@ pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::page_map::runs_of;
     use crate::meta::{Record, State, VolumeId};
     use crate::raid::Level;
     use crate::volume::Provisioning;
     use base::{PageIndex, PhysPage};
+    use std::collections::BTreeSet;
+    use std::rc::Rc;
 
     const POOL: Uuid = Uuid::from_u128(7);
 
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn scattered_pages_take_four_bytes_and_runs_seventeen() {
         let (_, scattered) = encode(SEGMENT_BYTES_MAX, &state(1, 100_000, 1));
-        assert!(scattered.len() < 100_000 * 4 + 100 * TABLE_HEAD_BYTES + 8192);
+        assert!(scattered.len() < 100_000 * 4 + 400 * TABLE_HEAD_BYTES + 8192);
         let mut run = state(1, 0, 1);
         let map = Record::Map {
             id: VolumeId(0),
@@ -181,8 +184,100 @@ mod tests {
         };
         run.apply(&map).unwrap();
         let (header, payload) = encode(SEGMENT_BYTES_MAX, &run);
-        assert_eq!(payload.len(), BLOCK_BYTES);
+        assert_eq!(payload.len(), 2 * BLOCK_BYTES);
         assert!(same(&back(&header, &payload).unwrap(), &run));
+    }
+
+    fn remap(state: &mut State, id: u32, page: u64, phys: u64) {
+        let remap = Record::Remap {
+            id: VolumeId(id),
+            page: PageIndex(page),
+            phys: PhysPage(phys),
+        };
+        state.apply(&remap).unwrap();
+    }
+
+    /// Volumes that are copies of the first, each changed in one place after it was made.
+    fn shared_state(copies: u32, pages: u64) -> State {
+        let mut state = state(copies + 1, pages, 1);
+        for copy in 1..=copies {
+            let from = VolumeId((copy - 1) / 2);
+            let id = VolumeId(copy);
+            state.apply(&Record::Share { id, from }).unwrap();
+            remap(
+                &mut state,
+                copy,
+                u64::from(copy) * 300,
+                (1 << 20) + u64::from(copy),
+            );
+            let page = PageIndex(2000);
+            let count = copy % 3;
+            state.apply(&Record::Unmap { id, page, count }).unwrap();
+        }
+        state
+    }
+
+    /// As the opening of a pool does.
+    fn count_holders(state: &mut State) {
+        let (mut chunks, mut pages) = (BTreeSet::new(), BTreeSet::new());
+        for core in state.volumes.values() {
+            let map = core.map.borrow();
+            let mut next = 0;
+            while let Some((index, chunk)) = map.chunk_from(next) {
+                next = index + 1;
+                if !chunks.insert(Rc::as_ptr(chunk)) {
+                    continue;
+                }
+                for run in runs_of(index, chunk.entries()) {
+                    let held = (run.phys.0..run.phys.0 + run.count).map(PhysPage);
+                    held.filter(|page| !pages.insert(*page))
+                        .for_each(|page| state.refs.add(page));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_volumes_share_is_written_once_and_shared_again() {
+        let mut state = shared_state(20, 300_000);
+        let alone = encode(SEGMENT_BYTES_MAX, &shared_state(0, 300_000)).1.len();
+        let (header, payload) = encode(SEGMENT_BYTES_MAX, &state);
+        let copies = payload.len() - alone;
+        assert!(
+            copies < 20 * (3 * 1024 + 2000),
+            "{copies} bytes for 20 copies"
+        );
+        let mut again = back(&header, &payload).unwrap();
+        assert!(same(&again, &state));
+        for (id, core) in &state.volumes {
+            let (map, other) = (core.map.borrow(), again.volumes[id].map.borrow());
+            assert!(map.runs().eq(other.runs()), "volume {id:?}");
+            assert_eq!(map.mapped(), other.mapped());
+        }
+        // What goes then is what goes from the original.
+        count_holders(&mut again);
+        let mut all = 0;
+        for id in [0, 3, 1, 7, 20].map(VolumeId) {
+            let gone = [&mut state, &mut again].map(|state| {
+                state.apply(&Record::Delete { id }).unwrap();
+                while state.give_up_some() {}
+                state.take_freed().len()
+            });
+            assert_eq!(gone[0], gone[1], "pages of {id:?}");
+            all += gone[0];
+        }
+        assert!(all > 1, "{all} pages went");
+        assert!(same(&again, &state));
+    }
+
+    #[test]
+    fn shared_chunks_of_nobody_are_a_contradiction() {
+        let mut state = shared_state(1, 3000);
+        let chunks = (0, 4);
+        for (id, from) in [(0, 1), (1, 1), (0, 9), (9, 0)] {
+            let shared = state.apply_shared(VolumeId(id), VolumeId(from), chunks);
+            assert!(shared.is_err(), "{id} with {from}");
+        }
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub enum Record {
         page: PageIndex,
         count: u32,
     },
+    /// A volume without pages has those of another from now on, as that has them.
+    Share { id: VolumeId, from: VolumeId },
     /// A zone is in use.
     ZoneOn {
         zone: u32,
@@ -80,6 +82,10 @@ const NEXT_INCARNATION: u8 = 14;
 /// What begins a table of pages, which stands in checkpoints only.
 pub(super) const TABLE: u8 = 15;
 const UNMAP: u8 = 16;
+const SHARE: u8 = 17;
+
+/// What begins a run of shared chunks, which stands in checkpoints only.
+pub(super) const SHARED: u8 = 18;
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
@@ -141,6 +147,11 @@ impl Record {
                 w.u32(id.0);
                 w.u32(narrow(page.0));
                 w.u32(*count);
+            }
+            Record::Share { id, from } => {
+                w.u8(SHARE);
+                w.u32(id.0);
+                w.u32(from.0);
             }
             Record::ZoneOn {
                 zone,
@@ -247,6 +258,10 @@ impl Record {
                 let count = r.u32()?;
                 Record::Unmap { id, page, count }
             }
+            SHARE => {
+                let from = VolumeId(r.u32()?);
+                Record::Share { id, from }
+            }
             NEXT_ID => Record::NextId { id },
             _ => return None,
         })
@@ -293,6 +308,10 @@ mod tests {
                 id,
                 page: PageIndex(3),
                 count: 1 << 20,
+            },
+            Record::Share {
+                id,
+                from: VolumeId(4),
             },
             Record::ZoneOn {
                 zone: 8,

@@ -1,7 +1,8 @@
 //! The metadata in memory.
 
 use super::page_map::MapRun;
-use super::{PageMap, Record, VolumeId};
+use super::page_map::Tree;
+use super::{PageMap, Record, Refs, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
@@ -46,7 +47,11 @@ pub struct State {
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// The id that the next volume gets.
     pub next_id: u32,
-    /// Where pages lay that are not mapped there any more, until somebody takes them.
+    /// Who else has the pages of the maps.
+    pub refs: Refs,
+    /// Deleted volumes that have not given up all of their pages.
+    gone: Vec<Rc<VolumeCore>>,
+    /// Pages that nobody has any more, until somebody takes them.
     freed: Vec<PhysPage>,
 }
 
@@ -56,7 +61,7 @@ pub enum Part {
     /// As it is.
     Record(Record),
     /// What a volume, created before, has mapped.
-    Map(VolumeId, PageMap),
+    Map(VolumeId, Tree),
 }
 
 impl State {
@@ -94,7 +99,16 @@ impl State {
             Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
             Record::Delete { id } => {
                 self.known(*id)?;
-                self.volumes.remove(id);
+                let core = self.volumes.remove(id);
+                core.into_iter().for_each(|core| self.give_up(core));
+            }
+            Record::Share { id, from } => {
+                let from = Rc::clone(self.known(*from)?);
+                let core = self.known(*id)?;
+                if core.map.borrow().mapped() > 0 {
+                    return Err(format!("volume id {} has pages, and would share", id.0));
+                }
+                core.map.replace(from.map.borrow().share());
             }
             Record::Map {
                 id,
@@ -104,20 +118,24 @@ impl State {
             } => {
                 let (page, phys, count) = (*page, *phys, u64::from(*count));
                 let run = MapRun { page, phys, count };
-                let mapped = self.known(*id)?.map.borrow_mut().insert(run);
+                let core = Rc::clone(self.known(*id)?);
+                let mapped = core.map.borrow_mut().insert(run, &mut self.refs);
                 mapped.map_err(|page| mapped_twice(*id, page))?;
             }
             Record::Remap { id, page, phys } => {
-                let old = self.known(*id)?.map.borrow_mut().remap(*page, *phys);
-                let old = old.ok_or_else(|| {
-                    format!("page {page} of volume id {} moves and lies nowhere", id.0)
-                })?;
-                self.freed.push(old);
+                let core = Rc::clone(self.known(*id)?);
+                let mut map = core.map.borrow_mut();
+                if !map.remap(*page, *phys, &mut self.refs, &mut self.freed) {
+                    return Err(format!(
+                        "page {page} of volume id {} moves and lies nowhere",
+                        id.0
+                    ));
+                }
             }
             Record::Unmap { id, page, count } => {
                 let core = Rc::clone(self.known(*id)?);
                 let mut map = core.map.borrow_mut();
-                map.remove(*page, u64::from(*count), &mut self.freed);
+                map.remove(*page, u64::from(*count), &mut self.refs, &mut self.freed);
             }
             Record::ZoneOn {
                 zone,
@@ -156,8 +174,26 @@ impl State {
         Ok(())
     }
 
-    /// Where pages lay that changes since the last call have freed; those of deleted
-    /// volumes are not among them.
+    /// A volume is to give up its pages.
+    pub fn give_up(&mut self, core: Rc<VolumeCore>) {
+        self.gone.push(core);
+    }
+
+    /// Has deleted volumes give up some of their pages; false when none is left that has
+    /// any.
+    pub fn give_up_some(&mut self) -> bool {
+        while let Some(core) = self.gone.last() {
+            let mut map = core.map.borrow_mut();
+            if map.give_up_some(&mut self.refs, &mut self.freed) {
+                return true;
+            }
+            drop(map);
+            self.gone.pop();
+        }
+        false
+    }
+
+    /// Pages that changes since the last call have freed.
     pub fn take_freed(&mut self) -> Vec<PhysPage> {
         std::mem::take(&mut self.freed)
     }
@@ -172,9 +208,38 @@ impl State {
         first: PageIndex,
         places: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(), String> {
-        let mut map = self.known(id)?.map.borrow_mut();
-        map.insert_table(first, places)
+        let core = Rc::clone(self.known(id)?);
+        let mut map = core.map.borrow_mut();
+        map.insert_table(first, places, &mut self.refs)
             .map_err(|page| mapped_twice(id, page))
+    }
+
+    /// Has a volume share chunks of its map with another, as
+    /// [`PageMap::share_chunks`] does.
+    ///
+    /// # Errors
+    /// As [`State::apply`].
+    pub fn apply_shared(
+        &mut self,
+        id: VolumeId,
+        from: VolumeId,
+        (first, end): (usize, usize),
+    ) -> Result<(), String> {
+        let (core, from) = (self.known(id)?, self.known(from)?);
+        let twice = || {
+            format!(
+                "volume id {} shares what it has of its own, or with itself",
+                id.0
+            )
+        };
+        if core.id == from.id {
+            return Err(twice());
+        }
+        let shared = core
+            .map
+            .borrow_mut()
+            .share_chunks(&from.map.borrow(), first, end);
+        shared.then_some(()).ok_or_else(twice)
     }
 
     /// What makes an empty state into this one, in order. The maps are shared with the
@@ -191,7 +256,7 @@ impl State {
                 size_bytes: core.size_bytes.get(),
                 provisioning: core.provisioning,
             }));
-            parts.push(Part::Map(id, core.map.borrow().clone()));
+            parts.push(Part::Map(id, core.map.borrow().view()));
             if core.ready.get() {
                 parts.push(Part::Record(Record::Ready { id }));
             }

@@ -8,15 +8,16 @@ use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
 use crate::integrity::{Integrity, Watermark};
 use crate::label::PoolIdentity;
-use crate::meta::page_map::runs_of;
-use crate::meta::{Record, State};
+use crate::meta::page_map::{Chunk, MapRun, runs_of};
+use crate::meta::{Record, Refs, State};
 use crate::ring::{Ring, RingError, RingSpec};
 use crate::store::Store;
 use crate::world::World;
-use base::{DriveOffset, PageIndex};
+use base::{DriveOffset, PageIndex, PhysPage};
 use futures_channel::oneshot;
 use futures_util::future::Shared;
 use futures_util::lock::Mutex;
+use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -73,11 +74,11 @@ impl<W: World> Inner<W> {
     /// An open pool out of its parts, as recovered (with what its logs hold) or new.
     pub async fn assemble(
         drives: Rc<Drives<W>>,
-        state: State,
+        mut state: State,
         fresh: bool,
     ) -> Result<Rc<Self>, PoolError> {
         let world = drives.world().clone();
-        let space = Rc::new(RefCell::new(claim_space(&drives, &state).await?));
+        let space = Rc::new(RefCell::new(claim_space(&drives, &mut state).await?));
         let lane = drives.lane();
         drives.tell_standings();
         let zones = state.zones.keys().copied();
@@ -199,7 +200,7 @@ async fn rings<W: World>(
 }
 
 /// The zones in use, and the pages that volumes have in them.
-async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
+async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<Space, PoolError> {
     let corrupt = |what: String| {
         let context = format!("metadata of pool '{}': {what}", drives.name());
         PoolError::new(PoolErrorKind::Corrupt, context)
@@ -213,27 +214,56 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Spac
     }
     let world = drives.world();
     let mut began = world.now();
+    // What is free, and who holds what, follows from the maps of those that are left.
+    while state.give_up_some() {}
+    state.take_freed();
+    let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
+    let mut refs = Refs::default();
     for core in state.volumes.values() {
-        let map = core.map.borrow().clone();
+        let map = core.map.borrow().view();
         let mut next = 0;
         while let Some((index, chunk)) = map.chunk_from(next) {
-            for run in runs_of(index, chunk) {
-                space.claim_run(run.phys, run.count).map_err(|taken| {
-                    let page = PageIndex(run.page.0 + (taken.0 - run.phys.0));
+            next = index + 1;
+            // Several maps have it, and it holds its pages once.
+            if !seen.insert(Rc::as_ptr(chunk)) {
+                continue;
+            }
+            for run in runs_of(index, chunk.entries()) {
+                claim(&mut space, &mut refs, run).map_err(|phys| {
+                    let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
                     corrupt(format!(
-                        "page {page} of volume '{}' lies at {taken}, which is taken or not there",
+                        "page {page} of volume '{}' lies at {phys}, which is not there",
                         core.name
                     ))
                 })?;
             }
-            next = index + 1;
             if world.now().since(began) > CLAIMS_AT_ONCE {
                 world.sleep(Duration::from_micros(1)).await;
                 began = world.now();
             }
         }
     }
+    state.refs = refs;
     Ok(space)
+}
+
+/// Claims a run of pages; what other chunks have already gets another holder.
+///
+/// # Errors
+/// The first page that is not there.
+fn claim(space: &mut Space, refs: &mut Refs, run: MapRun) -> Result<(), PhysPage> {
+    let (mut first, end) = (run.phys.0, run.phys.0 + run.count);
+    while let Err(taken) = space.claim_run(PhysPage(first), end - first) {
+        if !space.is_used(taken) {
+            return Err(taken);
+        }
+        refs.add(taken);
+        first = taken.0 + 1;
+        if first == end {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl PoolError {

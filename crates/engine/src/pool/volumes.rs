@@ -2,7 +2,6 @@
 
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::page_map::runs_of;
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
@@ -10,9 +9,6 @@ use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
 use std::rc::Rc;
 use std::time::Duration;
-
-/// Chunks of a map whose pages are given back at once.
-const CHUNKS_AT_ONCE: usize = 16;
 
 /// Pages zeroed at once when a thick volume is made.
 const ZEROED_AT_ONCE: u64 = 64;
@@ -173,29 +169,32 @@ impl<W: World> Pool<W> {
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {
-            self.release_all(&core).await;
+            inner.state.borrow_mut().give_up(Rc::clone(&core));
+            self.release_all().await;
             inner.world.sleep(Duration::from_millis(1)).await;
             return inner.commit(vec![Record::Delete { id: core.id }]).await;
         }
         inner.commit(vec![Record::Delete { id: core.id }]).await?;
         // Only now may others write there: a crash before this point keeps the
         // volume, with its data.
-        self.release_all(&core).await;
+        self.release_all().await;
         Ok(())
     }
 
-    /// Gives the pages of a deleted volume back, some at a time so that others can work.
-    async fn release_all(&self, core: &VolumeCore) {
-        let map = core.map.borrow().clone();
-        let mut next = 0;
-        while let Some((index, chunk)) = map.chunk_from(next) {
-            runs_of(index, chunk)
-                .flat_map(|run| run.phys.0..run.phys.0 + run.count)
-                .for_each(|page| self.inner.store.release(PhysPage(page)));
-            next = index + 1;
-            if next.is_multiple_of(CHUNKS_AT_ONCE) {
-                self.inner.world.sleep(Duration::from_micros(1)).await;
+    /// Gives the pages of deleted volumes back, some at a time so that others can work.
+    async fn release_all(&self) {
+        loop {
+            let (more, freed) = {
+                let mut state = self.inner.state.borrow_mut();
+                (state.give_up_some(), state.take_freed())
+            };
+            freed
+                .into_iter()
+                .for_each(|page| self.inner.store.release(page));
+            if !more {
+                return;
             }
+            self.inner.world.sleep(Duration::from_micros(1)).await;
         }
     }
 
