@@ -41,6 +41,8 @@ pub struct Config {
     pub hasty: bool,
     /// Writes of whole pages among 8 writes.
     pub whole_pages_of_8: u64,
+    /// Among 16 changes of the administrator's, those that clone a volume.
+    pub clones_of_16: u64,
     /// Among 8 writes, those that clear instead.
     pub clears_of_8: u64,
     /// Blocks of sums kept in RAM.
@@ -194,6 +196,7 @@ impl Config {
                 && later.keeps_groups(),
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
+            clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
             clears_of_8: *seed.stream("clears").pick(&[0, 0, 1, 3]),
             level_later: later.level,
             group_later: later.group,

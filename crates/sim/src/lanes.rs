@@ -172,6 +172,24 @@ impl Lanes {
         self.pools[next].create_volume(spec).await
     }
 
+    /// Clones a volume, in its lane.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn clone_volume(
+        &self,
+        source: &str,
+        name: &str,
+        read_only: bool,
+    ) -> Result<Volume<SimWorld>, PoolError> {
+        // Names are the whole pool's.
+        let lane = match self.volume(name) {
+            Some(_) => self.lane_of(name),
+            None => self.lane_of(source),
+        };
+        lane.clone_volume(source, name, read_only).await
+    }
+
     /// Grows a volume.
     ///
     /// # Errors

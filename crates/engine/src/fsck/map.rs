@@ -126,7 +126,7 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
                 "this page is mapped and lies past the volume's end".to_owned(),
             );
         }
-        if let Err(text) = find(subject, owners, phys) {
+        if let Err(text) = find(subject, owners, (phys, page)) {
             say(Severity::Loss, text);
             continue;
         }
@@ -134,8 +134,12 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
     }
 }
 
-/// That a physical page is there and free.
-fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Result<(), String> {
+/// That a physical page is there, and free or of another volume that shares it.
+fn find<W: World>(
+    subject: &Subject<W>,
+    owners: &Owners,
+    (phys, page): (PhysPage, PageIndex),
+) -> Result<(), String> {
     let (zone, inside) = split(subject, phys);
     let Some(pages) = owners.zones.get(&zone) else {
         return Err(format!("it lies in zone {zone}, which is not in use"));
@@ -145,7 +149,8 @@ fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Resu
             "it lies at page {inside} of zone {zone}, which has {}",
             pages.len()
         )),
-        Some(owner) if *owner != FREE => {
+        // Clones have it at the same place.
+        Some(owner) if *owner != FREE && u64::from(owner.1) != page.0 => {
             let name = owners.names.get(owner.0 as usize);
             Err(format!(
                 "it lies at page {inside} of zone {zone}, and so does page {} of volume '{}'",

@@ -117,6 +117,7 @@ mod tests {
                 name,
                 size_bytes: 512,
                 provisioning,
+                read_only: false,
             };
             state.apply(&create).unwrap();
             state.apply(&Record::Ready { id }).unwrap();

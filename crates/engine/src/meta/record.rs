@@ -20,6 +20,8 @@ pub enum Record {
         name: String,
         size_bytes: u64,
         provisioning: Provisioning,
+        /// A snapshot that nobody writes.
+        read_only: bool,
     },
     /// The volume is complete.
     Ready { id: VolumeId },
@@ -103,12 +105,14 @@ impl Record {
                 name,
                 size_bytes,
                 provisioning,
+                read_only,
             } => {
                 w.u8(CREATE);
                 w.u32(id.0);
                 w.uuid(*uuid);
                 w.u64(*size_bytes);
-                w.u8(u8::from(*provisioning == Provisioning::Thick));
+                let thick = u8::from(*provisioning == Provisioning::Thick);
+                w.u8(thick | u8::from(*read_only) << 1);
                 w.name(name, NAME_BYTES_MAX);
             }
             Record::Ready { id } => {
@@ -218,10 +222,10 @@ impl Record {
             CREATE => {
                 let uuid = r.uuid()?;
                 let size_bytes = r.u64()?;
-                let provisioning = match r.u8()? {
+                let flags = r.u8().filter(|flags| *flags < 4)?;
+                let provisioning = match flags & 1 {
                     0 => Provisioning::Thin,
-                    1 => Provisioning::Thick,
-                    _ => return None,
+                    _ => Provisioning::Thick,
                 };
                 let name = r.name(NAME_BYTES_MAX)?;
                 Record::Create {
@@ -230,6 +234,7 @@ impl Record {
                     name,
                     size_bytes,
                     provisioning,
+                    read_only: flags & 2 != 0,
                 }
             }
             READY => Record::Ready { id },
@@ -286,6 +291,7 @@ mod tests {
                 name: "n".repeat(NAME_BYTES_MAX),
                 size_bytes: 1 << 40,
                 provisioning: Provisioning::Thick,
+                read_only: true,
             },
             Record::Ready { id },
             Record::Resize {

@@ -17,6 +17,8 @@ pub struct VolumeCore {
     pub uuid: Uuid,
     pub name: String,
     pub provisioning: Provisioning,
+    /// Nobody writes it.
+    pub read_only: bool,
     pub size_bytes: Cell<u64>,
     /// Whether its creation is complete.
     pub ready: Cell<bool>,
@@ -78,6 +80,7 @@ impl State {
                 name,
                 size_bytes,
                 provisioning,
+                read_only,
             } => {
                 if self.volumes.contains_key(id) || id.0 < self.next_id {
                     return Err(format!("volume id {} is given out twice", id.0));
@@ -87,6 +90,7 @@ impl State {
                     uuid: *uuid,
                     name: name.clone(),
                     provisioning: *provisioning,
+                    read_only: *read_only,
                     size_bytes: Cell::new(*size_bytes),
                     ready: Cell::new(false),
                     map: RefCell::default(),
@@ -255,6 +259,7 @@ impl State {
                 name: core.name.clone(),
                 size_bytes: core.size_bytes.get(),
                 provisioning: core.provisioning,
+                read_only: core.read_only,
             }));
             parts.push(Part::Map(id, core.map.borrow().view()));
             if core.ready.get() {
@@ -325,6 +330,7 @@ mod tests {
                 name: "v".into(),
                 size_bytes: 512,
                 provisioning: Provisioning::Thin,
+                read_only: false,
             },
             Record::Map {
                 id,
@@ -398,6 +404,7 @@ mod tests {
             name: "v".into(),
             size_bytes: 512,
             provisioning: Provisioning::Thin,
+            read_only: false,
         };
         assert!(state.apply(&Record::Ready { id }).is_err());
         state.apply(&create).unwrap();

@@ -76,48 +76,105 @@ impl<W: World> Pool<W> {
         check_name("volume", &spec.name)?;
         let pages = self.check_size(&spec.name, spec.size_bytes)?;
         let _administration = inner.administration.lock().await;
-        let pool = &inner.identity().name;
-        if self.find(&spec.name).is_some() {
-            let context = format!("volume '{}' is in pool '{pool}' already", spec.name);
-            return Err(PoolError::new(PoolErrorKind::Exists, context));
-        }
-        let (count, id) = {
-            let state = inner.state.borrow();
-            (state.volumes.len(), VolumeId(state.next_id))
-        };
-        if count >= inner.identity().volumes_max as usize || id.0 == u32::MAX {
-            let context = format!(
-                "pool '{pool}' holds {count} volumes and was made for {}",
-                inner.identity().volumes_max
-            );
-            return Err(PoolError::new(PoolErrorKind::Full, context));
-        }
+        self.check_new(&spec.name)?;
+        let id = self.next_id()?;
         let thick = spec.provisioning == Provisioning::Thick;
         let taken = if thick {
             self.take_zeroed(&spec.name, pages).await?
         } else {
             Vec::new()
         };
-        let create = Record::Create {
-            id,
-            uuid: inner
-                .world
-                .prng(&format!(
-                    "volume {} of {}",
-                    id.0,
-                    inner.identity().lane_uuid()
-                ))
-                .uuid(),
-            name: spec.name.clone(),
-            size_bytes: spec.size_bytes,
-            provisioning: spec.provisioning,
-        };
+        let create = self.creation(id, &spec, false);
         let mut records = vec![create];
         records.extend(map_runs(id, (0..).map(PageIndex).zip(taken)));
         records.push(Record::Ready { id });
         inner.commit(records).await?;
         self.volume(&spec.name).ok_or_else(|| {
             let context = format!("volume '{}' went away while it was created", spec.name);
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })
+    }
+
+    /// That there is no volume of that name.
+    fn check_new(&self, name: &str) -> Result<(), PoolError> {
+        match self.find(name) {
+            None => Ok(()),
+            Some(_) => {
+                let pool = &self.inner.identity().name;
+                let context = format!("volume '{name}' is in pool '{pool}' already");
+                Err(PoolError::new(PoolErrorKind::Exists, context))
+            }
+        }
+    }
+
+    /// The id of another volume, if the pool holds one more.
+    fn next_id(&self) -> Result<VolumeId, PoolError> {
+        let inner = &self.inner;
+        let (count, id) = {
+            let state = inner.state.borrow();
+            (state.volumes.len(), VolumeId(state.next_id))
+        };
+        if count >= inner.identity().volumes_max as usize || id.0 == u32::MAX {
+            let context = format!(
+                "pool '{}' holds {count} volumes and was made for {}",
+                inner.identity().name,
+                inner.identity().volumes_max
+            );
+            return Err(PoolError::new(PoolErrorKind::Full, context));
+        }
+        Ok(id)
+    }
+
+    fn creation(&self, id: VolumeId, spec: &VolumeSpec, read_only: bool) -> Record {
+        let lane = self.inner.identity().lane_uuid();
+        let stream = format!("volume {} of {lane}", id.0);
+        Record::Create {
+            id,
+            uuid: self.inner.world.prng(&stream).uuid(),
+            name: spec.name.clone(),
+            size_bytes: spec.size_bytes,
+            provisioning: spec.provisioning,
+            read_only,
+        }
+    }
+
+    /// Makes a thin volume that has what `source` has at one instant, and shares its
+    /// pages until either changes them. A snapshot is read-only; a clone is not.
+    ///
+    /// # Errors
+    /// `NotFound`, `Invalid`, `Exists`, or `Full` when the pool takes no more volumes.
+    /// Nothing is left behind.
+    pub async fn clone_volume(
+        &self,
+        source: &str,
+        name: &str,
+        read_only: bool,
+    ) -> Result<Volume<W>, PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        check_name("volume", name)?;
+        let _administration = inner.administration.lock().await;
+        self.check_new(name)?;
+        let core = self.existing(source)?;
+        let id = self.next_id()?;
+        // Writes that are under way end first, and new ones begin after.
+        let _still = match inner.world.planted("snapshot while writes are under way") {
+            true => None,
+            false => Some(core.live.ranges.shared(0, u64::MAX).await),
+        };
+        let spec = VolumeSpec {
+            name: name.to_owned(),
+            size_bytes: core.size_bytes.get(),
+            provisioning: Provisioning::Thin,
+        };
+        let create = self.creation(id, &spec, read_only);
+        let share = Record::Share { id, from: core.id };
+        inner
+            .commit(vec![create, share, Record::Ready { id }])
+            .await?;
+        inner.world.reached("volume cloned");
+        self.volume(name).ok_or_else(|| {
+            let context = format!("volume '{name}' went away while it was created");
             PoolError::new(PoolErrorKind::NotFound, context)
         })
     }

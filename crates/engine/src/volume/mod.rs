@@ -9,6 +9,7 @@ mod disk;
 mod io;
 pub mod live;
 pub(crate) mod moving;
+mod private;
 
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
@@ -51,6 +52,8 @@ pub struct VolumeInfo {
     pub size_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// Nobody writes it: a snapshot.
+    pub read_only: bool,
     /// Bytes of pages allocated to it.
     pub mapped_bytes: u64,
     /// Page of its pool: the grain in which space is taken and given back.
@@ -69,6 +72,8 @@ pub enum IoErrorKind {
     PoolFull,
     /// The volume is being deleted or is gone.
     Deleted,
+    /// The volume is a snapshot, which nobody writes.
+    ReadOnly,
     /// The pool has lost more than its redundancy, or its metadata, and has
     /// stopped; nothing more is acknowledged.
     PoolFailed,
@@ -125,6 +130,7 @@ impl<W: World> Volume<W> {
             uuid: self.core.uuid,
             size_bytes: self.core.size_bytes.get(),
             provisioning: self.core.provisioning,
+            read_only: self.core.read_only,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
             page_bytes: self.inner.page_bytes(),
         }

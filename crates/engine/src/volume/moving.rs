@@ -66,7 +66,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Makes `to` hold what `from` does, durably.
-    async fn copy_page(
+    pub(super) async fn copy_page(
         &self,
         from: PhysPage,
         to: PhysPage,

@@ -75,6 +75,18 @@ impl Oracle {
             .map_or(self.clock, |(&began, _)| began)
     }
 
+    /// What is replaced from now on is not forgotten; until [`Oracle::let_through`].
+    fn hold_back(&mut self) -> Event {
+        let began = self.tick();
+        self.under_way.insert(began, pattern::ZEROES);
+        began
+    }
+
+    fn let_through(&mut self, began: Event) -> Event {
+        self.under_way.remove(&began);
+        self.tick()
+    }
+
     /// The volume with this identity.
     ///
     /// # Panics
@@ -175,7 +187,7 @@ impl Oracle {
                 volume: ticket.volume,
                 sector,
             };
-            let seen = pattern::identify(content, place)
+            let seen = pattern::identify(content, place, volume.ancestors())
                 .and_then(|id| volume.saw(sector, id, ticket.began));
             seen.map_err(|wrong| {
                 Violation(format!(

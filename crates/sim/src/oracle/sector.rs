@@ -83,6 +83,20 @@ impl History {
         self.end(id, now);
     }
 
+    /// The history of a clone that began to be made at `began`, and was made by `now`:
+    /// what the sector may have had in between.
+    pub fn cloned(&self, began: Event, now: Event) -> History {
+        let may = |value: &&Value| value.replaced.is_none_or(|replaced| replaced > began);
+        let ended = |value: &Value| Value {
+            ended: Some(value.ended.unwrap_or(now)),
+            replaced: None,
+            ..*value
+        };
+        History {
+            values: self.values.iter().filter(may).map(ended).collect(),
+        }
+    }
+
     /// A read that began at `began` sees `shown`.
     ///
     /// # Errors

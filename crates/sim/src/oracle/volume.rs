@@ -10,6 +10,7 @@ use super::{Oracle, Violation};
 use crate::pattern::WriteId;
 use base::{SECTOR_BYTES, Uuid};
 use engine::{Provisioning, VolumeInfo};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Whether a volume is in the pool.
@@ -49,14 +50,24 @@ pub struct VolumeModel {
     pub provisioning: Provisioning,
     /// Whether it is there.
     pub exists: Exists,
+    /// Nobody writes it.
+    pub read_only: bool,
     uuid: Option<Uuid>,
     histories: Vec<History>,
+    /// What it is a clone of, and when that began.
+    cloned: Option<(u64, Event)>,
+    /// Volumes whose content it may have.
+    ancestors: BTreeSet<u64>,
 }
 
 impl VolumeModel {
     /// Acknowledged size in sectors.
     pub fn sectors(&self) -> u64 {
         self.size_bytes / SECTOR_BYTES as u64
+    }
+
+    pub(super) fn ancestors(&self) -> &BTreeSet<u64> {
+        &self.ancestors
     }
 
     pub(super) fn histories(&mut self, sectors: Range<u64>) -> &mut [History] {
@@ -99,6 +110,9 @@ impl VolumeModel {
                 found.size_bytes, self.size_bytes
             ));
         }
+        if found.read_only != self.read_only {
+            return Err(format!("it is read-only: {}", found.read_only));
+        }
         if found.provisioning != self.provisioning {
             return Err(format!(
                 "it is {:?}, not {:?}",
@@ -125,12 +139,44 @@ impl Oracle {
             size_bytes: 0,
             provisioning,
             exists: Exists::Creating,
+            read_only: false,
             uuid: None,
             histories: Vec::new(),
+            cloned: None,
+            ancestors: BTreeSet::new(),
         };
         volume.grow(size_bytes);
         self.volumes.insert(id, volume);
         id
+    }
+
+    /// A clone of volume `of` begins to be made.
+    pub fn begin_clone(&mut self, of: u64, name: &str, read_only: bool) -> u64 {
+        let size_bytes = self.volume(of).size_bytes;
+        let id = self.begin_create(name, size_bytes, Provisioning::Thin);
+        // What is replaced from now on may be in it.
+        let began = self.hold_back();
+        let mut ancestors = self.volume(of).ancestors.clone();
+        ancestors.insert(of);
+        let volume = self.volume_mut(id);
+        volume.read_only = read_only;
+        volume.cloned = Some((of, began));
+        volume.ancestors = ancestors;
+        id
+    }
+
+    /// A clone is made, as far as its sectors go.
+    fn finish_clone(&mut self, id: u64) {
+        let Some((of, began)) = self.volume_mut(id).cloned.take() else {
+            return;
+        };
+        let now = self.let_through(began);
+        let source = self.volume(of);
+        let cloned = |history: &History| history.cloned(began, now);
+        let mut histories: Vec<History> = source.histories.iter().map(cloned).collect();
+        let volume = self.volume_mut(id);
+        histories.truncate((volume.size_bytes / SECTOR_BYTES as u64) as usize);
+        volume.histories = histories;
     }
 
     /// A resize begins.
@@ -148,6 +194,7 @@ impl Oracle {
     /// The change under way ends.
     pub fn end_change(&mut self, id: u64, change: Change) {
         self.changes += 1;
+        self.finish_clone(id);
         let volume = self.volume_mut(id);
         volume.exists = match (volume.exists, change) {
             (Exists::Creating, Change::Done(uuid)) => {
@@ -183,6 +230,8 @@ impl Oracle {
                 )));
             }
         }
+        let cut: Vec<u64> = self.volumes.keys().copied().collect();
+        cut.into_iter().for_each(|id| self.finish_clone(id));
         for volume in self
             .volumes
             .values_mut()
@@ -207,6 +256,7 @@ mod tests {
             uuid: Uuid::from_u128(uuid),
             size_bytes,
             provisioning: Provisioning::Thin,
+            read_only: false,
             mapped_bytes: 0,
             page_bytes: 4096,
         }
