@@ -37,7 +37,7 @@ async fn change(session: &Session, prng: &mut Prng) {
     }
     let clones = session.books.config.clones_of_16;
     if clones > 0 && count < 2 * session.books.config.volumes && prng.chance(clones, 16) {
-        clone(session, prng).await;
+        crate::snapshots::change(session, prng).await;
         return;
     }
     let deletions = session.books.config.deletions_of_16;
@@ -100,51 +100,6 @@ async fn create(session: &Session, prng: &mut Prng) {
     session
         .world
         .note(|| format!("creation of volume {id} ends: {change:?}"));
-    session.books.oracle.borrow_mut().end_change(id, change);
-}
-
-async fn clone(session: &Session, prng: &mut Prng) {
-    let Some((of, _)) = session.pick_volume(prng) else {
-        return;
-    };
-    let name = format!("c{}", prng.below(4 * session.books.config.volumes));
-    let (source, taken) = {
-        let oracle = session.books.oracle.borrow();
-        let taken = oracle.volumes().any(|volume| volume.name == name);
-        (oracle.volume(of).name.clone(), taken)
-    };
-    let read_only = prng.chance(1, 2);
-    let made = session.pool.clone_volume(&source, &name, read_only);
-    if taken {
-        let what = format!("clone {name:?} again");
-        expect(session, &what, made.await.map(drop), PoolErrorKind::Exists);
-        return;
-    }
-    let id = session
-        .books
-        .oracle
-        .borrow_mut()
-        .begin_clone(of, &name, read_only);
-    let note = |what: String| {
-        session
-            .world
-            .note(|| format!("clone {id} of volume {of} {what}"))
-    };
-    note("begins".to_owned());
-    let change = match made.await {
-        Ok(volume) => {
-            let uuid = volume.info().uuid;
-            session.volumes.borrow_mut().insert(id, volume);
-            Change::Done(uuid)
-        }
-        Err(error) => {
-            if error.kind != PoolErrorKind::Full {
-                session.fail(format!("clone {id} of volume {of}: {error}"));
-            }
-            Change::Refused
-        }
-    };
-    note(format!("ends: {change:?}"));
     session.books.oracle.borrow_mut().end_change(id, change);
 }
 
@@ -266,7 +221,12 @@ async fn wrong_request(session: &Session, prng: &mut Prng) {
     expect(session, what, outcome, kind);
 }
 
-fn expect(session: &Session, what: &str, outcome: Result<(), PoolError>, kind: PoolErrorKind) {
+pub(crate) fn expect(
+    session: &Session,
+    what: &str,
+    outcome: Result<(), PoolError>,
+    kind: PoolErrorKind,
+) {
     match outcome {
         Err(error) if error.kind == kind => {}
         Err(error) => session.fail(format!(

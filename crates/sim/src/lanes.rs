@@ -8,10 +8,12 @@ use engine::lane::Lane;
 use engine::pool::Event;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
+    World,
 };
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 use world::sim::{Media, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
@@ -188,6 +190,61 @@ impl Lanes {
             None => self.lane_of(source),
         };
         lane.clone_volume(source, name, read_only).await
+    }
+
+    /// Takes snapshots of volumes, `(volume, name)`, at one instant, also when they are in
+    /// several lanes.
+    ///
+    /// # Errors
+    /// As the pool's: what the first lane that fails says. Others may have theirs then
+    /// only if the pool has stopped.
+    pub async fn snapshot_together(
+        &self,
+        world: &SimWorld,
+        pairs: &[(&str, &str)],
+    ) -> Result<Vec<Volume<SimWorld>>, PoolError> {
+        let of = |pool: &Pool<SimWorld>| -> Vec<(&str, &str)> {
+            let here = |pair: &&(&str, &str)| pool.volume(pair.0).is_some();
+            pairs.iter().filter(here).copied().collect()
+        };
+        let lanes = self.pools.iter().map(|pool| (pool, of(pool)));
+        let lanes: Vec<_> = lanes.filter(|(_, pairs)| !pairs.is_empty()).collect();
+        let (still, failed) = (Cell::new(0), Cell::new(false));
+        let all_still = async || {
+            still.set(still.get() + 1);
+            while still.get() < lanes.len() && !failed.get() {
+                world.sleep(Duration::from_micros(1)).await;
+            }
+            !failed.get()
+        };
+        let take = async |(pool, pairs): &(&Pool<SimWorld>, Vec<(&str, &str)>)| {
+            let made = pool.snapshot_together(pairs, all_still()).await;
+            failed.set(failed.get() || made.is_err());
+            made
+        };
+        let mut made = Vec::new();
+        let mut failure: Option<PoolError> = None;
+        for outcome in join_all(lanes.iter().map(take)).await {
+            match outcome {
+                Ok(volumes) => made.extend(volumes),
+                Err(error) if error.kind == PoolErrorKind::Busy && failure.is_some() => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(made), Err)
+    }
+
+    /// Gives a volume what a snapshot in its lane has.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn restore(
+        &self,
+        name: &str,
+        snapshot: &str,
+        keep: Option<&str>,
+    ) -> Result<(), PoolError> {
+        self.lane_of(name).restore(name, snapshot, keep).await
     }
 
     /// Grows a volume.

@@ -50,6 +50,8 @@ pub enum Record {
     },
     /// A volume without pages has those of another from now on, as that has them.
     Share { id: VolumeId, from: VolumeId },
+    /// A volume has what another has from now on, and nothing of what it had.
+    Restore { id: VolumeId, from: VolumeId },
     /// A zone is in use.
     ZoneOn {
         zone: u32,
@@ -85,6 +87,7 @@ const NEXT_INCARNATION: u8 = 14;
 pub(super) const TABLE: u8 = 15;
 const UNMAP: u8 = 16;
 const SHARE: u8 = 17;
+const RESTORE: u8 = 19;
 
 /// What begins a run of shared chunks, which stands in checkpoints only.
 pub(super) const SHARED: u8 = 18;
@@ -154,6 +157,11 @@ impl Record {
             }
             Record::Share { id, from } => {
                 w.u8(SHARE);
+                w.u32(id.0);
+                w.u32(from.0);
+            }
+            Record::Restore { id, from } => {
+                w.u8(RESTORE);
                 w.u32(id.0);
                 w.u32(from.0);
             }
@@ -267,6 +275,10 @@ impl Record {
                 let from = VolumeId(r.u32()?);
                 Record::Share { id, from }
             }
+            RESTORE => {
+                let from = VolumeId(r.u32()?);
+                Record::Restore { id, from }
+            }
             NEXT_ID => Record::NextId { id },
             _ => return None,
         })
@@ -316,6 +328,10 @@ mod tests {
                 count: 1 << 20,
             },
             Record::Share {
+                id,
+                from: VolumeId(4),
+            },
+            Record::Restore {
                 id,
                 from: VolumeId(4),
             },

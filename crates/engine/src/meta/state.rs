@@ -51,8 +51,8 @@ pub struct State {
     pub next_id: u32,
     /// Who else has the pages of the maps.
     pub refs: Refs,
-    /// Deleted volumes that have not given up all of their pages.
-    gone: Vec<Rc<VolumeCore>>,
+    /// Maps that are no volume's any more and have not given up all of their pages.
+    gone: Vec<PageMap>,
     /// Pages that nobody has any more, until somebody takes them.
     freed: Vec<PhysPage>,
 }
@@ -102,9 +102,9 @@ impl State {
             Record::Ready { id } => self.known(*id)?.ready.set(true),
             Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
             Record::Delete { id } => {
-                self.known(*id)?;
-                let core = self.volumes.remove(id);
-                core.into_iter().for_each(|core| self.give_up(core));
+                let map = self.known(*id)?.map.take();
+                self.volumes.remove(id);
+                self.give_up(map);
             }
             Record::Share { id, from } => {
                 let from = Rc::clone(self.known(*from)?);
@@ -113,6 +113,11 @@ impl State {
                     return Err(format!("volume id {} has pages, and would share", id.0));
                 }
                 core.map.replace(from.map.borrow().share());
+            }
+            Record::Restore { id, from } => {
+                let theirs = self.known(*from)?.map.borrow().share();
+                let before = self.known(*id)?.map.replace(theirs);
+                self.give_up(before);
             }
             Record::Map {
                 id,
@@ -178,20 +183,17 @@ impl State {
         Ok(())
     }
 
-    /// A volume is to give up its pages.
-    pub fn give_up(&mut self, core: Rc<VolumeCore>) {
-        self.gone.push(core);
+    /// A map that is no volume's any more is to give up its pages.
+    pub fn give_up(&mut self, map: PageMap) {
+        self.gone.push(map);
     }
 
-    /// Has deleted volumes give up some of their pages; false when none is left that has
-    /// any.
+    /// Has such maps give up some of their pages; false when none is left that has any.
     pub fn give_up_some(&mut self) -> bool {
-        while let Some(core) = self.gone.last() {
-            let mut map = core.map.borrow_mut();
+        while let Some(map) = self.gone.last_mut() {
             if map.give_up_some(&mut self.refs, &mut self.freed) {
                 return true;
             }
-            drop(map);
             self.gone.pop();
         }
         false

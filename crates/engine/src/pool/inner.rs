@@ -37,7 +37,7 @@ pub(crate) struct JournalCursor {
     pub used: Cell<u64>,
     pub sequence: Cell<u64>,
     /// Records waiting for the next batch.
-    pub pending: RefCell<Vec<Record>>,
+    pub pending: RefCell<Vec<Vec<Record>>>,
     pub commit: GroupCommit<Result<(), PoolError>>,
     /// A checkpoint is to be written before the next batch.
     pub checkpoint_wanted: Cell<bool>,

@@ -12,6 +12,7 @@ pub mod life;
 mod merge;
 mod open;
 mod recover;
+mod snapshots;
 pub mod space;
 mod volumes;
 mod zones;

@@ -28,7 +28,7 @@ impl<W: World> Pool<W> {
         self.find(name).map(|core| self.handle(&core))
     }
 
-    fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
+    pub(super) fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
         Volume::new(Rc::clone(&self.inner), Rc::clone(core))
     }
 
@@ -40,7 +40,7 @@ impl<W: World> Pool<W> {
             .map(Rc::clone)
     }
 
-    fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
+    pub(super) fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
         self.find(name).ok_or_else(|| {
             let context = format!(
                 "there is no volume '{name}' in pool '{}'",
@@ -77,7 +77,7 @@ impl<W: World> Pool<W> {
         let pages = self.check_size(&spec.name, spec.size_bytes)?;
         let _administration = inner.administration.lock().await;
         self.check_new(&spec.name)?;
-        let id = self.next_id()?;
+        let id = self.next_ids(1)?;
         let thick = spec.provisioning == Provisioning::Thick;
         let taken = if thick {
             self.take_zeroed(&spec.name, pages).await?
@@ -96,7 +96,7 @@ impl<W: World> Pool<W> {
     }
 
     /// That there is no volume of that name.
-    fn check_new(&self, name: &str) -> Result<(), PoolError> {
+    pub(super) fn check_new(&self, name: &str) -> Result<(), PoolError> {
         match self.find(name) {
             None => Ok(()),
             Some(_) => {
@@ -107,25 +107,25 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// The id of another volume, if the pool holds one more.
-    fn next_id(&self) -> Result<VolumeId, PoolError> {
+    /// The first of the ids of `count` more volumes, if the pool holds so many.
+    pub(super) fn next_ids(&self, count: u32) -> Result<VolumeId, PoolError> {
         let inner = &self.inner;
-        let (count, id) = {
+        let (there, id) = {
             let state = inner.state.borrow();
             (state.volumes.len(), VolumeId(state.next_id))
         };
-        if count >= inner.identity().volumes_max as usize || id.0 == u32::MAX {
+        let most = inner.identity().volumes_max as usize;
+        if there + count as usize > most || id.0.checked_add(count).is_none() {
             let context = format!(
-                "pool '{}' holds {count} volumes and was made for {}",
-                inner.identity().name,
-                inner.identity().volumes_max
+                "pool '{}' holds {there} volumes and was made for {most}",
+                inner.identity().name
             );
             return Err(PoolError::new(PoolErrorKind::Full, context));
         }
         Ok(id)
     }
 
-    fn creation(&self, id: VolumeId, spec: &VolumeSpec, read_only: bool) -> Record {
+    pub(super) fn creation(&self, id: VolumeId, spec: &VolumeSpec, read_only: bool) -> Record {
         let lane = self.inner.identity().lane_uuid();
         let stream = format!("volume {} of {lane}", id.0);
         Record::Create {
@@ -136,47 +136,6 @@ impl<W: World> Pool<W> {
             provisioning: spec.provisioning,
             read_only,
         }
-    }
-
-    /// Makes a thin volume that has what `source` has at one instant, and shares its
-    /// pages until either changes them. A snapshot is read-only; a clone is not.
-    ///
-    /// # Errors
-    /// `NotFound`, `Invalid`, `Exists`, or `Full` when the pool takes no more volumes.
-    /// Nothing is left behind.
-    pub async fn clone_volume(
-        &self,
-        source: &str,
-        name: &str,
-        read_only: bool,
-    ) -> Result<Volume<W>, PoolError> {
-        let inner = &self.inner;
-        inner.check()?;
-        check_name("volume", name)?;
-        let _administration = inner.administration.lock().await;
-        self.check_new(name)?;
-        let core = self.existing(source)?;
-        let id = self.next_id()?;
-        // Writes that are under way end first, and new ones begin after.
-        let _still = match inner.world.planted("snapshot while writes are under way") {
-            true => None,
-            false => Some(core.live.ranges.shared(0, u64::MAX).await),
-        };
-        let spec = VolumeSpec {
-            name: name.to_owned(),
-            size_bytes: core.size_bytes.get(),
-            provisioning: Provisioning::Thin,
-        };
-        let create = self.creation(id, &spec, read_only);
-        let share = Record::Share { id, from: core.id };
-        inner
-            .commit(vec![create, share, Record::Ready { id }])
-            .await?;
-        inner.world.reached("volume cloned");
-        self.volume(name).ok_or_else(|| {
-            let context = format!("volume '{name}' went away while it was created");
-            PoolError::new(PoolErrorKind::NotFound, context)
-        })
     }
 
     /// Grows a volume. The same size changes nothing.
@@ -226,7 +185,7 @@ impl<W: World> Pool<W> {
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {
-            inner.state.borrow_mut().give_up(Rc::clone(&core));
+            inner.state.borrow_mut().give_up(core.map.take());
             self.release_all().await;
             inner.world.sleep(Duration::from_millis(1)).await;
             return inner.commit(vec![Record::Delete { id: core.id }]).await;
@@ -239,7 +198,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Gives the pages of deleted volumes back, some at a time so that others can work.
-    async fn release_all(&self) {
+    pub(super) async fn release_all(&self) {
         loop {
             let (more, freed) = {
                 let mut state = self.inner.state.borrow_mut();

@@ -35,10 +35,7 @@ impl<W: World> Volume<W> {
             return Ok(());
         };
         // It is being copied now, by us: what counts is whether others have it.
-        let map = self.core.map.borrow();
-        let place = map.place(page, &self.inner.state.borrow().refs);
-        drop(map);
-        let Some((from, true)) = place else {
+        let Some(from) = self.shared(page) else {
             return Ok(());
         };
         let (to, _) = self.take(1, at).await?;
@@ -46,5 +43,12 @@ impl<W: World> Volume<W> {
         self.copy_page(from, to, at).await?;
         let mapped = self.map_pages(page, to, 1).await;
         mapped.map_err(|error| failed(at, error))
+    }
+
+    /// Where a page lies that others have, too.
+    fn shared(&self, page: PageIndex) -> Option<PhysPage> {
+        let map = self.core.map.borrow();
+        let place = map.place(page, &self.inner.state.borrow().refs)?;
+        place.1.then_some(place.0)
     }
 }

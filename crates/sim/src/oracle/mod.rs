@@ -8,7 +8,7 @@ pub mod volume;
 
 use crate::pattern::{self, Place, WriteId};
 use base::SECTOR_BYTES;
-use sector::Event;
+use sector::{Event, History};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use volume::{Exists, VolumeModel};
@@ -119,21 +119,32 @@ impl Oracle {
 
     /// A write of `sectors` begins.
     pub fn begin_write(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
-        self.begin_change(volume, sectors, false)
+        self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
+            history.begin_write(id, id, began, horizon);
+        })
     }
 
     /// A clearing of `sectors` begins: they read as zeroes after it.
     pub fn begin_clear(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
-        self.begin_change(volume, sectors, true)
+        self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
+            history.begin_write(id, pattern::ZEROES, began, horizon);
+        })
     }
 
-    fn begin_change(&mut self, volume: u64, sectors: Range<u64>, clears: bool) -> WriteTicket {
+    /// A change of `sectors` begins: `begin` is told of each of them, the change's number,
+    /// when it begins, and since when something is under way.
+    fn begin_change(
+        &mut self,
+        volume: u64,
+        sectors: Range<u64>,
+        mut begin: impl FnMut(&mut History, u64, WriteId, (Event, Event)),
+    ) -> WriteTicket {
         let (began, horizon) = (self.tick(), self.horizon());
         self.last_write += 1;
         let id = self.last_write;
-        for history in self.volume_mut(volume).histories(sectors.clone()) {
-            let shows = if clears { pattern::ZEROES } else { id };
-            history.begin_write(id, shows, began, horizon);
+        let histories = self.volume_mut(volume).histories(sectors.clone());
+        for (sector, history) in sectors.clone().zip(histories) {
+            begin(history, sector, id, (began, horizon));
         }
         let ticket = WriteTicket {
             id,
