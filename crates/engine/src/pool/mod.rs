@@ -14,9 +14,11 @@ mod open;
 mod recover;
 pub mod space;
 mod volumes;
+mod words;
 mod zones;
 
 pub use crate::raid::Level;
+pub use words::{SNAPSHOT_MARK, WordsChange};
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
 

@@ -1,6 +1,7 @@
 //! Volumes from creation to deletion.
 
 use super::create::check_name;
+use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;
@@ -17,7 +18,8 @@ impl<W: World> Pool<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
-        let ready = state.volumes.values().filter(|core| core.ready.get());
+        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
         volumes
@@ -28,19 +30,19 @@ impl<W: World> Pool<W> {
         self.find(name).map(|core| self.handle(&core))
     }
 
-    fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
+    pub(super) fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
         Volume::new(Rc::clone(&self.inner), Rc::clone(core))
     }
 
-    fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
+    pub(super) fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
         let state = self.inner.state.borrow();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
-            .find(|core| core.name == name && !core.live.is_deleted())
+            .find(|core| core.name == name && core.is_seen())
             .map(Rc::clone)
     }
 
-    fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
+    pub(super) fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
         self.find(name).ok_or_else(|| {
             let context = format!(
                 "there is no volume '{name}' in pool '{}'",
@@ -96,7 +98,7 @@ impl<W: World> Pool<W> {
     }
 
     /// That there is no volume of that name.
-    fn check_new(&self, name: &str) -> Result<(), PoolError> {
+    pub(super) fn check_new(&self, name: &str) -> Result<(), PoolError> {
         match self.find(name) {
             None => Ok(()),
             Some(_) => {
@@ -139,7 +141,8 @@ impl<W: World> Pool<W> {
     }
 
     /// Makes a thin volume that has what `source` has at one instant, and shares its
-    /// pages until either changes them. A snapshot is read-only; a clone is not.
+    /// pages until either changes them. A snapshot is read-only; a clone is not. When it
+    /// was taken is noted as `at_unix_s`, in seconds since 1970.
     ///
     /// # Errors
     /// `NotFound`, `Invalid`, `Exists`, or `Full` when the pool takes no more volumes.
@@ -149,14 +152,19 @@ impl<W: World> Pool<W> {
         source: &str,
         name: &str,
         read_only: bool,
+        at_unix_s: u64,
     ) -> Result<Volume<W>, PoolError> {
         let inner = &self.inner;
         inner.check()?;
-        check_name("volume", name)?;
+        match read_only {
+            true => check_snapshot_name(name)?,
+            false => check_name("volume", name)?,
+        }
         let _administration = inner.administration.lock().await;
         self.check_new(name)?;
         let core = self.existing(source)?;
         let id = self.next_id()?;
+        let origin = self.origin(id, &core, at_unix_s)?;
         // Writes that are under way end first, and new ones begin after.
         let _still = match inner.world.planted("snapshot while writes are under way") {
             true => None,
@@ -170,7 +178,7 @@ impl<W: World> Pool<W> {
         let create = self.creation(id, &spec, read_only);
         let share = Record::Share { id, from: core.id };
         inner
-            .commit(vec![create, share, Record::Ready { id }])
+            .commit(vec![create, origin, share, Record::Ready { id }])
             .await?;
         inner.world.reached("volume cloned");
         self.volume(name).ok_or_else(|| {
@@ -239,7 +247,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Gives the pages of deleted volumes back, some at a time so that others can work.
-    async fn release_all(&self) {
+    pub(super) async fn release_all(&self) {
         loop {
             let (more, freed) = {
                 let mut state = self.inner.state.borrow_mut();
