@@ -40,6 +40,11 @@ async fn change(session: &Session, prng: &mut Prng) {
         clone(session, prng).await;
         return;
     }
+    let words = session.books.config.words_of_16;
+    if words > 0 && prng.chance(words, 16) {
+        crate::words::change(session, prng).await;
+        return;
+    }
     let deletions = session.books.config.deletions_of_16;
     match prng.below(16) {
         draw if draw < deletions => delete(session, prng).await,
@@ -58,12 +63,7 @@ async fn create(session: &Session, prng: &mut Prng) {
         size_bytes: size_up_to(session.books.config.volume_bytes_max, prng),
         provisioning: *prng.pick(&[Provisioning::Thin, Provisioning::Thin, Provisioning::Thick]),
     };
-    let taken = session
-        .books
-        .oracle
-        .borrow()
-        .volumes()
-        .any(|volume| volume.name == spec.name);
+    let taken = session.books.oracle.borrow().is_taken(&spec.name);
     session
         .world
         .note(|| format!("creation of {spec:?} begins"));
@@ -107,14 +107,17 @@ async fn clone(session: &Session, prng: &mut Prng) {
     let Some((of, _)) = session.pick_volume(prng) else {
         return;
     };
-    let name = format!("c{}", prng.below(4 * session.books.config.volumes));
-    let (source, taken) = {
-        let oracle = session.books.oracle.borrow();
-        let taken = oracle.volumes().any(|volume| volume.name == name);
-        (oracle.volume(of).name.clone(), taken)
-    };
+    let number = prng.below(4 * session.books.config.volumes);
     let read_only = prng.chance(1, 2);
-    let made = session.pool.clone_volume(&source, &name, read_only);
+    let source = session.books.oracle.borrow().volume(of).name.clone();
+    let name = match read_only && !source.contains('@') {
+        true => format!("{source}@s{number}"),
+        false => format!("c{number}"),
+    };
+    let taken = session.books.oracle.borrow().is_taken(&name);
+    let made = session
+        .pool
+        .clone_volume(&source, &name, read_only, number);
     if taken {
         let what = format!("clone {name:?} again");
         expect(session, &what, made.await.map(drop), PoolErrorKind::Exists);
@@ -125,6 +128,11 @@ async fn clone(session: &Session, prng: &mut Prng) {
         .oracle
         .borrow_mut()
         .begin_clone(of, &name, read_only);
+    session
+        .books
+        .oracle
+        .borrow_mut()
+        .note_origin(id, of, number);
     let note = |what: String| {
         session
             .world

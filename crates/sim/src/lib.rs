@@ -28,3 +28,4 @@ mod regroup;
 pub mod scenario;
 pub mod seeds;
 pub mod session;
+mod words;

@@ -6,6 +6,7 @@
 //! next look at the pool.
 
 use super::sector::{Event, History};
+use super::words::WordsModel;
 use super::{Oracle, Violation};
 use crate::pattern::WriteId;
 use base::{SECTOR_BYTES, Uuid};
@@ -52,6 +53,8 @@ pub struct VolumeModel {
     pub exists: Exists,
     /// Nobody writes it.
     pub read_only: bool,
+    /// What is said of it.
+    pub words: WordsModel,
     uuid: Option<Uuid>,
     histories: Vec<History>,
     /// What it is a clone of, and when that began.
@@ -64,6 +67,17 @@ impl VolumeModel {
     /// Acknowledged size in sectors.
     pub fn sectors(&self) -> u64 {
         self.size_bytes / SECTOR_BYTES as u64
+    }
+
+    /// Identity, once it is known.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.uuid
+    }
+
+    /// Whether that is what the pool says of it.
+    fn is(&self, info: &VolumeInfo) -> bool {
+        let by_name = || self.name == info.name && !self.words.is_trashed;
+        self.exists != Exists::No && self.uuid.map_or_else(by_name, |uuid| uuid == info.uuid)
     }
 
     pub(super) fn ancestors(&self) -> &BTreeSet<u64> {
@@ -140,6 +154,7 @@ impl Oracle {
             provisioning,
             exists: Exists::Creating,
             read_only: false,
+            words: WordsModel::default(),
             uuid: None,
             histories: Vec::new(),
             cloned: None,
@@ -219,12 +234,7 @@ impl Oracle {
     /// The first volume that should not be, or be otherwise.
     pub fn settle_volumes(&mut self, found: &[VolumeInfo]) -> Result<(), Violation> {
         for info in found {
-            let known = |volume: &VolumeModel| {
-                volume.name == info.name
-                    && volume.exists != Exists::No
-                    && volume.uuid.is_none_or(|uuid| uuid == info.uuid)
-            };
-            if !self.volumes.values().any(known) {
+            if !self.volumes.values().any(|volume| volume.is(info)) {
                 return Err(Violation(format!(
                     "the pool lists a volume nobody made: {info:?}"
                 )));
@@ -237,7 +247,7 @@ impl Oracle {
             .values_mut()
             .filter(|volume| volume.exists != Exists::No)
         {
-            let info = found.iter().find(|info| info.name == volume.name);
+            let info = found.iter().find(|info| volume.is(info));
             if let Err(why) = volume.settle(info) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
