@@ -30,7 +30,8 @@ async fn change(session: &Session, prng: &mut Prng) {
         crate::regroup::change(session, prng).await;
         return;
     }
-    let count = session.volumes.borrow().len() as u64;
+    // Those in the trash, too.
+    let count = session.books.oracle.borrow().volumes().count() as u64;
     if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
         create(session, prng).await;
         return;

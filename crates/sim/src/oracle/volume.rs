@@ -74,9 +74,10 @@ impl VolumeModel {
         self.uuid
     }
 
-    /// Whether that is what the pool says of it.
-    fn is(&self, info: &VolumeInfo) -> bool {
-        let by_name = || self.name == info.name && !self.words.is_trashed;
+    /// Whether that is what the pool says of it. One that is not known to be there yet is
+    /// known by its name, unless what has it is another, of `known`.
+    fn is(&self, info: &VolumeInfo, known: &BTreeSet<Uuid>) -> bool {
+        let by_name = || self.name == info.name && !known.contains(&info.uuid);
         self.exists != Exists::No && self.uuid.map_or_else(by_name, |uuid| uuid == info.uuid)
     }
 
@@ -233,8 +234,9 @@ impl Oracle {
     /// # Errors
     /// The first volume that should not be, or be otherwise.
     pub fn settle_volumes(&mut self, found: &[VolumeInfo]) -> Result<(), Violation> {
+        let known: BTreeSet<Uuid> = self.volumes.values().filter_map(|v| v.uuid).collect();
         for info in found {
-            if !self.volumes.values().any(|volume| volume.is(info)) {
+            if !self.volumes.values().any(|volume| volume.is(info, &known)) {
                 return Err(Violation(format!(
                     "the pool lists a volume nobody made: {info:?}"
                 )));
@@ -247,7 +249,7 @@ impl Oracle {
             .values_mut()
             .filter(|volume| volume.exists != Exists::No)
         {
-            let info = found.iter().find(|info| volume.is(info));
+            let info = found.iter().find(|info| volume.is(info, &known));
             if let Err(why) = volume.settle(info) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
