@@ -48,8 +48,8 @@ fn a_snapshot_keeps_what_was_there_and_a_clone_goes_its_own_way() {
     shelf.open(async |pool| {
         let world = pool.world().clone();
         let before = pool.info().mapped_bytes;
-        let snapshot = pool.clone_volume("v", "s", true).await.unwrap();
-        let clone = pool.clone_volume("s", "c", false).await.unwrap();
+        let snapshot = pool.clone_volume("v", "s", true, 0).await.unwrap();
+        let clone = pool.clone_volume("s", "c", false, 0).await.unwrap();
         assert_eq!(pool.info().mapped_bytes, before, "nothing is copied");
         write(&pool.volume("v").unwrap(), &world, 0, 2).await;
         write(&clone, &world, 0, 3).await;
@@ -69,11 +69,11 @@ fn they_go_in_any_order_and_leave_no_page_behind() {
         let shelf = Shelf::with_pool(2, MIRROR);
         shelf.open(async |pool| {
             let world = pool.world().clone();
-            pool.clone_volume("v", "s0", true).await.unwrap();
+            pool.clone_volume("v", "s0", true, 0).await.unwrap();
             write(&pool.volume("v").unwrap(), &world, PAGE, 2).await;
-            pool.clone_volume("s0", "c0", false).await.unwrap();
-            pool.clone_volume("v", "s1", true).await.unwrap();
-            let clone = pool.clone_volume("c0", "c1", false).await.unwrap();
+            pool.clone_volume("s0", "c0", false, 0).await.unwrap();
+            pool.clone_volume("v", "s1", true, 0).await.unwrap();
+            let clone = pool.clone_volume("c0", "c1", false, 0).await.unwrap();
             write(&clone, &world, 2 * PAGE, 3).await;
             for at in 0..names.len() {
                 let name = names[(at * 2 + turn) % names.len()];
@@ -98,7 +98,7 @@ fn a_chain_of_a_hundred_clones_reads_what_the_first_had() {
         write(&first, &world, 0, 7).await;
         for n in 1..=depth {
             let (source, name) = (format!("c{}", n - 1), format!("c{n}"));
-            let clone = pool.clone_volume(&source, &name, false).await.unwrap();
+            let clone = pool.clone_volume(&source, &name, false, 0).await.unwrap();
             if n % 2 == 0 {
                 write(&clone, &world, PAGE, n).await;
             }
@@ -126,7 +126,7 @@ fn restoring_brings_the_snapshot_back_and_keeps_the_present_when_asked() {
     shelf.open(async |pool| {
         let world = pool.world().clone();
         let volume = pool.volume("v").unwrap();
-        pool.clone_volume("v", "s", true).await.unwrap();
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
         write(&volume, &world, 0, 2).await;
         pool.resize_volume("v", 10 * PAGE as u64).await.unwrap();
         write(&volume, &world, 9 * PAGE, 3).await;
@@ -140,7 +140,7 @@ fn restoring_brings_the_snapshot_back_and_keeps_the_present_when_asked() {
         write(&volume, &world, 0, 4).await;
         assert!(tag_at(&pool, "s", 0).await == bytes(1, 4096));
         let before = pool.info().mapped_bytes;
-        pool.restore("v", "kept", None).await.unwrap();
+        pool.restore("v", "kept", None, 0).await.unwrap();
         let given_back = before - pool.info().mapped_bytes;
         assert_eq!(given_back, PAGE as u64, "what only it had");
     });
@@ -154,8 +154,8 @@ fn restoring_brings_the_snapshot_back_and_keeps_the_present_when_asked() {
 fn what_can_not_be_restored_is_refused_and_nothing_has_changed() {
     let shelf = Shelf::with_pool(2, MIRROR);
     shelf.open(async |pool| {
-        pool.clone_volume("v", "s", true).await.unwrap();
-        pool.clone_volume("v", "c", false).await.unwrap();
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
+        pool.clone_volume("v", "c", false, 0).await.unwrap();
         pool.create_volume(thick("t", 8 * PAGE as u64))
             .await
             .unwrap();
@@ -172,7 +172,7 @@ fn what_can_not_be_restored_is_refused_and_nothing_has_changed() {
         ];
         let before = pool.volumes();
         for (name, snapshot, keep, kind) in cases {
-            let refused = pool.restore(name, snapshot, keep).await.unwrap_err();
+            let refused = pool.restore(name, snapshot, keep, 0).await.unwrap_err();
             assert_eq!(refused.kind, kind, "{name} from {snapshot}: {refused}");
         }
         assert_eq!(pool.volumes(), before);
@@ -186,7 +186,7 @@ fn several_are_taken_together_or_none_is() {
         pool.create_volume(thin("w", 512)).await.unwrap();
         let take = async |pairs: &[(&str, &str)], others: bool| {
             let taken = pool
-                .snapshot_together(pairs, std::future::ready(others))
+                .snapshot_together(pairs, 0, std::future::ready(others))
                 .await;
             taken
                 .map(|volumes| volumes.len())

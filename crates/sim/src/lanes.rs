@@ -5,7 +5,9 @@
 
 use crate::config::Config;
 use engine::lane::Lane;
-use engine::pool::Event;
+use base::Uuid;
+use engine::pool::{Event, WordsChange};
+use engine::volume::About;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
     World,
@@ -183,13 +185,87 @@ impl Lanes {
         source: &str,
         name: &str,
         read_only: bool,
+        at_unix_s: u64,
     ) -> Result<Volume<SimWorld>, PoolError> {
         // Names are the whole pool's.
         let lane = match self.volume(name) {
             Some(_) => self.lane_of(name),
             None => self.lane_of(source),
         };
-        lane.clone_volume(source, name, read_only).await
+        lane.clone_volume(source, name, read_only, at_unix_s).await
+    }
+
+    /// What is said of all volumes, in the trash and not.
+    pub fn said(&self) -> Vec<(VolumeInfo, About)> {
+        let of_lane = |pool: &Pool<SimWorld>| {
+            let about = |info: VolumeInfo| {
+                let about = pool.volume_of(info.uuid).map(|volume| volume.about());
+                (info, about.unwrap_or_default())
+            };
+            let seen: Vec<_> = pool.volumes().into_iter().map(about).collect();
+            [seen, pool.trash()].concat()
+        };
+        self.pools.iter().flat_map(of_lane).collect()
+    }
+
+    /// Changes what is said of a volume. Names are the whole pool's.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
+        let lane = self.lane_of(name);
+        self.check_free(lane, change.name.as_deref())?;
+        lane.change_words(name, change).await
+    }
+
+    /// That no other lane has a volume of that name.
+    fn check_free(&self, lane: &Pool<SimWorld>, name: Option<&str>) -> Result<(), PoolError> {
+        let mut others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
+        match name.filter(|name| others.any(|pool| pool.volume(name).is_some())) {
+            None => Ok(()),
+            Some(name) => Err(PoolError {
+                kind: PoolErrorKind::Exists,
+                context: format!("{name} is in another lane"),
+            }),
+        }
+    }
+
+    /// Puts a volume into the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn trash_volume(&self, name: &str, at_unix_s: u64) -> Result<(), PoolError> {
+        self.lane_of(name).trash_volume(name, at_unix_s).await
+    }
+
+    /// What is in the trash.
+    pub fn trash(&self) -> Vec<(VolumeInfo, About)> {
+        self.pools.iter().flat_map(Pool::trash).collect()
+    }
+
+    fn lane_of_uuid(&self, uuid: Uuid) -> &Pool<SimWorld> {
+        let has = |pool: &&Pool<SimWorld>| pool.volume_of(uuid).is_some();
+        self.pools.iter().find(has).unwrap_or(&self.pools[0])
+    }
+
+    /// Takes a volume out of the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn recover_trashed(&self, uuid: Uuid, name: Option<&str>) -> Result<(), PoolError> {
+        let lane = self.lane_of_uuid(uuid);
+        let trash = lane.trash();
+        let old = trash.iter().find(|(info, _)| info.uuid == uuid);
+        self.check_free(lane, name.or(old.map(|(info, _)| info.name.as_str())))?;
+        lane.recover_trashed(uuid, name).await
+    }
+
+    /// Deletes a volume that is in the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn delete_trashed(&self, uuid: Uuid) -> Result<(), PoolError> {
+        self.lane_of_uuid(uuid).delete_trashed(uuid).await
     }
 
     /// Takes snapshots of volumes, `(volume, name)`, at one instant, also when they are in
@@ -202,6 +278,7 @@ impl Lanes {
         &self,
         world: &SimWorld,
         pairs: &[(&str, &str)],
+        at_unix_s: u64,
     ) -> Result<Vec<Volume<SimWorld>>, PoolError> {
         let of = |pool: &Pool<SimWorld>| -> Vec<(&str, &str)> {
             let here = |pair: &&(&str, &str)| pool.volume(pair.0).is_some();
@@ -218,7 +295,7 @@ impl Lanes {
             !failed.get()
         };
         let take = async |(pool, pairs): &(&Pool<SimWorld>, Vec<(&str, &str)>)| {
-            let made = pool.snapshot_together(pairs, all_still()).await;
+            let made = pool.snapshot_together(pairs, at_unix_s, all_still()).await;
             failed.set(failed.get() || made.is_err());
             made
         };
@@ -243,8 +320,10 @@ impl Lanes {
         name: &str,
         snapshot: &str,
         keep: Option<&str>,
+        at_unix_s: u64,
     ) -> Result<(), PoolError> {
-        self.lane_of(name).restore(name, snapshot, keep).await
+        let lane = self.lane_of(name);
+        lane.restore(name, snapshot, keep, at_unix_s).await
     }
 
     /// Grows a volume.

@@ -29,3 +29,4 @@ pub mod scenario;
 pub mod seeds;
 pub mod session;
 mod snapshots;
+mod words;

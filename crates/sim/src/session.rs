@@ -214,9 +214,13 @@ impl Session {
     /// Nothing is under way.
     pub fn check_pool(&self) {
         let (info, volumes) = (self.pool.info(), self.pool.volumes());
-        let settled = self.books.oracle.borrow_mut().settle_volumes(&volumes);
+        let said = self.pool.said();
+        let all: Vec<_> = said.iter().map(|(info, _)| info.clone()).collect();
+        let settled = self.books.oracle.borrow_mut().settle_volumes(&all);
         self.check(settled);
-        let mapped: u64 = volumes.iter().map(|volume| volume.mapped_bytes).sum();
+        let settled = self.books.oracle.borrow_mut().settle_words(&said);
+        self.check(settled);
+        let mapped: u64 = all.iter().map(|volume| volume.mapped_bytes).sum();
         let provisioned: u64 = volumes.iter().map(|volume| volume.size_bytes).sum();
         // What volumes share is counted once.
         let shares = self.books.config.clones_of_16 > 0 && info.mapped_bytes <= mapped;

@@ -21,11 +21,14 @@ pub async fn change(session: &Session, prng: &mut Prng) {
     }
 }
 
-/// A name for a clone, and whether there is a volume of that name.
-fn name(session: &Session, prng: &mut Prng) -> (String, bool) {
-    let name = format!("c{}", prng.below(4 * session.books.config.volumes));
-    let oracle = session.books.oracle.borrow();
-    let taken = oracle.volumes().any(|volume| volume.name == name);
+/// A name for a clone of a volume, and whether there is a volume of that name.
+fn name(session: &Session, of: &str, read_only: bool, prng: &mut Prng) -> (String, bool) {
+    let number = prng.below(4 * session.books.config.volumes);
+    let name = match read_only && !of.contains('@') {
+        true => format!("{of}@s{number}"),
+        false => format!("c{number}"),
+    };
+    let taken = session.books.oracle.borrow().is_taken(&name);
     (name, taken)
 }
 
@@ -37,10 +40,11 @@ async fn clone(session: &Session, prng: &mut Prng) {
     let Some((of, _)) = session.pick_volume(prng) else {
         return;
     };
-    let (name, taken) = name(session, prng);
     let source = model(session, of).name;
     let read_only = prng.chance(1, 2);
-    let made = session.pool.clone_volume(&source, &name, read_only);
+    let (name, taken) = name(session, &source, read_only, prng);
+    let at_s = prng.below(1000);
+    let made = session.pool.clone_volume(&source, &name, read_only, at_s);
     if taken {
         let what = format!("clone {name:?} again");
         expect(session, &what, made.await.map(drop), PoolErrorKind::Exists);
@@ -64,9 +68,10 @@ async fn together(session: &Session, prng: &mut Prng) {
         let Some((of, _)) = session.pick_volume(prng) else {
             return;
         };
-        let (name, taken) = name(session, prng);
+        let source = model(session, of).name;
+        let (name, taken) = name(session, &source, true, prng);
         if !taken && group.iter().all(|(_, _, other)| *other != name) {
-            group.push((of, model(session, of).name, name));
+            group.push((of, source, name));
         }
     }
     if group.is_empty() {
@@ -76,7 +81,8 @@ async fn together(session: &Session, prng: &mut Prng) {
         .iter()
         .map(|(of, _, name)| (*of, name.as_str()))
         .collect();
-    let begun = session.books.oracle.borrow_mut().begin_clones(&of, true);
+    let at_s = prng.below(1000);
+    let begun = begin(session, &of, true, at_s);
     session
         .world
         .note(|| format!("snapshots {begun:?} of {of:?} at one instant begin"));
@@ -84,7 +90,7 @@ async fn together(session: &Session, prng: &mut Prng) {
         .iter()
         .map(|(_, source, name)| (source.as_str(), name.as_str()));
     let pairs: Vec<_> = pairs.collect();
-    let made = session.pool.snapshot_together(&session.world, &pairs).await;
+    let made = session.pool.snapshot_together(&session.world, &pairs, at_s).await;
     // Lane by lane, and not in the order asked for.
     let made = made.map(|volumes| {
         let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
@@ -94,6 +100,15 @@ async fn together(session: &Session, prng: &mut Prng) {
             .collect()
     });
     made_or_not(session, &begun, made);
+}
+
+fn begin(session: &Session, of: &[(u64, &str)], read_only: bool, at_s: u64) -> Vec<u64> {
+    let mut oracle = session.books.oracle.borrow_mut();
+    let begun = oracle.begin_clones(of, read_only);
+    for (id, (of, _)) in begun.iter().zip(of) {
+        oracle.note_origin(*id, *of, at_s);
+    }
+    begun
 }
 
 /// What came of clones that were begun.
@@ -139,12 +154,13 @@ async fn restore(session: &Session, prng: &mut Prng) {
     let Some((volume, snapshot)) = family(session, prng) else {
         return;
     };
-    let (keep, taken) = name(session, prng);
+    let (keep, taken) = name(session, &volume.name, true, prng);
+    let at_s = prng.below(1000);
     let keep = (!taken && prng.chance(1, 2)).then_some(keep.as_str());
     let pool = &session.pool;
     let thick = volume.provisioning == engine::Provisioning::Thick;
     if volume.read_only || thick || snapshot.size_bytes > volume.size_bytes {
-        let outcome = pool.restore(&volume.name, &snapshot.name, keep).await;
+        let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
         return expect(
             session,
             "restoring this volume",
@@ -158,11 +174,14 @@ async fn restore(session: &Session, prng: &mut Prng) {
             .oracle
             .borrow_mut()
             .begin_restore(volume.id, snapshot.id, keep);
+    if let Some(kept) = kept {
+        session.books.oracle.borrow_mut().note_origin(kept, volume.id, at_s);
+    }
     session.world.note(|| {
         let (to, from, number) = (volume.id, snapshot.id, ticket.id);
         format!("restoring {number} of volume {to} from {from}, kept as {kept:?}, begins")
     });
-    let outcome = pool.restore(&volume.name, &snapshot.name, keep).await;
+    let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
     let note = format!("restoring {} ends: {outcome:?}", ticket.id);
     session.world.note(|| note);
     let well = outcome.is_ok();

@@ -53,7 +53,7 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
         ..Owners::default()
     };
     check_zones(subject, state, &mut owners);
-    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let mut names: BTreeSet<String> = BTreeSet::new();
     for core in state.volumes.values() {
         let place = format!("volume '{}'", core.name);
         if !core.ready.get() {
@@ -61,7 +61,8 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
             subject.say(Severity::Note, place, text);
             continue;
         }
-        if !names.insert(&core.name) {
+        // One in the trash has a name for its return only.
+        if !core.words.is_trashed() && !names.insert(core.name.to_string()) {
             subject.say(
                 Severity::Damage,
                 place,
@@ -107,7 +108,7 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
 
 fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut Owners) {
     let volume = owners.names.len() as u32;
-    owners.names.push(core.name.clone());
+    owners.names.push(core.name.to_string());
     let pages = core.size_bytes.get().div_ceil(owners.page_bytes);
     for (page, phys) in core.map.borrow().iter() {
         subject.count(|counts| counts.mapped_pages += 1);

@@ -17,6 +17,7 @@ pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
 use super::record::{MAP_BYTES, RECORD_BYTES_MAX};
+use super::words::WORDS_BYTES;
 use base::{BLOCK_BYTES, Uuid};
 
 const MAGIC: &[u8; 8] = b"ASHLARCP";
@@ -66,13 +67,25 @@ pub fn segment_bytes(journal_bytes: u32) -> usize {
 /// Bytes that a slot needs for the worst state of a pool: every page mapped on
 /// its own, all zones in use and nearly rebuilt on several drives, all volumes there.
 pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
-    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
+    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5 + WORDS_BYTES);
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
     let records = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
+    let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);
+    bytes.next_multiple_of(BLOCK_BYTES as u64)
+}
+
+/// Bytes that records of `bytes` take in segments.
+fn in_segments(bytes: u64, journal_bytes: u32) -> u64 {
     // What each segment holds for sure.
     let held = (segment_bytes(journal_bytes) - SEGMENT_HEAD_BYTES - ROOM_MIN) as u64;
-    let overhead = records.div_ceil(held) * (SEGMENT_HEAD_BYTES + ROOM_MIN) as u64;
-    (HEADER_BYTES as u64 + records + overhead).next_multiple_of(BLOCK_BYTES as u64)
+    bytes + bytes.div_ceil(held) * (SEGMENT_HEAD_BYTES + ROOM_MIN) as u64
+}
+
+/// Bytes that a slot needs beside [`slot_bytes`] when what is said of volumes takes
+/// `words_bytes`.
+pub fn more_bytes(words_bytes: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
+    let more = words_bytes.saturating_sub(u64::from(volumes_max) * WORDS_BYTES);
+    in_segments(more, journal_bytes)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One change of the metadata, as it stands in journal and checkpoint.
 
+use super::words::Word;
 use crate::codec::{Reader, Writer};
 use crate::label::NAME_BYTES_MAX;
 use crate::raid::Level;
@@ -68,6 +69,8 @@ pub enum Record {
     RebuildOver { member: Uuid },
     /// Volume ids below this one have been given out.
     NextId { id: VolumeId },
+    /// Something is said of a volume.
+    Word(VolumeId, Word),
 }
 
 const CREATE: u8 = 1;
@@ -196,6 +199,11 @@ impl Record {
                 w.u8(NEXT_ID);
                 w.u32(id.0);
             }
+            Record::Word(id, word) => {
+                w.u8(word.code());
+                w.u32(id.0);
+                word.encode(w);
+            }
         }
     }
 
@@ -280,7 +288,7 @@ impl Record {
                 Record::Restore { id, from }
             }
             NEXT_ID => Record::NextId { id },
-            _ => return None,
+            code => Record::Word(id, Word::decode(code, r)?),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::page_map::MapRun;
 use super::page_map::Tree;
+use super::words::{Name, Words};
 use super::{PageMap, Record, Refs, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
@@ -15,7 +16,9 @@ use std::rc::Rc;
 pub struct VolumeCore {
     pub id: VolumeId,
     pub uuid: Uuid,
-    pub name: String,
+    pub name: Name,
+    /// What else is said of it.
+    pub words: Words,
     pub provisioning: Provisioning,
     /// Nobody writes it.
     pub read_only: bool,
@@ -25,6 +28,13 @@ pub struct VolumeCore {
     pub map: RefCell<PageMap>,
     /// I/O in progress; not part of the metadata.
     pub live: Live,
+}
+
+impl VolumeCore {
+    /// Whether it is called by its name: it is not in the trash, nor going away.
+    pub fn is_seen(&self) -> bool {
+        !self.words.is_trashed() && !self.live.is_deleted()
+    }
 }
 
 /// A zone in use.
@@ -88,7 +98,8 @@ impl State {
                 let core = VolumeCore {
                     id: *id,
                     uuid: *uuid,
-                    name: name.clone(),
+                    name: Name::new(name),
+                    words: Words::default(),
                     provisioning: *provisioning,
                     read_only: *read_only,
                     size_bytes: Cell::new(*size_bytes),
@@ -179,6 +190,10 @@ impl State {
                 self.rebuilt.remove(member);
             }
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
+            Record::Word(id, word) => {
+                let core = self.known(*id)?;
+                core.words.apply(&core.name, word);
+            }
         }
         Ok(())
     }
@@ -258,11 +273,13 @@ impl State {
             parts.push(Part::Record(Record::Create {
                 id,
                 uuid: core.uuid,
-                name: core.name.clone(),
+                name: core.name.to_string(),
                 size_bytes: core.size_bytes.get(),
                 provisioning: core.provisioning,
                 read_only: core.read_only,
             }));
+            let said = core.words.all().into_iter();
+            parts.extend(said.map(|word| Part::Record(Record::Word(id, word))));
             parts.push(Part::Map(id, core.map.borrow().view()));
             if core.ready.get() {
                 parts.push(Part::Record(Record::Ready { id }));

@@ -15,9 +15,11 @@ mod recover;
 mod snapshots;
 pub mod space;
 mod volumes;
+mod words;
 mod zones;
 
 pub use crate::raid::Level;
+pub use words::{SNAPSHOT_MARK, WordsChange};
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
 

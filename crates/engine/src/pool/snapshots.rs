@@ -6,6 +6,7 @@
 //! - All that is taken together is there after a crash, or nothing of it.
 
 use super::create::check_name;
+use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::range_lock::Guard;
@@ -20,7 +21,8 @@ const WHOLE: (u64, u64) = (0, u64::MAX);
 
 impl<W: World> Pool<W> {
     /// Makes a thin volume that has what `source` has at one instant, and shares its
-    /// pages until either changes them. A snapshot is read-only; a clone is not.
+    /// pages until either changes them. A snapshot is read-only; a clone is not. When it
+    /// was taken is noted as `at_unix_s`, in seconds since 1970.
     ///
     /// # Errors
     /// `NotFound`, `Invalid`, `Exists`, or `Full` when the pool takes no more volumes.
@@ -30,9 +32,11 @@ impl<W: World> Pool<W> {
         source: &str,
         name: &str,
         read_only: bool,
+        at_unix_s: u64,
     ) -> Result<Volume<W>, PoolError> {
+        let taking = Taking { read_only, at_unix_s };
         let pairs = [(source, name)];
-        let mut made = self.clone_together(&pairs, read_only, ready(true)).await?;
+        let mut made = self.clone_together(&pairs, taking, ready(true)).await?;
         made.pop().ok_or_else(|| went_away(name))
     }
 
@@ -46,36 +50,41 @@ impl<W: World> Pool<W> {
     pub async fn snapshot_together(
         &self,
         snapshots: &[(&str, &str)],
+        at_unix_s: u64,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
-        self.clone_together(snapshots, true, others).await
+        let taking = Taking { read_only: true, at_unix_s };
+        self.clone_together(snapshots, taking, others).await
     }
 
     async fn clone_together(
         &self,
         pairs: &[(&str, &str)],
-        read_only: bool,
+        taking: Taking,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let sources = self.sources(pairs)?;
+        let sources = self.sources(pairs, taking)?;
         let first = self.next_ids(pairs.len() as u32)?;
+        let mut records = Vec::new();
+        for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
+            records.push(self.taken(VolumeId(id), core, name, taking)?);
+        }
+        inner.check_words(records.as_flattened())?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
             let context = "the rest of the group can't be taken at this instant".to_owned();
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
-        let mut records = Vec::new();
-        for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
-            records.extend(self.taking(VolumeId(id), core, name, read_only));
-            if inner.world.planted("group taken one after another") {
-                drop(std::mem::take(&mut still));
-                inner.commit(std::mem::take(&mut records)).await?;
+        if inner.world.planted("group taken one after another") {
+            drop(std::mem::take(&mut still));
+            for one in records.drain(1..) {
+                inner.commit(one.into()).await?;
             }
         }
-        inner.commit(records).await?;
+        inner.commit(records.into_iter().flatten().collect()).await?;
         drop(still);
         inner.world.reached("volume cloned");
         if pairs.len() > 1 {
@@ -88,7 +97,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Gives a volume the content of a snapshot, at one instant. What it had until then
-    /// becomes a snapshot called `keep`, or is gone. Its size stays; what is behind the
+    /// becomes a snapshot called `keep`, of `at_unix_s`, or is gone. Its size stays; what is behind the
     /// snapshot's end reads as zeroes.
     ///
     /// # Errors
@@ -99,6 +108,7 @@ impl<W: World> Pool<W> {
         name: &str,
         snapshot: &str,
         keep: Option<&str>,
+        at_unix_s: u64,
     ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
@@ -112,9 +122,11 @@ impl<W: World> Pool<W> {
             false => Some(core.live.ranges.exclusive(WHOLE.0, WHOLE.1).await),
         };
         if let Some(keep) = keep {
-            check_name("volume", keep)?;
+            check_snapshot_name(keep)?;
             self.check_new(keep)?;
-            records.extend(self.taking(self.next_ids(1)?, &core, keep, true));
+            let taking = Taking { read_only: true, at_unix_s };
+            records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
+            inner.check_words(&records)?;
         }
         let id = core.id;
         if inner.world.planted("restored before it is durable") {
@@ -132,7 +144,11 @@ impl<W: World> Pool<W> {
     }
 
     /// The volumes that are to be taken.
-    fn sources(&self, pairs: &[(&str, &str)]) -> Result<Vec<Rc<VolumeCore>>, PoolError> {
+    fn sources(
+        &self,
+        pairs: &[(&str, &str)],
+        taking: Taking,
+    ) -> Result<Vec<Rc<VolumeCore>>, PoolError> {
         let records = pairs.len() * RECORDS_EACH;
         if pairs.is_empty() || records > self.inner.records_at_once() {
             let most = self.inner.records_at_once() / RECORDS_EACH;
@@ -145,7 +161,10 @@ impl<W: World> Pool<W> {
         }
         let mut sources = Vec::new();
         for (at, (source, name)) in pairs.iter().enumerate() {
-            check_name("volume", name)?;
+            match taking.read_only {
+                true => check_snapshot_name(name)?,
+                false => check_name("volume", name)?,
+            }
             self.check_new(name)?;
             if pairs[..at].iter().any(|(_, other)| other == name) {
                 let context = format!("'{name}' is asked for twice");
@@ -175,26 +194,35 @@ impl<W: World> Pool<W> {
     }
 
     /// What makes a volume that has what `core` has.
-    fn taking(
+    fn taken(
         &self,
         id: VolumeId,
         core: &VolumeCore,
         name: &str,
-        read_only: bool,
-    ) -> [Record; RECORDS_EACH] {
+        taking: Taking,
+    ) -> Result<[Record; RECORDS_EACH], PoolError> {
         let spec = VolumeSpec {
             name: name.to_owned(),
             size_bytes: core.size_bytes.get(),
             provisioning: Provisioning::Thin,
         };
-        let create = self.creation(id, &spec, read_only);
+        let create = self.creation(id, &spec, taking.read_only);
+        let origin = self.origin(id, core, taking.at_unix_s)?;
         let from = core.id;
-        [create, Record::Share { id, from }, Record::Ready { id }]
+        let share = Record::Share { id, from };
+        Ok([create, origin, share, Record::Ready { id }])
     }
 }
 
+/// How volumes are taken.
+#[derive(Clone, Copy)]
+struct Taking {
+    read_only: bool,
+    at_unix_s: u64,
+}
+
 /// Records of one volume that is taken.
-const RECORDS_EACH: usize = 3;
+const RECORDS_EACH: usize = 4;
 
 fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> {
     let why = if core.read_only {

@@ -1,6 +1,7 @@
 //! Volumes from creation to deletion.
 
 use super::create::check_name;
+use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;
@@ -17,7 +18,8 @@ impl<W: World> Pool<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
-        let ready = state.volumes.values().filter(|core| core.ready.get());
+        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
         volumes
@@ -32,11 +34,11 @@ impl<W: World> Pool<W> {
         Volume::new(Rc::clone(&self.inner), Rc::clone(core))
     }
 
-    fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
+    pub(super) fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
         let state = self.inner.state.borrow();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
-            .find(|core| core.name == name && !core.live.is_deleted())
+            .find(|core| core.name == name && core.is_seen())
             .map(Rc::clone)
     }
 

@@ -13,6 +13,7 @@ mod private;
 
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
+pub use crate::meta::words::{About, Origin};
 pub use live::Live;
 
 use crate::meta::VolumeCore;
@@ -126,7 +127,7 @@ impl<W: World> Volume<W> {
     /// What it is now.
     pub fn info(&self) -> VolumeInfo {
         VolumeInfo {
-            name: self.core.name.clone(),
+            name: self.core.name.to_string(),
             uuid: self.core.uuid,
             size_bytes: self.core.size_bytes.get(),
             provisioning: self.core.provisioning,
@@ -134,6 +135,11 @@ impl<W: World> Volume<W> {
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
             page_bytes: self.inner.page_bytes(),
         }
+    }
+
+    /// What is said of it: origin, attributes, trash.
+    pub fn about(&self) -> About {
+        self.core.words.about()
     }
 
     /// Size that initiators see, in bytes (cheap).

@@ -5,6 +5,7 @@
 
 pub mod sector;
 pub mod volume;
+pub mod words;
 
 use crate::pattern::{self, Place, WriteId};
 use base::SECTOR_BYTES;

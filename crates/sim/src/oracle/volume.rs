@@ -6,6 +6,7 @@
 //! next look at the pool.
 
 use super::sector::{Event, History, Instant};
+use super::words::WordsModel;
 use super::{Oracle, Violation, WriteTicket};
 use crate::pattern::WriteId;
 use base::{SECTOR_BYTES, Uuid};
@@ -54,6 +55,8 @@ pub struct VolumeModel {
     pub exists: Exists,
     /// Nobody writes it.
     pub read_only: bool,
+    /// What is said of it.
+    pub words: WordsModel,
     uuid: Option<Uuid>,
     histories: Vec<History>,
     /// What it is a clone of, when that began, and what came after that.
@@ -73,6 +76,18 @@ impl VolumeModel {
     /// Whether it may have what was written to volume `id`.
     pub fn is_descendant_of(&self, id: u64) -> bool {
         self.ancestors.contains(&id)
+    }
+
+    /// Identity, once it is known.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.uuid
+    }
+
+    /// Whether that is what the pool says of it. One that is not known to be there yet is
+    /// known by its name, unless what has it is another, of `known`.
+    fn is(&self, info: &VolumeInfo, known: &BTreeSet<Uuid>) -> bool {
+        let by_name = || self.name == info.name && !known.contains(&info.uuid);
+        self.exists != Exists::No && self.uuid.map_or_else(by_name, |uuid| uuid == info.uuid)
     }
 
     pub(super) fn ancestors(&self) -> &BTreeSet<u64> {
@@ -161,6 +176,7 @@ impl Oracle {
             provisioning,
             exists: Exists::Creating,
             read_only: false,
+            words: WordsModel::default(),
             uuid: None,
             histories: Vec::new(),
             cloned: None,
@@ -270,13 +286,9 @@ impl Oracle {
     /// # Errors
     /// The first volume that should not be, or be otherwise.
     pub fn settle_volumes(&mut self, found: &[VolumeInfo]) -> Result<(), Violation> {
+        let known: BTreeSet<Uuid> = self.volumes.values().filter_map(|v| v.uuid).collect();
         for info in found {
-            let known = |volume: &VolumeModel| {
-                volume.name == info.name
-                    && volume.exists != Exists::No
-                    && volume.uuid.is_none_or(|uuid| uuid == info.uuid)
-            };
-            if !self.volumes.values().any(known) {
+            if !self.volumes.values().any(|volume| volume.is(info, &known)) {
                 return Err(Violation(format!(
                     "the pool lists a volume nobody made: {info:?}"
                 )));
@@ -289,7 +301,7 @@ impl Oracle {
             .values_mut()
             .filter(|volume| volume.exists != Exists::No)
         {
-            let info = found.iter().find(|info| info.name == volume.name);
+            let info = found.iter().find(|info| volume.is(info, &known));
             if let Err(why) = volume.settle(info) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
