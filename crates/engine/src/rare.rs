@@ -33,6 +33,7 @@ pub const MARKS: &[&str] = &[
     "lost block moved",
     "metadata copy moved",
     "metadata copy unreadable in recovery",
+    "no room for maps",
     "no room to empty a zone",
     "pages given back",
     "read around a suspect drive",

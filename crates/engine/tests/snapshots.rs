@@ -130,7 +130,7 @@ fn restoring_brings_the_snapshot_back_and_keeps_the_present_when_asked() {
         write(&volume, &world, 0, 2).await;
         pool.resize_volume("v", 10 * PAGE as u64).await.unwrap();
         write(&volume, &world, 9 * PAGE, 3).await;
-        pool.restore("v", "s", Some("kept")).await.unwrap();
+        pool.restore("v", "s", Some("kept"), 0).await.unwrap();
         assert!(tag_at(&pool, "v", 0).await == bytes(1, 4096));
         assert!(tag_at(&pool, "v", 9 * PAGE).await == vec![0; 4096]);
         assert_eq!(volume.size_bytes(), 10 * PAGE as u64, "the size stays");

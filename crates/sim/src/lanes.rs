@@ -4,8 +4,8 @@
 //! A pool of one lane goes exactly the ways that it goes without this.
 
 use crate::config::Config;
-use engine::lane::Lane;
 use base::Uuid;
+use engine::lane::Lane;
 use engine::pool::{Event, WordsChange};
 use engine::volume::About;
 use engine::{
@@ -130,6 +130,11 @@ impl Lanes {
                 }
             }
         }
+    }
+
+    /// How often something was refused for want of room for maps.
+    pub fn map_refusals(&self) -> u64 {
+        self.pools.iter().map(Pool::map_refusals).sum()
     }
 
     /// All lanes.

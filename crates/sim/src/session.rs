@@ -98,6 +98,7 @@ impl Books {
 pub struct Fullness {
     overcommitted: bool,
     changes: u64,
+    map_refusals: u64,
 }
 
 /// One boot: from opening the pool to its end.
@@ -164,6 +165,7 @@ impl Session {
         Fullness {
             overcommitted,
             changes: self.books.oracle.borrow().changes(),
+            map_refusals: self.pool.map_refusals(),
         }
     }
 

@@ -16,7 +16,9 @@ mod encode;
 pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
+use super::page_map::{CHUNK, TABLE as TABLE_CHUNKS};
 use super::record::{MAP_BYTES, RECORD_BYTES_MAX};
+use super::refs::Owned;
 use super::words::WORDS_BYTES;
 use base::{BLOCK_BYTES, Uuid};
 
@@ -38,6 +40,12 @@ const SEGMENT_HEAD_BYTES: usize = 4 + 4;
 
 /// Bytes before the pages of a table: code, volume, first page, count.
 const TABLE_HEAD_BYTES: usize = 1 + 4 + 4 + 4;
+
+/// Bytes of a table of a whole chunk.
+const CHUNK_BYTES_MAX: u64 = TABLE_HEAD_BYTES as u64 + 4 * CHUNK as u64;
+
+/// Bytes of a run of shared chunks.
+const SHARED_BYTES: u64 = 1 + 4 + 4 + 4 + 4;
 
 /// A segment with less room than this is full: any record fits it, and some pages.
 const ROOM_MIN: usize = RECORD_BYTES_MAX + TABLE_HEAD_BYTES;
@@ -64,12 +72,30 @@ pub fn segment_bytes(journal_bytes: u32) -> usize {
     half.clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX)
 }
 
-/// Bytes that a slot needs for the worst state of a pool: every page mapped on
-/// its own, all zones in use and nearly rebuilt on several drives, all volumes there.
+/// Bytes that a slot needs for the worst state of a pool without shared pages: every page
+/// mapped on its own, all zones in use and nearly rebuilt on several drives, all volumes
+/// there.
 pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
+    slot_bytes_of(pages * MAP_BYTES as u64, zones, volumes_max, journal_bytes)
+}
+
+/// Bytes that maps take at most, of volumes with `tables` tables in all.
+pub fn maps_bytes(owned: Owned, tables: u64) -> u64 {
+    // A chunk stands there as runs or as a table, whichever is shorter.
+    let runs = owned.pages * MAP_BYTES as u64;
+    let whole = owned.chunks * CHUNK_BYTES_MAX;
+    // Where something of others begins, in a table that is not all another's.
+    runs.min(whole) + (owned.places + tables) * SHARED_BYTES
+}
+
+/// What maps can grow by when a volume is to have a page of its own: a table and a chunk.
+pub const MAPS_STEP_BYTES: u64 = TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTES_MAX;
+
+/// The same with maps of `maps_bytes`.
+pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
     let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5 + WORDS_BYTES);
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
-    let records = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
+    let records = volumes + maps_bytes + zones + 5 + 5;
     let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);
     bytes.next_multiple_of(BLOCK_BYTES as u64)
 }
@@ -248,6 +274,24 @@ mod tests {
                         .for_each(|page| state.refs.add(page));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn maps_that_are_shared_take_no_more_than_is_reckoned() {
+        for (copies, pages, segment) in
+            [(1, 3000, 4096), (20, 300_000, 1 << 20), (60, 20_000, 8192)]
+        {
+            let state = shared_state(copies, pages);
+            let volumes = state.volumes.values();
+            let tables: usize = volumes.map(|core| core.map.borrow().tables().count()).sum();
+            let maps = maps_bytes(state.refs.owned, tables as u64);
+            let bound = slot_bytes_of(maps, 1, copies + 1, 2 * segment as u32);
+            let payload = encode(segment, &state).1.len();
+            assert!(
+                payload as u64 <= bound,
+                "{copies}: {payload} bytes, not {bound}"
+            );
         }
     }
 

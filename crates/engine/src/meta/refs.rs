@@ -10,10 +10,23 @@ use rustc_hash::FxHashMap;
 /// Pages counted together.
 const SEGMENT: usize = 1024;
 
-/// The holders of pages beyond the first.
+/// The holders of pages beyond the first, and how much all maps are.
 #[derive(Clone, Debug, Default)]
 pub struct Refs {
     segments: FxHashMap<u64, Box<Segment>>,
+    /// Of what volumes own.
+    pub owned: Owned,
+}
+
+/// How much the maps are that volumes own, what they share counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owned {
+    /// Chunks.
+    pub chunks: u64,
+    /// Pages in them, which is holders of pages.
+    pub pages: u64,
+    /// Places of chunks in tables.
+    pub places: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -246,7 +246,7 @@ impl State {
         from: VolumeId,
         (first, end): (usize, usize),
     ) -> Result<(), String> {
-        let (core, from) = (self.known(id)?, self.known(from)?);
+        let (core, from) = (Rc::clone(self.known(id)?), Rc::clone(self.known(from)?));
         let twice = || {
             format!(
                 "volume id {} shares what it has of its own, or with itself",
@@ -256,10 +256,10 @@ impl State {
         if core.id == from.id {
             return Err(twice());
         }
-        let shared = core
-            .map
-            .borrow_mut()
-            .share_chunks(&from.map.borrow(), first, end);
+        let shared =
+            core.map
+                .borrow_mut()
+                .share_chunks(&from.map.borrow(), first, end, &mut self.refs);
         shared.then_some(()).ok_or_else(twice)
     }
 

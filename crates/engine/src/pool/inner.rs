@@ -8,7 +8,7 @@ use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
 use crate::integrity::{Integrity, Watermark};
 use crate::label::PoolIdentity;
-use crate::meta::page_map::{Chunk, MapRun, runs_of};
+use crate::meta::page_map::{Chunk, MapRun, Table, runs_of};
 use crate::meta::{Record, Refs, State};
 use crate::ring::{Ring, RingError, RingSpec};
 use crate::store::Store;
@@ -57,6 +57,10 @@ pub(crate) struct Inner<W: World> {
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
     pub moving: Cell<u64>,
+    /// Chunks of maps that are about to be shared no more.
+    pub parting: Cell<u64>,
+    /// How often something was refused for want of room for maps.
+    pub map_refusals: Cell<u64>,
     /// The zone that is being emptied, as long as that can be called off.
     pub emptying: Cell<Option<u32>>,
     /// Serialises taking zones into use.
@@ -117,6 +121,8 @@ impl<W: World> Inner<W> {
             life: Life::default(),
             administration: Default::default(),
             moving: Cell::new(0),
+            parting: Cell::new(0),
+            map_refusals: Cell::new(0),
             emptying: Cell::new(None),
             zoning: Default::default(),
         }))
@@ -219,8 +225,13 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
     state.take_freed();
     let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
     let mut refs = Refs::default();
+    let mut tables: FxHashSet<*const Table> = FxHashSet::default();
     for core in state.volumes.values() {
         let map = core.map.borrow().view();
+        let new = map
+            .tables()
+            .filter(|table| tables.insert(Rc::as_ptr(table)));
+        refs.owned.places += new.map(|table| table.places()).sum::<u64>();
         let mut next = 0;
         while let Some((index, chunk)) = map.chunk_from(next) {
             next = index + 1;
@@ -228,7 +239,9 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
             if !seen.insert(Rc::as_ptr(chunk)) {
                 continue;
             }
+            refs.owned.chunks += 1;
             for run in runs_of(index, chunk.entries()) {
+                refs.owned.pages += run.count;
                 claim(&mut space, &mut refs, run).map_err(|phys| {
                     let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
                     corrupt(format!(
@@ -243,6 +256,12 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
             }
         }
     }
+    assert!(
+        state.refs.owned == refs.owned,
+        "maps of {:?} were counted as {:?}",
+        refs.owned,
+        state.refs.owned
+    );
     state.refs = refs;
     Ok(space)
 }

@@ -6,9 +6,10 @@
 //! - All that is taken together is there after a crash, or nothing of it.
 
 use super::create::check_name;
+use super::inner::Inner;
 use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::{Record, VolumeCore, VolumeId};
+use crate::meta::{Record, VolumeCore, VolumeId, checkpoint};
 use crate::range_lock::Guard;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
 use crate::world::World;
@@ -34,10 +35,19 @@ impl<W: World> Pool<W> {
         read_only: bool,
         at_unix_s: u64,
     ) -> Result<Volume<W>, PoolError> {
-        let taking = Taking { read_only, at_unix_s };
+        let taking = Taking {
+            read_only,
+            at_unix_s,
+        };
         let pairs = [(source, name)];
         let mut made = self.clone_together(&pairs, taking, ready(true)).await?;
         made.pop().ok_or_else(|| went_away(name))
+    }
+
+    /// How often, since the opening, something was refused because the metadata had no
+    /// room for maps that share less.
+    pub fn map_refusals(&self) -> u64 {
+        self.inner.map_refusals.get()
     }
 
     /// Takes snapshots of several volumes, `(volume, name)` each, at one instant. When all
@@ -53,7 +63,10 @@ impl<W: World> Pool<W> {
         at_unix_s: u64,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
-        let taking = Taking { read_only: true, at_unix_s };
+        let taking = Taking {
+            read_only: true,
+            at_unix_s,
+        };
         self.clone_together(snapshots, taking, others).await
     }
 
@@ -73,6 +86,7 @@ impl<W: World> Pool<W> {
             records.push(self.taken(VolumeId(id), core, name, taking)?);
         }
         inner.check_words(records.as_flattened())?;
+        inner.check_maps()?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
             let context = "the rest of the group can't be taken at this instant".to_owned();
@@ -84,7 +98,9 @@ impl<W: World> Pool<W> {
                 inner.commit(one.into()).await?;
             }
         }
-        inner.commit(records.into_iter().flatten().collect()).await?;
+        inner
+            .commit(records.into_iter().flatten().collect())
+            .await?;
         drop(still);
         inner.world.reached("volume cloned");
         if pairs.len() > 1 {
@@ -124,9 +140,13 @@ impl<W: World> Pool<W> {
         if let Some(keep) = keep {
             check_snapshot_name(keep)?;
             self.check_new(keep)?;
-            let taking = Taking { read_only: true, at_unix_s };
+            let taking = Taking {
+                read_only: true,
+                at_unix_s,
+            };
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
             inner.check_words(&records)?;
+            inner.check_maps()?;
         }
         let id = core.id;
         if inner.world.planted("restored before it is durable") {
@@ -223,6 +243,48 @@ struct Taking {
 
 /// Records of one volume that is taken.
 const RECORDS_EACH: usize = 4;
+
+impl<W: World> Inner<W> {
+    /// Whether the checkpoint slots have room for maps that share less than they do now: a
+    /// table and a chunk more, beside those that are being made.
+    pub(crate) fn has_room_for_maps(&self) -> bool {
+        let state = self.state.borrow();
+        let tables = state
+            .volumes
+            .values()
+            .map(|core| core.map.borrow().tables().count());
+        let tables = tables.sum::<usize>() as u64;
+        let maps = checkpoint::maps_bytes(state.refs.owned, tables);
+        let steps = (1 + self.parting.get()) * checkpoint::MAPS_STEP_BYTES;
+        drop(state);
+        let identity = self.identity();
+        let needed = checkpoint::slot_bytes_of(
+            maps + steps,
+            self.zones_max(),
+            identity.volumes_max,
+            identity.journal_bytes,
+        );
+        needed + self.more_words_bytes(0) <= identity.checkpoint_bytes
+    }
+
+    /// Something is refused for want of that room.
+    pub(crate) fn refuse_maps(&self) {
+        self.world.reached("no room for maps");
+        self.map_refusals.set(self.map_refusals.get() + 1);
+    }
+
+    fn check_maps(&self) -> Result<(), PoolError> {
+        if self.has_room_for_maps() {
+            return Ok(());
+        }
+        self.refuse_maps();
+        let context = format!(
+            "the metadata of pool '{}' has no room for more snapshots and clones: delete some",
+            self.identity().name
+        );
+        Err(PoolError::new(PoolErrorKind::Full, context))
+    }
+}
 
 fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> {
     let why = if core.read_only {

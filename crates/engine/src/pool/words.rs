@@ -210,6 +210,22 @@ impl<W: World> Inner<W> {
         checkpoint::more_bytes(words, identity.volumes_max, identity.journal_bytes)
     }
 
+    /// Zones of all groups.
+    pub(in crate::pool) fn zones_max(&self) -> u64 {
+        let groups = self.drives.groups();
+        groups.iter().map(|group| u64::from(group.zones)).sum()
+    }
+
+    /// Pages that all drives have, parity as well.
+    fn pages_max(&self) -> u64 {
+        let zone_bytes = self.identity().zone_bytes;
+        let groups = self.drives.groups();
+        let data = groups
+            .iter()
+            .map(|group| u64::from(group.zones) * group.drives() as u64 * zone_bytes);
+        data.sum::<u64>() / u64::from(self.identity().page_bytes)
+    }
+
     /// That what is going to be said fits the checkpoint slots, beside the worst maps that
     /// the pool's drives can come to.
     pub(super) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
@@ -218,15 +234,9 @@ impl<W: World> Inner<W> {
             _ => 0,
         });
         let identity = self.identity();
-        let groups = self.drives.groups();
-        let zones: u64 = groups.iter().map(|group| u64::from(group.zones)).sum();
-        let data = groups
-            .iter()
-            .map(|group| u64::from(group.zones) * group.drives() as u64 * identity.zone_bytes);
-        let pages = data.sum::<u64>() / u64::from(identity.page_bytes);
         let needed = checkpoint::slot_bytes(
-            pages,
-            zones,
+            self.pages_max(),
+            self.zones_max(),
             identity.volumes_max,
             identity.journal_bytes,
         );

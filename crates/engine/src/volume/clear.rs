@@ -128,6 +128,9 @@ impl<W: World> Volume<W> {
             let at = PoolOffset(phys.0 * page_bytes + run.inside);
             zeroes.push(Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64));
         }
+        let pages = given_back.clone().unwrap_or_default();
+        let at = VolumeOffset(bytes.start);
+        let _parting = self.part(PageIndex(pages.start), pages.end - pages.start, at)?;
         let zeroed = async {
             match zeroes.is_empty() {
                 true => Ok(()),

@@ -49,6 +49,9 @@ impl<W: World> Volume<W> {
             return Ok(Moved::Gone);
         }
         let at = VolumeOffset(start);
+        let Ok(_parting) = self.part(page, 1, at) else {
+            return Ok(Moved::NoRoom);
+        };
         let taken = self.inner.take_free(1).await;
         let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
             return Ok(Moved::NoRoom);

@@ -79,6 +79,7 @@ impl PageMap {
             }
         }
         self.mapped += run.count;
+        refs.owned.pages += run.count;
         Ok(())
     }
 
@@ -113,6 +114,7 @@ impl PageMap {
                 }
             }
             self.mapped += mapped;
+            refs.owned.pages += mapped;
         }
         Ok(())
     }
@@ -160,8 +162,9 @@ impl PageMap {
                 }
             }
             self.mapped -= removed.len() as u64;
+            refs.owned.pages -= removed.len() as u64;
             freed.extend(removed.into_iter().filter(|page| refs.take(*page)));
-            self.tree.drop_empty(chunk);
+            self.tree.drop_empty(chunk, refs);
         }
     }
 
@@ -175,8 +178,14 @@ impl PageMap {
 
     /// Has what `from` has, from chunk `first` to the one before `end`. False when it has
     /// chunks of its own there.
-    pub fn share_chunks(&mut self, from: &PageMap, first: usize, end: usize) -> bool {
-        let shared = self.tree.share_chunks(&from.tree, first, end);
+    pub fn share_chunks(
+        &mut self,
+        from: &PageMap,
+        first: usize,
+        end: usize,
+        refs: &mut Refs,
+    ) -> bool {
+        let shared = self.tree.share_chunks(&from.tree, first, end, refs);
         let mapped = |entries: &Entries| entries.iter().filter(|&&e| e != UNMAPPED).count() as u64;
         let mut next = first;
         while let Some((index, chunk)) = from.chunk_from(next).filter(|(index, _)| *index < end) {
@@ -196,6 +205,14 @@ impl PageMap {
     /// The map as it is now, for a reader.
     pub fn view(&self) -> Tree {
         self.tree.clone()
+    }
+
+    /// Chunks of `count` pages from `first` on that others have, too.
+    pub fn shared_chunks(&self, first: PageIndex, count: u64) -> u64 {
+        let (first, end) = (first.0 as usize, (first.0 + count) as usize);
+        let chunks = first / CHUNK..end.div_ceil(CHUNK);
+        let chunks = chunks.start..chunks.end.min(self.tree.chunks_end());
+        chunks.filter(|chunk| self.is_shared(*chunk)).count() as u64
     }
 
     /// Where `page` lies, and whether others have it there, too.

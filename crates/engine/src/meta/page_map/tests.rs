@@ -1,6 +1,8 @@
 use super::*;
+use crate::meta::refs::Owned;
 use base::Prng;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 fn run(page: u64, phys: u64, count: u64) -> MapRun {
     let (page, phys) = (PageIndex(page), PhysPage(phys));
@@ -12,11 +14,15 @@ fn runs(map: &PageMap) -> Vec<MapRun> {
 }
 
 fn map_of(runs: &[MapRun]) -> PageMap {
-    let mut map = PageMap::default();
+    map_and_refs(runs).0
+}
+
+fn map_and_refs(runs: &[MapRun]) -> (PageMap, Refs) {
+    let (mut map, mut refs) = <(PageMap, Refs)>::default();
     for run in runs {
-        map.insert(*run, &mut Refs::default()).unwrap();
+        map.insert(*run, &mut refs).unwrap();
     }
-    map
+    (map, refs)
 }
 
 #[test]
@@ -108,8 +114,8 @@ fn only_what_is_mapped_is_mapped_elsewhere() {
 
 #[test]
 fn what_is_removed_is_given_back_and_the_rest_stays() {
-    let mut map = map_of(&[run(252, 50, 8), run(5000, 1, 1)]);
-    let (refs, freed) = (&mut Refs::default(), &mut Vec::new());
+    let (mut map, mut refs) = map_and_refs(&[run(252, 50, 8), run(5000, 1, 1)]);
+    let (refs, freed) = (&mut refs, &mut Vec::new());
     map.remove(PageIndex(254), 4000, refs, freed);
     assert_eq!(*freed, (52..58).map(PhysPage).collect::<Vec<_>>());
     assert_eq!(runs(&map), [run(252, 50, 2), run(5000, 1, 1)]);
@@ -136,13 +142,13 @@ fn chunks_that_are_shared_one_by_one_are_as_if_the_map_were() {
     let end = (2 * TABLE * CHUNK) as u64;
     let first = map_of(&[run(100, 1, end - 300)]);
     let mut second = PageMap::default();
-    assert!(second.share_chunks(&first, 3, TABLE + 9));
+    assert!(second.share_chunks(&first, 3, TABLE + 9, &mut Refs::default()));
     assert_eq!(second.mapped(), (TABLE + 6) as u64 * CHUNK as u64);
     assert!(second.is_shared(3) && first.is_shared(TABLE + 8));
     assert!(!first.is_shared(2) && !first.is_shared(TABLE + 9));
-    assert!(!second.share_chunks(&first, TABLE + 8, TABLE + 12));
+    assert!(!second.share_chunks(&first, TABLE + 8, TABLE + 12, &mut Refs::default()));
     let mut whole = PageMap::default();
-    assert!(whole.share_chunks(&first, 0, 2 * TABLE));
+    assert!(whole.share_chunks(&first, 0, 2 * TABLE, &mut Refs::default()));
     assert_eq!(runs(&whole), runs(&first));
 }
 
@@ -202,7 +208,11 @@ impl Model {
 
     fn check(&mut self, freed: Vec<PhysPage>) {
         let mut holders: BTreeMap<u64, BTreeSet<*const Chunk>> = BTreeMap::new();
+        let mut chunks: BTreeMap<*const Chunk, u64> = BTreeMap::new();
+        let mut tables: BTreeMap<*const Table, u64> = BTreeMap::new();
         for (map, model) in &self.maps {
+            let places = |table: &Rc<Table>| (Rc::as_ptr(table), table.places());
+            tables.extend(map.tables().map(places));
             assert!(
                 map.iter()
                     .map(|(page, phys)| (page.0, phys.0))
@@ -211,6 +221,7 @@ impl Model {
             assert_eq!(map.mapped(), model.len() as u64);
             let mut next = 0;
             while let Some((index, chunk)) = map.chunk_from(next) {
+                chunks.insert(Rc::as_ptr(chunk), chunk.pages().count() as u64);
                 for run in runs_of(index, chunk.entries()) {
                     for phys in run.phys.0..run.phys.0 + run.count {
                         let chunk: *const Chunk = &**chunk;
@@ -220,6 +231,12 @@ impl Model {
                 next = index + 1;
             }
         }
+        let owned = Owned {
+            chunks: chunks.len() as u64,
+            pages: chunks.values().sum(),
+            places: tables.values().sum(),
+        };
+        assert_eq!(self.refs.owned, owned);
         for (reader, model) in &self.readers {
             let seen = |page: &u64| reader.get(PageIndex(*page)).map(|phys| phys.0);
             assert!(model.iter().all(|(page, phys)| seen(page) == Some(*phys)));

@@ -46,7 +46,8 @@ impl Chunk {
         &self.entries
     }
 
-    fn pages(&self) -> impl Iterator<Item = PhysPage> + '_ {
+    /// The pages that it has.
+    pub(super) fn pages(&self) -> impl Iterator<Item = PhysPage> + '_ {
         let mapped = self.entries.iter().filter(|&&entry| entry != UNMAPPED);
         mapped.map(|&entry| PhysPage(u64::from(entry)))
     }
@@ -60,10 +61,16 @@ impl Table {
         })
     }
 
+    /// Chunks that it has.
+    pub fn places(&self) -> u64 {
+        self.chunks.iter().flatten().count() as u64
+    }
+
     /// For an owner of its own, who is one of those that it has now.
-    fn copy(self: &Rc<Self>) -> Rc<Self> {
+    fn copy(self: &Rc<Self>, refs: &mut Refs) -> Rc<Self> {
         let is_shared = self.owners.get() > 1;
         if is_shared {
+            refs.owned.places += self.places();
             for chunk in self.chunks.iter().flatten() {
                 chunk.owners.set(chunk.owners.get() + 1);
             }
@@ -103,6 +110,11 @@ impl Tree {
     pub fn shared_table(&self, index: usize) -> Option<&Rc<Table>> {
         let table = self.tables.get(index / TABLE)?.as_ref()?;
         (table.owners.get() > 1).then_some(table)
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Rc<Table>> {
+        self.tables.iter().flatten()
     }
 
     /// Chunks that there can be with the tables that there are.
@@ -157,19 +169,25 @@ impl Tree {
         }
         let table = self.tables[index / TABLE].get_or_insert_with(Table::new);
         if table.owners.get() > 1 || Rc::strong_count(table) > 1 {
-            *table = table.copy();
+            *table = table.copy(refs);
         }
         let Some(table) = Rc::get_mut(table) else {
             unreachable!("a table that was copied is nobody else's")
         };
         let chunk = table.chunks[index % TABLE].get_or_insert_with(|| {
+            refs.owned.chunks += 1;
+            refs.owned.places += 1;
             Rc::new(Chunk {
                 owners: Cell::new(1),
                 entries: [UNMAPPED; CHUNK],
             })
         });
         if chunk.owners.get() > 1 {
-            chunk.pages().for_each(|page| refs.add(page));
+            refs.owned.chunks += 1;
+            for page in chunk.pages() {
+                refs.owned.pages += 1;
+                refs.add(page);
+            }
         }
         if chunk.owners.get() > 1 || Rc::strong_count(chunk) > 1 {
             chunk.owners.set(chunk.owners.get() - 1);
@@ -185,19 +203,27 @@ impl Tree {
     }
 
     /// Takes a chunk away that has nothing, and that `entries_mut` gave last.
-    pub(super) fn drop_empty(&mut self, index: usize) {
+    pub(super) fn drop_empty(&mut self, index: usize, refs: &mut Refs) {
         if let Some(Some(table)) = self.tables.get_mut(index / TABLE)
             && let Some(table) = Rc::get_mut(table)
             && let Some(chunk) = &table.chunks[index % TABLE]
             && chunk.pages().next().is_none()
         {
             table.chunks[index % TABLE] = None;
+            refs.owned.chunks -= 1;
+            refs.owned.places -= 1;
         }
     }
 
     /// Has the chunks of `from` from `first` to the one before `end`, where it has none
     /// of its own: whole tables where the run has all of one.
-    pub(super) fn share_chunks(&mut self, from: &Tree, first: usize, end: usize) -> bool {
+    pub(super) fn share_chunks(
+        &mut self,
+        from: &Tree,
+        first: usize,
+        end: usize,
+        refs: &mut Refs,
+    ) -> bool {
         let mut index = first;
         while index < end {
             let Some(Some(theirs)) = from.tables.get(index / TABLE) else {
@@ -226,6 +252,7 @@ impl Tree {
                     return false;
                 }
                 chunk.owners.set(chunk.owners.get() + 1);
+                refs.owned.places += 1;
                 table.chunks[at] = Some(Rc::clone(chunk));
             }
             index = stop;
@@ -244,9 +271,12 @@ impl Tree {
         if table.owners.get() > 0 {
             return true;
         }
+        refs.owned.places -= table.places();
         for chunk in table.chunks.iter().flatten() {
             chunk.owners.set(chunk.owners.get() - 1);
             if chunk.owners.get() == 0 {
+                refs.owned.chunks -= 1;
+                refs.owned.pages -= chunk.pages().count() as u64;
                 freed.extend(chunk.pages().filter(|page| refs.take(*page)));
             }
         }
