@@ -1,3 +1,5 @@
+//! That maps hold what was put in, and pages as long as somebody has them.
+
 use super::*;
 use crate::meta::refs::Owned;
 use base::Prng;
