@@ -41,7 +41,10 @@ pub enum Command {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { volume, format } => {
-            let query: Vec<_> = volume.iter().map(|name| ("volume", name.as_str())).collect();
+            let query: Vec<_> = volume
+                .iter()
+                .map(|name| ("volume", name.as_str()))
+                .collect();
             let snapshots: Vec<Snapshot> = client.find(&["snapshots"], &query)?;
             format.print(&snapshots, |snapshots| table(snapshots))
         }

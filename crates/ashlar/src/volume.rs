@@ -3,9 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
-use server::api::types::{
-    Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeCreate,
-};
+use server::api::types::{Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeCreate};
 use site::human;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -296,7 +294,10 @@ pub fn show(volume: &Volume) -> String {
         Some(place) => format!("{}, LUN {}", place.target, place.lun),
         None => "-".to_owned(),
     };
-    let tags = volume.tags.iter().map(|(key, value)| format!("{key}={value}"));
+    let tags = volume
+        .tags
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
     let tags: Vec<String> = tags.collect();
     let mut lines = vec![
         ("name", volume.name.clone()),
@@ -315,7 +316,11 @@ pub fn show(volume: &Volume) -> String {
     }
     if let Some(origin) = &volume.origin {
         let from = origin.volume.as_ref().unwrap_or(&origin.name);
-        let gone = if origin.volume.is_some() { "" } else { " (gone)" };
+        let gone = if origin.volume.is_some() {
+            ""
+        } else {
+            " (gone)"
+        };
         let at = utc(origin.at_unix_s);
         lines.push(("taken from", format!("{from}{gone}, {at} UTC")));
     }

@@ -109,9 +109,8 @@ fn what_can_not_be_said_is_refused_and_changes_nothing() {
         pool.clone_volume("v", "v@s", true, 0).await.unwrap();
         pool.clone_volume("w", "w@s", true, 0).await.unwrap();
         let long = "x".repeat(63);
-        let many: Vec<(String, String)> = (0..33)
-            .map(|n| (format!("k{n}"), "x".to_owned()))
-            .collect();
+        let many: Vec<(String, String)> =
+            (0..33).map(|n| (format!("k{n}"), "x".to_owned())).collect();
         let too_many = WordsChange {
             name: None,
             attributes: many,
@@ -178,11 +177,15 @@ fn the_metadata_takes_no_more_words_than_it_has_room_for() {
     shelf.open(async |pool| {
         let volumes = pool.volumes();
         let about = |name: &str| pool.volume(name).unwrap().about();
-        let tags = volumes.iter().map(|info| about(&info.name).attributes.len());
+        let tags = volumes
+            .iter()
+            .map(|info| about(&info.name).attributes.len());
         assert_eq!(tags.sum::<usize>(), said);
         pool.checkpoint().await.unwrap();
         // Those there are can go.
-        pool.change_words("v1", &tagged(&[("key-0", "")])).await.unwrap();
+        pool.change_words("v1", &tagged(&[("key-0", "")]))
+            .await
+            .unwrap();
     });
 }
 

@@ -4,8 +4,8 @@
 //! A pool of one lane goes exactly the ways that it goes without this.
 
 use crate::config::Config;
-use engine::lane::Lane;
 use base::Uuid;
+use engine::lane::Lane;
 use engine::pool::{Event, WordsChange};
 use engine::volume::About;
 use engine::{

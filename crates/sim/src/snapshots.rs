@@ -90,7 +90,10 @@ async fn together(session: &Session, prng: &mut Prng) {
         .iter()
         .map(|(_, source, name)| (source.as_str(), name.as_str()));
     let pairs: Vec<_> = pairs.collect();
-    let made = session.pool.snapshot_together(&session.world, &pairs, at_s).await;
+    let made = session
+        .pool
+        .snapshot_together(&session.world, &pairs, at_s)
+        .await;
     // Lane by lane, and not in the order asked for.
     let made = made.map(|volumes| {
         let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
@@ -175,7 +178,11 @@ async fn restore(session: &Session, prng: &mut Prng) {
             .borrow_mut()
             .begin_restore(volume.id, snapshot.id, keep);
     if let Some(kept) = kept {
-        session.books.oracle.borrow_mut().note_origin(kept, volume.id, at_s);
+        session
+            .books
+            .oracle
+            .borrow_mut()
+            .note_origin(kept, volume.id, at_s);
     }
     session.world.note(|| {
         let (to, from, number) = (volume.id, snapshot.id, ticket.id);

@@ -127,7 +127,9 @@ async fn recover(session: &Session, prng: &mut Prng) {
         Some(volume) => {
             session.volumes.borrow_mut().insert(id, volume);
         }
-        None => session.fail(format!("volume {wanted:?} is out of the trash and not found")),
+        None => session.fail(format!(
+            "volume {wanted:?} is out of the trash and not found"
+        )),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
-use crate::span::{self, SPAN_RULE};
 use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
+use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal,

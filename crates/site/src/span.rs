@@ -10,13 +10,7 @@ pub const SPAN_RULE: &str =
 const SPAN_S_MAX: u64 = 3650 * 86_400;
 
 /// In the order in which [`words`] tries them.
-const UNITS: [(&str, u64); 5] = [
-    ("d", 86_400),
-    ("h", 3600),
-    ("min", 60),
-    ("m", 60),
-    ("s", 1),
-];
+const UNITS: [(&str, u64); 5] = [("d", 86_400), ("h", 3600), ("min", 60), ("m", 60), ("s", 1)];
 
 /// The span that `text` says; `None` when it says none, or more than ten years.
 pub fn parse(text: &str) -> Option<Duration> {
@@ -53,7 +47,16 @@ mod tests {
             assert_eq!(parse(text), Some(Duration::from_secs(seconds)), "{text}");
             assert_eq!(words(Duration::from_secs(seconds)), again);
         }
-        for text in ["", "h", "1", "1.5 h", "-1 h", "1 y", "3651 d", "99999999999999999999 s"] {
+        for text in [
+            "",
+            "h",
+            "1",
+            "1.5 h",
+            "-1 h",
+            "1 y",
+            "3651 d",
+            "99999999999999999999 s",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

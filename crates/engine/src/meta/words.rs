@@ -205,7 +205,11 @@ impl Words {
         let trashed = about.trashed_unix_s;
         let trashed = trashed.map(|at_unix_s| Word::Trashed { at_unix_s });
         let attributes = about.attributes.into_iter().map(attribute);
-        origin.into_iter().chain(attributes).chain(trashed).collect()
+        origin
+            .into_iter()
+            .chain(attributes)
+            .chain(trashed)
+            .collect()
     }
 }
 

@@ -19,9 +19,9 @@ mod words;
 mod zones;
 
 pub use crate::raid::Level;
-pub use words::{SNAPSHOT_MARK, WordsChange};
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
+pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::lane::Part;
 use crate::world::World;

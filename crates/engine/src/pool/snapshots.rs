@@ -34,7 +34,10 @@ impl<W: World> Pool<W> {
         read_only: bool,
         at_unix_s: u64,
     ) -> Result<Volume<W>, PoolError> {
-        let taking = Taking { read_only, at_unix_s };
+        let taking = Taking {
+            read_only,
+            at_unix_s,
+        };
         let pairs = [(source, name)];
         let mut made = self.clone_together(&pairs, taking, ready(true)).await?;
         made.pop().ok_or_else(|| went_away(name))
@@ -53,7 +56,10 @@ impl<W: World> Pool<W> {
         at_unix_s: u64,
         others: impl Future<Output = bool>,
     ) -> Result<Vec<Volume<W>>, PoolError> {
-        let taking = Taking { read_only: true, at_unix_s };
+        let taking = Taking {
+            read_only: true,
+            at_unix_s,
+        };
         self.clone_together(snapshots, taking, others).await
     }
 
@@ -84,7 +90,9 @@ impl<W: World> Pool<W> {
                 inner.commit(one.into()).await?;
             }
         }
-        inner.commit(records.into_iter().flatten().collect()).await?;
+        inner
+            .commit(records.into_iter().flatten().collect())
+            .await?;
         drop(still);
         inner.world.reached("volume cloned");
         if pairs.len() > 1 {
@@ -124,7 +132,10 @@ impl<W: World> Pool<W> {
         if let Some(keep) = keep {
             check_snapshot_name(keep)?;
             self.check_new(keep)?;
-            let taking = Taking { read_only: true, at_unix_s };
+            let taking = Taking {
+                read_only: true,
+                at_unix_s,
+            };
             records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
             inner.check_words(&records)?;
         }

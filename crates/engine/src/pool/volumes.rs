@@ -1,7 +1,6 @@
 //! Volumes from creation to deletion.
 
 use super::create::check_name;
-use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;

@@ -239,12 +239,8 @@ impl<W: World> Inner<W> {
             .iter()
             .map(|group| u64::from(group.zones) * group.drives() as u64 * identity.zone_bytes);
         let pages = data.sum::<u64>() / u64::from(identity.page_bytes);
-        let needed = checkpoint::slot_bytes(
-            pages,
-            zones,
-            identity.volumes_max,
-            identity.journal_bytes,
-        );
+        let needed =
+            checkpoint::slot_bytes(pages, zones, identity.volumes_max, identity.journal_bytes);
         // A pool that was made before words were laid out for has less beside its maps.
         if needed + self.more_words_bytes(more.sum()) <= identity.checkpoint_bytes {
             return Ok(());

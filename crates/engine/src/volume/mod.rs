@@ -11,9 +11,9 @@ pub mod live;
 pub(crate) mod moving;
 mod private;
 
+pub use crate::meta::words::{About, Origin};
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
-pub use crate::meta::words::{About, Origin};
 pub use live::Live;
 
 use crate::meta::VolumeCore;

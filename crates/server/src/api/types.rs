@@ -6,7 +6,7 @@
 mod words;
 
 pub use words::{
-    Deleted, Origin as VolumeOrigin, Snapshot, SnapshotCreate, Trashed, TrashRestore, VolumeChange,
+    Deleted, Origin as VolumeOrigin, Snapshot, SnapshotCreate, TrashRestore, Trashed, VolumeChange,
     VolumeClone,
 };
 

@@ -138,9 +138,8 @@ pub(super) async fn change_volume(
 }
 
 fn new_words(change: &VolumeChange) -> Result<NewWords, Problem> {
-    let one_line = |text: &String| {
-        text.len() <= DESCRIPTION_BYTES_MAX && !text.chars().any(char::is_control)
-    };
+    let one_line =
+        |text: &String| text.len() <= DESCRIPTION_BYTES_MAX && !text.chars().any(char::is_control);
     if let Some(text) = change.description.as_ref().filter(|text| !one_line(text)) {
         let rule = format!("up to {DESCRIPTION_BYTES_MAX} bytes on one line");
         let message = format!("description: found {text:?}; allowed: {rule}");

@@ -125,7 +125,11 @@ impl Array {
         self.add_export(export, false).await
     }
 
-    async fn add_export(self: &Arc<Self>, mut export: Export, keep: bool) -> Result<(), ArrayError> {
+    async fn add_export(
+        self: &Arc<Self>,
+        mut export: Export,
+        keep: bool,
+    ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let (shard, volumes) = array.check(&export).await?;
             export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();

@@ -88,9 +88,8 @@ impl Array {
             return Ok(());
         };
         if self.export(&target)?.volumes.len() > 1 {
-            let context = format!(
-                "target {target} has volume {name} and others: delete that export first"
-            );
+            let context =
+                format!("target {target} has volume {name} and others: delete that export first");
             return Err(ArrayError::new(ArrayErrorKind::Busy, context));
         }
         self.delete_export(&target).await

@@ -53,7 +53,9 @@ pub fn tags(about: &About) -> BTreeMap<String, String> {
 
 /// The description among the attributes.
 pub fn description(about: &About) -> String {
-    let parts = DESCRIPTION.iter().filter_map(|key| about.attributes.get(*key));
+    let parts = DESCRIPTION
+        .iter()
+        .filter_map(|key| about.attributes.get(*key));
     parts.map(String::as_str).collect()
 }
 
@@ -160,9 +162,8 @@ fn check_rename(there: &PlacedVolume, new: &str) -> Result<(), ArrayError> {
         };
     }
     let of = there.info.name.split_once(SNAPSHOT_MARK);
-    let same = |(volume, own): (&str, &str)| {
-        of.is_none_or(|(of, _)| of == volume) && site::is_name(own)
-    };
+    let same =
+        |(volume, own): (&str, &str)| of.is_none_or(|(of, _)| of == volume) && site::is_name(own);
     match new.split_once(SNAPSHOT_MARK).is_some_and(same) {
         true => Ok(()),
         false => wrong("the name of the snapshot's volume, '@', and a name"),
@@ -206,7 +207,11 @@ mod tests {
 
     #[test]
     fn tags_are_short_and_plain() {
-        for (key, value) in [("vm", "web01"), ("a/b-c_d.e", "ä b"), ("k", &"x".repeat(64))] {
+        for (key, value) in [
+            ("vm", "web01"),
+            ("a/b-c_d.e", "ä b"),
+            ("k", &"x".repeat(64)),
+        ] {
             assert!(is_tag(key, value), "{key}={value}");
         }
         for (key, value) in [

@@ -48,7 +48,9 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
     let names = followed.volumes.iter_mut().map(|volume| &mut volume.name);
     names.for_each(follow);
     let exports = followed.exports.iter_mut();
-    exports.flat_map(|export| &mut export.volumes).for_each(follow);
+    exports
+        .flat_map(|export| &mut export.volumes)
+        .for_each(follow);
     for volume in array.trash().await? {
         let name = &volume.info.name;
         if followed.volumes.iter().any(|of_site| of_site.name == *name) && !is_there(name) {
