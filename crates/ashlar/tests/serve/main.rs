@@ -13,4 +13,6 @@ mod events;
 mod fsck;
 mod groups;
 mod refusals;
+mod snapshots;
 mod space;
+mod trash;

@@ -6,6 +6,7 @@
 //! - What is said fits the checkpoint slots, or is refused before it is journalled.
 
 use super::create::check_name;
+use super::drives::EventKind;
 use super::inner::Inner;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::label::NAME_BYTES_MAX;
@@ -41,6 +42,20 @@ impl<W: World> Pool<W> {
         ready
             .find(|core| core.uuid == uuid && !core.live.is_deleted())
             .map(Rc::clone)
+    }
+
+    /// Its volumes, and what is said of them; not in any order.
+    pub fn volumes_said(&self) -> Vec<(VolumeInfo, About)> {
+        let state = self.inner.state.borrow();
+        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let all = state.volumes.values().filter(seen);
+        all.map(|core| (self.handle(core).info(), core.words.about()))
+            .collect()
+    }
+
+    /// Has an event tell of something.
+    pub fn tell(&self, kind: EventKind, text: String) {
+        self.inner.drives.event(kind, text);
     }
 
     /// What is in the trash, what came in first at the front.

@@ -17,7 +17,10 @@ mod groups;
 mod history;
 mod places;
 mod sessions;
+mod snapshots;
+mod trash;
 mod volumes;
+pub(crate) mod words;
 
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
@@ -26,7 +29,9 @@ pub use exports::{Export, Origin};
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
+pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
+pub use words::NewWords;
 
 use crate::directory::Directory;
 use crate::shard::{ShardHandle, ShardState};
@@ -36,7 +41,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use world::real::RealWorld;
 
 /// The array. Shared by everything beside the data path.
@@ -52,6 +57,8 @@ pub struct Array {
     drives: DrivePlaces,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
+    /// How long what is deleted stays in the trash.
+    trash_kept: Duration,
     change: tokio::sync::Mutex<()>,
     began: Instant,
 }
@@ -60,7 +67,7 @@ impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
     /// `exports_file`, and events in `history`; `drives` says where the drives are, and `described` what the site
-    /// file says of pools.
+    /// file says of pools; what is deleted stays in the trash for `trash_kept`.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -71,7 +78,7 @@ impl Array {
         directory: Arc<Directory>,
         (exports_file, history): (PathBuf, History),
         drives: DrivePlaces,
-        described: Vec<site::Pool>,
+        (described, trash_kept): (Vec<site::Pool>, Duration),
     ) -> Arc<Self> {
         assert!(
             homes.values().flatten().all(|shard| *shard < shards.len()),
@@ -87,6 +94,7 @@ impl Array {
             recorder: events::Recorder::new(history),
             drives,
             described,
+            trash_kept,
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
         })
@@ -95,6 +103,11 @@ impl Array {
     /// What the site calls it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How long what is deleted stays in the trash.
+    pub fn trash_kept(&self) -> Duration {
+        self.trash_kept
     }
 
     /// Seconds since it was brought up.

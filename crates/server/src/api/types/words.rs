@@ -1,0 +1,118 @@
+//! What the API says and takes of names, tags, snapshots, clones and the trash.
+
+use super::LunPlace;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// What a snapshot or a clone was taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = VolumeOrigin)]
+pub struct Origin {
+    /// Identity of the volume that it was taken from.
+    pub uuid: String,
+    /// What that is called now; absent when it is gone, or in the trash.
+    pub volume: Option<String>,
+    /// What it was called then.
+    pub name: String,
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+}
+
+/// What is to change of a volume; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeChange {
+    /// Its new size: a multiple of 512, not smaller than now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Its new name. Snapshots and exports follow; initiators notice nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for, up to 240 bytes on one line; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Tags that it gets, by key; those that are null it loses. Others stay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, Option<String>>,
+}
+
+/// A snapshot to take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotCreate {
+    /// Its own name: it is called `VOLUME@NAME`, 64 bytes in all.
+    pub name: String,
+}
+
+/// A clone to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeClone {
+    /// Name of the new volume.
+    pub name: String,
+}
+
+/// A snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    /// `VOLUME@NAME`.
+    pub name: String,
+    /// Identity for life.
+    pub uuid: String,
+    /// The volume that it was taken from, as it is called now; absent when that is gone.
+    pub volume: Option<String>,
+    /// The pool it is in.
+    pub pool: String,
+    /// When it was taken, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// Size of the volume then.
+    pub size_bytes: u64,
+    /// Bytes of pages that it has, shared with others or not.
+    pub mapped_bytes: u64,
+    /// Where it is exported, if it is.
+    pub export: Option<LunPlace>,
+}
+
+/// What came of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Deleted {
+    /// What it was called.
+    pub name: String,
+    /// Identity, by which it is found in the trash.
+    pub uuid: String,
+    /// Until when it is in the trash, in seconds since 1970; absent when it is gone.
+    pub until_unix_s: Option<u64>,
+    /// Snapshots of it that stay.
+    pub snapshots: Vec<String>,
+    /// Clones of it that stay.
+    pub clones: Vec<String>,
+}
+
+/// A volume in the trash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Trashed {
+    /// What it was called.
+    pub name: String,
+    /// Identity, by which it is found.
+    pub uuid: String,
+    /// The pool it is in.
+    pub pool: String,
+    /// Size that initiators saw.
+    pub size_bytes: u64,
+    /// Bytes of pages that it has.
+    pub mapped_bytes: u64,
+    /// Since when it is there, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// When it goes, in seconds since 1970; sooner when its pool has no room left.
+    pub until_unix_s: u64,
+}
+
+/// How a volume comes out of the trash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrashRestore {
+    /// Another name; its old one unless said otherwise.
+    #[serde(default)]
+    pub name: Option<String>,
+}
