@@ -3,7 +3,9 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use server::api::types::{Snapshot, SnapshotCreate};
+use server::api::types::{
+    Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume, VolumeRestore,
+};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -22,10 +24,34 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Take a snapshot of a volume: at once, and without space until the volume changes
+    /// Take snapshots: at once, and without space until the volumes change; several at one
+    /// instant, all or none
     Create {
         /// Volume, and a name for the snapshot: VOLUME@NAME
+        #[arg(required = true)]
+        snapshots: Vec<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Give a volume what a snapshot has, at once
+    ///
+    /// What it has now becomes a snapshot. Initiators must not use the volume meanwhile:
+    /// one that is behind a target is refused.
+    Restore {
+        /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
+        /// Another volume than that which the snapshot was taken from
+        #[arg(long)]
+        to: Option<String>,
+        /// Name of the snapshot of what it has now; by default before-NAME
+        #[arg(long, conflicts_with = "discard")]
+        keep: Option<String>,
+        /// Throw away what it has now
+        #[arg(long)]
+        discard: bool,
+        /// Also while the volume is behind a target
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -52,21 +78,62 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let snapshot: Snapshot = client.get(&["snapshots", &snapshot])?;
             format.print_text(&snapshot, show)
         }
-        Command::Create { snapshot, format } => {
-            let (volume, name) = snapshot.split_once('@').ok_or_else(|| {
-                let rule = "the name of a volume, '@', and a name for the snapshot";
-                Failure::Wrong(format!("snapshot: found {snapshot:?}; allowed: {rule}"))
-            })?;
-            let name = name.to_owned();
-            let path = ["volumes", volume, "snapshots"];
-            let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
-            format.print_text(&taken, show)
+        Command::Create { snapshots, format } => create(client, &snapshots, format),
+        Command::Restore {
+            snapshot,
+            to,
+            keep,
+            discard,
+            force,
+            format,
+        } => {
+            let (of, name) = split(&snapshot)?;
+            let keep = keep.unwrap_or_else(|| format!("before-{name}"));
+            let restore = VolumeRestore {
+                keep: (!discard).then_some(keep),
+                snapshot: snapshot.clone(),
+                force,
+            };
+            let volume = to.as_deref().unwrap_or(of);
+            let restored: Volume = client.post(&["volumes", volume, "restore"], &restore)?;
+            format.print_text(&restored, |_| match &restore.keep {
+                Some(keep) => {
+                    format!("{volume} is what {snapshot} is; what it was is {volume}@{keep}")
+                }
+                None => format!("{volume} is what {snapshot} is"),
+            })
         }
         Command::Delete { snapshot, format } => {
             client.delete(&["snapshots", &snapshot])?;
             format.done(&format!("snapshot {snapshot} is deleted"))
         }
     }
+}
+
+/// Volume and own name of a snapshot.
+fn split(snapshot: &str) -> Result<(&str, &str), Failure> {
+    snapshot.split_once('@').ok_or_else(|| {
+        let rule = "the name of a volume, '@', and a name for the snapshot";
+        Failure::Wrong(format!("snapshot: found {snapshot:?}; allowed: {rule}"))
+    })
+}
+
+fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), Failure> {
+    if let [snapshot] = snapshots {
+        let (volume, name) = split(snapshot)?;
+        let name = name.to_owned();
+        let path = ["volumes", volume, "snapshots"];
+        let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
+        return format.print_text(&taken, show);
+    }
+    let of = |snapshot: &String| {
+        let (volume, name) = split(snapshot)?;
+        let (volume, name) = (volume.to_owned(), name.to_owned());
+        Ok(SnapshotOf { volume, name })
+    };
+    let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
+    let taken: Vec<Snapshot> = client.post(&["snapshots"], &SnapshotsCreate { snapshots })?;
+    format.print(&taken, |taken| table(taken))
 }
 
 fn table(snapshots: &[Snapshot]) -> Table {

@@ -11,6 +11,7 @@ mod groups;
 mod guard;
 mod pools;
 mod problem;
+mod restore;
 mod sessions;
 mod snapshots;
 mod status;
@@ -67,7 +68,11 @@ pub fn router(array: Arc<Array>) -> Router {
         ))
         .routes(routes!(snapshots::create_snapshot))
         .routes(routes!(snapshots::clone_volume))
-        .routes(routes!(snapshots::list_snapshots))
+        .routes(routes!(
+            snapshots::list_snapshots,
+            restore::create_snapshots
+        ))
+        .routes(routes!(restore::restore_volume))
         .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
         .routes(routes!(trash::list_trash, trash::empty_trash))
         .routes(routes!(trash::delete_trashed))

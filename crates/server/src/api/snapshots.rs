@@ -113,7 +113,7 @@ pub(super) async fn clone_volume(
     Ok((StatusCode::CREATED, Json(volume(&array, &all, made))))
 }
 
-fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Snapshot {
+pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Snapshot {
     let mut of = all.iter().filter(|other| placed.is_of(other));
     let of = of.next().map(|other| other.info.name.clone());
     let PlacedVolume {

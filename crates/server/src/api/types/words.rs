@@ -45,6 +45,37 @@ pub struct SnapshotCreate {
     pub name: String,
 }
 
+/// Snapshots to take at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotsCreate {
+    /// Which, all or none of them.
+    pub snapshots: Vec<SnapshotOf>,
+}
+
+/// A snapshot to take of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotOf {
+    /// Name of the volume.
+    pub volume: String,
+    /// The snapshot's own name: it is called `VOLUME@NAME`.
+    pub name: String,
+}
+
+/// What a volume is to become.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeRestore {
+    /// Name of the snapshot whose content it gets.
+    pub snapshot: String,
+    /// What it has now becomes a snapshot with this name of its own; null to throw it away.
+    pub keep: Option<String>,
+    /// Also while it is behind a target.
+    #[serde(default)]
+    pub force: bool,
+}
+
 /// A clone to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
