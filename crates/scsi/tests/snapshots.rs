@@ -1,7 +1,6 @@
 //! A snapshot as initiators meet it: read, and write-protected.
 #![allow(clippy::unwrap_used, reason = "a test fails where it is unfit")]
 
-#[allow(dead_code, reason = "each test uses its part")]
 mod bench;
 
 use bench::{PAGE_BLOCKS, PAGE_BYTES, bytes, sense, sixteen, ten, with_bench};

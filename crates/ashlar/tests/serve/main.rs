@@ -13,6 +13,7 @@ mod events;
 mod fsck;
 mod groups;
 mod refusals;
+mod schedules;
 mod snapshots;
 mod space;
 mod trash;

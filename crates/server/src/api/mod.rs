@@ -11,6 +11,7 @@ mod groups;
 mod guard;
 mod pools;
 mod problem;
+mod schedules;
 mod sessions;
 mod snapshots;
 mod status;
@@ -67,6 +68,11 @@ pub fn router(array: Arc<Array>) -> Router {
         ))
         .routes(routes!(snapshots::create_snapshot))
         .routes(routes!(snapshots::clone_volume))
+        .routes(routes!(
+            schedules::list_schedules,
+            schedules::create_schedule
+        ))
+        .routes(routes!(schedules::delete_schedule))
         .routes(routes!(snapshots::list_snapshots))
         .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
         .routes(routes!(trash::list_trash, trash::empty_trash))

@@ -6,8 +6,8 @@
 mod words;
 
 pub use words::{
-    Deleted, Origin as VolumeOrigin, Snapshot, SnapshotCreate, TrashRestore, Trashed, VolumeChange,
-    VolumeClone,
+    Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
+    TrashRestore, Trashed, VolumeChange, VolumeClone,
 };
 
 use serde::{Deserialize, Serialize};
