@@ -3,7 +3,9 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use server::api::types::{Schedule, ScheduleCreate, Snapshot, SnapshotCreate};
+use server::api::types::{
+    Schedule, ScheduleCreate, Snapshot, SnapshotCreate, Volume, VolumeRestore,
+};
 use site::human;
 use std::time::Duration;
 
@@ -57,6 +59,22 @@ pub enum Command {
     },
     /// Have snapshots taken by the clock, list what is taken so, or end it
     Schedule(ScheduleArgs),
+    /// Give a volume what a snapshot of it has, at once; what it has now becomes a snapshot
+    Restore {
+        /// Name of the snapshot: VOLUME@NAME
+        snapshot: String,
+        /// Name for the snapshot that the present state becomes [default: before-TIME]
+        #[arg(long, value_name = "NAME", conflicts_with = "discard")]
+        keep: Option<String>,
+        /// Don't keep the present state
+        #[arg(long)]
+        discard: bool,
+        /// Also while initiators use the volume
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Delete a snapshot; the volume, other snapshots and clones stay as they are
     Delete {
         /// Name of the snapshot: VOLUME@NAME
@@ -89,6 +107,27 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let path = ["volumes", volume, "snapshots"];
             let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
             format.print_text(&taken, show)
+        }
+        Command::Restore {
+            snapshot,
+            keep,
+            discard,
+            force,
+            format,
+        } => {
+            let there: Snapshot = client.get(&["snapshots", &snapshot])?;
+            let volume = there.volume.ok_or_else(|| {
+                Failure::Failed(format!("the volume of {snapshot} is gone: clone it"))
+            })?;
+            let restore = VolumeRestore {
+                snapshot,
+                keep,
+                discard,
+                force,
+            };
+            let path = ["volumes", &volume, "restore"];
+            let volume: Volume = client.post(&path, &restore)?;
+            format.print_text(&volume, crate::volume::show)
         }
         Command::Schedule(args) => schedule(client, args),
         Command::Delete { snapshot, format } => {

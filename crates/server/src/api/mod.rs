@@ -68,6 +68,7 @@ pub fn router(array: Arc<Array>) -> Router {
         ))
         .routes(routes!(snapshots::create_snapshot))
         .routes(routes!(snapshots::clone_volume))
+        .routes(routes!(snapshots::restore_volume))
         .routes(routes!(
             schedules::list_schedules,
             schedules::create_schedule

@@ -7,7 +7,7 @@ mod words;
 
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
-    TrashRestore, Trashed, VolumeChange, VolumeClone,
+    TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,
 };
 
 use serde::{Deserialize, Serialize};

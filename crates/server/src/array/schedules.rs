@@ -116,7 +116,7 @@ impl Schedule {
 }
 
 /// A time in letters that a name may have.
-fn stamp(unix_s: u64) -> String {
+pub(crate) fn stamp(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86_400 + 719_468, unix_s % 86_400);
     // Years from March on, as in `ashlar`'s output.
     let (era, day) = (days / 146_097, days % 146_097);

@@ -139,3 +139,21 @@ pub struct ScheduleCreate {
     /// How many snapshots stay, the newest, up to 1,000.
     pub keep: u64,
 }
+
+/// What a volume is to have again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeRestore {
+    /// A snapshot of it: `VOLUME@NAME`.
+    pub snapshot: String,
+    /// The own name of the snapshot that the present state becomes; one with the time in
+    /// it unless said otherwise.
+    #[serde(default)]
+    pub keep: Option<String>,
+    /// The present state is not kept.
+    #[serde(default)]
+    pub discard: bool,
+    /// Also while initiators use the volume.
+    #[serde(default)]
+    pub force: bool,
+}
