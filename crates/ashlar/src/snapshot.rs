@@ -4,9 +4,36 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use server::api::types::{
-    Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume, VolumeRestore,
+    Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume,
+    VolumeRestore,
 };
 use site::human;
+use std::time::Duration;
+
+/// Shorter than a second is no schedule.
+fn every(text: &str) -> Result<u64, String> {
+    let span = site::parse_span(text).filter(|span| !span.is_zero());
+    let span = span.ok_or_else(|| format!("allowed: {}", site::SPAN_RULE))?;
+    Ok(span.as_secs())
+}
+
+/// Snapshots by the clock.
+#[derive(Debug, clap::Args)]
+pub struct ScheduleArgs {
+    /// Name of the volume; without more, its schedules are listed
+    volume: String,
+    /// Take a snapshot so often, such as "1h" or "15 min", the first one now
+    #[arg(long, value_parser = every, requires = "keep", conflicts_with = "remove")]
+    every: Option<u64>,
+    /// Keep the newest so many of them, up to 1000; older ones of this schedule are deleted
+    #[arg(long, requires = "every")]
+    keep: Option<u64>,
+    /// End the schedule of this number; its snapshots stay
+    #[arg(long, value_name = "NUMBER")]
+    remove: Option<u64>,
+    #[command(flatten)]
+    format: Format,
+}
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -28,28 +55,24 @@ pub enum Command {
     /// instant, all or none
     Create {
         /// Volume, and a name for the snapshot: VOLUME@NAME
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "SNAPSHOT")]
         snapshots: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Give a volume what a snapshot has, at once
-    ///
-    /// What it has now becomes a snapshot. Initiators must not use the volume meanwhile:
-    /// one that is behind a target is refused.
+    /// Have snapshots taken by the clock, list what is taken so, or end it
+    Schedule(ScheduleArgs),
+    /// Give a volume what a snapshot of it has, at once; what it has now becomes a snapshot
     Restore {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
-        /// Another volume than that which the snapshot was taken from
-        #[arg(long)]
-        to: Option<String>,
-        /// Name of the snapshot of what it has now; by default before-NAME
-        #[arg(long, conflicts_with = "discard")]
+        /// Name for the snapshot that the present state becomes [default: before-TIME]
+        #[arg(long, value_name = "NAME", conflicts_with = "discard")]
         keep: Option<String>,
-        /// Throw away what it has now
+        /// Don't keep the present state
         #[arg(long)]
         discard: bool,
-        /// Also while the volume is behind a target
+        /// Also while initiators use the volume
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -81,28 +104,26 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Create { snapshots, format } => create(client, &snapshots, format),
         Command::Restore {
             snapshot,
-            to,
             keep,
             discard,
             force,
             format,
         } => {
-            let (of, name) = split(&snapshot)?;
-            let keep = keep.unwrap_or_else(|| format!("before-{name}"));
+            let there: Snapshot = client.get(&["snapshots", &snapshot])?;
+            let volume = there.volume.ok_or_else(|| {
+                Failure::Failed(format!("the volume of {snapshot} is gone: clone it"))
+            })?;
             let restore = VolumeRestore {
-                keep: (!discard).then_some(keep),
-                snapshot: snapshot.clone(),
+                snapshot,
+                keep,
+                discard,
                 force,
             };
-            let volume = to.as_deref().unwrap_or(of);
-            let restored: Volume = client.post(&["volumes", volume, "restore"], &restore)?;
-            format.print_text(&restored, |_| match &restore.keep {
-                Some(keep) => {
-                    format!("{volume} is what {snapshot} is; what it was is {volume}@{keep}")
-                }
-                None => format!("{volume} is what {snapshot} is"),
-            })
+            let path = ["volumes", &volume, "restore"];
+            let volume: Volume = client.post(&path, &restore)?;
+            format.print_text(&volume, crate::volume::show)
         }
+        Command::Schedule(args) => schedule(client, args),
         Command::Delete { snapshot, format } => {
             client.delete(&["snapshots", &snapshot])?;
             format.done(&format!("snapshot {snapshot} is deleted"))
@@ -110,25 +131,70 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
+fn schedule(client: &Client, args: ScheduleArgs) -> Result<(), Failure> {
+    let ScheduleArgs {
+        volume,
+        every,
+        keep,
+        remove,
+        format,
+    } = args;
+    let path = ["volumes", &volume, "schedules"];
+    if let Some(number) = remove {
+        let number = number.to_string();
+        client.delete(&["volumes", &volume, "schedules", &number])?;
+        return format.done(&format!("schedule {number} of volume {volume} is ended"));
+    }
+    match (every, keep) {
+        (Some(every_s), Some(keep)) => {
+            let made: Schedule = client.post(&path, &ScheduleCreate { every_s, keep })?;
+            format.print(&made, |made| schedules(std::slice::from_ref(made)))
+        }
+        _ => {
+            let all: Vec<Schedule> = client.get(&path)?;
+            format.print(&all, |all| schedules(all))
+        }
+    }
+}
+
+fn schedules(all: &[Schedule]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("NUMBER", Right),
+        ("EVERY", Right),
+        ("KEEP", Right),
+        ("NEXT (UTC)", Left),
+    ]);
+    for schedule in all {
+        table.row(vec![
+            schedule.number.to_string(),
+            site::span_words(Duration::from_secs(schedule.every_s)),
+            schedule.keep.to_string(),
+            utc(schedule.next_unix_s),
+        ]);
+    }
+    table
+}
+
 /// Volume and own name of a snapshot.
-fn split(snapshot: &str) -> Result<(&str, &str), Failure> {
-    snapshot.split_once('@').ok_or_else(|| {
+fn split(snapshot: &str) -> Result<(String, String), Failure> {
+    let parts = snapshot.split_once('@');
+    let (volume, name) = parts.ok_or_else(|| {
         let rule = "the name of a volume, '@', and a name for the snapshot";
         Failure::Wrong(format!("snapshot: found {snapshot:?}; allowed: {rule}"))
-    })
+    })?;
+    Ok((volume.to_owned(), name.to_owned()))
 }
 
 fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), Failure> {
     if let [snapshot] = snapshots {
         let (volume, name) = split(snapshot)?;
-        let name = name.to_owned();
-        let path = ["volumes", volume, "snapshots"];
+        let path = ["volumes", &volume, "snapshots"];
         let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
         return format.print_text(&taken, show);
     }
     let of = |snapshot: &String| {
         let (volume, name) = split(snapshot)?;
-        let (volume, name) = (volume.to_owned(), name.to_owned());
         Ok(SnapshotOf { volume, name })
     };
     let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
