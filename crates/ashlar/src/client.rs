@@ -58,6 +58,32 @@ impl Client {
         self.answer(self.agent.get(&url).call())
     }
 
+    /// Gets what fits `query`: keys and values.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn find<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<T, Failure> {
+        let request = self.agent.get(&self.url(path));
+        self.answer(request.query_pairs(query.iter().copied()).call())
+    }
+
+    /// Deletes a resource, with an answer that tells of it.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn remove<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<T, Failure> {
+        let request = self.agent.delete(&self.url(path));
+        self.answer(request.query_pairs(query.iter().copied()).call())
+    }
+
     /// Creates a resource.
     ///
     /// # Errors

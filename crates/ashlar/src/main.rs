@@ -17,7 +17,9 @@ mod pool;
 mod serve;
 mod session;
 mod site_file;
+mod snapshot;
 mod status;
+mod trash;
 mod volume;
 
 use clap::{Parser, Subcommand};
@@ -49,9 +51,15 @@ enum Command {
     /// Show pools, scrub them, convert, add and remove their groups
     #[command(subcommand)]
     Pool(pool::Command),
-    /// Show, create, grow and delete volumes
+    /// Show, create, clone, name, tag, grow and delete volumes
     #[command(subcommand)]
     Volume(volume::Command),
+    /// Show, take and delete snapshots of volumes
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
+    /// Show what was deleted, take it back, or let it go for good
+    #[command(subcommand)]
+    Trash(trash::Command),
     /// Show, create and delete exports: targets and the volumes behind them
     #[command(subcommand)]
     Export(export::Command),
@@ -90,6 +98,8 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Drive(command) => drive::run(client, command),
         Command::Pool(command) => pool::run(client, command),
         Command::Volume(command) => volume::run(client, command),
+        Command::Snapshot(command) => snapshot::run(client, command),
+        Command::Trash(command) => trash::run(client, command),
         Command::Export(command) => export::run(client, command),
         Command::Session(command) => session::run(client, command),
         Command::Events(args) => events::run(client, args),

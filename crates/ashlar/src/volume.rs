@@ -2,15 +2,19 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, pairs, percent};
-use server::api::types::{Provisioning, Volume, VolumeCreate, VolumeResize};
+use crate::output::{Align, Format, Table, pairs, percent, utc};
+use server::api::types::{Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeCreate};
 use site::human;
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// List the volumes
+    /// List the volumes; their snapshots are in `ashlar snapshot list`
     List {
+        /// Only those with this tag: KEY=VALUE, or KEY for any value
+        #[arg(long, value_name = "TAG")]
+        tag: Option<String>,
         #[command(flatten)]
         format: Format,
     },
@@ -47,13 +51,60 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Delete a volume with all its data
+    /// Make a volume that begins as what another one, or a snapshot, has: at once, and
+    /// without space until one of them changes
+    Clone {
+        /// Name of the volume, or of the snapshot (VOLUME@NAME)
+        source: String,
+        /// Name of the new volume
+        name: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Give a volume another name; snapshots and exports follow, initiators notice nothing
+    Rename {
+        /// Name of the volume
+        name: String,
+        /// Its new name
+        new: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Say what a volume is for
+    Describe {
+        /// Name of the volume
+        name: String,
+        /// One line; "" for nothing
+        text: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Tag a volume, with its VM, role or owner for example
+    Tag {
+        /// Name of the volume
+        name: String,
+        /// KEY=VALUE, such as vm=web01; more than one may be given
+        #[arg(value_name = "TAG", value_parser = tag)]
+        tags: Vec<(String, String)>,
+        /// Key of a tag to take away; may be given more than once
+        #[arg(long, value_name = "KEY")]
+        remove: Vec<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Delete a volume: its data stay in the trash for a time; snapshots and clones stay
     Delete {
         /// Name of the volume
         name: String,
         /// Don't ask, also at a terminal
         #[arg(long)]
         yes: bool,
+        /// Also when it is exported: its export goes with it
+        #[arg(long)]
+        force: bool,
+        /// Not by way of the trash
+        #[arg(long)]
+        at_once: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -61,8 +112,9 @@ pub enum Command {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let volumes: Vec<Volume> = client.get(&["volumes"])?;
+        Command::List { tag, format } => {
+            let query: Vec<_> = tag.iter().map(|tag| ("tag", tag.as_str())).collect();
+            let volumes: Vec<Volume> = client.find(&["volumes"], &query)?;
             format.print(&volumes, |volumes| table(volumes))
         }
         Command::Show { name, format } => {
@@ -91,27 +143,115 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             format.print_text(&volume, show)
         }
         Command::Resize { name, size, format } => {
-            let resize = VolumeResize { size_bytes: size };
-            let volume: Volume = client.patch(&["volumes", &name], &resize)?;
+            let change = VolumeChange {
+                size_bytes: Some(size),
+                ..VolumeChange::default()
+            };
+            change_volume(client, &name, &change, format)
+        }
+        Command::Clone {
+            source,
+            name,
+            format,
+        } => {
+            let path = ["volumes", &source, "clone"];
+            let volume: Volume = client.post(&path, &VolumeClone { name })?;
             format.print_text(&volume, show)
         }
-        Command::Delete { name, yes, format } => {
-            if !yes && io::stdin().is_terminal() && !confirmed(&name)? {
+        Command::Rename { name, new, format } => {
+            let change = VolumeChange {
+                name: Some(new),
+                ..VolumeChange::default()
+            };
+            change_volume(client, &name, &change, format)
+        }
+        Command::Describe { name, text, format } => {
+            let change = VolumeChange {
+                description: Some(text),
+                ..VolumeChange::default()
+            };
+            change_volume(client, &name, &change, format)
+        }
+        Command::Tag {
+            name,
+            tags,
+            remove,
+            format,
+        } => {
+            let mut changes: BTreeMap<String, Option<String>> = BTreeMap::new();
+            changes.extend(remove.into_iter().map(|key| (key, None)));
+            changes.extend(tags.into_iter().map(|(key, value)| (key, Some(value))));
+            let change = VolumeChange {
+                tags: changes,
+                ..VolumeChange::default()
+            };
+            change_volume(client, &name, &change, format)
+        }
+        Command::Delete {
+            name,
+            yes,
+            force,
+            at_once,
+            format,
+        } => {
+            let what = format!("volume {name}");
+            if !yes && io::stdin().is_terminal() && !confirmed(&what, &name)? {
                 return Err(Failure::Failed(format!("volume {name} is kept")));
             }
-            client.delete(&["volumes", &name])?;
-            format.done(&format!("volume {name} is deleted"))
+            let mut query = Vec::new();
+            query.extend(force.then_some(("force", "true")));
+            query.extend(at_once.then_some(("at_once", "true")));
+            let deleted: Deleted = client.remove(&["volumes", &name], &query)?;
+            format.print_text(&deleted, told)
         }
     }
 }
 
-fn confirmed(name: &str) -> Result<bool, Failure> {
+fn change_volume(
+    client: &Client,
+    name: &str,
+    change: &VolumeChange,
+    format: Format,
+) -> Result<(), Failure> {
+    let volume: Volume = client.patch(&["volumes", name], change)?;
+    format.print_text(&volume, show)
+}
+
+/// What came of a deletion.
+fn told(deleted: &Deleted) -> String {
+    let Deleted { name, uuid, .. } = deleted;
+    let mut text = match deleted.until_unix_s {
+        None => format!("volume {name} is deleted\n"),
+        Some(until) => format!(
+            "volume {name} is in the trash until {} UTC: ashlar trash restore {uuid}\n",
+            utc(until)
+        ),
+    };
+    for (what, names) in [
+        ("snapshots", &deleted.snapshots),
+        ("clones", &deleted.clones),
+    ] {
+        if !names.is_empty() {
+            text += &format!("its {what} stay: {}\n", names.join(", "));
+        }
+    }
+    text
+}
+
+/// Whether somebody at the terminal types `word`.
+pub fn confirmed(what: &str, word: &str) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));
-    eprint!("Delete volume {name} with all its data? Type its name: ");
+    eprint!("Delete {what}? Type {word}: ");
     io::stderr().flush().map_err(failed)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(failed)?;
-    Ok(answer.trim() == name)
+    Ok(answer.trim() == word)
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let tag = text.split_once('=');
+    let (key, value) = tag.ok_or("allowed: KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -149,12 +289,17 @@ fn table(volumes: &[Volume]) -> Table {
     table
 }
 
-fn show(volume: &Volume) -> String {
+pub fn show(volume: &Volume) -> String {
     let export = match &volume.export {
         Some(place) => format!("{}, LUN {}", place.target, place.lun),
         None => "-".to_owned(),
     };
-    pairs(&[
+    let tags = volume
+        .tags
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    let tags: Vec<String> = tags.collect();
+    let mut lines = vec![
         ("name", volume.name.clone()),
         ("pool", volume.pool.clone()),
         ("size", human(volume.size_bytes)),
@@ -162,7 +307,24 @@ fn show(volume: &Volume) -> String {
         ("kind", word(volume.provisioning).to_owned()),
         ("export", export),
         ("uuid", volume.uuid.clone()),
-    ])
+    ];
+    if !volume.description.is_empty() {
+        lines.push(("description", volume.description.clone()));
+    }
+    if !tags.is_empty() {
+        lines.push(("tags", tags.join(" ")));
+    }
+    if let Some(origin) = &volume.origin {
+        let from = origin.volume.as_ref().unwrap_or(&origin.name);
+        let gone = if origin.volume.is_some() {
+            ""
+        } else {
+            " (gone)"
+        };
+        let at = utc(origin.at_unix_s);
+        lines.push(("taken from", format!("{from}{gone}, {at} UTC")));
+    }
+    pairs(&lines)
 }
 
 fn word(provisioning: Provisioning) -> &'static str {

@@ -192,7 +192,9 @@ impl<W: World> Nexus<W> {
                     page,
                     subpage,
                 };
-                (mode::sense(request, unit.blocks()), allocation)
+                let protected = unit.is_write_protected();
+                let data = mode::sense(request, unit.blocks(), protected);
+                (data, allocation)
             }
             Command::ReportSupportedOpcodes {
                 report,

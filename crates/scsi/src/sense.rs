@@ -84,6 +84,8 @@ impl Sense {
     pub const NO_SAVED_PARAMETERS: Sense = Sense::new(Key::IllegalRequest, 0x39, 0);
     /// 27/07 SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.4).
     pub const POOL_FULL: Sense = Sense::new(Key::DataProtect, 0x27, 0x07);
+    /// 27/00 WRITE PROTECTED.
+    pub const WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0);
     /// 44/00 INTERNAL TARGET FAILURE.
     pub const TARGET_FAILURE: Sense = Sense::new(Key::HardwareError, 0x44, 0);
 

@@ -79,6 +79,11 @@ impl<W: World> LogicalUnit<W> {
         self.volume.size_bytes() / base::SECTOR_BYTES as u64
     }
 
+    /// Whether nobody writes it: a snapshot.
+    pub fn is_write_protected(&self) -> bool {
+        self.volume.info().read_only
+    }
+
     /// Blocks that UNMAP gives back together, a page of the pool; `None` for a
     /// thick volume, which keeps all of its pages.
     pub fn unmap_blocks(&self) -> Option<u32> {

@@ -30,9 +30,20 @@ async fn change(session: &Session, prng: &mut Prng) {
         crate::regroup::change(session, prng).await;
         return;
     }
-    let count = session.volumes.borrow().len() as u64;
+    // Those in the trash, too.
+    let count = session.books.oracle.borrow().volumes().count() as u64;
     if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
         create(session, prng).await;
+        return;
+    }
+    let clones = session.books.config.clones_of_16;
+    if clones > 0 && count < 2 * session.books.config.volumes && prng.chance(clones, 16) {
+        crate::snapshots::change(session, prng).await;
+        return;
+    }
+    let words = session.books.config.words_of_16;
+    if words > 0 && prng.chance(words, 16) {
+        crate::words::change(session, prng).await;
         return;
     }
     let deletions = session.books.config.deletions_of_16;
@@ -53,12 +64,7 @@ async fn create(session: &Session, prng: &mut Prng) {
         size_bytes: size_up_to(session.books.config.volume_bytes_max, prng),
         provisioning: *prng.pick(&[Provisioning::Thin, Provisioning::Thin, Provisioning::Thick]),
     };
-    let taken = session
-        .books
-        .oracle
-        .borrow()
-        .volumes()
-        .any(|volume| volume.name == spec.name);
+    let taken = session.books.oracle.borrow().is_taken(&spec.name);
     session
         .world
         .note(|| format!("creation of {spec:?} begins"));
@@ -216,7 +222,12 @@ async fn wrong_request(session: &Session, prng: &mut Prng) {
     expect(session, what, outcome, kind);
 }
 
-fn expect(session: &Session, what: &str, outcome: Result<(), PoolError>, kind: PoolErrorKind) {
+pub(crate) fn expect(
+    session: &Session,
+    what: &str,
+    outcome: Result<(), PoolError>,
+    kind: PoolErrorKind,
+) {
     match outcome {
         Err(error) if error.kind == kind => {}
         Err(error) => session.fail(format!(

@@ -130,7 +130,7 @@ impl Boot {
 
     fn find_volumes(&self, session: &Session) {
         let oracle = self.books.oracle.borrow();
-        for model in oracle.volumes() {
+        for model in oracle.volumes().filter(|model| !model.words.is_trashed) {
             match session.pool.volume(&model.name) {
                 Some(volume) => {
                     session.volumes.borrow_mut().insert(model.id, volume);
@@ -180,6 +180,11 @@ impl Boot {
         for name in names {
             if let Err(error) = session.pool.delete_volume(&name).await {
                 session.fail(format!("deleting {name:?} at the end: {error}"));
+            }
+        }
+        for (info, _) in session.pool.trash() {
+            if let Err(error) = session.pool.delete_trashed(info.uuid).await {
+                session.fail(format!("emptying the trash at the end: {error}"));
             }
         }
         let info = session.pool.info();

@@ -152,6 +152,10 @@ fn excused(session: &Session, id: u64, error: &IoError) -> bool {
         return true;
     }
     let exists = session.books.oracle.borrow().volume(id).exists;
+    let read_only = session.books.oracle.borrow().volume(id).read_only;
+    if error.kind == IoErrorKind::ReadOnly && read_only {
+        return true;
+    }
     error.kind == IoErrorKind::Deleted && matches!(exists, Exists::Deleting | Exists::No)
 }
 
@@ -259,13 +263,16 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
     let number = ticket.id;
     world.note(|| format!("clear {number} of volume {id} sectors {sectors:?} begins"));
     let len = (sectors.end - sectors.start) * SECTOR;
+    let fullness = session.fullness();
     let outcome = volume
         .clear(VolumeOffset(sectors.start * SECTOR), len)
         .await;
     let ended = match outcome {
         Ok(()) => Ended::Acknowledged,
         Err(error) => {
-            if !excused(session, id, &error) {
+            // A part of a page that others have, too, needs a copy.
+            let full = error.kind == IoErrorKind::PoolFull && session.may_have_been_full(fullness);
+            if !full && !excused(session, id, &error) {
                 session.fail(format!(
                     "clear {number} of volume {id} {sectors:?}: {error}"
                 ));

@@ -41,6 +41,10 @@ pub struct Config {
     pub hasty: bool,
     /// Writes of whole pages among 8 writes.
     pub whole_pages_of_8: u64,
+    /// Among 16 changes of the administrator's, those that clone a volume.
+    pub clones_of_16: u64,
+    /// Among 16 changes of the administrator's, those of what is said of volumes.
+    pub words_of_16: u64,
     /// Among 8 writes, those that clear instead.
     pub clears_of_8: u64,
     /// Blocks of sums kept in RAM.
@@ -194,6 +198,8 @@ impl Config {
                 && later.keeps_groups(),
             hasty,
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
+            clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
+            words_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
             clears_of_8: *seed.stream("clears").pick(&[0, 0, 1, 3]),
             level_later: later.level,
             group_later: later.group,
@@ -272,7 +278,7 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
     // Three groups at most.
     let zones = 3 * drive_bytes / pool.zone_bytes.unwrap_or(1 << 20);
     // Laid out to grow to four times the size.
-    let payload = u64::from(pool.volumes_max) * 110 + 4 * (pages * 20 + zones * 180) + 64;
+    let payload = u64::from(pool.volumes_max) * 240 + 4 * (pages * 20 + zones * 180) + 64;
     // And what segments cost.
     let payload = payload + payload / 32 + 512;
     let checkpoint = (4096 + payload).next_multiple_of(BLOCK_BYTES as u64);

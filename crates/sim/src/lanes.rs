@@ -4,14 +4,18 @@
 //! A pool of one lane goes exactly the ways that it goes without this.
 
 use crate::config::Config;
+use base::Uuid;
 use engine::lane::Lane;
-use engine::pool::Event;
+use engine::pool::{Event, WordsChange};
+use engine::volume::About;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
+    World,
 };
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 use world::sim::{Media, SimDrive, SimWorld};
 
 /// A drive under a name; every lane has its own door to it.
@@ -128,6 +132,11 @@ impl Lanes {
         }
     }
 
+    /// How often something was refused for want of room for maps.
+    pub fn map_refusals(&self) -> u64 {
+        self.pools.iter().map(Pool::map_refusals).sum()
+    }
+
     /// All lanes.
     pub fn all(&self) -> &[Pool<SimWorld>] {
         &self.pools
@@ -170,6 +179,156 @@ impl Lanes {
         let next = self.next.get();
         self.next.set((next + 1) % self.pools.len());
         self.pools[next].create_volume(spec).await
+    }
+
+    /// Clones a volume, in its lane.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn clone_volume(
+        &self,
+        source: &str,
+        name: &str,
+        read_only: bool,
+        at_unix_s: u64,
+    ) -> Result<Volume<SimWorld>, PoolError> {
+        // Names are the whole pool's.
+        let lane = match self.volume(name) {
+            Some(_) => self.lane_of(name),
+            None => self.lane_of(source),
+        };
+        lane.clone_volume(source, name, read_only, at_unix_s).await
+    }
+
+    /// What is said of all volumes, in the trash and not.
+    pub fn said(&self) -> Vec<(VolumeInfo, About)> {
+        let of_lane = |pool: &Pool<SimWorld>| {
+            let about = |info: VolumeInfo| {
+                let about = pool.volume_of(info.uuid).map(|volume| volume.about());
+                (info, about.unwrap_or_default())
+            };
+            let seen: Vec<_> = pool.volumes().into_iter().map(about).collect();
+            [seen, pool.trash()].concat()
+        };
+        self.pools.iter().flat_map(of_lane).collect()
+    }
+
+    /// Changes what is said of a volume. Names are the whole pool's.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
+        let lane = self.lane_of(name);
+        self.check_free(lane, change.name.as_deref())?;
+        lane.change_words(name, change).await
+    }
+
+    /// That no other lane has a volume of that name.
+    fn check_free(&self, lane: &Pool<SimWorld>, name: Option<&str>) -> Result<(), PoolError> {
+        let mut others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
+        match name.filter(|name| others.any(|pool| pool.volume(name).is_some())) {
+            None => Ok(()),
+            Some(name) => Err(PoolError {
+                kind: PoolErrorKind::Exists,
+                context: format!("{name} is in another lane"),
+            }),
+        }
+    }
+
+    /// Puts a volume into the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn trash_volume(&self, name: &str, at_unix_s: u64) -> Result<(), PoolError> {
+        self.lane_of(name).trash_volume(name, at_unix_s).await
+    }
+
+    /// What is in the trash.
+    pub fn trash(&self) -> Vec<(VolumeInfo, About)> {
+        self.pools.iter().flat_map(Pool::trash).collect()
+    }
+
+    fn lane_of_uuid(&self, uuid: Uuid) -> &Pool<SimWorld> {
+        let has = |pool: &&Pool<SimWorld>| pool.volume_of(uuid).is_some();
+        self.pools.iter().find(has).unwrap_or(&self.pools[0])
+    }
+
+    /// Takes a volume out of the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn recover_trashed(&self, uuid: Uuid, name: Option<&str>) -> Result<(), PoolError> {
+        let lane = self.lane_of_uuid(uuid);
+        let trash = lane.trash();
+        let old = trash.iter().find(|(info, _)| info.uuid == uuid);
+        self.check_free(lane, name.or(old.map(|(info, _)| info.name.as_str())))?;
+        lane.recover_trashed(uuid, name).await
+    }
+
+    /// Deletes a volume that is in the trash.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn delete_trashed(&self, uuid: Uuid) -> Result<(), PoolError> {
+        self.lane_of_uuid(uuid).delete_trashed(uuid).await
+    }
+
+    /// Takes snapshots of volumes, `(volume, name)`, at one instant, also when they are in
+    /// several lanes.
+    ///
+    /// # Errors
+    /// As the pool's: what the first lane that fails says. Others may have theirs then
+    /// only if the pool has stopped.
+    pub async fn snapshot_together(
+        &self,
+        world: &SimWorld,
+        pairs: &[(&str, &str)],
+        at_unix_s: u64,
+    ) -> Result<Vec<Volume<SimWorld>>, PoolError> {
+        let of = |pool: &Pool<SimWorld>| -> Vec<(&str, &str)> {
+            let here = |pair: &&(&str, &str)| pool.volume(pair.0).is_some();
+            pairs.iter().filter(here).copied().collect()
+        };
+        let lanes = self.pools.iter().map(|pool| (pool, of(pool)));
+        let lanes: Vec<_> = lanes.filter(|(_, pairs)| !pairs.is_empty()).collect();
+        let (still, failed) = (Cell::new(0), Cell::new(false));
+        let all_still = async || {
+            still.set(still.get() + 1);
+            while still.get() < lanes.len() && !failed.get() {
+                world.sleep(Duration::from_micros(1)).await;
+            }
+            !failed.get()
+        };
+        let take = async |(pool, pairs): &(&Pool<SimWorld>, Vec<(&str, &str)>)| {
+            let made = pool.snapshot_together(pairs, at_unix_s, all_still()).await;
+            failed.set(failed.get() || made.is_err());
+            made
+        };
+        let mut made = Vec::new();
+        let mut failure: Option<PoolError> = None;
+        for outcome in join_all(lanes.iter().map(take)).await {
+            match outcome {
+                Ok(volumes) => made.extend(volumes),
+                Err(error) if error.kind == PoolErrorKind::Busy && failure.is_some() => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(made), Err)
+    }
+
+    /// Gives a volume what a snapshot in its lane has.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn restore(
+        &self,
+        name: &str,
+        snapshot: &str,
+        keep: Option<&str>,
+        at_unix_s: u64,
+    ) -> Result<(), PoolError> {
+        let lane = self.lane_of(name);
+        lane.restore(name, snapshot, keep, at_unix_s).await
     }
 
     /// Grows a volume.

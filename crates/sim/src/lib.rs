@@ -28,3 +28,5 @@ mod regroup;
 pub mod scenario;
 pub mod seeds;
 pub mod session;
+mod snapshots;
+mod words;

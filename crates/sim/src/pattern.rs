@@ -6,6 +6,7 @@
 //! a sector at the wrong place, of another volume or of two writes is noticed.
 
 use base::SECTOR_BYTES;
+use std::collections::BTreeSet;
 
 /// The number of a write, unique in a run; [`ZEROES`] stands for "never written".
 pub type WriteId = u64;
@@ -59,7 +60,13 @@ pub fn fill(bytes: &mut [u8], id: WriteId, first: Place) {
 
 /// Which write the sector read at `place` came from; what is wrong with it when
 /// it came from none.
-pub fn identify(content: &[u8], place: Place) -> Result<WriteId, String> {
+///
+/// A volume that was cloned has what was written to its `ancestors`, too.
+pub fn identify(
+    content: &[u8],
+    place: Place,
+    ancestors: &BTreeSet<u64>,
+) -> Result<WriteId, String> {
     assert!(
         content.len() == SECTOR_BYTES,
         "one sector, not {} bytes",
@@ -82,8 +89,9 @@ pub fn identify(content: &[u8], place: Place) -> Result<WriteId, String> {
             "starts as write {id} and is torn or garbage at word {index}"
         ));
     }
-    if found != place.word() {
-        let (volume, sector) = (found >> 40, found & ((1 << 40) - 1));
+    let (volume, sector) = (found >> 40, found & ((1 << 40) - 1));
+    let is_own = volume == place.volume || ancestors.contains(&volume);
+    if sector != place.sector || !is_own {
         return Err(format!(
             "belongs to sector {sector} of volume {volume} (write {id})"
         ));
@@ -100,6 +108,8 @@ mod tests {
         sector: 17,
     };
 
+    const NONE: BTreeSet<u64> = BTreeSet::new();
+
     fn sector(id: WriteId, place: Place) -> Vec<u8> {
         let mut bytes = vec![0; SECTOR_BYTES];
         fill(&mut bytes, id, place);
@@ -108,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_sector_says_which_write_it_came_from() {
-        assert_eq!(identify(&sector(5, PLACE), PLACE), Ok(5));
-        assert_eq!(identify(&[0; SECTOR_BYTES], PLACE), Ok(ZEROES));
+        assert_eq!(identify(&sector(5, PLACE), PLACE, &NONE), Ok(5));
+        assert_eq!(identify(&[0; SECTOR_BYTES], PLACE, &NONE), Ok(ZEROES));
     }
 
     #[test]
@@ -122,21 +132,30 @@ mod tests {
             },
         );
         assert!(
-            identify(&elsewhere, PLACE)
+            identify(&elsewhere, PLACE, &NONE)
                 .unwrap_err()
                 .contains("sector 18 of volume 3")
         );
         let foreign = sector(5, Place { volume: 2, ..PLACE });
         assert!(
-            identify(&foreign, PLACE)
+            identify(&foreign, PLACE, &NONE)
                 .unwrap_err()
                 .contains("of volume 2")
         );
+        assert_eq!(identify(&foreign, PLACE, &BTreeSet::from([2])), Ok(5));
         let mut torn = sector(5, PLACE);
         torn[256..].copy_from_slice(&sector(6, PLACE)[256..]);
-        assert!(identify(&torn, PLACE).unwrap_err().contains("word 32"));
+        assert!(
+            identify(&torn, PLACE, &NONE)
+                .unwrap_err()
+                .contains("word 32")
+        );
         let mut half = [0; SECTOR_BYTES];
         half[504] = 1;
-        assert!(identify(&half, PLACE).unwrap_err().contains("word 63"));
+        assert!(
+            identify(&half, PLACE, &NONE)
+                .unwrap_err()
+                .contains("word 63")
+        );
     }
 }

@@ -98,6 +98,7 @@ impl Books {
 pub struct Fullness {
     overcommitted: bool,
     changes: u64,
+    map_refusals: u64,
 }
 
 /// One boot: from opening the pool to its end.
@@ -164,6 +165,7 @@ impl Session {
         Fullness {
             overcommitted,
             changes: self.books.oracle.borrow().changes(),
+            map_refusals: self.pool.map_refusals(),
         }
     }
 
@@ -214,11 +216,17 @@ impl Session {
     /// Nothing is under way.
     pub fn check_pool(&self) {
         let (info, volumes) = (self.pool.info(), self.pool.volumes());
-        let settled = self.books.oracle.borrow_mut().settle_volumes(&volumes);
+        let said = self.pool.said();
+        let all: Vec<_> = said.iter().map(|(info, _)| info.clone()).collect();
+        let settled = self.books.oracle.borrow_mut().settle_volumes(&all);
         self.check(settled);
-        let mapped: u64 = volumes.iter().map(|volume| volume.mapped_bytes).sum();
+        let settled = self.books.oracle.borrow_mut().settle_words(&said);
+        self.check(settled);
+        let mapped: u64 = all.iter().map(|volume| volume.mapped_bytes).sum();
         let provisioned: u64 = volumes.iter().map(|volume| volume.size_bytes).sum();
-        if info.mapped_bytes != mapped || info.provisioned_bytes != provisioned {
+        // What volumes share is counted once.
+        let shares = self.books.config.clones_of_16 > 0 && info.mapped_bytes <= mapped;
+        if (info.mapped_bytes != mapped && !shares) || info.provisioned_bytes != provisioned {
             self.fail(format!(
                 "the pool says {} mapped and {} provisioned, its volumes {mapped} and {provisioned}",
                 info.mapped_bytes, info.provisioned_bytes

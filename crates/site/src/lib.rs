@@ -12,6 +12,7 @@ mod names;
 mod read;
 mod references;
 mod size;
+mod span;
 mod table;
 mod types;
 
@@ -19,6 +20,7 @@ pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use size::{SIZE_RULE, VOLUME_SIZE_RULE, human, is_volume_size, parse as parse_size};
+pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{
     Api, Background, Drive, DriveSource, Export, Group, Initiators, LUNS_MAX, Level, Pool, Portal,
     Provisioning, RateLimit, Site, Vm, Volume,

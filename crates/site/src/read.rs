@@ -4,6 +4,7 @@
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
+use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal,
@@ -11,6 +12,7 @@ use crate::types::{
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 /// Grain of drives, the engine's block.
@@ -18,6 +20,9 @@ const DRIVE_GRAIN_BYTES: u64 = 4096;
 /// Below this a drive holds labels and journal and little else.
 const DRIVE_BYTES_MIN: u64 = 64 << 20;
 const SHARDS_MAX: u16 = 64;
+
+/// How long what is deleted stays in the trash when the file says nothing.
+const TRASH_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// Lanes of a pool; what the engine can have.
 const LANES_MAX: u16 = 16;
@@ -32,6 +37,7 @@ const RESERVED_FILE_PREFIX: &str = "ashlar";
 pub(crate) struct Rows {
     pub(crate) name: String,
     pub(crate) shards: Option<u16>,
+    pub(crate) trash: Duration,
     pub(crate) api: Api,
     pub(crate) portals: Vec<Row<Portal>>,
     pub(crate) drives: Vec<Row<Drive>>,
@@ -56,6 +62,7 @@ impl Rows {
         Site {
             name: self.name,
             shards: self.shards,
+            trash: self.trash,
             api: self.api,
             portals: items(self.portals),
             drives: items(self.drives),
@@ -71,7 +78,7 @@ impl Rows {
 /// replaced by defaults that never leave this crate.
 pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagnostic>) -> Rows {
     let mut file = TableReader::new("", 1, document, lines, found);
-    let (name, shards) = site_table(&mut file, lines);
+    let (name, shards, trash) = site_table(&mut file, lines);
     let api = api_table(&mut file, lines);
     let portals = tables(&mut file, lines, "portal", portal);
     let drives = tables(&mut file, lines, "drive", drive);
@@ -97,6 +104,7 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     Rows {
         name,
         shards,
+        trash,
         api,
         portals,
         drives,
@@ -120,7 +128,7 @@ fn tables<T>(
         .collect()
 }
 
-fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<u16>) {
+fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<u16>, Duration) {
     let Some((line, table)) = file.table("site") else {
         if file.line_of("site").is_none() {
             file.report(
@@ -130,7 +138,7 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<
                 "a table [site] with a name",
             );
         }
-        return (String::new(), None);
+        return (String::new(), None, TRASH_DEFAULT);
     };
     let mut reader = TableReader::new("site", line, table, lines, file.found());
     let name = name(&mut reader, "name");
@@ -139,7 +147,13 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<
         &format!("a whole number from 1 to {SHARDS_MAX}"),
         |value| whole(value).filter(|n| (1..=SHARDS_MAX).contains(n)),
     );
-    reader.finish((name, shards)).item
+    let rule = format!("0 (no trash), or {SPAN_RULE}");
+    let trash = reader.optional("trash", &rule, |value| match whole(value) {
+        Some(0) => Some(Duration::ZERO),
+        _ => value.as_str().and_then(span::parse),
+    });
+    let trash = trash.unwrap_or(TRASH_DEFAULT);
+    reader.finish((name, shards, trash)).item
 }
 
 fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {

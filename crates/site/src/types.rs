@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Most volumes behind one target (LUN 0 to 255).
 pub const LUNS_MAX: usize = 256;
@@ -13,6 +14,8 @@ pub struct Site {
     pub name: String,
     /// Data-path threads; as many as fit the machine when `None`.
     pub shards: Option<u16>,
+    /// How long a deleted volume stays in the trash; zero is no trash.
+    pub trash: Duration,
     /// Where the REST API listens.
     pub api: Api,
     /// Where targets are served; at least one.

@@ -328,17 +328,27 @@ fn the_description_names_every_resource() {
             "/api/v1/pools/{name}/spares",
             "/api/v1/sessions",
             "/api/v1/sessions/{id}",
+            "/api/v1/snapshots",
+            "/api/v1/snapshots/{name}",
             "/api/v1/stats",
             "/api/v1/status",
+            "/api/v1/trash",
+            "/api/v1/trash/{name}",
+            "/api/v1/trash/{name}/restore",
             "/api/v1/volumes",
             "/api/v1/volumes/{name}",
+            "/api/v1/volumes/{name}/clone",
+            "/api/v1/volumes/{name}/restore",
+            "/api/v1/volumes/{name}/schedules",
+            "/api/v1/volumes/{name}/schedules/{number}",
+            "/api/v1/volumes/{name}/snapshots",
         ]
     );
     assert!(description["components"]["schemas"]["Problem"].is_object());
 }
 
 /// One HTTP request, written by hand, so that its headers can be wrong.
-fn request(api: &str, line: &str, headers: &str, body: &str) -> String {
+pub fn request(api: &str, line: &str, headers: &str, body: &str) -> String {
     let address = api.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let host = if headers.contains("Host:") {

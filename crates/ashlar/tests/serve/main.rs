@@ -13,4 +13,8 @@ mod events;
 mod fsck;
 mod groups;
 mod refusals;
+mod schedules;
+mod snapshots;
 mod space;
+mod together;
+mod trash;

@@ -53,7 +53,7 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
         ..Owners::default()
     };
     check_zones(subject, state, &mut owners);
-    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let mut names: BTreeSet<String> = BTreeSet::new();
     for core in state.volumes.values() {
         let place = format!("volume '{}'", core.name);
         if !core.ready.get() {
@@ -61,7 +61,8 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
             subject.say(Severity::Note, place, text);
             continue;
         }
-        if !names.insert(&core.name) {
+        // One in the trash has a name for its return only.
+        if !core.words.is_trashed() && !names.insert(core.name.to_string()) {
             subject.say(
                 Severity::Damage,
                 place,
@@ -107,7 +108,7 @@ fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owner
 
 fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut Owners) {
     let volume = owners.names.len() as u32;
-    owners.names.push(core.name.clone());
+    owners.names.push(core.name.to_string());
     let pages = core.size_bytes.get().div_ceil(owners.page_bytes);
     for (page, phys) in core.map.borrow().iter() {
         subject.count(|counts| counts.mapped_pages += 1);
@@ -126,7 +127,7 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
                 "this page is mapped and lies past the volume's end".to_owned(),
             );
         }
-        if let Err(text) = find(subject, owners, phys) {
+        if let Err(text) = find(subject, owners, (phys, page)) {
             say(Severity::Loss, text);
             continue;
         }
@@ -134,8 +135,12 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
     }
 }
 
-/// That a physical page is there and free.
-fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Result<(), String> {
+/// That a physical page is there, and free or of another volume that shares it.
+fn find<W: World>(
+    subject: &Subject<W>,
+    owners: &Owners,
+    (phys, page): (PhysPage, PageIndex),
+) -> Result<(), String> {
     let (zone, inside) = split(subject, phys);
     let Some(pages) = owners.zones.get(&zone) else {
         return Err(format!("it lies in zone {zone}, which is not in use"));
@@ -145,7 +150,8 @@ fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Resu
             "it lies at page {inside} of zone {zone}, which has {}",
             pages.len()
         )),
-        Some(owner) if *owner != FREE => {
+        // Clones have it at the same place.
+        Some(owner) if *owner != FREE && u64::from(owner.1) != page.0 => {
             let name = owners.names.get(owner.0 as usize);
             Err(format!(
                 "it lies at page {inside} of zone {zone}, and so does page {} of volume '{}'",

@@ -16,7 +16,10 @@ mod encode;
 pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
+use super::page_map::{CHUNK, TABLE as TABLE_CHUNKS};
 use super::record::{MAP_BYTES, RECORD_BYTES_MAX};
+use super::refs::Owned;
+use super::words::WORDS_BYTES;
 use base::{BLOCK_BYTES, Uuid};
 
 const MAGIC: &[u8; 8] = b"ASHLARCP";
@@ -37,6 +40,12 @@ const SEGMENT_HEAD_BYTES: usize = 4 + 4;
 
 /// Bytes before the pages of a table: code, volume, first page, count.
 const TABLE_HEAD_BYTES: usize = 1 + 4 + 4 + 4;
+
+/// Bytes of a table of a whole chunk.
+const CHUNK_BYTES_MAX: u64 = TABLE_HEAD_BYTES as u64 + 4 * CHUNK as u64;
+
+/// Bytes of a run of shared chunks.
+const SHARED_BYTES: u64 = 1 + 4 + 4 + 4 + 4;
 
 /// A segment with less room than this is full: any record fits it, and some pages.
 const ROOM_MIN: usize = RECORD_BYTES_MAX + TABLE_HEAD_BYTES;
@@ -63,25 +72,58 @@ pub fn segment_bytes(journal_bytes: u32) -> usize {
     half.clamp(BLOCK_BYTES, SEGMENT_BYTES_MAX)
 }
 
-/// Bytes that a slot needs for the worst state of a pool: every page mapped on
-/// its own, all zones in use and nearly rebuilt on several drives, all volumes there.
+/// Bytes that a slot needs for the worst state of a pool without shared pages: every page
+/// mapped on its own, all zones in use and nearly rebuilt on several drives, all volumes
+/// there.
 pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
-    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
+    slot_bytes_of(pages * MAP_BYTES as u64, zones, volumes_max, journal_bytes)
+}
+
+/// Bytes that maps take at most, of volumes with `tables` tables in all.
+pub fn maps_bytes(owned: Owned, tables: u64) -> u64 {
+    // A chunk stands there as runs or as a table, whichever is shorter.
+    let runs = owned.pages * MAP_BYTES as u64;
+    let whole = owned.chunks * CHUNK_BYTES_MAX;
+    // Where something of others begins, in a table that is not all another's.
+    runs.min(whole) + (owned.places + tables) * SHARED_BYTES
+}
+
+/// What maps can grow by when a volume is to have a page of its own: a table and a chunk.
+pub const MAPS_STEP_BYTES: u64 = TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTES_MAX;
+
+/// The same with maps of `maps_bytes`.
+pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
+    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5 + WORDS_BYTES);
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
-    let records = volumes + pages * MAP_BYTES as u64 + zones + 5 + 5;
+    let records = volumes + maps_bytes + zones + 5 + 5;
+    let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);
+    bytes.next_multiple_of(BLOCK_BYTES as u64)
+}
+
+/// Bytes that records of `bytes` take in segments.
+fn in_segments(bytes: u64, journal_bytes: u32) -> u64 {
     // What each segment holds for sure.
     let held = (segment_bytes(journal_bytes) - SEGMENT_HEAD_BYTES - ROOM_MIN) as u64;
-    let overhead = records.div_ceil(held) * (SEGMENT_HEAD_BYTES + ROOM_MIN) as u64;
-    (HEADER_BYTES as u64 + records + overhead).next_multiple_of(BLOCK_BYTES as u64)
+    bytes + bytes.div_ceil(held) * (SEGMENT_HEAD_BYTES + ROOM_MIN) as u64
+}
+
+/// Bytes that a slot needs beside [`slot_bytes`] when what is said of volumes takes
+/// `words_bytes`.
+pub fn more_bytes(words_bytes: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
+    let more = words_bytes.saturating_sub(u64::from(volumes_max) * WORDS_BYTES);
+    in_segments(more, journal_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::page_map::runs_of;
     use crate::meta::{Record, State, VolumeId};
     use crate::raid::Level;
     use crate::volume::Provisioning;
     use base::{PageIndex, PhysPage};
+    use std::collections::BTreeSet;
+    use std::rc::Rc;
 
     const POOL: Uuid = Uuid::from_u128(7);
 
@@ -114,6 +156,7 @@ mod tests {
                 name,
                 size_bytes: 512,
                 provisioning,
+                read_only: false,
             };
             state.apply(&create).unwrap();
             state.apply(&Record::Ready { id }).unwrap();
@@ -171,7 +214,7 @@ mod tests {
     #[test]
     fn scattered_pages_take_four_bytes_and_runs_seventeen() {
         let (_, scattered) = encode(SEGMENT_BYTES_MAX, &state(1, 100_000, 1));
-        assert!(scattered.len() < 100_000 * 4 + 100 * TABLE_HEAD_BYTES + 8192);
+        assert!(scattered.len() < 100_000 * 4 + 400 * TABLE_HEAD_BYTES + 8192);
         let mut run = state(1, 0, 1);
         let map = Record::Map {
             id: VolumeId(0),
@@ -181,8 +224,118 @@ mod tests {
         };
         run.apply(&map).unwrap();
         let (header, payload) = encode(SEGMENT_BYTES_MAX, &run);
-        assert_eq!(payload.len(), BLOCK_BYTES);
+        assert_eq!(payload.len(), 2 * BLOCK_BYTES);
         assert!(same(&back(&header, &payload).unwrap(), &run));
+    }
+
+    fn remap(state: &mut State, id: u32, page: u64, phys: u64) {
+        let remap = Record::Remap {
+            id: VolumeId(id),
+            page: PageIndex(page),
+            phys: PhysPage(phys),
+        };
+        state.apply(&remap).unwrap();
+    }
+
+    /// Volumes that are copies of the first, each changed in one place after it was made.
+    fn shared_state(copies: u32, pages: u64) -> State {
+        let mut state = state(copies + 1, pages, 1);
+        for copy in 1..=copies {
+            let from = VolumeId((copy - 1) / 2);
+            let id = VolumeId(copy);
+            state.apply(&Record::Share { id, from }).unwrap();
+            remap(
+                &mut state,
+                copy,
+                u64::from(copy) * 300,
+                (1 << 20) + u64::from(copy),
+            );
+            let page = PageIndex(2000);
+            let count = copy % 3;
+            state.apply(&Record::Unmap { id, page, count }).unwrap();
+        }
+        state
+    }
+
+    /// As the opening of a pool does.
+    fn count_holders(state: &mut State) {
+        let (mut chunks, mut pages) = (BTreeSet::new(), BTreeSet::new());
+        for core in state.volumes.values() {
+            let map = core.map.borrow();
+            let mut next = 0;
+            while let Some((index, chunk)) = map.chunk_from(next) {
+                next = index + 1;
+                if !chunks.insert(Rc::as_ptr(chunk)) {
+                    continue;
+                }
+                for run in runs_of(index, chunk.entries()) {
+                    let held = (run.phys.0..run.phys.0 + run.count).map(PhysPage);
+                    held.filter(|page| !pages.insert(*page))
+                        .for_each(|page| state.refs.add(page));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn maps_that_are_shared_take_no_more_than_is_reckoned() {
+        for (copies, pages, segment) in
+            [(1, 3000, 4096), (20, 300_000, 1 << 20), (60, 20_000, 8192)]
+        {
+            let state = shared_state(copies, pages);
+            let volumes = state.volumes.values();
+            let tables: usize = volumes.map(|core| core.map.borrow().tables().count()).sum();
+            let maps = maps_bytes(state.refs.owned, tables as u64);
+            let bound = slot_bytes_of(maps, 1, copies + 1, 2 * segment as u32);
+            let payload = encode(segment, &state).1.len();
+            assert!(
+                payload as u64 <= bound,
+                "{copies}: {payload} bytes, not {bound}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_volumes_share_is_written_once_and_shared_again() {
+        let mut state = shared_state(20, 300_000);
+        let alone = encode(SEGMENT_BYTES_MAX, &shared_state(0, 300_000)).1.len();
+        let (header, payload) = encode(SEGMENT_BYTES_MAX, &state);
+        let copies = payload.len() - alone;
+        assert!(
+            copies < 20 * (3 * 1024 + 2000),
+            "{copies} bytes for 20 copies"
+        );
+        let mut again = back(&header, &payload).unwrap();
+        assert!(same(&again, &state));
+        for (id, core) in &state.volumes {
+            let (map, other) = (core.map.borrow(), again.volumes[id].map.borrow());
+            assert!(map.runs().eq(other.runs()), "volume {id:?}");
+            assert_eq!(map.mapped(), other.mapped());
+        }
+        // What goes then is what goes from the original.
+        count_holders(&mut again);
+        let mut all = 0;
+        for id in [0, 3, 1, 7, 20].map(VolumeId) {
+            let gone = [&mut state, &mut again].map(|state| {
+                state.apply(&Record::Delete { id }).unwrap();
+                while state.give_up_some() {}
+                state.take_freed().len()
+            });
+            assert_eq!(gone[0], gone[1], "pages of {id:?}");
+            all += gone[0];
+        }
+        assert!(all > 1, "{all} pages went");
+        assert!(same(&again, &state));
+    }
+
+    #[test]
+    fn shared_chunks_of_nobody_are_a_contradiction() {
+        let mut state = shared_state(1, 3000);
+        let chunks = (0, 4);
+        for (id, from) in [(0, 1), (1, 1), (0, 9), (9, 0)] {
+            let shared = state.apply_shared(VolumeId(id), VolumeId(from), chunks);
+            assert!(shared.is_err(), "{id} with {from}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One change of the metadata, as it stands in journal and checkpoint.
 
+use super::words::Word;
 use crate::codec::{Reader, Writer};
 use crate::label::NAME_BYTES_MAX;
 use crate::raid::Level;
@@ -20,6 +21,8 @@ pub enum Record {
         name: String,
         size_bytes: u64,
         provisioning: Provisioning,
+        /// A snapshot that nobody writes.
+        read_only: bool,
     },
     /// The volume is complete.
     Ready { id: VolumeId },
@@ -46,6 +49,10 @@ pub enum Record {
         page: PageIndex,
         count: u32,
     },
+    /// A volume without pages has those of another from now on, as that has them.
+    Share { id: VolumeId, from: VolumeId },
+    /// A volume has what another has from now on, and nothing of what it had.
+    Restore { id: VolumeId, from: VolumeId },
     /// A zone is in use.
     ZoneOn {
         zone: u32,
@@ -62,6 +69,8 @@ pub enum Record {
     RebuildOver { member: Uuid },
     /// Volume ids below this one have been given out.
     NextId { id: VolumeId },
+    /// Something is said of a volume.
+    Word(VolumeId, Word),
 }
 
 const CREATE: u8 = 1;
@@ -80,6 +89,11 @@ const NEXT_INCARNATION: u8 = 14;
 /// What begins a table of pages, which stands in checkpoints only.
 pub(super) const TABLE: u8 = 15;
 const UNMAP: u8 = 16;
+const SHARE: u8 = 17;
+const RESTORE: u8 = 19;
+
+/// What begins a run of shared chunks, which stands in checkpoints only.
+pub(super) const SHARED: u8 = 18;
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
@@ -97,12 +111,14 @@ impl Record {
                 name,
                 size_bytes,
                 provisioning,
+                read_only,
             } => {
                 w.u8(CREATE);
                 w.u32(id.0);
                 w.uuid(*uuid);
                 w.u64(*size_bytes);
-                w.u8(u8::from(*provisioning == Provisioning::Thick));
+                let thick = u8::from(*provisioning == Provisioning::Thick);
+                w.u8(thick | u8::from(*read_only) << 1);
                 w.name(name, NAME_BYTES_MAX);
             }
             Record::Ready { id } => {
@@ -142,6 +158,16 @@ impl Record {
                 w.u32(narrow(page.0));
                 w.u32(*count);
             }
+            Record::Share { id, from } => {
+                w.u8(SHARE);
+                w.u32(id.0);
+                w.u32(from.0);
+            }
+            Record::Restore { id, from } => {
+                w.u8(RESTORE);
+                w.u32(id.0);
+                w.u32(from.0);
+            }
             Record::ZoneOn {
                 zone,
                 level,
@@ -172,6 +198,11 @@ impl Record {
             Record::NextId { id } => {
                 w.u8(NEXT_ID);
                 w.u32(id.0);
+            }
+            Record::Word(id, word) => {
+                w.u8(word.code());
+                w.u32(id.0);
+                word.encode(w);
             }
         }
     }
@@ -207,10 +238,10 @@ impl Record {
             CREATE => {
                 let uuid = r.uuid()?;
                 let size_bytes = r.u64()?;
-                let provisioning = match r.u8()? {
+                let flags = r.u8().filter(|flags| *flags < 4)?;
+                let provisioning = match flags & 1 {
                     0 => Provisioning::Thin,
-                    1 => Provisioning::Thick,
-                    _ => return None,
+                    _ => Provisioning::Thick,
                 };
                 let name = r.name(NAME_BYTES_MAX)?;
                 Record::Create {
@@ -219,6 +250,7 @@ impl Record {
                     name,
                     size_bytes,
                     provisioning,
+                    read_only: flags & 2 != 0,
                 }
             }
             READY => Record::Ready { id },
@@ -247,8 +279,16 @@ impl Record {
                 let count = r.u32()?;
                 Record::Unmap { id, page, count }
             }
+            SHARE => {
+                let from = VolumeId(r.u32()?);
+                Record::Share { id, from }
+            }
+            RESTORE => {
+                let from = VolumeId(r.u32()?);
+                Record::Restore { id, from }
+            }
             NEXT_ID => Record::NextId { id },
-            _ => return None,
+            code => Record::Word(id, Word::decode(code, r)?),
         })
     }
 }
@@ -271,6 +311,7 @@ mod tests {
                 name: "n".repeat(NAME_BYTES_MAX),
                 size_bytes: 1 << 40,
                 provisioning: Provisioning::Thick,
+                read_only: true,
             },
             Record::Ready { id },
             Record::Resize {
@@ -293,6 +334,14 @@ mod tests {
                 id,
                 page: PageIndex(3),
                 count: 1 << 20,
+            },
+            Record::Share {
+                id,
+                from: VolumeId(4),
+            },
+            Record::Restore {
+                id,
+                from: VolumeId(4),
             },
             Record::ZoneOn {
                 zone: 8,

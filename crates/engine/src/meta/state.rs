@@ -1,7 +1,9 @@
 //! The metadata in memory.
 
 use super::page_map::MapRun;
-use super::{PageMap, Record, VolumeId};
+use super::page_map::Tree;
+use super::words::{Name, Words};
+use super::{PageMap, Record, Refs, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
@@ -14,14 +16,25 @@ use std::rc::Rc;
 pub struct VolumeCore {
     pub id: VolumeId,
     pub uuid: Uuid,
-    pub name: String,
+    pub name: Name,
+    /// What else is said of it.
+    pub words: Words,
     pub provisioning: Provisioning,
+    /// Nobody writes it.
+    pub read_only: bool,
     pub size_bytes: Cell<u64>,
     /// Whether its creation is complete.
     pub ready: Cell<bool>,
     pub map: RefCell<PageMap>,
     /// I/O in progress; not part of the metadata.
     pub live: Live,
+}
+
+impl VolumeCore {
+    /// Whether it is called by its name: it is not in the trash, nor going away.
+    pub fn is_seen(&self) -> bool {
+        !self.words.is_trashed() && !self.live.is_deleted()
+    }
 }
 
 /// A zone in use.
@@ -46,7 +59,11 @@ pub struct State {
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
     /// The id that the next volume gets.
     pub next_id: u32,
-    /// Where pages lay that are not mapped there any more, until somebody takes them.
+    /// Who else has the pages of the maps.
+    pub refs: Refs,
+    /// Maps that are no volume's any more and have not given up all of their pages.
+    gone: Vec<PageMap>,
+    /// Pages that nobody has any more, until somebody takes them.
     freed: Vec<PhysPage>,
 }
 
@@ -56,7 +73,7 @@ pub enum Part {
     /// As it is.
     Record(Record),
     /// What a volume, created before, has mapped.
-    Map(VolumeId, PageMap),
+    Map(VolumeId, Tree),
 }
 
 impl State {
@@ -73,6 +90,7 @@ impl State {
                 name,
                 size_bytes,
                 provisioning,
+                read_only,
             } => {
                 if self.volumes.contains_key(id) || id.0 < self.next_id {
                     return Err(format!("volume id {} is given out twice", id.0));
@@ -80,8 +98,10 @@ impl State {
                 let core = VolumeCore {
                     id: *id,
                     uuid: *uuid,
-                    name: name.clone(),
+                    name: Name::new(name),
+                    words: Words::default(),
                     provisioning: *provisioning,
+                    read_only: *read_only,
                     size_bytes: Cell::new(*size_bytes),
                     ready: Cell::new(false),
                     map: RefCell::default(),
@@ -93,8 +113,22 @@ impl State {
             Record::Ready { id } => self.known(*id)?.ready.set(true),
             Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
             Record::Delete { id } => {
-                self.known(*id)?;
+                let map = self.known(*id)?.map.take();
                 self.volumes.remove(id);
+                self.give_up(map);
+            }
+            Record::Share { id, from } => {
+                let from = Rc::clone(self.known(*from)?);
+                let core = self.known(*id)?;
+                if core.map.borrow().mapped() > 0 {
+                    return Err(format!("volume id {} has pages, and would share", id.0));
+                }
+                core.map.replace(from.map.borrow().share());
+            }
+            Record::Restore { id, from } => {
+                let theirs = self.known(*from)?.map.borrow().share();
+                let before = self.known(*id)?.map.replace(theirs);
+                self.give_up(before);
             }
             Record::Map {
                 id,
@@ -104,20 +138,24 @@ impl State {
             } => {
                 let (page, phys, count) = (*page, *phys, u64::from(*count));
                 let run = MapRun { page, phys, count };
-                let mapped = self.known(*id)?.map.borrow_mut().insert(run);
+                let core = Rc::clone(self.known(*id)?);
+                let mapped = core.map.borrow_mut().insert(run, &mut self.refs);
                 mapped.map_err(|page| mapped_twice(*id, page))?;
             }
             Record::Remap { id, page, phys } => {
-                let old = self.known(*id)?.map.borrow_mut().remap(*page, *phys);
-                let old = old.ok_or_else(|| {
-                    format!("page {page} of volume id {} moves and lies nowhere", id.0)
-                })?;
-                self.freed.push(old);
+                let core = Rc::clone(self.known(*id)?);
+                let mut map = core.map.borrow_mut();
+                if !map.remap(*page, *phys, &mut self.refs, &mut self.freed) {
+                    return Err(format!(
+                        "page {page} of volume id {} moves and lies nowhere",
+                        id.0
+                    ));
+                }
             }
             Record::Unmap { id, page, count } => {
                 let core = Rc::clone(self.known(*id)?);
                 let mut map = core.map.borrow_mut();
-                map.remove(*page, u64::from(*count), &mut self.freed);
+                map.remove(*page, u64::from(*count), &mut self.refs, &mut self.freed);
             }
             Record::ZoneOn {
                 zone,
@@ -152,12 +190,31 @@ impl State {
                 self.rebuilt.remove(member);
             }
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
+            Record::Word(id, word) => {
+                let core = self.known(*id)?;
+                core.words.apply(&core.name, word);
+            }
         }
         Ok(())
     }
 
-    /// Where pages lay that changes since the last call have freed; those of deleted
-    /// volumes are not among them.
+    /// A map that is no volume's any more is to give up its pages.
+    pub fn give_up(&mut self, map: PageMap) {
+        self.gone.push(map);
+    }
+
+    /// Has such maps give up some of their pages; false when none is left that has any.
+    pub fn give_up_some(&mut self) -> bool {
+        while let Some(map) = self.gone.last_mut() {
+            if map.give_up_some(&mut self.refs, &mut self.freed) {
+                return true;
+            }
+            self.gone.pop();
+        }
+        false
+    }
+
+    /// Pages that changes since the last call have freed.
     pub fn take_freed(&mut self) -> Vec<PhysPage> {
         std::mem::take(&mut self.freed)
     }
@@ -172,9 +229,38 @@ impl State {
         first: PageIndex,
         places: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(), String> {
-        let mut map = self.known(id)?.map.borrow_mut();
-        map.insert_table(first, places)
+        let core = Rc::clone(self.known(id)?);
+        let mut map = core.map.borrow_mut();
+        map.insert_table(first, places, &mut self.refs)
             .map_err(|page| mapped_twice(id, page))
+    }
+
+    /// Has a volume share chunks of its map with another, as
+    /// [`PageMap::share_chunks`] does.
+    ///
+    /// # Errors
+    /// As [`State::apply`].
+    pub fn apply_shared(
+        &mut self,
+        id: VolumeId,
+        from: VolumeId,
+        (first, end): (usize, usize),
+    ) -> Result<(), String> {
+        let (core, from) = (Rc::clone(self.known(id)?), Rc::clone(self.known(from)?));
+        let twice = || {
+            format!(
+                "volume id {} shares what it has of its own, or with itself",
+                id.0
+            )
+        };
+        if core.id == from.id {
+            return Err(twice());
+        }
+        let shared =
+            core.map
+                .borrow_mut()
+                .share_chunks(&from.map.borrow(), first, end, &mut self.refs);
+        shared.then_some(()).ok_or_else(twice)
     }
 
     /// What makes an empty state into this one, in order. The maps are shared with the
@@ -187,11 +273,14 @@ impl State {
             parts.push(Part::Record(Record::Create {
                 id,
                 uuid: core.uuid,
-                name: core.name.clone(),
+                name: core.name.to_string(),
                 size_bytes: core.size_bytes.get(),
                 provisioning: core.provisioning,
+                read_only: core.read_only,
             }));
-            parts.push(Part::Map(id, core.map.borrow().clone()));
+            let said = core.words.all().into_iter();
+            parts.extend(said.map(|word| Part::Record(Record::Word(id, word))));
+            parts.push(Part::Map(id, core.map.borrow().view()));
             if core.ready.get() {
                 parts.push(Part::Record(Record::Ready { id }));
             }
@@ -260,6 +349,7 @@ mod tests {
                 name: "v".into(),
                 size_bytes: 512,
                 provisioning: Provisioning::Thin,
+                read_only: false,
             },
             Record::Map {
                 id,
@@ -333,6 +423,7 @@ mod tests {
             name: "v".into(),
             size_bytes: 512,
             provisioning: Provisioning::Thin,
+            read_only: false,
         };
         assert!(state.apply(&Record::Ready { id }).is_err());
         state.apply(&create).unwrap();

@@ -53,8 +53,8 @@ impl<W: World> Pool<W> {
 }
 
 impl<W: World> Inner<W> {
-    /// Makes `records` durable and part of the state, in the order of calls;
-    /// concurrent callers share a batch.
+    /// Makes `records` durable and part of the state, in the order of calls: all of them
+    /// at once, or as many at once as the journal takes. Concurrent callers share a batch.
     ///
     /// # Errors
     /// When the pool has stopped, or stops now.
@@ -63,7 +63,7 @@ impl<W: World> Inner<W> {
         if records.is_empty() {
             return Ok(());
         }
-        self.journal.pending.borrow_mut().extend(records);
+        self.journal.pending.borrow_mut().push(records);
         self.journal
             .commit
             .run(async || self.write_pending().await)
@@ -75,29 +75,44 @@ impl<W: World> Inner<W> {
         if self.journal.checkpoint_wanted.replace(false) {
             self.next_generation().await?;
         }
-        let records = self.journal.pending.take();
-        let area = self.identity().journal_bytes as usize;
-        let per_batch = (area - HEADER_BYTES) / RECORD_BYTES_MAX;
-        for batch in records.chunks(per_batch) {
-            self.write_batch(batch).await?;
-            let mut state = self.state.borrow_mut();
-            for record in batch {
-                let applied = state.apply(record);
-                assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
-                match record {
-                    Record::Map { phys, count, .. } => {
-                        self.space.borrow_mut().settle(*phys, u64::from(*count));
-                    }
-                    Record::Remap { phys, .. } => self.space.borrow_mut().settle(*phys, 1),
-                    _ => {}
-                }
+        let mut waiting = self.journal.pending.take().into_iter().peekable();
+        let per_batch = self.records_at_once();
+        while let Some(mut records) = waiting.next() {
+            // What belongs together is not torn: a crash leaves all of it or nothing.
+            while let Some(more) = waiting.next_if(|more| records.len() + more.len() <= per_batch) {
+                records.extend(more);
             }
-            // Only now may others write there.
-            for page in state.take_freed() {
-                self.store.release(page);
+            for batch in records.chunks(per_batch) {
+                self.write_batch(batch).await?;
+                self.apply(batch);
             }
         }
         Ok(())
+    }
+
+    /// Records that are durable together or not at all, however long they are.
+    pub fn records_at_once(&self) -> usize {
+        (self.identity().journal_bytes as usize - HEADER_BYTES) / RECORD_BYTES_MAX
+    }
+
+    /// Makes records that are durable part of the state.
+    fn apply(&self, batch: &[Record]) {
+        let mut state = self.state.borrow_mut();
+        for record in batch {
+            let applied = state.apply(record);
+            assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
+            match record {
+                Record::Map { phys, count, .. } => {
+                    self.space.borrow_mut().settle(*phys, u64::from(*count));
+                }
+                Record::Remap { phys, .. } => self.space.borrow_mut().settle(*phys, 1),
+                _ => {}
+            }
+        }
+        // Only now may others write there.
+        for page in state.take_freed() {
+            self.store.release(page);
+        }
     }
 
     async fn write_batch(self: &Rc<Self>, records: &[Record]) -> Result<(), PoolError> {

@@ -8,15 +8,16 @@ use crate::cache::ReadCache;
 use crate::group_commit::GroupCommit;
 use crate::integrity::{Integrity, Watermark};
 use crate::label::PoolIdentity;
-use crate::meta::page_map::runs_of;
-use crate::meta::{Record, State};
+use crate::meta::page_map::{Chunk, MapRun, Table, runs_of};
+use crate::meta::{Record, Refs, State};
 use crate::ring::{Ring, RingError, RingSpec};
 use crate::store::Store;
 use crate::world::World;
-use base::{DriveOffset, PageIndex};
+use base::{DriveOffset, PageIndex, PhysPage};
 use futures_channel::oneshot;
 use futures_util::future::Shared;
 use futures_util::lock::Mutex;
+use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ pub(crate) struct JournalCursor {
     pub used: Cell<u64>,
     pub sequence: Cell<u64>,
     /// Records waiting for the next batch.
-    pub pending: RefCell<Vec<Record>>,
+    pub pending: RefCell<Vec<Vec<Record>>>,
     pub commit: GroupCommit<Result<(), PoolError>>,
     /// A checkpoint is to be written before the next batch.
     pub checkpoint_wanted: Cell<bool>,
@@ -56,6 +57,10 @@ pub(crate) struct Inner<W: World> {
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
     pub moving: Cell<u64>,
+    /// Chunks of maps that are about to be shared no more.
+    pub parting: Cell<u64>,
+    /// How often something was refused for want of room for maps.
+    pub map_refusals: Cell<u64>,
     /// The zone that is being emptied, as long as that can be called off.
     pub emptying: Cell<Option<u32>>,
     /// Serialises taking zones into use.
@@ -73,11 +78,11 @@ impl<W: World> Inner<W> {
     /// An open pool out of its parts, as recovered (with what its logs hold) or new.
     pub async fn assemble(
         drives: Rc<Drives<W>>,
-        state: State,
+        mut state: State,
         fresh: bool,
     ) -> Result<Rc<Self>, PoolError> {
         let world = drives.world().clone();
-        let space = Rc::new(RefCell::new(claim_space(&drives, &state).await?));
+        let space = Rc::new(RefCell::new(claim_space(&drives, &mut state).await?));
         let lane = drives.lane();
         drives.tell_standings();
         let zones = state.zones.keys().copied();
@@ -116,6 +121,8 @@ impl<W: World> Inner<W> {
             life: Life::default(),
             administration: Default::default(),
             moving: Cell::new(0),
+            parting: Cell::new(0),
+            map_refusals: Cell::new(0),
             emptying: Cell::new(None),
             zoning: Default::default(),
         }))
@@ -199,7 +206,7 @@ async fn rings<W: World>(
 }
 
 /// The zones in use, and the pages that volumes have in them.
-async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Space, PoolError> {
+async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<Space, PoolError> {
     let corrupt = |what: String| {
         let context = format!("metadata of pool '{}': {what}", drives.name());
         PoolError::new(PoolErrorKind::Corrupt, context)
@@ -213,27 +220,69 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &State) -> Result<Spac
     }
     let world = drives.world();
     let mut began = world.now();
+    // What is free, and who holds what, follows from the maps of those that are left.
+    while state.give_up_some() {}
+    state.take_freed();
+    let mut seen: FxHashSet<*const Chunk> = FxHashSet::default();
+    let mut refs = Refs::default();
+    let mut tables: FxHashSet<*const Table> = FxHashSet::default();
     for core in state.volumes.values() {
-        let map = core.map.borrow().clone();
+        let map = core.map.borrow().view();
+        let new = map
+            .tables()
+            .filter(|table| tables.insert(Rc::as_ptr(table)));
+        refs.owned.places += new.map(|table| table.places()).sum::<u64>();
         let mut next = 0;
         while let Some((index, chunk)) = map.chunk_from(next) {
-            for run in runs_of(index, chunk) {
-                space.claim_run(run.phys, run.count).map_err(|taken| {
-                    let page = PageIndex(run.page.0 + (taken.0 - run.phys.0));
+            next = index + 1;
+            // Several maps have it, and it holds its pages once.
+            if !seen.insert(Rc::as_ptr(chunk)) {
+                continue;
+            }
+            refs.owned.chunks += 1;
+            for run in runs_of(index, chunk.entries()) {
+                refs.owned.pages += run.count;
+                claim(&mut space, &mut refs, run).map_err(|phys| {
+                    let page = PageIndex(run.page.0 + (phys.0 - run.phys.0));
                     corrupt(format!(
-                        "page {page} of volume '{}' lies at {taken}, which is taken or not there",
+                        "page {page} of volume '{}' lies at {phys}, which is not there",
                         core.name
                     ))
                 })?;
             }
-            next = index + 1;
             if world.now().since(began) > CLAIMS_AT_ONCE {
                 world.sleep(Duration::from_micros(1)).await;
                 began = world.now();
             }
         }
     }
+    assert!(
+        state.refs.owned == refs.owned,
+        "maps of {:?} were counted as {:?}",
+        refs.owned,
+        state.refs.owned
+    );
+    state.refs = refs;
     Ok(space)
+}
+
+/// Claims a run of pages; what other chunks have already gets another holder.
+///
+/// # Errors
+/// The first page that is not there.
+fn claim(space: &mut Space, refs: &mut Refs, run: MapRun) -> Result<(), PhysPage> {
+    let (mut first, end) = (run.phys.0, run.phys.0 + run.count);
+    while let Err(taken) = space.claim_run(PhysPage(first), end - first) {
+        if !space.is_used(taken) {
+            return Err(taken);
+        }
+        refs.add(taken);
+        first = taken.0 + 1;
+        if first == end {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl PoolError {

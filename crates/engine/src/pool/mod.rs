@@ -12,13 +12,16 @@ pub mod life;
 mod merge;
 mod open;
 mod recover;
+mod snapshots;
 pub mod space;
 mod volumes;
+mod words;
 mod zones;
 
 pub use crate::raid::Level;
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
+pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::lane::Part;
 use crate::world::World;

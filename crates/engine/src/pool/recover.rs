@@ -80,8 +80,6 @@ impl<W: World> Copies<'_, W> {
                 state.apply(&record?)?;
             }
         }
-        // What is free follows from the maps.
-        state.take_freed();
         Ok(Recovered {
             generation,
             state,

@@ -2,7 +2,6 @@
 
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
-use crate::meta::page_map::runs_of;
 use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::store::Write;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
@@ -11,9 +10,6 @@ use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Chunks of a map whose pages are given back at once.
-const CHUNKS_AT_ONCE: usize = 16;
-
 /// Pages zeroed at once when a thick volume is made.
 const ZEROED_AT_ONCE: u64 = 64;
 
@@ -21,7 +17,8 @@ impl<W: World> Pool<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
-        let ready = state.volumes.values().filter(|core| core.ready.get());
+        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
         volumes
@@ -32,19 +29,19 @@ impl<W: World> Pool<W> {
         self.find(name).map(|core| self.handle(&core))
     }
 
-    fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
+    pub(super) fn handle(&self, core: &Rc<VolumeCore>) -> Volume<W> {
         Volume::new(Rc::clone(&self.inner), Rc::clone(core))
     }
 
-    fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
+    pub(super) fn find(&self, name: &str) -> Option<Rc<VolumeCore>> {
         let state = self.inner.state.borrow();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
-            .find(|core| core.name == name && !core.live.is_deleted())
+            .find(|core| core.name == name && core.is_seen())
             .map(Rc::clone)
     }
 
-    fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
+    pub(super) fn existing(&self, name: &str) -> Result<Rc<VolumeCore>, PoolError> {
         self.find(name).ok_or_else(|| {
             let context = format!(
                 "there is no volume '{name}' in pool '{}'",
@@ -80,42 +77,15 @@ impl<W: World> Pool<W> {
         check_name("volume", &spec.name)?;
         let pages = self.check_size(&spec.name, spec.size_bytes)?;
         let _administration = inner.administration.lock().await;
-        let pool = &inner.identity().name;
-        if self.find(&spec.name).is_some() {
-            let context = format!("volume '{}' is in pool '{pool}' already", spec.name);
-            return Err(PoolError::new(PoolErrorKind::Exists, context));
-        }
-        let (count, id) = {
-            let state = inner.state.borrow();
-            (state.volumes.len(), VolumeId(state.next_id))
-        };
-        if count >= inner.identity().volumes_max as usize || id.0 == u32::MAX {
-            let context = format!(
-                "pool '{pool}' holds {count} volumes and was made for {}",
-                inner.identity().volumes_max
-            );
-            return Err(PoolError::new(PoolErrorKind::Full, context));
-        }
+        self.check_new(&spec.name)?;
+        let id = self.next_ids(1)?;
         let thick = spec.provisioning == Provisioning::Thick;
         let taken = if thick {
             self.take_zeroed(&spec.name, pages).await?
         } else {
             Vec::new()
         };
-        let create = Record::Create {
-            id,
-            uuid: inner
-                .world
-                .prng(&format!(
-                    "volume {} of {}",
-                    id.0,
-                    inner.identity().lane_uuid()
-                ))
-                .uuid(),
-            name: spec.name.clone(),
-            size_bytes: spec.size_bytes,
-            provisioning: spec.provisioning,
-        };
+        let create = self.creation(id, &spec, false);
         let mut records = vec![create];
         records.extend(map_runs(id, (0..).map(PageIndex).zip(taken)));
         records.push(Record::Ready { id });
@@ -124,6 +94,49 @@ impl<W: World> Pool<W> {
             let context = format!("volume '{}' went away while it was created", spec.name);
             PoolError::new(PoolErrorKind::NotFound, context)
         })
+    }
+
+    /// That there is no volume of that name.
+    pub(super) fn check_new(&self, name: &str) -> Result<(), PoolError> {
+        match self.find(name) {
+            None => Ok(()),
+            Some(_) => {
+                let pool = &self.inner.identity().name;
+                let context = format!("volume '{name}' is in pool '{pool}' already");
+                Err(PoolError::new(PoolErrorKind::Exists, context))
+            }
+        }
+    }
+
+    /// The first of the ids of `count` more volumes, if the pool holds so many.
+    pub(super) fn next_ids(&self, count: u32) -> Result<VolumeId, PoolError> {
+        let inner = &self.inner;
+        let (there, id) = {
+            let state = inner.state.borrow();
+            (state.volumes.len(), VolumeId(state.next_id))
+        };
+        let most = inner.identity().volumes_max as usize;
+        if there + count as usize > most || id.0.checked_add(count).is_none() {
+            let context = format!(
+                "pool '{}' holds {there} volumes and was made for {most}",
+                inner.identity().name
+            );
+            return Err(PoolError::new(PoolErrorKind::Full, context));
+        }
+        Ok(id)
+    }
+
+    pub(super) fn creation(&self, id: VolumeId, spec: &VolumeSpec, read_only: bool) -> Record {
+        let lane = self.inner.identity().lane_uuid();
+        let stream = format!("volume {} of {lane}", id.0);
+        Record::Create {
+            id,
+            uuid: self.inner.world.prng(&stream).uuid(),
+            name: spec.name.clone(),
+            size_bytes: spec.size_bytes,
+            provisioning: spec.provisioning,
+            read_only,
+        }
     }
 
     /// Grows a volume. The same size changes nothing.
@@ -173,29 +186,32 @@ impl<W: World> Pool<W> {
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {
-            self.release_all(&core).await;
+            inner.state.borrow_mut().give_up(core.map.take());
+            self.release_all().await;
             inner.world.sleep(Duration::from_millis(1)).await;
             return inner.commit(vec![Record::Delete { id: core.id }]).await;
         }
         inner.commit(vec![Record::Delete { id: core.id }]).await?;
         // Only now may others write there: a crash before this point keeps the
         // volume, with its data.
-        self.release_all(&core).await;
+        self.release_all().await;
         Ok(())
     }
 
-    /// Gives the pages of a deleted volume back, some at a time so that others can work.
-    async fn release_all(&self, core: &VolumeCore) {
-        let map = core.map.borrow().clone();
-        let mut next = 0;
-        while let Some((index, chunk)) = map.chunk_from(next) {
-            runs_of(index, chunk)
-                .flat_map(|run| run.phys.0..run.phys.0 + run.count)
-                .for_each(|page| self.inner.store.release(PhysPage(page)));
-            next = index + 1;
-            if next.is_multiple_of(CHUNKS_AT_ONCE) {
-                self.inner.world.sleep(Duration::from_micros(1)).await;
+    /// Gives the pages of deleted volumes back, some at a time so that others can work.
+    pub(super) async fn release_all(&self) {
+        loop {
+            let (more, freed) = {
+                let mut state = self.inner.state.borrow_mut();
+                (state.give_up_some(), state.take_freed())
+            };
+            freed
+                .into_iter()
+                .for_each(|page| self.inner.store.release(page));
+            if !more {
+                return;
             }
+            self.inner.world.sleep(Duration::from_micros(1)).await;
         }
     }
 

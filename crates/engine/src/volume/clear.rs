@@ -38,6 +38,7 @@ impl<W: World> Volume<W> {
     /// what was there or zeroes.
     pub async fn clear(&self, at: VolumeOffset, len: u64) -> Result<(), IoError> {
         self.check_range(at, len as usize)?;
+        self.check_writable(at)?;
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
         let page_bytes = self.inner.page_bytes();
         let end = at.0 + len;
@@ -110,9 +111,9 @@ impl<W: World> Volume<W> {
         let mut zeroes = Vec::new();
         let mut given_back: Option<Range<u64>> = None;
         for run in runs(page_bytes, bytes.start, (bytes.end - bytes.start) as usize) {
-            let Some(phys) = self.lookup(run.page) else {
+            if self.lookup(run.page).is_none() {
                 continue;
-            };
+            }
             let is_whole = run.len as u64 == page_bytes
                 || self.inner.world.planted("whole page given back for a part");
             if is_thin && is_whole {
@@ -121,9 +122,15 @@ impl<W: World> Volume<W> {
                 given_back = Some(first..run.page.0 + 1);
                 continue;
             }
+            let Some(phys) = self.own(run.page).await? else {
+                continue;
+            };
             let at = PoolOffset(phys.0 * page_bytes + run.inside);
             zeroes.push(Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64));
         }
+        let pages = given_back.clone().unwrap_or_default();
+        let at = VolumeOffset(bytes.start);
+        let _parting = self.part(PageIndex(pages.start), pages.end - pages.start, at)?;
         let zeroed = async {
             match zeroes.is_empty() {
                 true => Ok(()),

@@ -88,6 +88,7 @@ impl<W: World> Volume<W> {
     /// holds after an error is, sector by sector, what was there or `data`.
     pub async fn write(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
         self.check_range(at, data.len())?;
+        self.check_writable(at)?;
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
         if data.is_empty() {
             return Ok(());
@@ -142,6 +143,20 @@ impl<W: World> Volume<W> {
             });
         }
         self.inner.check().map_err(|error| failed(at, error))
+    }
+
+    pub(super) fn check_writable(&self, at: VolumeOffset) -> Result<(), IoError> {
+        match self.core.read_only {
+            false => Ok(()),
+            true => Err(IoError {
+                kind: IoErrorKind::ReadOnly,
+                at,
+                context: format!(
+                    "volume '{}' is a snapshot and not written: clone it",
+                    self.core.name
+                ),
+            }),
+        }
     }
 
     pub(super) fn deleted(&self, at: VolumeOffset) -> IoError {
@@ -213,6 +228,22 @@ impl<W: World> Volume<W> {
         self.core.map.borrow().get(page)
     }
 
+    /// Where a page lies, and whether other volumes have it there, too: nobody writes
+    /// there then.
+    pub(super) fn place(&self, page: PageIndex) -> Option<(PhysPage, bool)> {
+        let place = self
+            .core
+            .map
+            .borrow()
+            .place(page, &self.inner.state.borrow().refs);
+        if self.inner.world.planted("shared page written in place") {
+            return place.map(|(phys, _)| (phys, false));
+        }
+        // Others may let go of it while it is being copied; the copy counts all the same.
+        let is_copied = || self.core.live.is_allocating(page);
+        place.map(|(phys, shared)| (phys, shared || is_copied()))
+    }
+
     /// `data` widened to the whole blocks `start..end`, with what is there around it.
     pub(super) async fn whole_blocks(
         &self,
@@ -247,7 +278,7 @@ impl<W: World> Volume<W> {
     pub(super) async fn write_blocks(&self, start: u64, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         if start / page_bytes == (start + data.len() as u64 - 1) / page_bytes
-            && let Some(phys) = self.lookup(PageIndex(start / page_bytes))
+            && let Some((phys, false)) = self.place(PageIndex(start / page_bytes))
             && (data.len() as u64) < page_bytes
         {
             // The common write: some blocks of one page that is there.
@@ -287,7 +318,7 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let volume_at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         loop {
-            if let Some(phys) = self.lookup(run.page) {
+            if let Some(phys) = self.own(run.page).await? {
                 let at = PoolOffset(phys.0 * page_bytes + run.inside);
                 let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
                 return written.map_err(|error| failed(volume_at, error));
@@ -307,6 +338,7 @@ impl<W: World> Volume<W> {
     async fn fill_new_page(&self, run: Run, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
+        let _parting = self.part(run.page, 1, at)?;
         let (phys, _) = self.take(1, at).await?;
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
@@ -376,7 +408,8 @@ impl<W: World> Volume<W> {
                 data.slice((done * page_bytes) as usize, (pages * page_bytes) as usize)
             };
             let at = VolumeOffset(page.0 * page_bytes);
-            if self.lookup(page).is_some() && !self.has_room_to_move() {
+            let place = self.place(page);
+            if matches!(place, Some((_, false))) && !self.has_room_to_move() {
                 let run = Run {
                     page,
                     inside: 0,
@@ -387,10 +420,12 @@ impl<W: World> Volume<W> {
                 done += 1;
                 continue;
             }
+            let _parting = self.part(page, count - done, at)?;
             // Whole pages are held alone by their ranges: nobody else allocates them.
-            let (phys, pages) = match self.lookup(page) {
-                None => self.take(count - done, at).await?,
-                Some(_) => {
+            let (phys, pages) = match place {
+                // Where others have it, too, it can't stay.
+                None | Some((_, true)) => self.take(count - done, at).await?,
+                Some((_, false)) => {
                     let taken = self.inner.take_pages(count - done).await;
                     match taken.map_err(|error| failed(at, error))? {
                         Some(taken) => taken,
@@ -424,7 +459,11 @@ impl<W: World> Volume<W> {
         self.inner.free_pages() * 8 > pages
     }
 
-    async fn take(&self, max: u64, at: VolumeOffset) -> Result<(PhysPage, u64), IoError> {
+    pub(super) async fn take(
+        &self,
+        max: u64,
+        at: VolumeOffset,
+    ) -> Result<(PhysPage, u64), IoError> {
         let taken = self
             .inner
             .take_pages_or_wait(max)

@@ -60,6 +60,11 @@ impl Live {
         let _ = wait.await;
     }
 
+    /// Whether a page is being allocated, or copied for this volume.
+    pub fn is_allocating(&self, page: PageIndex) -> bool {
+        self.allocating.borrow().contains_key(&page)
+    }
+
     /// The right to allocate `page`; waits and gives `None` when somebody else is
     /// at it (look at the map again then).
     pub async fn allocate(&self, page: PageIndex) -> Option<Allocation<'_>> {

@@ -9,7 +9,9 @@ mod disk;
 mod io;
 pub mod live;
 pub(crate) mod moving;
+mod private;
 
+pub use crate::meta::words::{About, Origin};
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
 pub use live::Live;
@@ -51,6 +53,8 @@ pub struct VolumeInfo {
     pub size_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// Nobody writes it: a snapshot.
+    pub read_only: bool,
     /// Bytes of pages allocated to it.
     pub mapped_bytes: u64,
     /// Page of its pool: the grain in which space is taken and given back.
@@ -69,6 +73,8 @@ pub enum IoErrorKind {
     PoolFull,
     /// The volume is being deleted or is gone.
     Deleted,
+    /// The volume is a snapshot, which nobody writes.
+    ReadOnly,
     /// The pool has lost more than its redundancy, or its metadata, and has
     /// stopped; nothing more is acknowledged.
     PoolFailed,
@@ -121,13 +127,19 @@ impl<W: World> Volume<W> {
     /// What it is now.
     pub fn info(&self) -> VolumeInfo {
         VolumeInfo {
-            name: self.core.name.clone(),
+            name: self.core.name.to_string(),
             uuid: self.core.uuid,
             size_bytes: self.core.size_bytes.get(),
             provisioning: self.core.provisioning,
+            read_only: self.core.read_only,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
             page_bytes: self.inner.page_bytes(),
         }
+    }
+
+    /// What is said of it: origin, attributes, trash.
+    pub fn about(&self) -> About {
+        self.core.words.about()
     }
 
     /// Size that initiators see, in bytes (cheap).

@@ -49,6 +49,9 @@ impl<W: World> Volume<W> {
             return Ok(Moved::Gone);
         }
         let at = VolumeOffset(start);
+        let Ok(_parting) = self.part(page, 1, at) else {
+            return Ok(Moved::NoRoom);
+        };
         let taken = self.inner.take_free(1).await;
         let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
             return Ok(Moved::NoRoom);
@@ -66,7 +69,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Makes `to` hold what `from` does, durably.
-    async fn copy_page(
+    pub(super) async fn copy_page(
         &self,
         from: PhysPage,
         to: PhysPage,

@@ -114,6 +114,7 @@ fn maps_that_can_not_be_are_named() {
         incarnation: zone + 10,
     };
     let create = |id, name: &str| Record::Create {
+        read_only: false,
         id: VolumeId(id),
         uuid: Uuid::nil(),
         name: name.to_owned(),

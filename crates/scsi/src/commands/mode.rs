@@ -6,8 +6,10 @@ use crate::cdb::{ModeForm, PageControl};
 use crate::sense::Sense;
 use base::SECTOR_BYTES;
 
-/// DEVICE-SPECIFIC PARAMETER: not write protected, DPO and FUA are taken.
+/// DEVICE-SPECIFIC PARAMETER (SBC-3 clause 6.5.1): DPO and FUA are taken.
 const DPOFUA: u8 = 0x10;
+/// Likewise: write protected.
+const WP: u8 = 0x80;
 
 /// Caching (SBC-3 clause 6.5.5). WCE is zero: an acknowledged write is durable.
 const CACHING: (u8, [u8; 18]) = (0x08, [0; 18]);
@@ -30,7 +32,12 @@ pub(crate) struct Request {
 }
 
 /// Mode parameters of a unit of `blocks` logical blocks.
-pub(crate) fn sense(request: Request, blocks: u64) -> Result<Vec<u8>, Sense> {
+pub(crate) fn sense(
+    request: Request,
+    blocks: u64,
+    is_write_protected: bool,
+) -> Result<Vec<u8>, Sense> {
+    let device = DPOFUA | if is_write_protected { WP } else { 0 };
     let pages = pages(request)?;
     let descriptor = match request.form {
         _ if request.disable_block_descriptors => Vec::new(),
@@ -40,10 +47,10 @@ pub(crate) fn sense(request: Request, blocks: u64) -> Result<Vec<u8>, Sense> {
     let long_lba = descriptor.len() == 16;
     let following = descriptor.len() + pages.len();
     let mut data = match request.form {
-        ModeForm::Six => vec![(3 + following) as u8, 0, DPOFUA, descriptor.len() as u8],
+        ModeForm::Six => vec![(3 + following) as u8, 0, device, descriptor.len() as u8],
         ModeForm::Ten { .. } => {
             let mut header = ((6 + following) as u16).to_be_bytes().to_vec();
-            header.extend([0, DPOFUA, u8::from(long_lba), 0, 0, descriptor.len() as u8]);
+            header.extend([0, device, u8::from(long_lba), 0, 0, descriptor.len() as u8]);
             header
         }
     };
@@ -124,7 +131,15 @@ mod tests {
     fn caching_says_that_nothing_is_cached() {
         let mut expected = vec![23, 0, 0x10, 0, 0x08, 18];
         expected.resize(24, 0);
-        assert_eq!(sense(SIX, 100), Ok(expected));
+        assert_eq!(sense(SIX, 100, false), Ok(expected));
+    }
+
+    #[test]
+    fn a_snapshot_is_write_protected() {
+        assert_eq!(sense(SIX, 100, true).unwrap()[2], 0x90);
+        let form = ModeForm::Ten { long_lba: false };
+        let request = Request { form, ..SIX };
+        assert_eq!(sense(request, 100, true).unwrap()[3], 0x90);
     }
 
     #[test]
@@ -139,14 +154,15 @@ mod tests {
         expected.extend([0; 18]);
         expected.extend([0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
         expected.extend([0x1c, 10, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(sense(request, 100), Ok(expected.clone()));
+        assert_eq!(sense(request, 100, false), Ok(expected.clone()));
         assert_eq!(
             sense(
                 Request {
                     subpage: 0xff,
                     ..request
                 },
-                100
+                100,
+                false
             ),
             Ok(expected)
         );
@@ -164,7 +180,7 @@ mod tests {
         let mut expected = vec![0, 6 + 16 + 12, 0, 0x10, 1, 0, 0, 16];
         expected.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0]);
         expected.extend([0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
-        assert_eq!(sense(request, 1 << 32), Ok(expected));
+        assert_eq!(sense(request, 1 << 32, false), Ok(expected));
     }
 
     #[test]
@@ -176,19 +192,19 @@ mod tests {
         };
         let mut expected = vec![15, 0, 0x10, 0, 0x0a, 10];
         expected.resize(16, 0);
-        assert_eq!(sense(request, 1), Ok(expected));
+        assert_eq!(sense(request, 1, false), Ok(expected));
         let saved = Request {
             control: PageControl::Saved,
             ..SIX
         };
-        assert_eq!(sense(saved, 1), Err(Sense::NO_SAVED_PARAMETERS));
+        assert_eq!(sense(saved, 1, false), Err(Sense::NO_SAVED_PARAMETERS));
     }
 
     #[test]
     fn unknown_pages_and_subpages_are_refused() {
         let page = Request { page: 0x01, ..SIX };
-        assert_eq!(sense(page, 1), Err(Sense::invalid_field(2, Some(5))));
+        assert_eq!(sense(page, 1, false), Err(Sense::invalid_field(2, Some(5))));
         let subpage = Request { subpage: 1, ..SIX };
-        assert_eq!(sense(subpage, 1), Err(Sense::invalid_field(3, None)));
+        assert_eq!(sense(subpage, 1, false), Err(Sense::invalid_field(3, None)));
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn failure(error: &IoError, media: fn(Lba) -> Sense) -> Sense {
         IoErrorKind::OutOfRange => Sense::LBA_OUT_OF_RANGE,
         IoErrorKind::Media => media(Lba(error.at.0 / SECTOR_BYTES as u64)),
         IoErrorKind::PoolFull => Sense::POOL_FULL,
+        IoErrorKind::ReadOnly => Sense::WRITE_PROTECTED,
         IoErrorKind::Deleted => Sense::LUN_NOT_SUPPORTED,
         IoErrorKind::PoolFailed => Sense::TARGET_FAILURE,
     }
@@ -114,6 +115,7 @@ mod tests {
         assert_eq!(written, Sense::write_error(Lba(0x1234)));
         assert_eq!(read(IoErrorKind::OutOfRange), Sense::LBA_OUT_OF_RANGE);
         assert_eq!(read(IoErrorKind::PoolFull), Sense::POOL_FULL);
+        assert_eq!(read(IoErrorKind::ReadOnly), Sense::WRITE_PROTECTED);
         assert_eq!(read(IoErrorKind::Deleted), Sense::LUN_NOT_SUPPORTED);
         assert_eq!(read(IoErrorKind::PoolFailed), Sense::TARGET_FAILURE);
     }

@@ -102,6 +102,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     Ok(array::Export {
         target,
         volumes,
+        uuids: Vec::new(),
         initiators,
         origin: array::Origin::Api,
     })

@@ -11,8 +11,12 @@ mod groups;
 mod guard;
 mod pools;
 mod problem;
+mod schedules;
 mod sessions;
+mod snapshots;
 mod status;
+mod together;
+mod trash;
 pub mod types;
 mod volumes;
 
@@ -60,9 +64,25 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(volumes::list_volumes, volumes::create_volume))
         .routes(routes!(
             volumes::get_volume,
-            volumes::resize_volume,
+            volumes::change_volume,
             volumes::delete_volume
         ))
+        .routes(routes!(snapshots::create_snapshot))
+        .routes(routes!(snapshots::clone_volume))
+        .routes(routes!(snapshots::restore_volume))
+        .routes(routes!(
+            schedules::list_schedules,
+            schedules::create_schedule
+        ))
+        .routes(routes!(schedules::delete_schedule))
+        .routes(routes!(
+            snapshots::list_snapshots,
+            together::create_snapshots
+        ))
+        .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
+        .routes(routes!(trash::list_trash, trash::empty_trash))
+        .routes(routes!(trash::delete_trashed))
+        .routes(routes!(trash::restore_trashed))
         .routes(routes!(exports::list_exports, exports::create_export))
         .routes(routes!(exports::get_export, exports::delete_export))
         .routes(routes!(sessions::list_sessions))

@@ -19,6 +19,7 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
         .map(|(_, info)| health(info))
         .max()
         .unwrap_or(Health::Healthy);
+    let volumes = array.volumes().await?.into_iter();
     Ok(Json(Status {
         site: array.name().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -31,7 +32,7 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
             .map(ToString::to_string)
             .collect(),
         pools: pools.len() as u64,
-        volumes: array.volumes().await?.len() as u64,
+        volumes: volumes.filter(|volume| !volume.is_snapshot()).count() as u64,
         exports: array.exports().len() as u64,
         sessions: array.sessions().await?.len() as u64,
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),

@@ -3,7 +3,15 @@
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.
 
+mod words;
+
+pub use words::{
+    Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
+    SnapshotOf, SnapshotsCreate, TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,
+};
+
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// The array at a glance.
@@ -385,7 +393,7 @@ pub struct Event {
     pub at_unix_s: u64,
     /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
     /// `drive_missing`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
-    /// `copy_moved`, `scrub`, `group`, `pool_stopped`.
+    /// `copy_moved`, `scrub`, `group`, `schedule`, `trash`, `pool_stopped`.
     pub kind: String,
     /// For people.
     pub text: String,
@@ -417,6 +425,18 @@ pub struct Volume {
     pub mapped_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// Nobody writes it: it is a snapshot.
+    #[serde(default)]
+    pub read_only: bool,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Tags, by key.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// What it was taken from, if it is a snapshot or a clone.
+    #[serde(default)]
+    pub origin: Option<VolumeOrigin>,
     /// Where it is exported, if it is.
     pub export: Option<LunPlace>,
 }
@@ -443,14 +463,6 @@ pub struct VolumeCreate {
     /// Thin unless said otherwise.
     #[serde(default)]
     pub provisioning: Provisioning,
-}
-
-/// A volume's new size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VolumeResize {
-    /// A multiple of 512, not smaller than now.
-    pub size_bytes: u64,
 }
 
 /// Who may log in: the word `any`, or a list of iSCSI names.

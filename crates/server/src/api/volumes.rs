@@ -1,32 +1,68 @@
-//! Volumes: list, create, resize, delete.
+//! Volumes: list, create, change, delete.
 
 use super::problem::{Body, Segment};
-use super::types::{LunPlace, Problem, Provisioning, Volume, VolumeCreate, VolumeResize};
-use crate::array::{Array, PlacedVolume};
+use super::types::{
+    Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
+};
+use crate::array::words::{self, DESCRIPTION_BYTES_MAX, TAG_RULE};
+use crate::array::{Array, Deletion, NewWords, PlacedVolume};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
 use engine::VolumeSpec;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
-/// All volumes, by name.
+/// Which volumes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    /// Those with this tag only: `key=value`, or `key` for any value.
+    tag: Option<String>,
+}
+
+/// How to delete.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct How {
+    /// Also when it is exported: the export goes, too.
+    #[serde(default)]
+    force: bool,
+    /// At once, without passing the trash.
+    #[serde(default)]
+    at_once: bool,
+}
+
+/// The volumes, by name, without snapshots: all, or those with a tag.
 #[utoipa::path(
-    get, path = "/api/v1/volumes", tag = "volumes",
-    responses((status = 200, body = Vec<Volume>), (status = 503, body = Problem))
+    get, path = "/api/v1/volumes", tag = "volumes", params(Which),
+    responses(
+        (status = 200, body = Vec<Volume>), (status = 400, body = Problem),
+        (status = 503, body = Problem)
+    )
 )]
 pub(super) async fn list_volumes(
     State(array): State<Arc<Array>>,
+    which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Json<Vec<Volume>>, Problem> {
-    let volumes = array.volumes().await?;
-    Ok(Json(
-        volumes
-            .into_iter()
-            .map(|placed| volume(&array, placed))
-            .collect(),
-    ))
+    let Query(which) = which.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    let all = array.volumes().await?;
+    let has_tag = |volume: &&PlacedVolume| {
+        let Some(tag) = &which.tag else {
+            return true;
+        };
+        let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
+        let found = words::tags(&volume.about).remove(key);
+        found.is_some_and(|found| value.is_empty() || found == value)
+    };
+    let wanted = all.iter().filter(|placed| !placed.is_snapshot());
+    let wanted = wanted.filter(has_tag).cloned();
+    let shown = wanted.map(|placed| volume(&array, &all, placed));
+    Ok(Json(shown.collect()))
 }
 
-/// The volume of this name.
+/// The volume or snapshot of this name.
 #[utoipa::path(
     get, path = "/api/v1/volumes/{name}", tag = "volumes",
     params(("name" = String, Path, description = "Name of the volume")),
@@ -37,7 +73,8 @@ pub(super) async fn get_volume(
     Segment(name): Segment<String>,
 ) -> Result<Json<Volume>, Problem> {
     let placed = array.volume(&name).await?;
-    Ok(Json(volume(&array, placed)))
+    let all = array.volumes().await?;
+    Ok(Json(volume(&array, &all, placed)))
 }
 
 /// Creates a volume. A thick one has all its pages, zeroed, when this answers.
@@ -53,14 +90,7 @@ pub(super) async fn create_volume(
     State(array): State<Arc<Array>>,
     Body(create): Body<VolumeCreate>,
 ) -> Result<(StatusCode, Json<Volume>), Problem> {
-    if !site::is_name(&create.name) {
-        let message = format!(
-            "name: found {:?}; allowed: {}",
-            create.name,
-            site::NAME_RULE
-        );
-        return Err(Problem::invalid(message));
-    }
+    check_name(&create.name)?;
     check_size(create.size_bytes)?;
     let spec = VolumeSpec {
         name: create.name,
@@ -71,40 +101,102 @@ pub(super) async fn create_volume(
         },
     };
     let placed = array.create_volume(create.pool, spec, Vec::new()).await?;
-    Ok((StatusCode::CREATED, Json(volume(&array, placed))))
+    Ok((StatusCode::CREATED, Json(volume(&array, &[], placed))))
 }
 
-/// Grows a volume; its initiators are told. A smaller size is refused.
+/// Changes size, name, description and tags of a volume, in this order. It only grows, and
+/// its initiators are told; of another name they notice nothing.
 #[utoipa::path(
-    patch, path = "/api/v1/volumes/{name}", tag = "volumes", request_body = VolumeResize,
+    patch, path = "/api/v1/volumes/{name}", tag = "volumes", request_body = VolumeChange,
     params(("name" = String, Path, description = "Name of the volume")),
     responses(
         (status = 200, body = Volume), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 507, body = Problem)
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
     )
 )]
-pub(super) async fn resize_volume(
+pub(super) async fn change_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-    Body(resize): Body<VolumeResize>,
+    Body(change): Body<VolumeChange>,
 ) -> Result<Json<Volume>, Problem> {
-    check_size(resize.size_bytes)?;
-    let placed = array.resize_volume(name, resize.size_bytes).await?;
-    Ok(Json(volume(&array, placed)))
+    if change == VolumeChange::default() {
+        let rule = "one or more of size_bytes, name, description and tags";
+        return Err(Problem::invalid(format!("found nothing; allowed: {rule}")));
+    }
+    change.size_bytes.map_or(Ok(()), check_size)?;
+    let words = new_words(&change)?;
+    let mut placed = match change.size_bytes {
+        Some(size_bytes) => array.resize_volume(name.clone(), size_bytes).await?,
+        None => array.volume(&name).await?,
+    };
+    if words != NewWords::default() {
+        placed = array.change_words(name, words).await?;
+    }
+    let all = array.volumes().await?;
+    Ok(Json(volume(&array, &all, placed)))
 }
 
-/// Deletes a volume with all its data. One that is exported is refused.
+fn new_words(change: &VolumeChange) -> Result<NewWords, Problem> {
+    let one_line =
+        |text: &String| text.len() <= DESCRIPTION_BYTES_MAX && !text.chars().any(char::is_control);
+    if let Some(text) = change.description.as_ref().filter(|text| !one_line(text)) {
+        let rule = format!("up to {DESCRIPTION_BYTES_MAX} bytes on one line");
+        let message = format!("description: found {text:?}; allowed: {rule}");
+        return Err(Problem::invalid(message));
+    }
+    let mut tags = Vec::new();
+    for (key, value) in &change.tags {
+        if !words::is_tag(key, value.as_deref().unwrap_or("-")) {
+            let found = format!("{key}={}", value.as_deref().unwrap_or_default());
+            let message = format!("tags: found {found:?}; allowed: {TAG_RULE}");
+            return Err(Problem::invalid(message));
+        }
+        tags.push((key.clone(), value.clone().unwrap_or_default()));
+    }
+    Ok(NewWords {
+        name: change.name.clone(),
+        description: change.description.clone(),
+        tags,
+    })
+}
+
+/// Deletes a volume: it goes into the trash, where its data stay for a time. Snapshots and
+/// clones of it stay. One that is exported is refused without force.
 #[utoipa::path(
     delete, path = "/api/v1/volumes/{name}", tag = "volumes",
-    params(("name" = String, Path, description = "Name of the volume")),
-    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem))
+    params(("name" = String, Path, description = "Name of the volume"), How),
+    responses(
+        (status = 200, body = Deleted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)
+    )
 )]
 pub(super) async fn delete_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
-    array.delete_volume(name).await?;
-    Ok(StatusCode::NO_CONTENT)
+    how: Result<Query<How>, QueryRejection>,
+) -> Result<Json<Deleted>, Problem> {
+    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    let how = Deletion {
+        by_force: how.force,
+        at_once: how.at_once,
+    };
+    let deleted = array.delete_volume(name, how).await?;
+    Ok(Json(Deleted {
+        name: deleted.volume.info.name,
+        uuid: deleted.volume.info.uuid.to_string(),
+        until_unix_s: deleted.until_unix_s,
+        snapshots: deleted.snapshots,
+        clones: deleted.clones,
+    }))
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    if site::is_name(name) {
+        return Ok(());
+    }
+    let message = format!("name: found {name:?}; allowed: {}", site::NAME_RULE);
+    Err(Problem::invalid(message))
 }
 
 fn check_size(size_bytes: u64) -> Result<(), Problem> {
@@ -118,8 +210,13 @@ fn check_size(size_bytes: u64) -> Result<(), Problem> {
     Err(Problem::invalid(message))
 }
 
-fn volume(array: &Array, placed: PlacedVolume) -> Volume {
-    let PlacedVolume { pool, info, .. } = placed;
+/// A volume as it is shown; what it was taken from is looked for in `all`.
+pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Volume {
+    let mut of = all.iter().filter(|other| placed.is_of(other));
+    let of = of.next().map(|other| other.info.name.clone());
+    let PlacedVolume {
+        pool, info, about, ..
+    } = placed;
     let export = array.lun_of(&info.name);
     Volume {
         name: info.name,
@@ -131,6 +228,15 @@ fn volume(array: &Array, placed: PlacedVolume) -> Volume {
             engine::Provisioning::Thin => Provisioning::Thin,
             engine::Provisioning::Thick => Provisioning::Thick,
         },
+        read_only: info.read_only,
+        description: words::description(&about),
+        tags: words::tags(&about),
+        origin: about.origin.map(|origin| VolumeOrigin {
+            uuid: origin.uuid.to_string(),
+            volume: of,
+            name: origin.name,
+            at_unix_s: origin.at_unix_s,
+        }),
         export: export.map(|(target, lun)| LunPlace {
             target,
             lun: lun as u64,

@@ -203,6 +203,8 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::CopyMoved => "copy_moved",
         EventKind::Scrub => "scrub",
         EventKind::Group => "group",
+        EventKind::Schedule => "schedule",
+        EventKind::Trash => "trash",
         EventKind::PoolStopped => "pool_stopped",
     }
 }

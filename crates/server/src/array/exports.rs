@@ -9,6 +9,7 @@ use crate::directory::{Initiators, TargetEntry};
 use crate::record;
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
+use base::Uuid;
 use engine::Disk;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +34,9 @@ pub struct Export {
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
     pub volumes: Vec<String>,
+    /// Identities of the volumes, by which they are found when names change; empty when
+    /// they are not known yet.
+    pub uuids: Vec<Uuid>,
     /// Who may log in.
     pub initiators: Initiators,
     /// Who described it.
@@ -44,6 +48,9 @@ pub struct Export {
 struct KeptExport {
     target: String,
     volumes: Vec<String>,
+    /// Absent where it was written before volumes could be renamed.
+    #[serde(default)]
+    uuids: Vec<String>,
     /// Absent for any.
     initiators: Option<Vec<String>>,
 }
@@ -55,6 +62,7 @@ struct KeptExport {
 pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
     let kept: Vec<KeptExport> = record::read(file)?.unwrap_or_default();
     let export = |kept: KeptExport| Export {
+        uuids: known(&kept),
         target: kept.target,
         volumes: kept.volumes,
         initiators: match kept.initiators {
@@ -64,6 +72,14 @@ pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
         origin: Origin::Api,
     };
     Ok(kept.into_iter().map(export).collect())
+}
+
+/// The identities of an export's volumes, when all of them are known.
+fn known(kept: &KeptExport) -> Vec<Uuid> {
+    let uuids = kept.uuids.iter().map(|text| Uuid::parse_str(text).ok());
+    let uuids: Option<Vec<Uuid>> = uuids.collect();
+    let uuids = uuids.filter(|uuids| uuids.len() == kept.volumes.len());
+    uuids.unwrap_or_default()
 }
 
 impl Array {
@@ -109,9 +125,14 @@ impl Array {
         self.add_export(export, false).await
     }
 
-    async fn add_export(self: &Arc<Self>, export: Export, keep: bool) -> Result<(), ArrayError> {
+    async fn add_export(
+        self: &Arc<Self>,
+        mut export: Export,
+        keep: bool,
+    ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let (shard, volumes) = array.check(&export).await?;
+            export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();
             array.show(&shard, &export, volumes).await?;
             if keep {
                 let mut exports = array.exports_by_target();
@@ -163,7 +184,7 @@ impl Array {
         .await
     }
 
-    fn exports_by_target(&self) -> BTreeMap<String, Export> {
+    pub(super) fn exports_by_target(&self) -> BTreeMap<String, Export> {
         self.export_map().clone()
     }
 
@@ -220,13 +241,14 @@ impl Array {
     }
 
     /// Writes the exports that the API made.
-    async fn keep(&self, exports: &BTreeMap<String, Export>) -> Result<(), ArrayError> {
+    pub(super) async fn keep(&self, exports: &BTreeMap<String, Export>) -> Result<(), ArrayError> {
         let kept: Vec<KeptExport> = exports
             .values()
             .filter(|export| export.origin == Origin::Api)
             .map(|export| KeptExport {
                 target: export.target.clone(),
                 volumes: export.volumes.clone(),
+                uuids: export.uuids.iter().map(ToString::to_string).collect(),
                 initiators: match &export.initiators {
                     Initiators::Any => None,
                     Initiators::Named(names) => Some(names.iter().cloned().collect()),

@@ -16,8 +16,13 @@ mod exports;
 mod groups;
 mod history;
 mod places;
+pub(crate) mod schedules;
 mod sessions;
+mod snapshots;
+mod together;
+mod trash;
 mod volumes;
+pub(crate) mod words;
 
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
@@ -26,7 +31,11 @@ pub use exports::{Export, Origin};
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
+pub use schedules::Schedule;
+pub(crate) use snapshots::now_unix_s;
+pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
+pub use words::NewWords;
 
 use crate::directory::Directory;
 use crate::shard::{ShardHandle, ShardState};
@@ -36,7 +45,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use world::real::RealWorld;
 
 /// The array. Shared by everything beside the data path.
@@ -52,6 +61,9 @@ pub struct Array {
     drives: DrivePlaces,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
+    /// How long what is deleted stays in the trash.
+    trash_kept: Duration,
+    schedules: Mutex<schedules::Known>,
     change: tokio::sync::Mutex<()>,
     began: Instant,
 }
@@ -60,7 +72,7 @@ impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
     /// `exports_file`, and events in `history`; `drives` says where the drives are, and `described` what the site
-    /// file says of pools.
+    /// file says of pools; what is deleted stays in the trash for `trash_kept`.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -71,7 +83,7 @@ impl Array {
         directory: Arc<Directory>,
         (exports_file, history): (PathBuf, History),
         drives: DrivePlaces,
-        described: Vec<site::Pool>,
+        (described, trash_kept): (Vec<site::Pool>, Duration),
     ) -> Arc<Self> {
         assert!(
             homes.values().flatten().all(|shard| *shard < shards.len()),
@@ -87,6 +99,8 @@ impl Array {
             recorder: events::Recorder::new(history),
             drives,
             described,
+            trash_kept,
+            schedules: Mutex::default(),
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
         })
@@ -95,6 +109,11 @@ impl Array {
     /// What the site calls it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How long what is deleted stays in the trash.
+    pub fn trash_kept(&self) -> Duration {
+        self.trash_kept
     }
 
     /// Seconds since it was brought up.
@@ -243,6 +262,13 @@ impl Array {
                 format!("a change ended early: {error}"),
             )),
         }
+    }
+
+    // As below.
+    fn schedule_map(&self) -> MutexGuard<'_, schedules::Known> {
+        self.schedules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     // Whoever panicked with this lock held has left a whole map behind.

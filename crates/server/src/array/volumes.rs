@@ -1,7 +1,8 @@
 //! Volumes over all pools.
 
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::{Array, ArrayError};
 use crate::shard::ShardState;
+use engine::volume::About;
 use engine::{Pool, VolumeInfo, VolumeSpec};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,10 +17,12 @@ pub struct PlacedVolume {
     pub lane: u16,
     /// What it is.
     pub info: VolumeInfo,
+    /// What is said of it.
+    pub about: About,
 }
 
 impl Array {
-    /// All volumes, by name.
+    /// All volumes, snapshots among them, by name.
     ///
     /// # Errors
     /// A shard has stopped.
@@ -60,14 +63,8 @@ impl Array {
         beside: Vec<String>,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(|array| async move {
+            array.check_name_free(&spec.name).await?;
             let volumes = array.volumes().await?;
-            if let Some(there) = volumes.iter().find(|known| known.info.name == spec.name) {
-                let context = format!(
-                    "there is a volume {} already, in pool {}; choose another name",
-                    spec.name, there.pool
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
-            }
             let mut others = volumes.iter().filter(|other| other.pool == pool);
             let lane = match others.find(|other| beside.contains(&other.info.name)) {
                 Some(other) => other.lane,
@@ -77,7 +74,13 @@ impl Array {
                 Ok(pool.create_volume(spec).await?.info())
             };
             let info = array.with_lane(&pool, lane, visit).await?;
-            Ok(PlacedVolume { pool, lane, info })
+            let about = About::default();
+            Ok(PlacedVolume {
+                pool,
+                lane,
+                info,
+                about,
+            })
         })
         .await
     }
@@ -113,26 +116,6 @@ impl Array {
         .await
     }
 
-    /// Deletes the volume called `name` with all its data.
-    ///
-    /// # Errors
-    /// No such volume, it is behind a target, or what the pool says.
-    pub async fn delete_volume(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
-            let there = array.volume(&name).await?;
-            if let Some((target, lun)) = array.lun_of(&name) {
-                let context = format!(
-                    "volume {name} is LUN {lun} of target {target}; delete that export first"
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
-            }
-            let visit =
-                move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
-            array.with_lane(&there.pool, there.lane, visit).await
-        })
-        .await
-    }
-
     /// The lane of a pool whose volumes are smallest together.
     async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
         let lanes = self.homes(pool)?.len() as u16;
@@ -149,12 +132,13 @@ fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {
     let mut all = Vec::new();
     for pool in state.pools() {
         let (name, lane) = (pool.info().name, pool.lane());
-        let placed = |info| PlacedVolume {
+        let placed = |(info, about)| PlacedVolume {
             pool: name.clone(),
             lane,
             info,
+            about,
         };
-        all.extend(pool.volumes().into_iter().map(placed));
+        all.extend(pool.volumes_said().into_iter().map(placed));
     }
     all
 }

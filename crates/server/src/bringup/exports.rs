@@ -25,7 +25,13 @@ pub(super) async fn plan(
     };
     let file = data.exports_file();
     let mut wrong = Vec::new();
-    for kept in array::kept(&file)? {
+    for mut kept in array::kept(&file)? {
+        for (name, uuid) in kept.volumes.iter_mut().zip(&kept.uuids) {
+            // Its name may have changed just before the last stop.
+            if let Some(volume) = there.iter().find(|volume| volume.info.uuid == *uuid) {
+                name.clone_from(&volume.info.name);
+            }
+        }
         let same_target = exports.iter().find(|export| export.target == kept.target);
         if same_target.is_some_and(|export| export.volumes == kept.volumes) {
             continue;
@@ -80,6 +86,7 @@ fn from_site(export: &site::Export) -> Export {
     Export {
         target: export.target.clone(),
         volumes: export.volumes.clone(),
+        uuids: Vec::new(),
         initiators: match &export.initiators {
             Initiators::Any => directory::Initiators::Any,
             Initiators::Named(names) => {

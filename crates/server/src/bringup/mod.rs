@@ -15,6 +15,7 @@ mod exports;
 mod lanes;
 mod made;
 mod pools;
+mod renamed;
 mod volumes;
 
 pub use drives::Patience;
@@ -111,7 +112,7 @@ async fn furnish(
         Arc::clone(&directory),
         (data.exports_file(), History::read(data.events_file())),
         drive_places(site, data, added),
-        site.pools.clone(),
+        (site.pools.clone(), site.trash),
     );
     for (_, info) in array.pools().await? {
         for line in array.differences(&info) {
@@ -120,11 +121,14 @@ async fn furnish(
     }
     array.keep_events();
     array.watch_departures();
+    let site = &renamed::follow(site, &array).await?;
     let volume_plan = volumes::plan(site, &array).await?;
     let exports = exports::plan(site, data, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
     volumes::apply(volume_plan, site, &array).await?;
     exports::apply(exports, &array).await?;
+    array.keep_trash();
+    array.keep_schedules().await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
     Ok((array, front))
 }

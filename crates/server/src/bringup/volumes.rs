@@ -16,7 +16,8 @@ pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Bring
     let mut pools: BTreeMap<String, String> = BTreeMap::new();
     let mut existing = Vec::new();
     let mut wrong = Vec::new();
-    for volume in array.volumes().await? {
+    let there = array.volumes().await?.into_iter();
+    for volume in there.filter(|volume| !volume.is_snapshot()) {
         let name = volume.info.name;
         if let Some(other) = pools.insert(name.clone(), volume.pool.clone()) {
             wrong.push(format!(

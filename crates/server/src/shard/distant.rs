@@ -39,14 +39,20 @@ impl Distant {
         Fut: Future<Output = Result<T, IoError>> + 'static,
     {
         let (pool, lane) = (self.pool.clone(), self.lane);
-        let name = self.info.borrow().name.clone();
+        let (name, uuid) = {
+            let info = self.info.borrow();
+            (info.name.clone(), info.uuid)
+        };
         let gone = IoError {
             kind: IoErrorKind::Deleted,
             at,
             context: format!("volume '{name}' is deleted"),
         };
         let call = self.home.call(move |state| async move {
-            let volume = state.lane(&pool, lane).and_then(|pool| pool.volume(&name));
+            // Its name may have changed.
+            let volume = state
+                .lane(&pool, lane)
+                .and_then(|pool| pool.volume_of(uuid));
             match volume {
                 Some(volume) => visit(volume).await,
                 None => Err(gone),

@@ -5,10 +5,11 @@
 
 pub mod sector;
 pub mod volume;
+pub mod words;
 
 use crate::pattern::{self, Place, WriteId};
 use base::SECTOR_BYTES;
-use sector::Event;
+use sector::{Event, History};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use volume::{Exists, VolumeModel};
@@ -75,6 +76,18 @@ impl Oracle {
             .map_or(self.clock, |(&began, _)| began)
     }
 
+    /// What is replaced from now on is not forgotten; until [`Oracle::let_through`].
+    fn hold_back(&mut self) -> Event {
+        let began = self.tick();
+        self.under_way.insert(began, pattern::ZEROES);
+        began
+    }
+
+    fn let_through(&mut self, began: Event) -> Event {
+        self.under_way.remove(&began);
+        self.tick()
+    }
+
     /// The volume with this identity.
     ///
     /// # Panics
@@ -107,21 +120,32 @@ impl Oracle {
 
     /// A write of `sectors` begins.
     pub fn begin_write(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
-        self.begin_change(volume, sectors, false)
+        self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
+            history.begin_write(id, id, began, horizon);
+        })
     }
 
     /// A clearing of `sectors` begins: they read as zeroes after it.
     pub fn begin_clear(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
-        self.begin_change(volume, sectors, true)
+        self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
+            history.begin_write(id, pattern::ZEROES, began, horizon);
+        })
     }
 
-    fn begin_change(&mut self, volume: u64, sectors: Range<u64>, clears: bool) -> WriteTicket {
+    /// A change of `sectors` begins: `begin` is told of each of them, the change's number,
+    /// when it begins, and since when something is under way.
+    fn begin_change(
+        &mut self,
+        volume: u64,
+        sectors: Range<u64>,
+        mut begin: impl FnMut(&mut History, u64, WriteId, (Event, Event)),
+    ) -> WriteTicket {
         let (began, horizon) = (self.tick(), self.horizon());
         self.last_write += 1;
         let id = self.last_write;
-        for history in self.volume_mut(volume).histories(sectors.clone()) {
-            let shows = if clears { pattern::ZEROES } else { id };
-            history.begin_write(id, shows, began, horizon);
+        let histories = self.volume_mut(volume).histories(sectors.clone());
+        for (sector, history) in sectors.clone().zip(histories) {
+            begin(history, sector, id, (began, horizon));
         }
         let ticket = WriteTicket {
             id,
@@ -175,7 +199,7 @@ impl Oracle {
                 volume: ticket.volume,
                 sector,
             };
-            let seen = pattern::identify(content, place)
+            let seen = pattern::identify(content, place, volume.ancestors())
                 .and_then(|id| volume.saw(sector, id, ticket.began));
             seen.map_err(|wrong| {
                 Violation(format!(

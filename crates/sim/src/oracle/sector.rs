@@ -25,7 +25,15 @@ struct Value {
     ended: Option<Event>,
     /// Reads that begin after this do not see it any more.
     replaced: Option<Event>,
+    /// A clone was made with it, and this is when it was replaced in what was cloned.
+    source_until: Option<Event>,
 }
+
+/// When what was seen of a clone can have been taken: from then, and until then.
+pub type Instant = (Event, Event);
+
+/// What was seen says nothing of an instant.
+const ANY_TIME: Instant = (0, Event::MAX);
 
 const NEVER_WRITTEN: Value = Value {
     id: ZEROES,
@@ -33,6 +41,7 @@ const NEVER_WRITTEN: Value = Value {
     began: 0,
     ended: Some(0),
     replaced: None,
+    source_until: None,
 };
 
 /// The values that a sector may have. Empty: never written, zeroes.
@@ -45,30 +54,64 @@ impl History {
     /// A write begins, or what clears the sector: `shows` is what is read after it. What
     /// was replaced before `horizon` is forgotten.
     pub fn begin_write(&mut self, id: WriteId, shows: WriteId, began: Event, horizon: Event) {
+        self.begin(id, std::iter::once(shows), began, horizon);
+    }
+
+    /// A restoring begins: what `from`, the same sector of a snapshot, may have is what
+    /// this one may have after it.
+    pub fn begin_restore(
+        &mut self,
+        id: WriteId,
+        from: Option<&History>,
+        began: Event,
+        horizon: Event,
+    ) {
+        let there = from.filter(|history| !history.values.is_empty());
+        match there {
+            None => self.begin(id, std::iter::once(ZEROES), began, horizon),
+            Some(from) => {
+                let left = from.values.iter().filter(|value| value.replaced.is_none());
+                self.begin(id, left.map(|value| value.shows), began, horizon);
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        id: WriteId,
+        shown: impl Iterator<Item = WriteId>,
+        began: Event,
+        horizon: Event,
+    ) {
         if self.values.is_empty() {
             self.values.push(NEVER_WRITTEN);
         }
         self.values.retain(|value| {
             value.ended.is_none() || value.replaced.is_none_or(|replaced| replaced >= horizon)
         });
-        self.values.push(Value {
+        self.values.extend(shown.map(|shows| Value {
             id,
             shows,
             began,
             ended: None,
             replaced: None,
-        });
+            source_until: None,
+        }));
     }
 
-    fn end(&mut self, id: WriteId, now: Event) -> Option<&mut Value> {
-        let value = self.values.iter_mut().find(|value| value.id == id)?;
-        value.ended = Some(now);
-        Some(value)
+    /// What `id` may have left has ended; when it began.
+    fn end(&mut self, id: WriteId, now: Event) -> Option<Event> {
+        let mut began = None;
+        for value in self.values.iter_mut().filter(|value| value.id == id) {
+            value.ended = Some(now);
+            began = Some(value.began);
+        }
+        began
     }
 
     /// A write is acknowledged.
     pub fn acknowledge(&mut self, id: WriteId, now: Event) {
-        let Some(began) = self.end(id, now).map(|value| value.began) else {
+        let Some(began) = self.end(id, now) else {
             return;
         };
         for value in &mut self.values {
@@ -83,19 +126,43 @@ impl History {
         self.end(id, now);
     }
 
-    /// A read that began at `began` sees `shown`.
+    /// The history of a clone that began to be made at `began`, and was made by `now`:
+    /// what the sector may have had in between, but for what came `after` that.
+    pub fn cloned(&self, began: Event, now: Event, after: Option<WriteId>) -> History {
+        let may = |value: &&Value| {
+            value.replaced.is_none_or(|replaced| replaced > began)
+                && after.is_none_or(|after| value.id != after)
+        };
+        let ended = |value: &Value| Value {
+            ended: Some(value.ended.unwrap_or(now)),
+            replaced: None,
+            source_until: Some(value.replaced.unwrap_or(Event::MAX)),
+            ..*value
+        };
+        History {
+            values: self.values.iter().filter(may).map(ended).collect(),
+        }
+    }
+
+    /// A read that began at `began` sees `shown`. For a clone, when that can have been
+    /// taken.
     ///
     /// # Errors
     /// Why it may not.
-    pub fn saw(&mut self, shown: WriteId, began: Event) -> Result<(), String> {
+    pub fn saw(&mut self, shown: WriteId, began: Event) -> Result<Instant, String> {
         let values = if self.values.is_empty() {
             &[NEVER_WRITTEN][..]
         } else {
             &self.values[..]
         };
         let allowed = |value: &&Value| value.replaced.is_none_or(|replaced| replaced > began);
-        let mut seen = values.iter().filter(|value| value.shows == shown);
-        if !seen.any(|value| allowed(&value)) {
+        let seen = values.iter().filter(|value| value.shows == shown);
+        let taken = |value: &Value| match value.source_until {
+            Some(until) => (value.began, until),
+            None => ANY_TIME,
+        };
+        let widest = |a: Instant, b: Instant| (a.0.min(b.0), a.1.max(b.1));
+        let Some(instant) = seen.filter(allowed).map(taken).reduce(widest) else {
             let expected: Vec<_> = values.iter().filter(allowed).map(|v| v.id).collect();
             return Err(format!(
                 "read {} (a read begun at event {began}), allowed: {}; history {:?}",
@@ -107,9 +174,9 @@ impl History {
                     .join(" or "),
                 values
             ));
-        }
+        };
         self.settle(shown, began);
-        Ok(())
+        Ok(instant)
     }
 
     /// With no write under way since `began`, what was read is the value.

@@ -5,12 +5,16 @@
 //! was cut off is there whole or not at all, and which of both is settled by the
 //! next look at the pool.
 
-use super::sector::{Event, History};
-use super::{Oracle, Violation};
+use super::sector::{Event, History, Instant};
+use super::words::WordsModel;
+use super::{Oracle, Violation, WriteTicket};
 use crate::pattern::WriteId;
 use base::{SECTOR_BYTES, Uuid};
 use engine::{Provisioning, VolumeInfo};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Whether a volume is in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +53,18 @@ pub struct VolumeModel {
     pub provisioning: Provisioning,
     /// Whether it is there.
     pub exists: Exists,
+    /// Nobody writes it.
+    pub read_only: bool,
+    /// What is said of it.
+    pub words: WordsModel,
     uuid: Option<Uuid>,
     histories: Vec<History>,
+    /// What it is a clone of, when that began, and what came after that.
+    cloned: Option<(u64, Event, Option<WriteId>)>,
+    /// When it can have been taken, as far as was seen; of all that were taken with it.
+    taken: Option<Rc<Cell<Instant>>>,
+    /// Volumes whose content it may have.
+    ancestors: BTreeSet<u64>,
 }
 
 impl VolumeModel {
@@ -59,15 +73,48 @@ impl VolumeModel {
         self.size_bytes / SECTOR_BYTES as u64
     }
 
+    /// Whether it may have what was written to volume `id`.
+    pub fn is_descendant_of(&self, id: u64) -> bool {
+        self.ancestors.contains(&id)
+    }
+
+    /// Identity, once it is known.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.uuid
+    }
+
+    /// Whether that is what the pool says of it. One that is not known to be there yet is
+    /// known by its name, unless what has it is another, of `known`.
+    fn is(&self, info: &VolumeInfo, known: &BTreeSet<Uuid>) -> bool {
+        let by_name = || self.name == info.name && !known.contains(&info.uuid);
+        self.exists != Exists::No && self.uuid.map_or_else(by_name, |uuid| uuid == info.uuid)
+    }
+
+    pub(super) fn ancestors(&self) -> &BTreeSet<u64> {
+        &self.ancestors
+    }
+
     pub(super) fn histories(&mut self, sectors: Range<u64>) -> &mut [History] {
         &mut self.histories[sectors.start as usize..sectors.end as usize]
     }
 
     pub(super) fn saw(&mut self, sector: u64, id: WriteId, began: Event) -> Result<(), String> {
-        match self.histories.get_mut(sector as usize) {
-            Some(history) => history.saw(id, began),
-            None => Err("past the end of the volume".to_owned()),
+        let Some(history) = self.histories.get_mut(sector as usize) else {
+            return Err("past the end of the volume".to_owned());
+        };
+        let (from, until) = history.saw(id, began)?;
+        if let Some(taken) = &self.taken {
+            let (first, last) = taken.get();
+            let instant = (first.max(from), last.min(until));
+            if instant.0 > instant.1 {
+                return Err(format!(
+                    "it was there from event {from} until {until}, and what else was taken \
+                     at the same instant from {first} until {last}"
+                ));
+            }
+            taken.set(instant);
         }
+        Ok(())
     }
 
     fn grow(&mut self, size_bytes: u64) {
@@ -99,6 +146,9 @@ impl VolumeModel {
                 found.size_bytes, self.size_bytes
             ));
         }
+        if found.read_only != self.read_only {
+            return Err(format!("it is read-only: {}", found.read_only));
+        }
         if found.provisioning != self.provisioning {
             return Err(format!(
                 "it is {:?}, not {:?}",
@@ -125,12 +175,76 @@ impl Oracle {
             size_bytes: 0,
             provisioning,
             exists: Exists::Creating,
+            read_only: false,
+            words: WordsModel::default(),
             uuid: None,
             histories: Vec::new(),
+            cloned: None,
+            taken: None,
+            ancestors: BTreeSet::new(),
         };
         volume.grow(size_bytes);
         self.volumes.insert(id, volume);
         id
+    }
+
+    /// Clones of volumes, `(of, name)`, begin to be made at one instant.
+    pub fn begin_clones(&mut self, of: &[(u64, &str)], read_only: bool) -> Vec<u64> {
+        let taken = Rc::new(Cell::new((0, Event::MAX)));
+        let mut begin = |(of, name): &(u64, &str)| {
+            let size_bytes = self.volume(*of).size_bytes;
+            let id = self.begin_create(name, size_bytes, Provisioning::Thin);
+            // What is replaced from now on may be in it.
+            let began = self.hold_back();
+            let mut ancestors = self.volume(*of).ancestors.clone();
+            ancestors.insert(*of);
+            let volume = self.volume_mut(id);
+            volume.read_only = read_only;
+            volume.cloned = Some((*of, began, None));
+            volume.taken = Some(Rc::clone(&taken));
+            volume.ancestors = ancestors;
+            id
+        };
+        of.iter().map(&mut begin).collect()
+    }
+
+    /// A clone is made, as far as its sectors go.
+    fn finish_clone(&mut self, id: u64) {
+        let Some((of, began, after)) = self.volume_mut(id).cloned.take() else {
+            return;
+        };
+        let now = self.let_through(began);
+        let source = self.volume(of);
+        let cloned = |history: &History| history.cloned(began, now, after);
+        let mut histories: Vec<History> = source.histories.iter().map(cloned).collect();
+        let volume = self.volume_mut(id);
+        histories.truncate((volume.size_bytes / SECTOR_BYTES as u64) as usize);
+        volume.histories = histories;
+    }
+
+    /// A volume begins to get what a snapshot has; what it had becomes a snapshot of the
+    /// name `keep`. Ends like a write, and the snapshot like a creation.
+    pub fn begin_restore(
+        &mut self,
+        id: u64,
+        from: u64,
+        keep: Option<&str>,
+    ) -> (WriteTicket, Option<u64>) {
+        let kept = keep.map(|name| self.begin_clones(&[(id, name)], true)[0]);
+        let snapshot = self.volume(from).clone();
+        let sectors = 0..self.volume(id).sectors();
+        let ticket = self.begin_change(id, sectors.clone(), |history, sector, id, when| {
+            let from = snapshot.histories.get(sector as usize);
+            history.begin_restore(id, from, when.0, when.1);
+        });
+        let volume = self.volume_mut(id);
+        volume.ancestors.extend(&snapshot.ancestors);
+        volume.ancestors.insert(from);
+        if let Some(kept) = kept {
+            let cloned = &mut self.volume_mut(kept).cloned;
+            *cloned = cloned.map(|(of, began, _)| (of, began, Some(ticket.id)));
+        }
+        (ticket, kept)
     }
 
     /// A resize begins.
@@ -148,6 +262,7 @@ impl Oracle {
     /// The change under way ends.
     pub fn end_change(&mut self, id: u64, change: Change) {
         self.changes += 1;
+        self.finish_clone(id);
         let volume = self.volume_mut(id);
         volume.exists = match (volume.exists, change) {
             (Exists::Creating, Change::Done(uuid)) => {
@@ -171,24 +286,22 @@ impl Oracle {
     /// # Errors
     /// The first volume that should not be, or be otherwise.
     pub fn settle_volumes(&mut self, found: &[VolumeInfo]) -> Result<(), Violation> {
+        let known: BTreeSet<Uuid> = self.volumes.values().filter_map(|v| v.uuid).collect();
         for info in found {
-            let known = |volume: &VolumeModel| {
-                volume.name == info.name
-                    && volume.exists != Exists::No
-                    && volume.uuid.is_none_or(|uuid| uuid == info.uuid)
-            };
-            if !self.volumes.values().any(known) {
+            if !self.volumes.values().any(|volume| volume.is(info, &known)) {
                 return Err(Violation(format!(
                     "the pool lists a volume nobody made: {info:?}"
                 )));
             }
         }
+        let cut: Vec<u64> = self.volumes.keys().copied().collect();
+        cut.into_iter().for_each(|id| self.finish_clone(id));
         for volume in self
             .volumes
             .values_mut()
             .filter(|volume| volume.exists != Exists::No)
         {
-            let info = found.iter().find(|info| info.name == volume.name);
+            let info = found.iter().find(|info| volume.is(info, &known));
             if let Err(why) = volume.settle(info) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
@@ -207,6 +320,7 @@ mod tests {
             uuid: Uuid::from_u128(uuid),
             size_bytes,
             provisioning: Provisioning::Thin,
+            read_only: false,
             mapped_bytes: 0,
             page_bytes: 4096,
         }
@@ -275,5 +389,56 @@ mod tests {
         oracle.begin_delete(id);
         oracle.end_change(id, Change::Refused);
         oracle.settle_volumes(&[info(1024, 1)]).unwrap();
+    }
+
+    #[test]
+    fn what_is_taken_together_is_of_one_instant() {
+        for (first, second, allowed) in [(0, 0, true), (1, 0, true), (1, 2, true), (0, 2, false)] {
+            let (mut oracle, a) = created();
+            let b = oracle.begin_create("w", 1024, Provisioning::Thin);
+            oracle.end_change(b, Change::Done(Uuid::from_u128(2)));
+            let clones = oracle.begin_clones(&[(a, "as"), (b, "bs")], true);
+            // One after the other: who has the second has the first.
+            for volume in [a, b] {
+                let write = oracle.begin_write(volume, 0..1);
+                oracle.end_write(&write, crate::oracle::Ended::Acknowledged);
+            }
+            for clone in &clones {
+                oracle.end_change(*clone, Change::Done(Uuid::nil()));
+            }
+            let seen = [(clones[0], first), (clones[1], second)];
+            let outcome = seen
+                .into_iter()
+                .try_for_each(|(clone, id)| oracle.volume_mut(clone).saw(0, id, 100));
+            assert_eq!(
+                outcome.is_ok(),
+                allowed,
+                "{first} and {second}: {outcome:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_restored_is_what_the_snapshot_had() {
+        let (mut oracle, id) = created();
+        let write = |oracle: &mut Oracle| {
+            let write = oracle.begin_write(id, 0..1);
+            oracle.end_write(&write, crate::oracle::Ended::Acknowledged);
+        };
+        write(&mut oracle);
+        let snapshot = oracle.begin_clones(&[(id, "s")], true)[0];
+        oracle.end_change(snapshot, Change::Done(Uuid::nil()));
+        write(&mut oracle);
+        let (ticket, kept) = oracle.begin_restore(id, snapshot, Some("kept"));
+        for shown in [2, 1] {
+            oracle.volume_mut(id).saw(0, shown, 50).unwrap();
+        }
+        let kept = kept.unwrap();
+        oracle.end_change(kept, Change::Done(Uuid::nil()));
+        oracle.end_write(&ticket, crate::oracle::Ended::Acknowledged);
+        oracle.volume_mut(kept).saw(0, 2, 100).unwrap();
+        oracle.volume_mut(kept).saw(0, 1, 100).unwrap_err();
+        oracle.volume_mut(id).saw(0, 1, 100).unwrap();
+        oracle.volume_mut(id).saw(0, 2, 100).unwrap_err();
     }
 }

@@ -4,11 +4,14 @@ use super::{
     HEADER_BYTES, HEADER_CRC_OFFSET, MAGIC, ROOM_MIN, SEGMENT_HEAD_BYTES, TABLE_HEAD_BYTES,
 };
 use crate::codec::Writer;
-use crate::meta::page_map::{CHUNK, UNMAPPED, next_run};
-use crate::meta::record::{MAP_BYTES, TABLE};
-use crate::meta::{PageMap, Part, Record, State, VolumeId};
+use crate::meta::page_map::{CHUNK, Chunk, TABLE as TABLE_CHUNKS, Table, Tree, UNMAPPED, next_run};
+use crate::meta::record::{MAP_BYTES, SHARED, TABLE};
+use crate::meta::{Part, Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, PhysPage, Uuid, crc32c};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::rc::Rc;
 use std::vec::IntoIter;
 
 /// Chunks of a map that are gone through in one step: some tenths of a millisecond.
@@ -33,17 +36,27 @@ pub struct Encoder {
     segment_bytes: usize,
     parts: IntoIter<Part>,
     map: Option<Cursor>,
+    /// Chunks that several volumes have, and the first of these.
+    shared: Shared,
     /// The segment in the making.
     segment: Writer,
     crc: Crc32c,
     payload_bytes: u64,
 }
 
+/// Tables and chunks that several volumes have, by their address, and the first volume of
+/// those. An address is nobody else's as long as what it is of is in here.
+#[derive(Debug, Default)]
+struct Shared {
+    tables: FxHashMap<*const Table, (Rc<Table>, VolumeId)>,
+    chunks: FxHashMap<*const Chunk, (Rc<Chunk>, VolumeId)>,
+}
+
 /// Where in a map the encoder is.
 #[derive(Debug)]
 struct Cursor {
     id: VolumeId,
-    map: PageMap,
+    map: Tree,
     chunk: usize,
     /// Entries of the chunk that are done.
     done: usize,
@@ -58,6 +71,7 @@ impl Encoder {
             segment_bytes,
             parts: state.snapshot().into_iter(),
             map: None,
+            shared: Shared::default(),
             segment: new_segment(),
             crc: Crc32c::default(),
             payload_bytes: 0,
@@ -77,7 +91,7 @@ impl Encoder {
             }
             if let Some(cursor) = &mut self.map {
                 let room = self.segment_bytes - self.segment.bytes.len();
-                if !cursor.put(room, &mut self.segment) {
+                if !cursor.put(room, &mut self.shared, &mut self.segment) {
                     self.map = None;
                 }
                 continue;
@@ -140,7 +154,7 @@ fn new_segment() -> Writer {
 }
 
 impl Cursor {
-    fn new(id: VolumeId, map: PageMap) -> Self {
+    fn new(id: VolumeId, map: Tree) -> Self {
         let (chunk, done) = (0, 0);
         Cursor {
             id,
@@ -152,12 +166,22 @@ impl Cursor {
 
     /// Puts what is left of a chunk, as far as there is room, into `w`. False when
     /// there is nothing left.
-    fn put(&mut self, room: usize, w: &mut Writer) -> bool {
+    fn put(&mut self, room: usize, shared: &mut Shared, w: &mut Writer) -> bool {
         let Some((index, chunk)) = self.map.chunk_from(self.chunk) else {
             return false;
         };
+        if let Some((with, chunks)) = self.shared_run(index, shared) {
+            w.u8(SHARED);
+            w.u32(self.id.0);
+            w.u32(with.0);
+            w.u32(chunks.start as u32);
+            w.u32(chunks.end as u32);
+            self.map.let_go(self.chunk, chunks.end);
+            (self.chunk, self.done) = (chunks.end, 0);
+            return true;
+        }
         let from = if index == self.chunk { self.done } else { 0 };
-        let put = put_part(self.id, index, &chunk[from..], from, room, w);
+        let put = put_part(self.id, index, &chunk.entries()[from..], from, room, w);
         let passed = self.chunk;
         (self.chunk, self.done) = match put {
             Some(len) => (index, from + len),
@@ -165,6 +189,50 @@ impl Cursor {
         };
         self.map.let_go(passed, self.chunk);
         true
+    }
+
+    /// The run of chunks from `index` on, or from its table's start, that a volume that
+    /// came before has, too. What others have and comes first here is noted.
+    fn shared_run(&self, index: usize, shared: &mut Shared) -> Option<(VolumeId, Range<usize>)> {
+        let start = index / TABLE_CHUNKS * TABLE_CHUNKS;
+        if start >= self.chunk
+            && self.done == 0
+            && let Some(with) = self.table_of(start, shared)
+        {
+            let mut end = start + TABLE_CHUNKS;
+            while self.table_of(end, shared) == Some(with) {
+                end += TABLE_CHUNKS;
+            }
+            return Some((with, start..end));
+        }
+        let with = self.chunk_of(index, shared)?;
+        let mut end = index + 1;
+        // To the next gap: the other volume may have something there.
+        while self.chunk_of(end, shared) == Some(with) {
+            end += 1;
+        }
+        Some((with, index..end))
+    }
+
+    fn table_of(&self, index: usize, shared: &mut Shared) -> Option<VolumeId> {
+        let table = self.map.shared_table(index)?;
+        let known = shared
+            .tables
+            .entry(Rc::as_ptr(table))
+            .or_insert_with(|| (Rc::clone(table), self.id));
+        (known.1 != self.id).then_some(known.1)
+    }
+
+    fn chunk_of(&self, index: usize, shared: &mut Shared) -> Option<VolumeId> {
+        let chunk = self
+            .map
+            .chunk(index)
+            .filter(|_| self.map.is_shared(index))?;
+        let known = shared
+            .chunks
+            .entry(Rc::as_ptr(chunk))
+            .or_insert_with(|| (Rc::clone(chunk), self.id));
+        (known.1 != self.id).then_some(known.1)
     }
 }
 

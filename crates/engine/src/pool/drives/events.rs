@@ -39,6 +39,10 @@ pub enum EventKind {
     Scrub,
     /// A group is added, gets another level, or leaves.
     Group,
+    /// A snapshot that a schedule wants could not be taken, or not be deleted.
+    Schedule,
+    /// Something is gone from the trash.
+    Trash,
     /// The pool has stopped.
     PoolStopped,
 }

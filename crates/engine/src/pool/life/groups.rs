@@ -372,7 +372,7 @@ impl<W: World> Inner<W> {
             identity.volumes_max,
             identity.journal_bytes,
         );
-        if needed > identity.checkpoint_bytes
+        if needed + self.more_words_bytes(0) > identity.checkpoint_bytes
             || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
         {
             return Err(invalid(format!(

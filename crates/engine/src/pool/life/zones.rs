@@ -52,7 +52,7 @@ fn owned_of(
 ) -> Option<usize> {
     let map = core.map.borrow();
     let (index, chunk) = map.chunk_from(index)?;
-    for run in runs_of(index, chunk) {
+    for run in runs_of(index, chunk.entries()) {
         let pages = (0..run.count).map(|at| (run.page.0 + at, run.phys.0 + at));
         let here = pages.filter(|(_, phys)| range.contains(phys));
         let of_core = |(page, phys)| (Rc::clone(core), PageIndex(page), PhysPage(phys));

@@ -1,0 +1,101 @@
+//! `ashlar trash`.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{Align, Format, Table, utc};
+use crate::volume::{confirmed, show};
+use server::api::types::{TrashRestore, Trashed, Volume};
+use site::human;
+use std::io::{self, IsTerminal};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// List what is in the trash, and until when
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Take a volume out of the trash, with its data
+    Restore {
+        /// Name or UUID; of several volumes of a name the one deleted last
+        volume: String,
+        /// Another name for it, when its own is taken
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Delete what is in the trash, with its data: all of it, or one volume
+    Empty {
+        /// Name or UUID of one volume
+        volume: Option<String>,
+        /// Don't ask, also at a terminal
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List { format } => {
+            let trash: Vec<Trashed> = client.get(&["trash"])?;
+            format.print(&trash, |trash| table(trash))
+        }
+        Command::Restore {
+            volume,
+            name,
+            format,
+        } => {
+            let restore = TrashRestore { name };
+            let path = ["trash", &volume, "restore"];
+            let volume: Volume = client.post(&path, &restore)?;
+            format.print_text(&volume, show)
+        }
+        Command::Empty {
+            volume,
+            yes,
+            format,
+        } => {
+            let what = match &volume {
+                Some(volume) => format!("volume {volume} in the trash"),
+                None => "everything in the trash".to_owned(),
+            };
+            let word = volume.as_deref().unwrap_or("empty");
+            if !yes && io::stdin().is_terminal() && !confirmed(&what, word)? {
+                return Err(Failure::Failed("the trash is kept".to_owned()));
+            }
+            match &volume {
+                Some(volume) => client.delete(&["trash", volume])?,
+                None => client.delete(&["trash"])?,
+            }
+            format.done(&format!("{what} is deleted"))
+        }
+    }
+}
+
+fn table(trash: &[Trashed]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("NAME", Left),
+        ("POOL", Left),
+        ("SIZE", Right),
+        ("MAPPED", Right),
+        ("SINCE (UTC)", Left),
+        ("UNTIL (UTC)", Left),
+        ("UUID", Left),
+    ]);
+    for volume in trash {
+        table.row(vec![
+            volume.name.clone(),
+            volume.pool.clone(),
+            human(volume.size_bytes),
+            human(volume.mapped_bytes),
+            utc(volume.since_unix_s),
+            utc(volume.until_unix_s),
+            volume.uuid.clone(),
+        ]);
+    }
+    table
+}

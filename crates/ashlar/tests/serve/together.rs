@@ -1,0 +1,131 @@
+//! Snapshots of several volumes at one instant, and restoring, by command.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use serde_json::{Value, json};
+
+fn names(list: &Value) -> Vec<&str> {
+    let all = list.as_array().unwrap().iter();
+    all.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+fn mapped(serving: &Serving, name: &str) -> u64 {
+    let kind = if name.contains('@') {
+        "snapshot"
+    } else {
+        "volume"
+    };
+    serving.json(&[kind, "show", name])["mapped_bytes"]
+        .as_u64()
+        .unwrap()
+}
+
+/// Writes all of `v0`, which is LUN 0 of the site's target.
+fn fill(serving: &Serving) {
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    serving.done(&[
+        "load",
+        "rand-4k-read",
+        "--target",
+        &url,
+        "--fill",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+    ]);
+}
+
+#[test]
+fn a_volume_becomes_what_it_was_and_back_again() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let whole = 8 << 20;
+    serving.done(&["snapshot", "create", "v0@empty"]);
+    fill(&serving);
+    assert_eq!(
+        (mapped(&serving, "v0"), mapped(&serving, "v0@empty")),
+        (whole, 0)
+    );
+
+    serving.wait(&["session", "list"], |all| {
+        all.as_array().unwrap().is_empty()
+    });
+    serving.done(&["snapshot", "restore", "v0@empty", "--keep", "before-empty"]);
+    assert_eq!(
+        (mapped(&serving, "v0"), mapped(&serving, "v0@before-empty")),
+        (0, whole)
+    );
+    let again = ["snapshot", "restore", "v0@before-empty", "--discard"];
+    serving.done(&again);
+    assert_eq!(mapped(&serving, "v0"), whole);
+    assert_eq!(
+        names(&serving.json(&["snapshot", "list"])),
+        ["v0@before-empty", "v0@empty"]
+    );
+    assert_eq!(serving.stop("KILL").code(), None);
+    let serving = home.serve();
+    assert_eq!(
+        (mapped(&serving, "v0"), mapped(&serving, "v0@empty")),
+        (whole, 0)
+    );
+}
+
+#[test]
+fn what_can_not_be_restored_is_refused() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["volume", "create", "a", "--pool", "p0", "--size", "1 MiB"]);
+    serving.done(&["snapshot", "create", "a@s"]);
+    let cases: &[(i32, &[&str], &str)] = &[
+        (5, &["a@no"], "there is no snapshot a@no"),
+        (6, &["a@s", "--keep", "s"], "there is a volume a@s already"),
+        (2, &["a@s", "--keep", "of/two"], "name: found \"of/two\""),
+    ];
+    let before = serving.json(&["snapshot", "list"]);
+    for (code, args, expected) in cases {
+        let (found, why) = serving.refused(&[&["snapshot", "restore"], *args].concat());
+        assert_eq!(found, *code, "{args:?}: {why}");
+        assert!(why.contains(expected), "{args:?}: {why}");
+    }
+    assert_eq!(serving.json(&["snapshot", "list"]), before);
+}
+
+#[test]
+fn several_are_taken_at_one_instant_wherever_they_are() {
+    let lanes = SITE
+        .replace("level = \"10\"", "level = \"10\"\nlanes = 2")
+        .replace("64 MiB", "160 MiB");
+    let home = Home::new(&format!("{lanes}{SECOND_POOL}"));
+    let serving = home.serve();
+    for (name, pool) in [("a", "p0"), ("b", "p0"), ("c", "p1")] {
+        serving.done(&["volume", "create", name, "--pool", pool, "--size", "1 MiB"]);
+    }
+    let taken = serving.json(&["snapshot", "create", "a@n", "b@n", "c@n", "v0@n"]);
+    let mut found = names(&taken);
+    found.sort_unstable();
+    assert_eq!(found, ["a@n", "b@n", "c@n", "v0@n"]);
+    let at: Vec<&Value> = taken
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["at_unix_s"])
+        .collect();
+    assert!(at.iter().all(|one| *one == at[0]), "{at:?}");
+    // One that can't be taken: none is.
+    for (code, args) in [(6, ["a@m", "c@n"]), (5, ["a@m", "no@m"]), (2, ["a@m", "b"])] {
+        let (found, why) = serving.refused(&[&["snapshot", "create"][..], &args].concat());
+        assert_eq!(found, code, "{why}");
+    }
+    assert_eq!(
+        serving
+            .json(&["snapshot", "list"])
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    assert_eq!(
+        serving.json(&["snapshot", "show", "c@n"])["volume"],
+        json!("c")
+    );
+}

@@ -1,0 +1,149 @@
+//! The trash: what is deleted comes back, until its time is over.
+
+use crate::array::{Home, SITE};
+use serde_json::{Value, json};
+
+fn site(trash: &str) -> String {
+    SITE.replacen(
+        "name = \"test\"",
+        &format!("name = \"test\"\ntrash = {trash}"),
+        1,
+    )
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let all = list.as_array().unwrap().iter();
+    all.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+fn create(serving: &crate::array::Serving, name: &str) -> String {
+    let made = [
+        "volume", "create", name, "--pool", "p0", "--size", "1 MiB", "--thick",
+    ];
+    serving.json(&made)["uuid"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_deleted_volume_comes_back_from_the_trash_after_a_restart_too() {
+    let home = Home::new(&site("\"1 h\""));
+    let serving = home.serve();
+    let uuid = create(&serving, "a");
+    serving.done(&["volume", "tag", "a", "vm=x"]);
+    let deleted = serving.json(&["volume", "delete", "a"]);
+    assert_eq!(deleted["uuid"], uuid);
+    let trash = serving.json(&["trash", "list"]);
+    assert_eq!(trash[0]["until_unix_s"], deleted["until_unix_s"]);
+    let kept =
+        trash[0]["until_unix_s"].as_u64().unwrap() - trash[0]["since_unix_s"].as_u64().unwrap();
+    assert_eq!((kept, &trash[0]["mapped_bytes"]), (3600, &json!(1 << 20)));
+    assert_eq!(names(&serving.json(&["volume", "list"])), ["v0"]);
+    let exported = [
+        "export",
+        "create",
+        "iqn.2026-11.dev.ashlar:b",
+        "--volume",
+        "a",
+    ];
+    assert_eq!(serving.refused(&exported).0, 5);
+    // Its name is free.
+    let second = create(&serving, "a");
+    assert_ne!(second, uuid);
+    assert_eq!(serving.stop("KILL").code(), None);
+
+    let serving = home.serve();
+    assert_eq!(names(&serving.json(&["trash", "list"])), ["a"]);
+    assert_eq!(serving.refused(&["trash", "restore", "a"]).0, 6);
+    assert_eq!(
+        serving
+            .refused(&["trash", "restore", "a", "--name", "b c"])
+            .0,
+        2
+    );
+    let back = serving.json(&["trash", "restore", &uuid, "--name", "b"]);
+    assert_eq!(
+        (&back["uuid"], &back["tags"]["vm"]),
+        (&json!(uuid), &json!("x"))
+    );
+    assert_eq!(names(&serving.json(&["volume", "list"])), ["a", "b", "v0"]);
+    assert_eq!(serving.refused(&["trash", "restore", &uuid]).0, 5);
+    assert_eq!(serving.refused(&["trash", "empty", "b"]).0, 5);
+
+    serving.done(&["volume", "delete", "a"]);
+    serving.done(&["volume", "delete", "b"]);
+    serving.done(&["trash", "empty", &uuid]);
+    assert_eq!(names(&serving.json(&["trash", "list"])), ["a"]);
+    serving.done(&["trash", "empty"]);
+    assert_eq!(serving.json(&["trash", "list"]), json!([]));
+    assert_eq!(serving.json(&["pool", "show", "p0"])["mapped_bytes"], 0);
+}
+
+#[test]
+fn an_exported_volume_goes_by_force_only() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let (code, said) = serving.refused(&["volume", "delete", "v0"]);
+    assert_eq!(code, 6, "{said}");
+    assert!(said.contains("is LUN 0 of target"), "{said}");
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "1 MiB"]);
+    serving.done(&["volume", "create", "x", "--pool", "p0", "--size", "1 MiB"]);
+    let target = "iqn.2026-11.dev.ashlar:b";
+    serving.done(&["export", "create", target, "--volume", "w", "--volume", "x"]);
+    let (code, said) = serving.refused(&["volume", "delete", "w", "--force"]);
+    assert_eq!(code, 6, "{said}");
+    assert!(said.contains("and others"), "{said}");
+    serving.done(&["volume", "delete", "v0", "--force"]);
+    assert_eq!(names(&serving.json(&["volume", "list"])), ["w", "x"]);
+    let exports = serving.json(&["export", "list"]);
+    assert_eq!(exports.as_array().unwrap().len(), 1);
+    assert_eq!(names(&serving.json(&["trash", "list"])), ["v0"]);
+}
+
+#[test]
+fn the_trash_lets_go_when_the_time_is_over() {
+    let home = Home::new(&site("\"1 s\""));
+    let serving = home.serve();
+    create(&serving, "a");
+    serving.done(&["volume", "delete", "a"]);
+    serving.wait(&["trash", "list"], |trash| trash == &json!([]));
+    serving.wait(&["pool", "show", "p0"], |pool| pool["mapped_bytes"] == 0);
+    let events = serving.events(false);
+    let told = "volume 'a' is gone from the trash: its time is over";
+    assert!(events.iter().any(|event| event == told), "{events:?}");
+}
+
+#[test]
+fn without_a_trash_volumes_are_gone_at_once() {
+    let home = Home::new(&site("0"));
+    let serving = home.serve();
+    create(&serving, "a");
+    let deleted = serving.json(&["volume", "delete", "a"]);
+    assert_eq!(deleted["until_unix_s"], json!(null));
+    assert_eq!(serving.json(&["trash", "list"]), json!([]));
+    assert_eq!(serving.json(&["pool", "show", "p0"])["mapped_bytes"], 0);
+}
+
+#[test]
+fn a_pool_without_room_takes_it_from_the_trash_the_oldest_first() {
+    let home = Home::new(&site("\"30 d\""));
+    let serving = home.serve();
+    let pool = serving.json(&["pool", "show", "p0"]);
+    let capacity = pool["capacity_bytes"].as_u64().unwrap();
+    let old = create(&serving, "old");
+    let young = create(&serving, "young");
+    serving.done(&["volume", "delete", "old"]);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    serving.done(&["volume", "delete", "young"]);
+    // All but two pages.
+    let size = format!("{} KiB", (capacity - (2 << 20) - (512 << 10)) >> 10);
+    let fill = [
+        "volume", "create", "full", "--pool", "p0", "--size", &size, "--thick",
+    ];
+    serving.done(&fill);
+    let trash = serving.wait(&["trash", "list"], |trash| trash[0]["uuid"] != old);
+    if let Some(left) = trash.as_array().unwrap().first() {
+        assert_eq!(left["uuid"], young);
+    }
+    let events = serving.events(false);
+    let told = "volume 'old' is gone from the trash: the pool has no room left";
+    assert!(events.iter().any(|event| event == told), "{events:?}");
+}

@@ -1,0 +1,285 @@
+//! Tables of chunks: how a map is kept, and how several share it.
+//!
+//! Tables and chunks are shared in two ways, and both are told apart:
+//! - **Owners** are maps of volumes. A chunk that several own is copied by the one that
+//!   changes it, and its pages have a holder more then.
+//! - **Readers** ([`Tree`]s that were cloned: a checkpoint on its way) keep what was
+//!   there alive, and hold no pages.
+
+use super::{CHUNK, MapRun, UNMAPPED, runs_of};
+use crate::meta::refs::Refs;
+use base::{PageIndex, PhysPage};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Chunks of a table.
+pub const TABLE: usize = 512;
+
+/// Where the pages of a chunk lie.
+pub type Entries = [u32; CHUNK];
+
+/// A run of pages of a map.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Tables that have it and are owned.
+    owners: Cell<u32>,
+    entries: Entries,
+}
+
+/// A run of chunks of a map.
+#[derive(Debug)]
+pub struct Table {
+    /// Maps of volumes that have it.
+    owners: Cell<u32>,
+    chunks: [Option<Rc<Chunk>>; TABLE],
+}
+
+/// All of a map. A clone of it is a reader.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    tables: Vec<Option<Rc<Table>>>,
+}
+
+impl Chunk {
+    /// Where its pages lie.
+    pub fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// The pages that it has.
+    pub(super) fn pages(&self) -> impl Iterator<Item = PhysPage> + '_ {
+        let mapped = self.entries.iter().filter(|&&entry| entry != UNMAPPED);
+        mapped.map(|&entry| PhysPage(u64::from(entry)))
+    }
+}
+
+impl Table {
+    fn new() -> Rc<Self> {
+        Rc::new(Table {
+            owners: Cell::new(1),
+            chunks: [const { None }; TABLE],
+        })
+    }
+
+    /// Chunks that it has.
+    pub fn places(&self) -> u64 {
+        self.chunks.iter().flatten().count() as u64
+    }
+
+    /// For an owner of its own, who is one of those that it has now.
+    fn copy(self: &Rc<Self>, refs: &mut Refs) -> Rc<Self> {
+        let is_shared = self.owners.get() > 1;
+        if is_shared {
+            refs.owned.places += self.places();
+            for chunk in self.chunks.iter().flatten() {
+                chunk.owners.set(chunk.owners.get() + 1);
+            }
+        }
+        // Else only readers keep the old one.
+        self.owners.set(self.owners.get() - 1);
+        Rc::new(Table {
+            owners: Cell::new(1),
+            chunks: self.chunks.clone(),
+        })
+    }
+}
+
+impl Tree {
+    /// The chunk, if it is there.
+    pub fn chunk(&self, index: usize) -> Option<&Rc<Chunk>> {
+        self.tables.get(index / TABLE)?.as_ref()?.chunks[index % TABLE].as_ref()
+    }
+
+    /// Where `page` lies, if it is mapped.
+    pub fn get(&self, page: PageIndex) -> Option<PhysPage> {
+        let chunk = self.chunk(page.0 as usize / CHUNK)?;
+        let entry = chunk.entries[page.0 as usize % CHUNK];
+        (entry != UNMAPPED).then_some(PhysPage(u64::from(entry)))
+    }
+
+    /// Whether the chunk is one that other owners have, too.
+    pub fn is_shared(&self, index: usize) -> bool {
+        let Some(Some(table)) = self.tables.get(index / TABLE) else {
+            return false;
+        };
+        let chunk = table.chunks[index % TABLE].as_ref();
+        table.owners.get() > 1 || chunk.is_some_and(|chunk| chunk.owners.get() > 1)
+    }
+
+    /// The table that chunk `index` is in, if it is there and several owners have it.
+    pub fn shared_table(&self, index: usize) -> Option<&Rc<Table>> {
+        let table = self.tables.get(index / TABLE)?.as_ref()?;
+        (table.owners.get() > 1).then_some(table)
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Rc<Table>> {
+        self.tables.iter().flatten()
+    }
+
+    /// Chunks that there can be with the tables that there are.
+    pub(super) fn chunks_end(&self) -> usize {
+        self.tables.len() * TABLE
+    }
+
+    /// The first chunk at or after `index` that is there, with its index.
+    pub fn chunk_from(&self, index: usize) -> Option<(usize, &Rc<Chunk>)> {
+        let mut index = index;
+        while let Some(table) = self.tables.get(index / TABLE) {
+            let chunks = table.as_ref().and_then(|table| {
+                (index % TABLE..TABLE).find_map(|at| Some((at, table.chunks[at].as_ref()?)))
+            });
+            if let Some((at, chunk)) = chunks {
+                return Some((index / TABLE * TABLE + at, chunk));
+            }
+            index = (index / TABLE + 1) * TABLE;
+        }
+        None
+    }
+
+    /// Runs of pages that are consecutive on both sides, in order; they end where a
+    /// chunk does.
+    pub fn runs(&self) -> impl Iterator<Item = MapRun> + '_ {
+        let chunks =
+            std::iter::successors(self.chunk_from(0), |(index, _)| self.chunk_from(index + 1));
+        chunks.flat_map(|(index, chunk)| runs_of(index, &chunk.entries))
+    }
+
+    /// Lets go of the tables from that of chunk `first` to the one before that of chunk
+    /// `end`: for a reader who is past them, so that changes of the original need no
+    /// copies there any more.
+    pub fn let_go(&mut self, first: usize, end: usize) {
+        let passed = self.tables.iter_mut().take(end / TABLE).skip(first / TABLE);
+        passed.for_each(|table| *table = None);
+    }
+
+    /// Another owner's: all is shared from now on.
+    pub(super) fn share(&self) -> Tree {
+        for table in self.tables.iter().flatten() {
+            table.owners.set(table.owners.get() + 1);
+        }
+        self.clone()
+    }
+
+    /// The entries of a chunk, to be changed: made when they are not there, copied when
+    /// somebody else has them, too.
+    pub(super) fn entries_mut(&mut self, index: usize, refs: &mut Refs) -> &mut Entries {
+        if self.tables.len() <= index / TABLE {
+            self.tables.resize(index / TABLE + 1, None);
+        }
+        let table = self.tables[index / TABLE].get_or_insert_with(Table::new);
+        if table.owners.get() > 1 || Rc::strong_count(table) > 1 {
+            *table = table.copy(refs);
+        }
+        let Some(table) = Rc::get_mut(table) else {
+            unreachable!("a table that was copied is nobody else's")
+        };
+        let chunk = table.chunks[index % TABLE].get_or_insert_with(|| {
+            refs.owned.chunks += 1;
+            refs.owned.places += 1;
+            Rc::new(Chunk {
+                owners: Cell::new(1),
+                entries: [UNMAPPED; CHUNK],
+            })
+        });
+        if chunk.owners.get() > 1 {
+            refs.owned.chunks += 1;
+            for page in chunk.pages() {
+                refs.owned.pages += 1;
+                refs.add(page);
+            }
+        }
+        if chunk.owners.get() > 1 || Rc::strong_count(chunk) > 1 {
+            chunk.owners.set(chunk.owners.get() - 1);
+            *chunk = Rc::new(Chunk {
+                owners: Cell::new(1),
+                entries: chunk.entries,
+            });
+        }
+        match Rc::get_mut(chunk) {
+            Some(chunk) => &mut chunk.entries,
+            None => unreachable!("a chunk that was copied is nobody else's"),
+        }
+    }
+
+    /// Takes a chunk away that has nothing, and that `entries_mut` gave last.
+    pub(super) fn drop_empty(&mut self, index: usize, refs: &mut Refs) {
+        if let Some(Some(table)) = self.tables.get_mut(index / TABLE)
+            && let Some(table) = Rc::get_mut(table)
+            && let Some(chunk) = &table.chunks[index % TABLE]
+            && chunk.pages().next().is_none()
+        {
+            table.chunks[index % TABLE] = None;
+            refs.owned.chunks -= 1;
+            refs.owned.places -= 1;
+        }
+    }
+
+    /// Has the chunks of `from` from `first` to the one before `end`, where it has none
+    /// of its own: whole tables where the run has all of one.
+    pub(super) fn share_chunks(
+        &mut self,
+        from: &Tree,
+        first: usize,
+        end: usize,
+        refs: &mut Refs,
+    ) -> bool {
+        let mut index = first;
+        while index < end {
+            let Some(Some(theirs)) = from.tables.get(index / TABLE) else {
+                index = (index / TABLE + 1) * TABLE;
+                continue;
+            };
+            if self.tables.len() <= index / TABLE {
+                self.tables.resize(index / TABLE + 1, None);
+            }
+            let own = &mut self.tables[index / TABLE];
+            let stop = ((index / TABLE + 1) * TABLE).min(end);
+            if own.is_none() && stop - index == TABLE {
+                theirs.owners.set(theirs.owners.get() + 1);
+                *own = Some(Rc::clone(theirs));
+                index = stop;
+                continue;
+            }
+            let Some(table) = Rc::get_mut(own.get_or_insert_with(Table::new)) else {
+                return false;
+            };
+            for at in index % TABLE..index % TABLE + (stop - index) {
+                let Some(chunk) = &theirs.chunks[at] else {
+                    continue;
+                };
+                if table.chunks[at].is_some() {
+                    return false;
+                }
+                chunk.owners.set(chunk.owners.get() + 1);
+                refs.owned.places += 1;
+                table.chunks[at] = Some(Rc::clone(chunk));
+            }
+            index = stop;
+        }
+        true
+    }
+
+    /// Gives up the last table; pages that were held by nobody else go to `freed`. False
+    /// when there is none.
+    pub(super) fn give_up_table(&mut self, refs: &mut Refs, freed: &mut Vec<PhysPage>) -> bool {
+        let Some(table) = self.tables.pop() else {
+            return false;
+        };
+        let Some(table) = table else { return true };
+        table.owners.set(table.owners.get() - 1);
+        if table.owners.get() > 0 {
+            return true;
+        }
+        refs.owned.places -= table.places();
+        for chunk in table.chunks.iter().flatten() {
+            chunk.owners.set(chunk.owners.get() - 1);
+            if chunk.owners.get() == 0 {
+                refs.owned.chunks -= 1;
+                refs.owned.pages -= chunk.pages().count() as u64;
+                freed.extend(chunk.pages().filter(|page| refs.take(*page)));
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,300 @@
+//! What is said of a volume beside its content: its name, where it was taken from, what
+//! people attach to it, and whether it is in the trash.
+//!
+//! Invariants:
+//! - It changes by records only ([`Word`]), as all of the metadata does.
+//! - No word is longer than [`super::record::RECORD_BYTES_MAX`], and all words of a pool
+//!   together fit its checkpoint slots: that is checked before one is journalled.
+
+use crate::codec::{Reader, Writer};
+use crate::label::NAME_BYTES_MAX;
+use base::Uuid;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Bytes of an attribute's key, at most.
+pub const KEY_BYTES_MAX: usize = 23;
+/// Bytes of an attribute's value, at most.
+pub const VALUE_BYTES_MAX: usize = 64;
+/// Attributes of a volume, at most.
+pub const ATTRIBUTES_MAX: usize = 32;
+
+/// Bytes of words that a checkpoint slot is laid out for, for each volume.
+pub const WORDS_BYTES: u64 = 128;
+
+/// Where a snapshot or a clone was taken from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Identity of the volume that it was taken from.
+    pub uuid: Uuid,
+    /// What that was called then.
+    pub name: String,
+    /// When, in seconds since 1970, as far as the one who asked knew.
+    pub at_unix_s: u64,
+}
+
+/// One thing that is said of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It was taken from another volume.
+    Origin(Origin),
+    /// It is called so from now on.
+    Name(String),
+    /// It has this attribute; none when the value is empty.
+    Attribute { key: String, value: String },
+    /// It is in the trash, since then, in seconds since 1970.
+    Trashed { at_unix_s: u64 },
+    /// It is not in the trash any more.
+    Recovered,
+}
+
+const ORIGIN: u8 = 40;
+const NAME: u8 = 41;
+const ATTRIBUTE: u8 = 42;
+const TRASHED: u8 = 43;
+const RECOVERED: u8 = 44;
+
+/// Bytes before what the word says: code, volume.
+const HEAD_BYTES: usize = 1 + 4;
+
+impl Word {
+    /// Its code in journal and checkpoint.
+    pub(super) fn code(&self) -> u8 {
+        match self {
+            Word::Origin(_) => ORIGIN,
+            Word::Name(_) => NAME,
+            Word::Attribute { .. } => ATTRIBUTE,
+            Word::Trashed { .. } => TRASHED,
+            Word::Recovered => RECOVERED,
+        }
+    }
+
+    /// Appends what follows code and volume.
+    pub(super) fn encode(&self, w: &mut Writer) {
+        match self {
+            Word::Origin(origin) => {
+                w.uuid(origin.uuid);
+                w.u64(origin.at_unix_s);
+                w.name(&origin.name, NAME_BYTES_MAX);
+            }
+            Word::Name(name) => w.name(name, NAME_BYTES_MAX),
+            Word::Attribute { key, value } => {
+                for text in [key, value] {
+                    // Checked when it came in.
+                    w.u8(text.len() as u8);
+                    w.bytes.extend_from_slice(text.as_bytes());
+                }
+            }
+            Word::Trashed { at_unix_s } => w.u64(*at_unix_s),
+            Word::Recovered => {}
+        }
+    }
+
+    /// Takes off `r` what follows code and volume; `None` when it is no word.
+    pub(super) fn decode(code: u8, r: &mut Reader<'_>) -> Option<Word> {
+        Some(match code {
+            ORIGIN => Word::Origin(Origin {
+                uuid: r.uuid()?,
+                at_unix_s: r.u64()?,
+                name: r.name(NAME_BYTES_MAX)?,
+            }),
+            NAME => Word::Name(r.name(NAME_BYTES_MAX)?),
+            ATTRIBUTE => Word::Attribute {
+                key: text(r, KEY_BYTES_MAX)?,
+                value: text(r, VALUE_BYTES_MAX)?,
+            },
+            TRASHED => Word::Trashed {
+                at_unix_s: r.u64()?,
+            },
+            RECOVERED => Word::Recovered,
+            _ => return None,
+        })
+    }
+
+    /// Bytes that it takes, with code and volume.
+    pub fn bytes(&self) -> u64 {
+        let mut w = Writer::default();
+        self.encode(&mut w);
+        (HEAD_BYTES + w.bytes.len()) as u64
+    }
+}
+
+fn text(r: &mut Reader<'_>, most: usize) -> Option<String> {
+    let len = usize::from(r.u8()?);
+    let bytes = r.take(len).filter(|_| len <= most)?;
+    String::from_utf8(bytes.to_vec()).ok()
+}
+
+/// A name that can change.
+#[derive(Debug, Default)]
+pub struct Name(RefCell<String>);
+
+impl Name {
+    pub fn new(name: &str) -> Self {
+        Name(RefCell::new(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.borrow())
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0.borrow() == *other
+    }
+}
+
+/// What is said of a volume, as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Where it was taken from, if it is a snapshot or a clone.
+    pub origin: Option<Origin>,
+    /// What people, and programs that serve it, attached to it.
+    pub attributes: BTreeMap<String, String>,
+    /// Since when it is in the trash, in seconds since 1970.
+    pub trashed_unix_s: Option<u64>,
+}
+
+/// Words of a volume but its name.
+#[derive(Debug, Default)]
+pub struct Words {
+    about: RefCell<About>,
+    trashed: Cell<bool>,
+}
+
+impl Words {
+    /// One more word, which is durable.
+    pub(super) fn apply(&self, name: &Name, word: &Word) {
+        let mut about = self.about.borrow_mut();
+        match word {
+            Word::Origin(origin) => about.origin = Some(origin.clone()),
+            Word::Name(new) => {
+                name.0.replace(new.clone());
+            }
+            Word::Attribute { key, value } if value.is_empty() => {
+                about.attributes.remove(key);
+            }
+            Word::Attribute { key, value } => {
+                about.attributes.insert(key.clone(), value.clone());
+            }
+            Word::Trashed { at_unix_s } => about.trashed_unix_s = Some(*at_unix_s),
+            Word::Recovered => about.trashed_unix_s = None,
+        }
+        self.trashed.set(about.trashed_unix_s.is_some());
+    }
+
+    /// What is said of it now.
+    pub fn about(&self) -> About {
+        self.about.borrow().clone()
+    }
+
+    /// Whether it is in the trash.
+    pub fn is_trashed(&self) -> bool {
+        self.trashed.get()
+    }
+
+    /// The words that say all of this again.
+    pub fn all(&self) -> Vec<Word> {
+        let about = self.about();
+        let origin = about.origin.map(Word::Origin);
+        let attribute = |(key, value)| Word::Attribute { key, value };
+        let trashed = about.trashed_unix_s;
+        let trashed = trashed.map(|at_unix_s| Word::Trashed { at_unix_s });
+        let attributes = about.attributes.into_iter().map(attribute);
+        origin
+            .into_iter()
+            .chain(attributes)
+            .chain(trashed)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::record::RECORD_BYTES_MAX;
+    use crate::meta::{Record, VolumeId};
+
+    fn longest() -> Vec<Word> {
+        vec![
+            Word::Origin(Origin {
+                uuid: Uuid::from_u128(7),
+                name: "o".repeat(NAME_BYTES_MAX),
+                at_unix_s: 1_800_000_000,
+            }),
+            Word::Name("n".repeat(NAME_BYTES_MAX)),
+            Word::Attribute {
+                key: "k".repeat(KEY_BYTES_MAX),
+                value: "ä".repeat(VALUE_BYTES_MAX / 2),
+            },
+            Word::Attribute {
+                key: "gone".to_owned(),
+                value: String::new(),
+            },
+            Word::Trashed { at_unix_s: 5 },
+            Word::Recovered,
+        ]
+    }
+
+    #[test]
+    fn words_come_back_as_they_were_written_and_fit_a_record() {
+        let mut w = Writer::default();
+        let id = VolumeId(9);
+        for word in longest() {
+            let before = w.bytes.len();
+            Record::Word(id, word.clone()).encode(&mut w);
+            let bytes = w.bytes.len() - before;
+            assert_eq!(bytes as u64, word.bytes());
+            assert!(bytes <= RECORD_BYTES_MAX, "{word:?}");
+        }
+        let mut r = Reader::new(&w.bytes);
+        for word in longest() {
+            assert_eq!(Record::decode(&mut r), Some(Record::Word(id, word)));
+        }
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn a_word_that_is_cut_short_too_long_or_no_text_is_none() {
+        for word in longest() {
+            let mut w = Writer::default();
+            Record::Word(VolumeId(1), word).encode(&mut w);
+            for len in 0..w.bytes.len() {
+                assert_eq!(Record::decode(&mut Reader::new(&w.bytes[..len])), None);
+            }
+        }
+        let long = [&[ATTRIBUTE, 0, 0, 0, 0, 24][..], &[b'k'; 80]].concat();
+        assert_eq!(Record::decode(&mut Reader::new(&long)), None);
+        let garbage = [ATTRIBUTE, 0, 0, 0, 0, 1, 0xff, 0, 0, 0];
+        assert_eq!(Record::decode(&mut Reader::new(&garbage)), None);
+    }
+
+    #[test]
+    fn the_last_word_counts_and_all_words_say_it_again() {
+        let (name, words) = (Name::new("a"), Words::default());
+        for word in longest() {
+            words.apply(&name, &word);
+        }
+        assert_eq!(name.to_string(), "n".repeat(NAME_BYTES_MAX));
+        assert!(!words.is_trashed());
+        let attribute = |value: &str| Word::Attribute {
+            key: "k".repeat(KEY_BYTES_MAX),
+            value: value.to_owned(),
+        };
+        words.apply(&name, &attribute("second"));
+        words.apply(&name, &Word::Trashed { at_unix_s: 6 });
+        let again = Words::default();
+        for word in words.all() {
+            again.apply(&name, &word);
+        }
+        assert_eq!(again.about(), words.about());
+        assert!(again.is_trashed());
+        assert_eq!(again.about().attributes.len(), 1);
+        words.apply(&name, &attribute(""));
+        assert!(words.about().attributes.is_empty());
+    }
+}

@@ -1,0 +1,316 @@
+//! Snapshots, clones, and volumes that become what a snapshot is.
+//!
+//! Invariants:
+//! - What is taken of several volumes is what they had at one instant: no write to any
+//!   of them ends while another of them is taken.
+//! - All that is taken together is there after a crash, or nothing of it.
+
+use super::create::check_name;
+use super::inner::Inner;
+use super::words::check_snapshot_name;
+use super::{Pool, PoolError, PoolErrorKind};
+use crate::meta::{Record, VolumeCore, VolumeId, checkpoint};
+use crate::range_lock::Guard;
+use crate::volume::{Provisioning, Volume, VolumeSpec};
+use crate::world::World;
+use std::collections::BTreeMap;
+use std::future::{Future, ready};
+use std::rc::Rc;
+
+/// All bytes that a volume can have.
+const WHOLE: (u64, u64) = (0, u64::MAX);
+
+impl<W: World> Pool<W> {
+    /// Makes a thin volume that has what `source` has at one instant, and shares its
+    /// pages until either changes them. A snapshot is read-only; a clone is not. When it
+    /// was taken is noted as `at_unix_s`, in seconds since 1970.
+    ///
+    /// # Errors
+    /// `NotFound`, `Invalid`, `Exists`, or `Full` when the pool takes no more volumes.
+    /// Nothing is left behind.
+    pub async fn clone_volume(
+        &self,
+        source: &str,
+        name: &str,
+        read_only: bool,
+        at_unix_s: u64,
+    ) -> Result<Volume<W>, PoolError> {
+        let taking = Taking {
+            read_only,
+            at_unix_s,
+        };
+        let pairs = [(source, name)];
+        let mut made = self.clone_together(&pairs, taking, ready(true)).await?;
+        made.pop().ok_or_else(|| went_away(name))
+    }
+
+    /// How often, since the opening, something was refused because the metadata had no
+    /// room for maps that share less.
+    pub fn map_refusals(&self) -> u64 {
+        self.inner.map_refusals.get()
+    }
+
+    /// Takes snapshots of several volumes, `(volume, name)` each, at one instant. When all
+    /// of them stand still, `others` is awaited: a group may be in several pools or lanes,
+    /// and nothing is taken when it gives false.
+    ///
+    /// # Errors
+    /// As for [`Pool::clone_volume`]; also `Invalid` for too many of them, `Busy` when
+    /// `others` gave false.
+    pub async fn snapshot_together(
+        &self,
+        snapshots: &[(&str, &str)],
+        at_unix_s: u64,
+        others: impl Future<Output = bool>,
+    ) -> Result<Vec<Volume<W>>, PoolError> {
+        let taking = Taking {
+            read_only: true,
+            at_unix_s,
+        };
+        self.clone_together(snapshots, taking, others).await
+    }
+
+    async fn clone_together(
+        &self,
+        pairs: &[(&str, &str)],
+        taking: Taking,
+        others: impl Future<Output = bool>,
+    ) -> Result<Vec<Volume<W>>, PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let sources = self.sources(pairs, taking)?;
+        let first = self.next_ids(pairs.len() as u32)?;
+        let mut records = Vec::new();
+        for (id, (core, (_, name))) in (first.0..).zip(sources.iter().zip(pairs)) {
+            records.push(self.taken(VolumeId(id), core, name, taking)?);
+        }
+        inner.check_words(records.as_flattened())?;
+        inner.check_maps()?;
+        let mut still = self.stand_still(&sources).await;
+        if !others.await {
+            let context = "the rest of the group can't be taken at this instant".to_owned();
+            return Err(PoolError::new(PoolErrorKind::Busy, context));
+        }
+        if inner.world.planted("group taken one after another") {
+            drop(std::mem::take(&mut still));
+            for one in records.drain(1..) {
+                inner.commit(one.into()).await?;
+            }
+        }
+        inner
+            .commit(records.into_iter().flatten().collect())
+            .await?;
+        drop(still);
+        inner.world.reached("volume cloned");
+        if pairs.len() > 1 {
+            inner.world.reached("several volumes taken at one instant");
+        }
+        let made = pairs
+            .iter()
+            .map(|(_, name)| self.volume(name).ok_or_else(|| went_away(name)));
+        made.collect()
+    }
+
+    /// Gives a volume the content of a snapshot, at one instant. What it had until then
+    /// becomes a snapshot called `keep`, of `at_unix_s`, or is gone. Its size stays; what is behind the
+    /// snapshot's end reads as zeroes.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` when `snapshot` is no snapshot or is larger, when `name` is a
+    /// snapshot or thick; `Exists`, `Full` for `keep`. Nothing has changed then.
+    pub async fn restore(
+        &self,
+        name: &str,
+        snapshot: &str,
+        keep: Option<&str>,
+        at_unix_s: u64,
+    ) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let (core, from) = (self.existing(name)?, self.existing(snapshot)?);
+        check_restore(&core, &from)?;
+        let mut records = Vec::new();
+        // Reads, too: one that is under way would read pages that are given away.
+        let _alone = match inner.world.planted("restore does not wait for writes") {
+            true => None,
+            false => Some(core.live.ranges.exclusive(WHOLE.0, WHOLE.1).await),
+        };
+        if let Some(keep) = keep {
+            check_snapshot_name(keep)?;
+            self.check_new(keep)?;
+            let taking = Taking {
+                read_only: true,
+                at_unix_s,
+            };
+            records.extend(self.taken(self.next_ids(1)?, &core, keep, taking)?);
+            inner.check_words(&records)?;
+            inner.check_maps()?;
+        }
+        let id = core.id;
+        if inner.world.planted("restored before it is durable") {
+            let theirs = from.map.borrow().share();
+            let before = core.map.replace(theirs);
+            inner.state.borrow_mut().give_up(before);
+            self.release_all().await;
+        }
+        let from = from.id;
+        records.push(Record::Restore { id, from });
+        inner.commit(records).await?;
+        inner.world.reached("volume restored");
+        self.release_all().await;
+        Ok(())
+    }
+
+    /// The volumes that are to be taken.
+    fn sources(
+        &self,
+        pairs: &[(&str, &str)],
+        taking: Taking,
+    ) -> Result<Vec<Rc<VolumeCore>>, PoolError> {
+        let records = pairs.len() * RECORDS_EACH;
+        if pairs.is_empty() || records > self.inner.records_at_once() {
+            let most = self.inner.records_at_once() / RECORDS_EACH;
+            let context = format!(
+                "{} volumes at one instant: pool '{}' takes from 1 to {most}",
+                pairs.len(),
+                self.inner.identity().name
+            );
+            return Err(PoolError::new(PoolErrorKind::Invalid, context));
+        }
+        let mut sources = Vec::new();
+        for (at, (source, name)) in pairs.iter().enumerate() {
+            match taking.read_only {
+                true => check_snapshot_name(name)?,
+                false => check_name("volume", name)?,
+            }
+            self.check_new(name)?;
+            if pairs[..at].iter().any(|(_, other)| other == name) {
+                let context = format!("'{name}' is asked for twice");
+                return Err(PoolError::new(PoolErrorKind::Invalid, context));
+            }
+            sources.push(self.existing(source)?);
+        }
+        Ok(sources)
+    }
+
+    /// Has writes to volumes that are under way end, and new ones wait.
+    async fn stand_still(&self, sources: &[Rc<VolumeCore>]) -> Vec<Guard> {
+        let mut still = Vec::new();
+        if self
+            .inner
+            .world
+            .planted("snapshot while writes are under way")
+        {
+            return still;
+        }
+        // Each once: a write that waits for us would make us wait for it the second time.
+        let each: BTreeMap<VolumeId, _> = sources.iter().map(|core| (core.id, core)).collect();
+        for core in each.values() {
+            still.push(core.live.ranges.shared(WHOLE.0, WHOLE.1).await);
+        }
+        still
+    }
+
+    /// What makes a volume that has what `core` has.
+    fn taken(
+        &self,
+        id: VolumeId,
+        core: &VolumeCore,
+        name: &str,
+        taking: Taking,
+    ) -> Result<[Record; RECORDS_EACH], PoolError> {
+        let spec = VolumeSpec {
+            name: name.to_owned(),
+            size_bytes: core.size_bytes.get(),
+            provisioning: Provisioning::Thin,
+        };
+        let create = self.creation(id, &spec, taking.read_only);
+        let origin = self.origin(id, core, taking.at_unix_s)?;
+        let from = core.id;
+        let share = Record::Share { id, from };
+        Ok([create, origin, share, Record::Ready { id }])
+    }
+}
+
+/// How volumes are taken.
+#[derive(Clone, Copy)]
+struct Taking {
+    read_only: bool,
+    at_unix_s: u64,
+}
+
+/// Records of one volume that is taken.
+const RECORDS_EACH: usize = 4;
+
+impl<W: World> Inner<W> {
+    /// Whether the checkpoint slots have room for maps that share less than they do now: a
+    /// table and a chunk more, beside those that are being made.
+    pub(crate) fn has_room_for_maps(&self) -> bool {
+        let state = self.state.borrow();
+        let tables = state
+            .volumes
+            .values()
+            .map(|core| core.map.borrow().tables().count());
+        let tables = tables.sum::<usize>() as u64;
+        let maps = checkpoint::maps_bytes(state.refs.owned, tables);
+        let steps = (1 + self.parting.get()) * checkpoint::MAPS_STEP_BYTES;
+        drop(state);
+        let identity = self.identity();
+        let needed = checkpoint::slot_bytes_of(
+            maps + steps,
+            self.zones_max(),
+            identity.volumes_max,
+            identity.journal_bytes,
+        );
+        needed + self.more_words_bytes(0) <= identity.checkpoint_bytes
+    }
+
+    /// Something is refused for want of that room.
+    pub(crate) fn refuse_maps(&self) {
+        self.world.reached("no room for maps");
+        self.map_refusals.set(self.map_refusals.get() + 1);
+    }
+
+    fn check_maps(&self) -> Result<(), PoolError> {
+        if self.has_room_for_maps() {
+            return Ok(());
+        }
+        self.refuse_maps();
+        let context = format!(
+            "the metadata of pool '{}' has no room for more snapshots and clones: delete some",
+            self.identity().name
+        );
+        Err(PoolError::new(PoolErrorKind::Full, context))
+    }
+}
+
+fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> {
+    let why = if core.read_only {
+        format!(
+            "'{}' is a snapshot and does not change: clone it",
+            core.name
+        )
+    } else if !from.read_only {
+        format!("'{}' is no snapshot", from.name)
+    } else if core.provisioning == Provisioning::Thick {
+        format!("'{}' is thick: its pages are its own", core.name)
+    } else if from.size_bytes.get() > core.size_bytes.get() {
+        format!(
+            "'{}' has {} bytes and '{}' only {}: grow it first",
+            from.name,
+            from.size_bytes.get(),
+            core.name,
+            core.size_bytes.get()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(PoolError::new(PoolErrorKind::Invalid, why))
+}
+
+fn went_away(name: &str) -> PoolError {
+    let context = format!("volume '{name}' went away while it was made");
+    PoolError::new(PoolErrorKind::NotFound, context)
+}

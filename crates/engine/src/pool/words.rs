@@ -1,0 +1,316 @@
+//! What is said of volumes: names, attributes, origins, and the trash.
+//!
+//! Invariants:
+//! - A volume in the trash is called by its identity; its name is free for others.
+//! - A snapshot is called `VOLUME@NAME`, and keeps up with the name of its volume.
+//! - What is said fits the checkpoint slots, or is refused before it is journalled.
+
+use super::create::check_name;
+use super::drives::EventKind;
+use super::inner::Inner;
+use super::{Pool, PoolError, PoolErrorKind};
+use crate::label::NAME_BYTES_MAX;
+use crate::meta::words::{ATTRIBUTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::meta::{Origin, Record, VolumeCore, VolumeId, Word, checkpoint};
+use crate::volume::{About, Volume, VolumeInfo};
+use crate::world::World;
+use base::Uuid;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Between the names of a volume and of its snapshot.
+pub const SNAPSHOT_MARK: char = '@';
+
+/// What is to be said of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordsChange {
+    /// Its new name.
+    pub name: Option<String>,
+    /// Attributes that it gets; those without a value it loses.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl<W: World> Pool<W> {
+    /// The volume with this identity, in the trash or not.
+    pub fn volume_of(&self, uuid: Uuid) -> Option<Volume<W>> {
+        self.core_of(uuid).map(|core| self.handle(&core))
+    }
+
+    fn core_of(&self, uuid: Uuid) -> Option<Rc<VolumeCore>> {
+        let state = self.inner.state.borrow();
+        let mut ready = state.volumes.values().filter(|core| core.ready.get());
+        ready
+            .find(|core| core.uuid == uuid && !core.live.is_deleted())
+            .map(Rc::clone)
+    }
+
+    /// Its volumes, and what is said of them; not in any order.
+    pub fn volumes_said(&self) -> Vec<(VolumeInfo, About)> {
+        let state = self.inner.state.borrow();
+        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let all = state.volumes.values().filter(seen);
+        all.map(|core| (self.handle(core).info(), core.words.about()))
+            .collect()
+    }
+
+    /// Has an event tell of something.
+    pub fn tell(&self, kind: EventKind, text: String) {
+        self.inner.drives.event(kind, text);
+    }
+
+    /// What is in the trash, what came in first at the front.
+    pub fn trash(&self) -> Vec<(VolumeInfo, About)> {
+        let state = self.inner.state.borrow();
+        let trashed = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_trashed();
+        let all = state.volumes.values().filter(trashed);
+        let mut all: Vec<_> = all
+            .map(|core| (self.handle(core).info(), core.words.about()))
+            .collect();
+        all.sort_by_key(|(_, about)| about.trashed_unix_s);
+        all
+    }
+
+    /// Changes name and attributes of a volume, all or nothing. Its snapshots keep up
+    /// with its name.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a name or attribute that can't be; `Exists`; `Full` when
+    /// the metadata has no room.
+    pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let core = self.existing(name)?;
+        let mut records = Vec::new();
+        if let Some(new) = change.name.as_deref().filter(|new| *new != name) {
+            records.extend(self.renaming(&core, name, new)?);
+        }
+        check_attributes(&core, &change.attributes)?;
+        let word = |(key, value): &(String, String)| {
+            let (key, value) = (key.clone(), value.clone());
+            Record::Word(core.id, Word::Attribute { key, value })
+        };
+        records.extend(change.attributes.iter().map(word));
+        inner.check_words(&records)?;
+        inner.commit(records).await?;
+        inner.world.reached("volume renamed or tagged");
+        Ok(())
+    }
+
+    /// The records that rename a volume, and its snapshots.
+    fn renaming(
+        &self,
+        core: &Rc<VolumeCore>,
+        old: &str,
+        new: &str,
+    ) -> Result<Vec<Record>, PoolError> {
+        match core.read_only {
+            true => check_snapshot_name(new)?,
+            false => check_name("volume", new)?,
+        }
+        self.check_new(new)?;
+        let mut records = vec![Record::Word(core.id, Word::Name(new.to_owned()))];
+        let prefix = format!("{old}{SNAPSHOT_MARK}");
+        let state = self.inner.state.borrow();
+        for other in state.volumes.values().filter(|other| other.read_only) {
+            let about = other.words.about();
+            let is_of = about.origin.is_some_and(|origin| origin.uuid == core.uuid);
+            let called = other.name.to_string();
+            let Some(rest) = called.strip_prefix(&prefix).filter(|_| is_of) else {
+                continue;
+            };
+            let called = format!("{new}{SNAPSHOT_MARK}{rest}");
+            check_snapshot_name(&called)?;
+            self.check_new(&called)?;
+            records.push(Record::Word(other.id, Word::Name(called)));
+        }
+        Ok(records)
+    }
+
+    /// The record of where a volume that is being made comes from.
+    ///
+    /// # Errors
+    /// `Full` when the metadata has no room.
+    pub(super) fn origin(
+        &self,
+        id: VolumeId,
+        of: &VolumeCore,
+        at_unix_s: u64,
+    ) -> Result<Record, PoolError> {
+        let origin = Word::Origin(Origin {
+            uuid: of.uuid,
+            name: of.name.to_string(),
+            at_unix_s,
+        });
+        let record = Record::Word(id, origin);
+        self.inner.check_words(std::slice::from_ref(&record))?;
+        Ok(record)
+    }
+
+    /// Puts a volume into the trash, as of `at_unix_s`. What it has stays until
+    /// [`Pool::delete_trashed`].
+    ///
+    /// # Errors
+    /// `NotFound`, or `Full` when the metadata has no room.
+    pub async fn trash_volume(&self, name: &str, at_unix_s: u64) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let core = self.existing(name)?;
+        let records = vec![Record::Word(core.id, Word::Trashed { at_unix_s })];
+        inner.check_words(&records)?;
+        inner.commit(records).await?;
+        inner.world.reached("volume put into the trash");
+        Ok(())
+    }
+
+    /// Takes a volume out of the trash, under a new name or its old one.
+    ///
+    /// # Errors
+    /// `NotFound`; `Exists` when another volume has the name now; `Invalid`.
+    pub async fn recover_trashed(&self, uuid: Uuid, name: Option<&str>) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let core = self.trashed(uuid)?;
+        let old = core.name.to_string();
+        let name = name.unwrap_or(&old);
+        let mut records = Vec::new();
+        if name == old {
+            self.check_new(name)?;
+        } else {
+            records.extend(self.renaming(&core, &old, name)?);
+        }
+        records.push(Record::Word(core.id, Word::Recovered));
+        inner.check_words(&records)?;
+        inner.commit(records).await?;
+        inner.world.reached("volume taken out of the trash");
+        Ok(())
+    }
+
+    /// Deletes a volume that is in the trash, with all its data.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn delete_trashed(&self, uuid: Uuid) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let core = self.trashed(uuid)?;
+        core.live.delete().await;
+        inner.commit(vec![Record::Delete { id: core.id }]).await?;
+        self.release_all().await;
+        inner.world.reached("volume deleted from the trash");
+        Ok(())
+    }
+
+    fn trashed(&self, uuid: Uuid) -> Result<Rc<VolumeCore>, PoolError> {
+        let found = self.core_of(uuid).filter(|core| core.words.is_trashed());
+        found.ok_or_else(|| {
+            let pool = &self.inner.identity().name;
+            let context = format!("there is no volume {uuid} in the trash of pool '{pool}'");
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Bytes that a checkpoint slot needs beside [`checkpoint::slot_bytes`] when
+    /// `more` bytes of words come to those there are.
+    pub(in crate::pool) fn more_words_bytes(&self, more: u64) -> u64 {
+        let state = self.state.borrow();
+        let words = state.volumes.values().flat_map(|core| core.words.all());
+        let words = words.map(|word| word.bytes()).sum::<u64>() + more;
+        let identity = self.identity();
+        checkpoint::more_bytes(words, identity.volumes_max, identity.journal_bytes)
+    }
+
+    /// Zones of all groups.
+    pub(in crate::pool) fn zones_max(&self) -> u64 {
+        let groups = self.drives.groups();
+        groups.iter().map(|group| u64::from(group.zones)).sum()
+    }
+
+    /// Pages that all drives have, parity as well.
+    fn pages_max(&self) -> u64 {
+        let zone_bytes = self.identity().zone_bytes;
+        let groups = self.drives.groups();
+        let data = groups
+            .iter()
+            .map(|group| u64::from(group.zones) * group.drives() as u64 * zone_bytes);
+        data.sum::<u64>() / u64::from(self.identity().page_bytes)
+    }
+
+    /// That what is going to be said fits the checkpoint slots, beside the worst maps that
+    /// the pool's drives can come to.
+    pub(super) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
+        let more = records.iter().map(|record| match record {
+            Record::Word(_, word) => word.bytes(),
+            _ => 0,
+        });
+        let identity = self.identity();
+        let needed = checkpoint::slot_bytes(
+            self.pages_max(),
+            self.zones_max(),
+            identity.volumes_max,
+            identity.journal_bytes,
+        );
+        // A pool that was made before words were laid out for has less beside its maps.
+        if needed + self.more_words_bytes(more.sum()) <= identity.checkpoint_bytes {
+            return Ok(());
+        }
+        let context = format!(
+            "the metadata of pool '{}' has no room for more snapshots, tags and descriptions: delete some",
+            identity.name
+        );
+        Err(PoolError::new(PoolErrorKind::Full, context))
+    }
+}
+
+/// That `name` may name a snapshot: the names of a volume and of its snapshot.
+///
+/// # Errors
+/// `Invalid`, with what is allowed.
+pub(super) fn check_snapshot_name(name: &str) -> Result<(), PoolError> {
+    let parts = name.split_once(SNAPSHOT_MARK);
+    let (volume, own) = parts.unwrap_or((name, "s"));
+    if name.len() > NAME_BYTES_MAX {
+        let context = format!(
+            "snapshot name '{name}': allowed are {NAME_BYTES_MAX} bytes, the volume's name and '@' among them"
+        );
+        return Err(PoolError::new(PoolErrorKind::Invalid, context));
+    }
+    check_name("volume", volume)?;
+    check_name("snapshot", own)
+}
+
+fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(), PoolError> {
+    let invalid = |context| Err(PoolError::new(PoolErrorKind::Invalid, context));
+    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    let about = core.words.about();
+    let mut keys: BTreeSet<&str> = about.attributes.keys().map(String::as_str).collect();
+    for (key, value) in changes {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.chars().all(is_key) {
+            return invalid(format!(
+                "attribute '{key}': allowed are 1 to {KEY_BYTES_MAX} letters, digits, '-', '_', '.', '/'"
+            ));
+        }
+        if value.len() > VALUE_BYTES_MAX || value.chars().any(char::is_control) {
+            return invalid(format!(
+                "attribute '{key}', value '{value}': allowed are {VALUE_BYTES_MAX} bytes of text on one line"
+            ));
+        }
+        match value.is_empty() {
+            true => keys.remove(key.as_str()),
+            false => keys.insert(key),
+        };
+    }
+    if keys.len() > ATTRIBUTES_MAX {
+        return invalid(format!(
+            "volume '{}' would have {} attributes: allowed are {ATTRIBUTES_MAX}",
+            core.name,
+            keys.len()
+        ));
+    }
+    Ok(())
+}

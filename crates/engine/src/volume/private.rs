@@ -1,0 +1,117 @@
+//! Pages that several volumes have, and one of them is about to change.
+//!
+//! Invariants:
+//! - What others have is never written: who changes it gets a copy first.
+//! - One at a time makes a page its volume's own; the others wait, and look again. Nobody
+//!   writes the page meanwhile, also when nobody else has it any more.
+
+use super::{IoError, IoErrorKind, Volume, io::failed};
+use crate::pool::Inner;
+use crate::world::World;
+use base::{PageIndex, PhysPage, VolumeOffset};
+use std::rc::Rc;
+
+/// Room in the metadata for maps that are about to share less.
+pub(super) struct Parting<W: World> {
+    inner: Rc<Inner<W>>,
+    chunks: u64,
+}
+
+impl<W: World> Drop for Parting<W> {
+    fn drop(&mut self) {
+        let all = &self.inner.parting;
+        all.set(all.get() - self.chunks);
+    }
+}
+
+impl<W: World> Volume<W> {
+    /// Where a page lies that nobody else has: a copy, if need be.
+    ///
+    /// # Errors
+    /// `PoolFull`, `PoolFailed`.
+    pub(super) async fn own(&self, page: PageIndex) -> Result<Option<PhysPage>, IoError> {
+        loop {
+            match self.place(page) {
+                Some((_, true)) => self.make_private(page).await?,
+                Some((phys, false)) => return Ok(Some(phys)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Gives the volume a copy of a page that others have, too. The caller holds some of
+    /// the page's bytes.
+    ///
+    /// # Errors
+    /// `PoolFull`, `PoolFailed`.
+    pub(super) async fn make_private(&self, page: PageIndex) -> Result<(), IoError> {
+        let at = VolumeOffset(page.0 * self.inner.page_bytes());
+        let Some(_allocation) = self.core.live.allocate(page).await else {
+            return Ok(());
+        };
+        // It is being copied now, by us: what counts is whether others have it.
+        let Some(from) = self.shared(page) else {
+            return Ok(());
+        };
+        let _parting = self.part(page, 1, at)?;
+        let (to, _) = match self.take(1, at).await {
+            Ok(taken) => taken,
+            // Others have got copies meanwhile, with the last pages: what is left is ours.
+            Err(_) if self.shared(page).is_none() => return Ok(()),
+            Err(full) => return Err(full),
+        };
+        // When all others get copies at the same time, the page is free afterwards.
+        let moving = &self.inner.moving;
+        moving.set(moving.get() + 1);
+        let copied = async {
+            self.inner.world.reached("shared page copied");
+            self.copy_page(from, to, at).await?;
+            let mapped = self.map_pages(page, to, 1).await;
+            mapped.map_err(|error| failed(at, error))
+        };
+        let copied = copied.await;
+        moving.set(moving.get() - 1);
+        copied
+    }
+
+    /// Before the map of `count` pages from `first` on changes, where others have it, too:
+    /// makes sure that the metadata has room for a map that shares less, until what is
+    /// given is dropped.
+    ///
+    /// # Errors
+    /// `PoolFull`.
+    pub(super) fn part(
+        &self,
+        first: PageIndex,
+        count: u64,
+        at: VolumeOffset,
+    ) -> Result<Parting<W>, IoError> {
+        let chunks = self.core.map.borrow().shared_chunks(first, count);
+        let parting = Parting {
+            inner: Rc::clone(&self.inner),
+            chunks,
+        };
+        let all = &self.inner.parting;
+        all.set(all.get() + chunks);
+        if chunks == 0 || self.inner.has_room_for_maps() {
+            return Ok(parting);
+        }
+        self.inner.refuse_maps();
+        Err(IoError {
+            kind: IoErrorKind::PoolFull,
+            at,
+            context: format!(
+                "the metadata of pool '{}' has no room for what volume '{}' shares no more: delete snapshots or clones",
+                self.inner.identity().name,
+                self.core.name
+            ),
+        })
+    }
+
+    /// Where a page lies that others have, too.
+    fn shared(&self, page: PageIndex) -> Option<PhysPage> {
+        let map = self.core.map.borrow();
+        let place = map.place(page, &self.inner.state.borrow().refs)?;
+        place.1.then_some(place.0)
+    }
+}

@@ -1,0 +1,181 @@
+//! Snapshots and clones.
+
+use super::problem::{Body, Segment};
+use super::types::{
+    LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone, VolumeRestore,
+};
+use super::volumes::{check_name, volume};
+use crate::array::{Array, PlacedVolume};
+use axum::Json;
+use axum::extract::{Query, State, rejection::QueryRejection};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// Which snapshots.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    /// Of this volume only.
+    volume: Option<String>,
+}
+
+/// Snapshots, by name: all, or those of one volume.
+#[utoipa::path(
+    get, path = "/api/v1/snapshots", tag = "snapshots", params(Which),
+    responses(
+        (status = 200, body = Vec<Snapshot>), (status = 400, body = Problem),
+        (status = 404, body = Problem)
+    )
+)]
+pub(super) async fn list_snapshots(
+    State(array): State<Arc<Array>>,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Result<Json<Vec<Snapshot>>, Problem> {
+    let Query(which) = which.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    let snapshots = array.snapshots(which.volume.as_deref()).await?;
+    let all = array.volumes().await?;
+    let shown = snapshots.into_iter().map(|one| snapshot(&array, &all, one));
+    Ok(Json(shown.collect()))
+}
+
+/// The snapshot of this name.
+#[utoipa::path(
+    get, path = "/api/v1/snapshots/{name}", tag = "snapshots",
+    params(("name" = String, Path, description = "Name of the snapshot: VOLUME@NAME")),
+    responses((status = 200, body = Snapshot), (status = 404, body = Problem))
+)]
+pub(super) async fn get_snapshot(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<Snapshot>, Problem> {
+    let found = array.snapshot(&name).await?;
+    let all = array.volumes().await?;
+    Ok(Json(snapshot(&array, &all, found)))
+}
+
+/// Takes a snapshot of a volume: what it has at one instant, which nobody writes. It
+/// takes no space until the volume changes.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/snapshots", tag = "snapshots",
+    request_body = SnapshotCreate,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 201, body = Snapshot), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn create_snapshot(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(create): Body<SnapshotCreate>,
+) -> Result<(StatusCode, Json<Snapshot>), Problem> {
+    check_name(&create.name)?;
+    let taken = array.take_snapshot(name, &create.name).await?;
+    let all = array.volumes().await?;
+    Ok((StatusCode::CREATED, Json(snapshot(&array, &all, taken))))
+}
+
+/// Deletes a snapshot. The volume, other snapshots and clones stay as they are. One that
+/// is exported is refused.
+#[utoipa::path(
+    delete, path = "/api/v1/snapshots/{name}", tag = "snapshots",
+    params(("name" = String, Path, description = "Name of the snapshot: VOLUME@NAME")),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem))
+)]
+pub(super) async fn delete_snapshot(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Problem> {
+    array.delete_snapshot(name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a volume that begins as what a volume or a snapshot has. Both go their own ways
+/// from then on; it takes no space until one of them changes.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/clone", tag = "snapshots", request_body = VolumeClone,
+    params(("name" = String, Path, description = "Name of the volume or snapshot")),
+    responses(
+        (status = 201, body = Volume), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn clone_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(clone): Body<VolumeClone>,
+) -> Result<(StatusCode, Json<Volume>), Problem> {
+    check_name(&clone.name)?;
+    let made = array.clone_volume(name, clone.name).await?;
+    let all = array.volumes().await?;
+    Ok((StatusCode::CREATED, Json(volume(&array, &all, made))))
+}
+
+/// Gives a volume what a snapshot of it has, at once. What it had until then becomes a
+/// snapshot of its own, unless that is refused.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/restore", tag = "snapshots",
+    request_body = VolumeRestore,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 200, body = Volume), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn restore_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(restore): Body<VolumeRestore>,
+) -> Result<Json<Volume>, Problem> {
+    let VolumeRestore {
+        snapshot,
+        keep,
+        discard,
+        force,
+    } = restore;
+    let keep = match (keep, discard) {
+        (Some(_), true) => {
+            let message = "keep, discard: found both; allowed: one of them";
+            return Err(Problem::invalid(message));
+        }
+        (None, true) => None,
+        (keep, false) => Some(keep.unwrap_or_else(before_now)),
+    };
+    keep.as_deref().map_or(Ok(()), check_name)?;
+    let placed = array.restore_volume(name, snapshot, keep, force).await?;
+    let all = array.volumes().await?;
+    Ok(Json(volume(&array, &all, placed)))
+}
+
+/// What the state before a restore is called, when nobody says.
+fn before_now() -> String {
+    let stamp = crate::array::schedules::stamp(crate::array::now_unix_s());
+    format!("before-{stamp}")
+}
+
+pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Snapshot {
+    let mut of = all.iter().filter(|other| placed.is_of(other));
+    let of = of.next().map(|other| other.info.name.clone());
+    let PlacedVolume {
+        pool, info, about, ..
+    } = placed;
+    let export = array.lun_of(&info.name);
+    Snapshot {
+        name: info.name,
+        uuid: info.uuid.to_string(),
+        volume: of,
+        pool,
+        at_unix_s: about.origin.map_or(0, |origin| origin.at_unix_s),
+        size_bytes: info.size_bytes,
+        mapped_bytes: info.mapped_bytes,
+        export: export.map(|(target, lun)| LunPlace {
+            target,
+            lun: lun as u64,
+        }),
+    }
+}

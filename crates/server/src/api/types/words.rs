@@ -1,0 +1,177 @@
+//! What the API says and takes of names, tags, snapshots, clones and the trash.
+
+use super::LunPlace;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// What a snapshot or a clone was taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = VolumeOrigin)]
+pub struct Origin {
+    /// Identity of the volume that it was taken from.
+    pub uuid: String,
+    /// What that is called now; absent when it is gone, or in the trash.
+    pub volume: Option<String>,
+    /// What it was called then.
+    pub name: String,
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+}
+
+/// What is to change of a volume; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeChange {
+    /// Its new size: a multiple of 512, not smaller than now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Its new name. Snapshots and exports follow; initiators notice nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for, up to 240 bytes on one line; empty for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Tags that it gets, by key; those that are null it loses. Others stay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, Option<String>>,
+}
+
+/// A snapshot to take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotCreate {
+    /// Its own name: it is called `VOLUME@NAME`, 64 bytes in all.
+    pub name: String,
+}
+
+/// Snapshots to take at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotsCreate {
+    /// Which, all or none of them.
+    pub snapshots: Vec<SnapshotOf>,
+}
+
+/// A snapshot to take of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SnapshotOf {
+    /// Name of the volume.
+    pub volume: String,
+    /// The snapshot's own name: it is called `VOLUME@NAME`.
+    pub name: String,
+}
+
+/// A clone to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeClone {
+    /// Name of the new volume.
+    pub name: String,
+}
+
+/// A snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    /// `VOLUME@NAME`.
+    pub name: String,
+    /// Identity for life.
+    pub uuid: String,
+    /// The volume that it was taken from, as it is called now; absent when that is gone.
+    pub volume: Option<String>,
+    /// The pool it is in.
+    pub pool: String,
+    /// When it was taken, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// Size of the volume then.
+    pub size_bytes: u64,
+    /// Bytes of pages that it has, shared with others or not.
+    pub mapped_bytes: u64,
+    /// Where it is exported, if it is.
+    pub export: Option<LunPlace>,
+}
+
+/// What came of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Deleted {
+    /// What it was called.
+    pub name: String,
+    /// Identity, by which it is found in the trash.
+    pub uuid: String,
+    /// Until when it is in the trash, in seconds since 1970; absent when it is gone.
+    pub until_unix_s: Option<u64>,
+    /// Snapshots of it that stay.
+    pub snapshots: Vec<String>,
+    /// Clones of it that stay.
+    pub clones: Vec<String>,
+}
+
+/// A volume in the trash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Trashed {
+    /// What it was called.
+    pub name: String,
+    /// Identity, by which it is found.
+    pub uuid: String,
+    /// The pool it is in.
+    pub pool: String,
+    /// Size that initiators saw.
+    pub size_bytes: u64,
+    /// Bytes of pages that it has.
+    pub mapped_bytes: u64,
+    /// Since when it is there, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// When it goes, in seconds since 1970; sooner when its pool has no room left.
+    pub until_unix_s: u64,
+}
+
+/// How a volume comes out of the trash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrashRestore {
+    /// Another name; its old one unless said otherwise.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// Snapshots of a volume by the clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Schedule {
+    /// Its number among those of its volume.
+    pub number: u64,
+    /// Seconds from one to the next.
+    pub every_s: u64,
+    /// The newest so many stay.
+    pub keep: u64,
+    /// When it runs next, in seconds since 1970.
+    pub next_unix_s: u64,
+}
+
+/// A schedule to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleCreate {
+    /// Seconds from one snapshot to the next.
+    pub every_s: u64,
+    /// How many snapshots stay, the newest, up to 1,000.
+    pub keep: u64,
+}
+
+/// What a volume is to have again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeRestore {
+    /// A snapshot of it: `VOLUME@NAME`.
+    pub snapshot: String,
+    /// The own name of the snapshot that the present state becomes; one with the time in
+    /// it unless said otherwise.
+    #[serde(default)]
+    pub keep: Option<String>,
+    /// The present state is not kept.
+    #[serde(default)]
+    pub discard: bool,
+    /// Also while initiators use the volume.
+    #[serde(default)]
+    pub force: bool,
+}

@@ -1,0 +1,201 @@
+//! Snapshots and clones: volumes that begin as what another one has.
+//!
+//! A snapshot is a volume that nobody writes, called `VOLUME@NAME`. Both are in the lane
+//! of the volume that they were taken from, since they share its pages.
+
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use engine::Pool;
+use engine::pool::SNAPSHOT_MARK;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use world::real::RealWorld;
+
+/// Seconds since 1970; a clock that is before that says 0.
+pub(crate) fn now_unix_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl PlacedVolume {
+    /// Whether it is a snapshot: read-only for life.
+    pub fn is_snapshot(&self) -> bool {
+        self.info.read_only
+    }
+
+    /// Whether it was taken from `other`.
+    pub fn is_of(&self, other: &PlacedVolume) -> bool {
+        let origin = self.about.origin.as_ref();
+        origin.is_some_and(|origin| origin.uuid == other.info.uuid)
+    }
+}
+
+impl Array {
+    /// All snapshots, by name; of one volume, when it is named.
+    ///
+    /// # Errors
+    /// No such volume, or a shard has stopped.
+    pub async fn snapshots(&self, volume: Option<&str>) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let all = self.volumes().await?;
+        let of = match volume {
+            None => None,
+            Some(name) => {
+                let found = all.iter().find(|volume| volume.info.name == name);
+                Some(found.cloned().ok_or_else(|| ArrayError::no_volume(name))?)
+            }
+        };
+        let wanted = |volume: &PlacedVolume| {
+            volume.is_snapshot() && of.as_ref().is_none_or(|of| volume.is_of(of))
+        };
+        Ok(all.into_iter().filter(wanted).collect())
+    }
+
+    /// The snapshot called `name`.
+    ///
+    /// # Errors
+    /// There is none, or a shard has stopped.
+    pub async fn snapshot(&self, name: &str) -> Result<PlacedVolume, ArrayError> {
+        let found = self.volume(name).await.ok();
+        let found = found.filter(PlacedVolume::is_snapshot);
+        found.ok_or_else(|| no_snapshot(name))
+    }
+
+    /// Takes a snapshot of `volume`, called `volume@name`.
+    ///
+    /// # Errors
+    /// No such volume, the name is taken, or what the pool says.
+    pub async fn take_snapshot(
+        self: &Arc<Self>,
+        volume: String,
+        name: &str,
+    ) -> Result<PlacedVolume, ArrayError> {
+        let name = format!("{volume}{SNAPSHOT_MARK}{name}");
+        self.take(volume, name, true).await
+    }
+
+    /// Makes a volume that begins as what a volume or snapshot has.
+    ///
+    /// # Errors
+    /// As [`Array::take_snapshot`].
+    pub async fn clone_volume(
+        self: &Arc<Self>,
+        source: String,
+        name: String,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.take(source, name, false).await
+    }
+
+    async fn take(
+        self: &Arc<Self>,
+        source: String,
+        name: String,
+        read_only: bool,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&source).await?;
+            if read_only && there.is_snapshot() {
+                let context = format!("{source} is a snapshot already: clone it");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            array.check_name_free(&name).await?;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                let at = now_unix_s();
+                let volume = pool.clone_volume(&source, &name, read_only, at).await?;
+                Ok((volume.info(), volume.about()))
+            };
+            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            Ok(PlacedVolume {
+                info,
+                about,
+                ..there
+            })
+        })
+        .await
+    }
+
+    /// That no volume of the array is called so.
+    ///
+    /// # Errors
+    /// `Exists`, with where it is.
+    pub(super) async fn check_name_free(&self, name: &str) -> Result<(), ArrayError> {
+        let volumes = self.volumes().await?;
+        let Some(there) = volumes.iter().find(|known| known.info.name == name) else {
+            return Ok(());
+        };
+        let context = format!(
+            "there is a volume {name} already, in pool {}; choose another name",
+            there.pool
+        );
+        Err(ArrayError::new(ArrayErrorKind::Exists, context))
+    }
+
+    /// Gives a volume what a snapshot of it has, at one instant. What it had until then
+    /// becomes the snapshot `volume@keep`, or is gone.
+    ///
+    /// # Errors
+    /// No such volume or snapshot; the snapshot is not the volume's; somebody uses it, but
+    /// by force; `keep` is taken; or what the pool says. Nothing has changed then.
+    pub async fn restore_volume(
+        self: &Arc<Self>,
+        name: String,
+        snapshot: String,
+        keep: Option<String>,
+        by_force: bool,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let from = array.snapshot(&snapshot).await?;
+            if !from.is_of(&there) {
+                let context = format!("{snapshot} is no snapshot of {name}: clone it");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            if !by_force {
+                array.check_unattended(&name).await?;
+            }
+            let keep = keep.map(|keep| format!("{name}{SNAPSHOT_MARK}{keep}"));
+            if let Some(keep) = &keep {
+                array.check_name_free(keep).await?;
+            }
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                let (keep, at) = (keep.as_deref(), now_unix_s());
+                pool.restore(&name, &snapshot, keep, at).await?;
+                let volume = pool.volume(&name);
+                let info = volume.map(|volume| volume.info());
+                info.ok_or_else(|| ArrayError::no_volume(&name))
+            };
+            let info = array.with_lane(&there.pool, there.lane, visit).await?;
+            Ok(PlacedVolume { info, ..there })
+        })
+        .await
+    }
+
+    /// That no initiator is logged in to the target of a volume: what it has in its caches
+    /// would be of another content.
+    async fn check_unattended(&self, name: &str) -> Result<(), ArrayError> {
+        let Some((target, lun)) = self.lun_of(name) else {
+            return Ok(());
+        };
+        let sessions = self.sessions().await?;
+        let Some(session) = sessions.iter().find(|session| session.target == target) else {
+            return Ok(());
+        };
+        let context = format!(
+            "volume {name} is LUN {lun} of target {target}, and {} uses that: log out there first",
+            session.initiator
+        );
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+    }
+
+    /// Deletes the snapshot called `name`. What was cloned from it stays as it is.
+    ///
+    /// # Errors
+    /// There is none, it is behind a target, or what the pool says.
+    pub async fn delete_snapshot(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
+        self.snapshot(&name).await?;
+        self.delete_at_once(name).await
+    }
+}
+
+fn no_snapshot(name: &str) -> ArrayError {
+    let context = format!("there is no snapshot {name}");
+    ArrayError::new(ArrayErrorKind::NotFound, context)
+}

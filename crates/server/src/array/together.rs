@@ -1,0 +1,168 @@
+//! Snapshots of several volumes at one instant, wherever they are.
+//!
+//! Invariant: either all are there at the end, or none is; but for a crash between pools or
+//! lanes.
+
+use super::snapshots::now_unix_s;
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use engine::Pool;
+use engine::pool::SNAPSHOT_MARK;
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use world::real::RealWorld;
+
+/// Volumes stand still for no longer than this while others come to a stand.
+const STILL: Duration = Duration::from_secs(5);
+
+/// Where lanes meet: all of them are still, or one of them can't be.
+struct Gate {
+    state: watch::Sender<Meeting>,
+    lanes: usize,
+    /// How long one waits for the others.
+    still: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meeting {
+    Arrived(usize),
+    Off,
+}
+
+impl Gate {
+    fn of(lanes: usize, still: Duration) -> Arc<Gate> {
+        let (state, _) = watch::channel(Meeting::Arrived(0));
+        Arc::new(Gate {
+            state,
+            lanes,
+            still,
+        })
+    }
+
+    /// The volumes of a lane stand still. False when those of another can't.
+    async fn arrive(&self) -> bool {
+        let mut state = self.state.subscribe();
+        self.state.send_modify(|meeting| {
+            if let Meeting::Arrived(there) = meeting {
+                *there += 1;
+            }
+        });
+        let (all, off) = (Meeting::Arrived(self.lanes), Meeting::Off);
+        let over = state.wait_for(|meeting| *meeting == all || *meeting == off);
+        match timeout(self.still, over).await {
+            Ok(Ok(meeting)) => *meeting == all,
+            Ok(Err(_)) => false,
+            Err(_) => !self.call_off(),
+        }
+    }
+
+    /// Nothing comes of it, unless all are there. Whether that is so.
+    fn call_off(&self) -> bool {
+        self.state.send_if_modified(|meeting| {
+            let open = *meeting != Meeting::Arrived(self.lanes);
+            if open {
+                *meeting = Meeting::Off;
+            }
+            open
+        })
+    }
+}
+
+impl Array {
+    /// Takes snapshots of several volumes at one instant, each called `VOLUME@NAME` as the
+    /// pair says. They may be in several pools.
+    ///
+    /// # Errors
+    /// No such volume, a name is taken, or what the first pool that refuses says; none is
+    /// there then. Only a crash in the middle can leave some of several pools or lanes.
+    pub async fn take_snapshots(
+        self: &Arc<Self>,
+        pairs: Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        self.change(move |array| async move {
+            let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
+            for (volume, name) in pairs {
+                let there = array.volume(&volume).await?;
+                if there.is_snapshot() {
+                    let context = format!("{volume} is a snapshot already: clone it");
+                    return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+                }
+                let name = format!("{volume}{SNAPSHOT_MARK}{name}");
+                array.check_name_free(&name).await?;
+                let lane = lanes.entry((there.pool, there.lane)).or_default();
+                lane.push((volume, name));
+            }
+            array.take_in(lanes).await
+        })
+        .await
+    }
+
+    async fn take_in(
+        &self,
+        lanes: BTreeMap<(String, u16), Vec<(String, String)>>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let (gate, at) = (Gate::of(lanes.len(), STILL), now_unix_s());
+        let take = |((pool, lane), pairs): ((String, u16), Vec<(String, String)>)| {
+            let theirs = Arc::clone(&gate);
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
+                let pairs: Vec<_> = pairs.collect();
+                let taken = pool.snapshot_together(&pairs, at, theirs.arrive()).await?;
+                let all = taken.iter().map(|volume| (volume.info(), volume.about()));
+                Ok(all.collect::<Vec<_>>())
+            };
+            let gate = Arc::clone(&gate);
+            async move {
+                let taken = self.with_lane(&pool, lane, visit).await;
+                if taken.is_err() {
+                    gate.call_off();
+                }
+                let placed = |(info, about)| PlacedVolume {
+                    pool: pool.clone(),
+                    lane,
+                    info,
+                    about,
+                };
+                taken.map(|all| all.into_iter().map(placed).collect::<Vec<_>>())
+            }
+        };
+        let mut all = Vec::new();
+        let mut failure: Option<ArrayError> = None;
+        for taken in join_all(lanes.into_iter().map(take)).await {
+            match taken {
+                Ok(taken) => all.extend(taken),
+                // Called off for another's sake, which says why.
+                Err(error) if error.kind == ArrayErrorKind::Busy && failure.is_some() => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(all), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_lanes_go_through_or_none() {
+        let gate = Gate::of(2, STILL);
+        let (one, other) = tokio::join!(gate.arrive(), gate.arrive());
+        assert!(one && other);
+        assert!(!gate.call_off(), "they are through");
+        let gate = Gate::of(2, STILL);
+        let (one, off) = tokio::join!(gate.arrive(), async { gate.call_off() });
+        assert!(!one && off);
+        assert!(!gate.arrive().await, "who comes late goes nowhere");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_long_and_then_all_go_nowhere() {
+        let gate = Gate::of(2, Duration::ZERO);
+        assert!(!gate.arrive().await);
+        assert!(!gate.arrive().await);
+    }
+}

@@ -1,0 +1,297 @@
+//! Deleting volumes, by way of the trash.
+//!
+//! Invariants:
+//! - What is exported is not deleted, unless its export goes with it by force.
+//! - What is in the trash keeps its pages until its time is over, somebody empties the
+//!   trash, or its pool has no room left: then the oldest goes first, and an event tells.
+
+use super::snapshots::now_unix_s;
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::shard::ShardState;
+use engine::Pool;
+use engine::pool::{EventKind, PoolInfo};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use world::real::RealWorld;
+
+/// How often to look whether something in the trash is to go.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A pool with less than this part of it free needs what is in the trash.
+const ROOM_PARTS: u64 = 50;
+
+/// What came of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// The volume as it was.
+    pub volume: PlacedVolume,
+    /// Until when it is in the trash, in seconds since 1970; `None` when it is gone.
+    pub until_unix_s: Option<u64>,
+    /// Snapshots of it that stay.
+    pub snapshots: Vec<String>,
+    /// Clones of it that stay.
+    pub clones: Vec<String>,
+}
+
+/// How to delete a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// Its export goes as well, whoever uses it.
+    pub by_force: bool,
+    /// It does not pass the trash.
+    pub at_once: bool,
+}
+
+impl Array {
+    /// Deletes the volume called `name`, into the trash if there is one. What was taken
+    /// from it stays as it is.
+    ///
+    /// # Errors
+    /// No such volume, it is behind a target, or what the pool says.
+    pub async fn delete_volume(
+        self: &Arc<Self>,
+        name: String,
+        how: Deletion,
+    ) -> Result<Deleted, ArrayError> {
+        let all = self.volumes().await?;
+        let there = all.iter().find(|volume| volume.info.name == name);
+        let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
+        if how.by_force {
+            self.force_out(&name).await?;
+        }
+        let called = |snapshots: bool| {
+            let of = all.iter().filter(|other| other.is_of(&there));
+            let of = of.filter(|other| other.is_snapshot() == snapshots);
+            of.map(|other| other.info.name.clone()).collect()
+        };
+        let (snapshots, clones) = (called(true), called(false));
+        let kept_s = self.trash_kept().as_secs();
+        let until_unix_s = match how.at_once || kept_s == 0 || there.is_snapshot() {
+            true => {
+                self.delete_at_once(name).await?;
+                None
+            }
+            false => Some(self.put_into_trash(name).await?.saturating_add(kept_s)),
+        };
+        Ok(Deleted {
+            volume: there,
+            until_unix_s,
+            snapshots,
+            clones,
+        })
+    }
+
+    /// Takes the export of a volume away, when it has no other.
+    async fn force_out(self: &Arc<Self>, name: &str) -> Result<(), ArrayError> {
+        let Some((target, _)) = self.lun_of(name) else {
+            return Ok(());
+        };
+        if self.export(&target)?.volumes.len() > 1 {
+            let context =
+                format!("target {target} has volume {name} and others: delete that export first");
+            return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+        }
+        self.delete_export(&target).await
+    }
+
+    /// Deletes a volume with all its data.
+    pub(super) async fn delete_at_once(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let there = array.unused(&name).await?;
+            let visit =
+                move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
+            array.with_lane(&there.pool, there.lane, visit).await
+        })
+        .await
+    }
+
+    /// Gives the time as of which the volume is in the trash.
+    async fn put_into_trash(self: &Arc<Self>, name: String) -> Result<u64, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.unused(&name).await?;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                let at = now_unix_s();
+                pool.trash_volume(&name, at).await?;
+                Ok(at)
+            };
+            array.with_lane(&there.pool, there.lane, visit).await
+        })
+        .await
+    }
+
+    /// The volume called `name`, when nobody uses it.
+    async fn unused(&self, name: &str) -> Result<PlacedVolume, ArrayError> {
+        let there = self.volume(name).await?;
+        let Some((target, lun)) = self.lun_of(name) else {
+            return Ok(there);
+        };
+        let context =
+            format!("volume {name} is LUN {lun} of target {target}; delete that export first");
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+    }
+
+    /// What is in the trash, what came in first at the front.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn trash(&self) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let visit = |state: Rc<ShardState>| async move { trash_on(&state) };
+            all.extend(shard.call(visit).await?);
+        }
+        all.sort_by_key(|volume| volume.about.trashed_unix_s);
+        Ok(all)
+    }
+
+    /// The volume in the trash that `name` is the name or the identity of; the one that
+    /// came in last, when there are several.
+    ///
+    /// # Errors
+    /// There is none, or a shard has stopped.
+    pub async fn trashed(&self, name: &str) -> Result<PlacedVolume, ArrayError> {
+        let is_it = |volume: &PlacedVolume| {
+            volume.info.name == name || volume.info.uuid.to_string() == name
+        };
+        let found = self.trash().await?.into_iter().rfind(is_it);
+        found.ok_or_else(|| {
+            let context = format!("there is no volume {name} in the trash");
+            ArrayError::new(ArrayErrorKind::NotFound, context)
+        })
+    }
+
+    /// Takes a volume out of the trash, under `new` or its old name.
+    ///
+    /// # Errors
+    /// It is not there, the name is taken, or what the pool says.
+    pub async fn recover_volume(
+        self: &Arc<Self>,
+        name: String,
+        new: Option<String>,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.trashed(&name).await?;
+            array
+                .check_name_free(new.as_ref().unwrap_or(&there.info.name))
+                .await?;
+            let uuid = there.info.uuid;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                pool.recover_trashed(uuid, new.as_deref()).await?;
+                let volume = pool.volume_of(uuid);
+                let said = volume.map(|volume| (volume.info(), volume.about()));
+                said.ok_or_else(|| ArrayError::no_volume(&name))
+            };
+            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            Ok(PlacedVolume {
+                info,
+                about,
+                ..there
+            })
+        })
+        .await
+    }
+
+    /// Deletes a volume that is in the trash, with all its data.
+    ///
+    /// # Errors
+    /// It is not there, or what the pool says.
+    pub async fn delete_trashed(self: &Arc<Self>, name: &str) -> Result<(), ArrayError> {
+        let there = self.trashed(name).await?;
+        self.delete_for_good(there, None).await
+    }
+
+    /// Empties the trash, and says how many volumes were in it.
+    ///
+    /// # Errors
+    /// What the first that can't be deleted says.
+    pub async fn empty_trash(self: &Arc<Self>) -> Result<u64, ArrayError> {
+        let all = self.trash().await?;
+        let count = all.len() as u64;
+        for volume in all {
+            self.delete_for_good(volume, None).await?;
+        }
+        Ok(count)
+    }
+
+    async fn delete_for_good(
+        self: &Arc<Self>,
+        there: PlacedVolume,
+        why: Option<&'static str>,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let PlacedVolume { info, .. } = there;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                pool.delete_trashed(info.uuid).await?;
+                if let Some(why) = why {
+                    let text = format!("volume '{}' is gone from the trash: {why}", info.name);
+                    pool.tell(EventKind::Trash, text);
+                }
+                Ok(())
+            };
+            array.with_lane(&there.pool, there.lane, visit).await
+        })
+        .await
+    }
+
+    /// Deletes what has been in the trash for its time, or is in the way, from now on.
+    pub(crate) fn keep_trash(self: &Arc<Self>) {
+        let array = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(array) = array.upgrade() {
+                if let Err(error) = array.let_go().await {
+                    tracing::warn!("emptying the trash: {error}");
+                }
+                drop(array);
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+    }
+
+    async fn let_go(self: &Arc<Self>) -> Result<(), ArrayError> {
+        let all = self.trash().await?;
+        if all.is_empty() {
+            return Ok(());
+        }
+        let pools = self.pools().await?;
+        let is_full = |pool: &str| {
+            let mut infos = pools.iter().map(|(_, info)| info);
+            infos.any(|info| info.name == pool && is_nearly_full(info))
+        };
+        let (now, kept_s) = (now_unix_s(), self.trash_kept().as_secs());
+        // One of each pool at a time: it may be enough.
+        let mut freed: Vec<String> = Vec::new();
+        for volume in all {
+            let since = volume.about.trashed_unix_s.unwrap_or(0);
+            let why = if since.saturating_add(kept_s) <= now {
+                "its time is over"
+            } else if is_full(&volume.pool) && !freed.contains(&volume.pool) {
+                freed.push(volume.pool.clone());
+                "the pool has no room left"
+            } else {
+                continue;
+            };
+            self.delete_for_good(volume, Some(why)).await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_nearly_full(info: &PoolInfo) -> bool {
+    let free = info.capacity_bytes.saturating_sub(info.mapped_bytes);
+    free < info.capacity_bytes / ROOM_PARTS
+}
+
+fn trash_on(state: &ShardState) -> Vec<PlacedVolume> {
+    let mut all = Vec::new();
+    for pool in state.pools() {
+        let placed = |(info, about)| PlacedVolume {
+            pool: pool.info().name,
+            lane: pool.lane(),
+            info,
+            about,
+        };
+        all.extend(pool.trash().into_iter().map(placed));
+    }
+    all
+}

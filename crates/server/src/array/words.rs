@@ -1,0 +1,229 @@
+//! What is said of volumes: names, descriptions, tags.
+//!
+//! Invariants:
+//! - Who uses a volume does not notice that it is renamed: exports follow, and what
+//!   initiators know it by comes from its UUID.
+//! - Attributes whose keys begin with `_` are the array's own; people's tags never do.
+
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use engine::Pool;
+use engine::pool::{SNAPSHOT_MARK, WordsChange};
+use engine::volume::About;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use world::real::RealWorld;
+
+/// Attributes of the array's own begin with this.
+const OWN: char = '_';
+/// What the site file calls a volume that was renamed.
+pub(crate) const SITE_NAME: &str = "_site-name";
+/// The parts of a description, in order.
+const DESCRIPTION: [&str; 4] = [
+    "_description.1",
+    "_description.2",
+    "_description.3",
+    "_description.4",
+];
+/// Bytes of a description, at most.
+pub const DESCRIPTION_BYTES_MAX: usize = 240;
+/// Bytes of an attribute's value.
+const PART_BYTES: usize = 64;
+/// What [`is_tag`] takes, for messages.
+pub const TAG_RULE: &str = "a key of 1 to 23 letters, digits, '-', '_', '.', '/', the first a \
+     letter or digit, and a value of 1 to 64 bytes on one line";
+
+/// Whether people may attach `key` with `value`.
+pub fn is_tag(key: &str, value: &str) -> bool {
+    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    key.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && key.len() <= engine::meta::words::KEY_BYTES_MAX
+        && key.chars().all(is_key)
+        && (1..=PART_BYTES).contains(&value.len())
+        && !value.chars().any(char::is_control)
+}
+
+/// People's tags among the attributes.
+pub fn tags(about: &About) -> BTreeMap<String, String> {
+    let all = about.attributes.iter();
+    let of_people = all.filter(|(key, _)| !key.starts_with(OWN));
+    of_people
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// The description among the attributes.
+pub fn description(about: &About) -> String {
+    let parts = DESCRIPTION
+        .iter()
+        .filter_map(|key| about.attributes.get(*key));
+    parts.map(String::as_str).collect()
+}
+
+/// A description in as many parts as there are.
+fn parts(text: &str) -> Vec<(String, String)> {
+    let mut rest = text;
+    let part = |key: &&str| {
+        let fits = |end: &usize| rest.is_char_boundary(*end);
+        let end = (0..=rest.len().min(PART_BYTES)).rfind(fits).unwrap_or(0);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        ((*key).to_owned(), part.to_owned())
+    };
+    DESCRIPTION.iter().map(part).collect()
+}
+
+/// What is to be said of a volume; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewWords {
+    /// Its new name.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Tags that it gets, and those that it loses (without a value).
+    pub tags: Vec<(String, String)>,
+}
+
+impl Array {
+    /// Says something else of the volume called `name`. Its snapshots keep up with its
+    /// name, and so do exports.
+    ///
+    /// # Errors
+    /// No such volume, the new name is taken, or what the pool says.
+    pub async fn change_words(
+        self: &Arc<Self>,
+        name: String,
+        words: NewWords,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let new = words.name.clone().filter(|new| *new != name);
+            let mut attributes = words.tags;
+            attributes.extend(words.description.iter().flat_map(|text| parts(text)));
+            if let Some(new) = &new {
+                check_rename(&there, new)?;
+                array.check_name_free(new).await?;
+                attributes.extend(site_name(&there, new));
+            }
+            let change = WordsChange {
+                name: new.clone(),
+                attributes,
+            };
+            let uuid = there.info.uuid;
+            let old = name.clone();
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                pool.change_words(&old, &change).await?;
+                let volume = pool.volume_of(uuid);
+                let said = volume.map(|volume| (volume.info(), volume.about()));
+                said.ok_or_else(|| ArrayError::no_volume(&old))
+            };
+            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            if let Some(new) = new {
+                array.follow_rename(&name, &new).await;
+            }
+            Ok(PlacedVolume {
+                info,
+                about,
+                ..there
+            })
+        })
+        .await
+    }
+
+    /// Has exports say the new name. They are found by identity at the next start, so
+    /// nothing is lost where that can't be written down now.
+    async fn follow_rename(&self, old: &str, new: &str) {
+        let prefix = format!("{old}{SNAPSHOT_MARK}");
+        for export in self.export_map().values_mut() {
+            for volume in &mut export.volumes {
+                if volume == old {
+                    *volume = new.to_owned();
+                } else if let Some(own) = volume.strip_prefix(&prefix) {
+                    *volume = format!("{new}{SNAPSHOT_MARK}{own}");
+                }
+            }
+        }
+        let exports = self.exports_by_target();
+        if let Err(error) = self.keep(&exports).await {
+            tracing::warn!("volume {old} is called {new} now, and exports can't be kept: {error}");
+        }
+    }
+}
+
+/// That a volume can be called `new`; a snapshot keeps the name of its volume.
+fn check_rename(there: &PlacedVolume, new: &str) -> Result<(), ArrayError> {
+    let wrong = |rule: &str| {
+        let context = format!("name: found {new:?}; allowed: {rule}");
+        Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+    };
+    if !there.is_snapshot() {
+        return match site::is_name(new) {
+            true => Ok(()),
+            false => wrong(site::NAME_RULE),
+        };
+    }
+    let of = there.info.name.split_once(SNAPSHOT_MARK);
+    let same =
+        |(volume, own): (&str, &str)| of.is_none_or(|(of, _)| of == volume) && site::is_name(own);
+    match new.split_once(SNAPSHOT_MARK).is_some_and(same) {
+        true => Ok(()),
+        false => wrong("the name of the snapshot's volume, '@', and a name"),
+    }
+}
+
+/// The note of what the site file calls a volume that is going to be renamed: what it
+/// was called when it was last found there, or made.
+fn site_name(there: &PlacedVolume, new: &str) -> Option<(String, String)> {
+    if there.is_snapshot() {
+        return None;
+    }
+    let noted = there.about.attributes.get(SITE_NAME);
+    let old = noted.unwrap_or(&there.info.name);
+    let value = if old == new { "" } else { old };
+    Some((SITE_NAME.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_comes_back_from_its_parts() {
+        let long = "ä€𝄞 x".repeat(24);
+        let fitting = long.chars().scan(0, |bytes, c| {
+            *bytes += c.len_utf8();
+            (*bytes <= DESCRIPTION_BYTES_MAX).then_some(c)
+        });
+        let most: String = fitting.collect();
+        for text in ["", "one line", most.as_str()] {
+            let mut about = About::default();
+            for (key, value) in parts(text) {
+                assert!(value.len() <= PART_BYTES);
+                about.attributes.insert(key, value);
+            }
+            assert_eq!(description(&about), text);
+            assert!(tags(&about).is_empty(), "it is no tag");
+        }
+    }
+
+    #[test]
+    fn tags_are_short_and_plain() {
+        for (key, value) in [
+            ("vm", "web01"),
+            ("a/b-c_d.e", "ä b"),
+            ("k", &"x".repeat(64)),
+        ] {
+            assert!(is_tag(key, value), "{key}={value}");
+        }
+        for (key, value) in [
+            ("", "x"),
+            ("_own", "x"),
+            ("a b", "x"),
+            ("k", ""),
+            ("k", "a\nb"),
+            ("k", &"x".repeat(65)),
+            (&"k".repeat(24), "x"),
+        ] {
+            assert!(!is_tag(key, value), "{key}={value}");
+        }
+    }
+}

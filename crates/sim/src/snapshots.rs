@@ -1,0 +1,215 @@
+//! The administrator clones volumes, takes snapshots of several at one instant, and has
+//! volumes become what a snapshot is.
+
+use crate::admin::expect;
+use crate::oracle::Ended;
+use crate::oracle::volume::{Change, VolumeModel};
+use crate::session::Session;
+use base::Prng;
+use engine::{PoolError, PoolErrorKind, Volume};
+use world::sim::SimWorld;
+
+/// The most that are taken together.
+const TOGETHER: u64 = 3;
+
+/// Makes one of these changes.
+pub async fn change(session: &Session, prng: &mut Prng) {
+    match prng.below(8) {
+        0 | 1 => restore(session, prng).await,
+        2 => together(session, prng).await,
+        _ => clone(session, prng).await,
+    }
+}
+
+/// A name for a clone of a volume, and whether there is a volume of that name.
+fn name(session: &Session, of: &str, read_only: bool, prng: &mut Prng) -> (String, bool) {
+    let number = prng.below(4 * session.books.config.volumes);
+    let name = match read_only && !of.contains('@') {
+        true => format!("{of}@s{number}"),
+        false => format!("c{number}"),
+    };
+    let taken = session.books.oracle.borrow().is_taken(&name);
+    (name, taken)
+}
+
+fn model(session: &Session, id: u64) -> VolumeModel {
+    session.books.oracle.borrow().volume(id).clone()
+}
+
+async fn clone(session: &Session, prng: &mut Prng) {
+    let Some((of, _)) = session.pick_volume(prng) else {
+        return;
+    };
+    let source = model(session, of).name;
+    let read_only = prng.chance(1, 2);
+    let (name, taken) = name(session, &source, read_only, prng);
+    let at_s = prng.below(1000);
+    let made = session.pool.clone_volume(&source, &name, read_only, at_s);
+    if taken {
+        let what = format!("clone {name:?} again");
+        expect(session, &what, made.await.map(drop), PoolErrorKind::Exists);
+        return;
+    }
+    let begun = begin(session, &[(of, &name)], read_only, at_s);
+    session
+        .world
+        .note(|| format!("clone {begun:?} of volume {of} begins"));
+    let made = made.await.map(|volume| vec![volume]);
+    made_or_not(session, &begun, made);
+}
+
+async fn together(session: &Session, prng: &mut Prng) {
+    let mut group: Vec<(u64, String, String)> = Vec::new();
+    for _ in 0..prng.between(2, TOGETHER) {
+        let Some((of, _)) = session.pick_volume(prng) else {
+            return;
+        };
+        let source = model(session, of).name;
+        let (name, taken) = name(session, &source, true, prng);
+        if !taken && group.iter().all(|(_, _, other)| *other != name) {
+            group.push((of, source, name));
+        }
+    }
+    if group.is_empty() {
+        return;
+    }
+    let of: Vec<(u64, &str)> = group
+        .iter()
+        .map(|(of, _, name)| (*of, name.as_str()))
+        .collect();
+    let at_s = prng.below(1000);
+    let begun = begin(session, &of, true, at_s);
+    session
+        .world
+        .note(|| format!("snapshots {begun:?} of {of:?} at one instant begin"));
+    let pairs = group
+        .iter()
+        .map(|(_, source, name)| (source.as_str(), name.as_str()));
+    let pairs: Vec<_> = pairs.collect();
+    let made = session
+        .pool
+        .snapshot_together(&session.world, &pairs, at_s)
+        .await;
+    // Lane by lane, and not in the order asked for.
+    let made = made.map(|volumes| {
+        let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
+        pairs
+            .iter()
+            .filter_map(|(_, name)| of_name(name).cloned())
+            .collect()
+    });
+    made_or_not(session, &begun, made);
+}
+
+fn begin(session: &Session, of: &[(u64, &str)], read_only: bool, at_s: u64) -> Vec<u64> {
+    let mut oracle = session.books.oracle.borrow_mut();
+    let begun = oracle.begin_clones(of, read_only);
+    for (id, (of, _)) in begun.iter().zip(of) {
+        oracle.note_origin(*id, *of, at_s);
+    }
+    begun
+}
+
+/// What came of clones that were begun.
+fn made_or_not(session: &Session, begun: &[u64], made: Result<Vec<Volume<SimWorld>>, PoolError>) {
+    let end = |id: u64, change: Change| {
+        session
+            .world
+            .note(|| format!("clone {id} ends: {change:?}"));
+        session.books.oracle.borrow_mut().end_change(id, change);
+    };
+    match made {
+        Ok(volumes) if volumes.len() == begun.len() => {
+            for (id, volume) in begun.iter().zip(volumes) {
+                let uuid = volume.info().uuid;
+                session.volumes.borrow_mut().insert(*id, volume);
+                end(*id, Change::Done(uuid));
+            }
+        }
+        Ok(volumes) => session.fail(format!("{} clones of {}", volumes.len(), begun.len())),
+        Err(error) => {
+            if error.kind != PoolErrorKind::Full {
+                session.fail(format!("clones {begun:?}: {error}"));
+            }
+            begun.iter().for_each(|id| end(*id, Change::Refused));
+        }
+    }
+}
+
+/// A volume and one of the snapshots of its family.
+fn family(session: &Session, prng: &mut Prng) -> Option<(VolumeModel, VolumeModel)> {
+    let (id, _) = session.pick_volume(prng)?;
+    let there: Vec<u64> = session.volumes.borrow().keys().copied().collect();
+    let snapshots = there.iter().map(|other| model(session, *other));
+    let of = |snapshot: &VolumeModel| snapshot.read_only && snapshot.is_descendant_of(id);
+    let snapshots: Vec<VolumeModel> = snapshots.filter(of).collect();
+    match snapshots.is_empty() {
+        true => None,
+        false => Some((model(session, id), prng.pick(&snapshots).clone())),
+    }
+}
+
+async fn restore(session: &Session, prng: &mut Prng) {
+    let Some((volume, snapshot)) = family(session, prng) else {
+        return;
+    };
+    let (keep, taken) = name(session, &volume.name, true, prng);
+    let at_s = prng.below(1000);
+    let keep = (!taken && prng.chance(1, 2)).then_some(keep.as_str());
+    let pool = &session.pool;
+    let thick = volume.provisioning == engine::Provisioning::Thick;
+    if volume.read_only || thick || snapshot.size_bytes > volume.size_bytes {
+        let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
+        return expect(
+            session,
+            "restoring this volume",
+            outcome,
+            PoolErrorKind::Invalid,
+        );
+    }
+    let (ticket, kept) =
+        session
+            .books
+            .oracle
+            .borrow_mut()
+            .begin_restore(volume.id, snapshot.id, keep);
+    if let Some(kept) = kept {
+        session
+            .books
+            .oracle
+            .borrow_mut()
+            .note_origin(kept, volume.id, at_s);
+    }
+    session.world.note(|| {
+        let (to, from, number) = (volume.id, snapshot.id, ticket.id);
+        format!("restoring {number} of volume {to} from {from}, kept as {kept:?}, begins")
+    });
+    let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
+    let note = format!("restoring {} ends: {outcome:?}", ticket.id);
+    session.world.note(|| note);
+    let well = outcome.is_ok();
+    if let Some(id) = kept {
+        let handle = keep.and_then(|name| pool.volume(name));
+        let change = handle
+            .as_ref()
+            .map_or(Change::Refused, |volume| Change::Done(volume.info().uuid));
+        if handle.is_some() != well {
+            session.fail(format!("restoring {}: kept {:?}", ticket.id, change));
+        }
+        session.books.oracle.borrow_mut().end_change(id, change);
+        handle.into_iter().for_each(|volume| {
+            session.volumes.borrow_mut().insert(id, volume);
+        });
+    }
+    let ended = match outcome {
+        Ok(()) => Ended::Acknowledged,
+        Err(error) => {
+            if error.kind != PoolErrorKind::Full {
+                session.fail(format!("restoring {}: {error}", ticket.id));
+            }
+            // Nothing was changed; that it may have been is not far from it.
+            Ended::Failed
+        }
+    };
+    session.books.oracle.borrow_mut().end_write(&ticket, ended);
+}
