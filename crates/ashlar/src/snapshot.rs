@@ -4,9 +4,36 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use server::api::types::{
-    Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume, VolumeRestore,
+    Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume,
+    VolumeRestore,
 };
 use site::human;
+use std::time::Duration;
+
+/// Shorter than a second is no schedule.
+fn every(text: &str) -> Result<u64, String> {
+    let span = site::parse_span(text).filter(|span| !span.is_zero());
+    let span = span.ok_or_else(|| format!("allowed: {}", site::SPAN_RULE))?;
+    Ok(span.as_secs())
+}
+
+/// Snapshots by the clock.
+#[derive(Debug, clap::Args)]
+pub struct ScheduleArgs {
+    /// Name of the volume; without more, its schedules are listed
+    volume: String,
+    /// Take a snapshot so often, such as "1h" or "15 min", the first one now
+    #[arg(long, value_parser = every, requires = "keep", conflicts_with = "remove")]
+    every: Option<u64>,
+    /// Keep the newest so many of them, up to 1000; older ones of this schedule are deleted
+    #[arg(long, requires = "every")]
+    keep: Option<u64>,
+    /// End the schedule of this number; its snapshots stay
+    #[arg(long, value_name = "NUMBER")]
+    remove: Option<u64>,
+    #[command(flatten)]
+    format: Format,
+}
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -55,6 +82,8 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    /// Have snapshots taken by the clock, list what is taken so, or end it
+    Schedule(ScheduleArgs),
     /// Delete a snapshot; the volume, other snapshots and clones stay as they are
     Delete {
         /// Name of the snapshot: VOLUME@NAME
@@ -103,6 +132,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 None => format!("{volume} is what {snapshot} is"),
             })
         }
+        Command::Schedule(args) => schedule(client, args),
         Command::Delete { snapshot, format } => {
             client.delete(&["snapshots", &snapshot])?;
             format.done(&format!("snapshot {snapshot} is deleted"))
@@ -134,6 +164,51 @@ fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), F
     let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
     let taken: Vec<Snapshot> = client.post(&["snapshots"], &SnapshotsCreate { snapshots })?;
     format.print(&taken, |taken| table(taken))
+}
+
+fn schedule(client: &Client, args: ScheduleArgs) -> Result<(), Failure> {
+    let ScheduleArgs {
+        volume,
+        every,
+        keep,
+        remove,
+        format,
+    } = args;
+    let path = ["volumes", &volume, "schedules"];
+    if let Some(number) = remove {
+        let number = number.to_string();
+        client.delete(&["volumes", &volume, "schedules", &number])?;
+        return format.done(&format!("schedule {number} of volume {volume} is ended"));
+    }
+    match (every, keep) {
+        (Some(every_s), Some(keep)) => {
+            let made: Schedule = client.post(&path, &ScheduleCreate { every_s, keep })?;
+            format.print(&made, |made| schedules(std::slice::from_ref(made)))
+        }
+        _ => {
+            let all: Vec<Schedule> = client.get(&path)?;
+            format.print(&all, |all| schedules(all))
+        }
+    }
+}
+
+fn schedules(all: &[Schedule]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("NUMBER", Right),
+        ("EVERY", Right),
+        ("KEEP", Right),
+        ("NEXT (UTC)", Left),
+    ]);
+    for schedule in all {
+        table.row(vec![
+            schedule.number.to_string(),
+            site::span_words(Duration::from_secs(schedule.every_s)),
+            schedule.keep.to_string(),
+            utc(schedule.next_unix_s),
+        ]);
+    }
+    table
 }
 
 fn table(snapshots: &[Snapshot]) -> Table {

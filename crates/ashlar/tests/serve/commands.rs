@@ -338,6 +338,9 @@ fn the_description_names_every_resource() {
             "/api/v1/volumes",
             "/api/v1/volumes/{name}",
             "/api/v1/volumes/{name}/clone",
+            "/api/v1/volumes/{name}/restore",
+            "/api/v1/volumes/{name}/schedules",
+            "/api/v1/volumes/{name}/schedules/{number}",
             "/api/v1/volumes/{name}/snapshots",
         ]
     );

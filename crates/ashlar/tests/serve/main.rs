@@ -14,6 +14,7 @@ mod fsck;
 mod groups;
 mod refusals;
 mod restore;
+mod schedules;
 mod snapshots;
 mod space;
 mod trash;

@@ -12,6 +12,7 @@ mod guard;
 mod pools;
 mod problem;
 mod restore;
+mod schedules;
 mod sessions;
 mod snapshots;
 mod status;
@@ -73,6 +74,11 @@ pub fn router(array: Arc<Array>) -> Router {
             restore::create_snapshots
         ))
         .routes(routes!(restore::restore_volume))
+        .routes(routes!(
+            schedules::list_schedules,
+            schedules::create_schedule
+        ))
+        .routes(routes!(schedules::delete_schedule))
         .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
         .routes(routes!(trash::list_trash, trash::empty_trash))
         .routes(routes!(trash::delete_trashed))

@@ -6,8 +6,8 @@
 mod words;
 
 pub use words::{
-    Deleted, Origin as VolumeOrigin, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
-    TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,
+    Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
+    SnapshotOf, SnapshotsCreate, TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,
 };
 
 use serde::{Deserialize, Serialize};

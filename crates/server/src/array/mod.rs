@@ -16,6 +16,7 @@ mod exports;
 mod groups;
 mod history;
 mod places;
+pub(crate) mod schedules;
 mod sessions;
 mod snapshots;
 mod together;
@@ -30,6 +31,7 @@ pub use exports::{Export, Origin};
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
+pub use schedules::Schedule;
 pub use together::Present;
 pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
@@ -61,6 +63,7 @@ pub struct Array {
     described: Vec<site::Pool>,
     /// How long what is deleted stays in the trash.
     trash_kept: Duration,
+    schedules: Mutex<schedules::Known>,
     change: tokio::sync::Mutex<()>,
     began: Instant,
 }
@@ -97,6 +100,7 @@ impl Array {
             drives,
             described,
             trash_kept,
+            schedules: Mutex::default(),
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
         })
@@ -258,6 +262,13 @@ impl Array {
                 format!("a change ended early: {error}"),
             )),
         }
+    }
+
+    // As below.
+    fn schedule_map(&self) -> MutexGuard<'_, schedules::Known> {
+        self.schedules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     // Whoever panicked with this lock held has left a whole map behind.

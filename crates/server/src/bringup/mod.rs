@@ -128,6 +128,7 @@ async fn furnish(
     volumes::apply(volume_plan, site, &array).await?;
     exports::apply(exports, &array).await?;
     array.keep_trash();
+    array.keep_schedules().await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
     Ok((array, front))
 }

@@ -147,3 +147,26 @@ pub struct TrashRestore {
     #[serde(default)]
     pub name: Option<String>,
 }
+
+/// Snapshots of a volume by the clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Schedule {
+    /// Its number among those of its volume.
+    pub number: u64,
+    /// Seconds from one to the next.
+    pub every_s: u64,
+    /// The newest so many stay.
+    pub keep: u64,
+    /// When it runs next, in seconds since 1970.
+    pub next_unix_s: u64,
+}
+
+/// A schedule to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleCreate {
+    /// Seconds from one snapshot to the next.
+    pub every_s: u64,
+    /// How many snapshots stay, the newest, up to 1,000.
+    pub keep: u64,
+}

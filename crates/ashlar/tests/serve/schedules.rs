@@ -1,0 +1,148 @@
+//! Snapshots by the clock.
+
+use crate::array::{Home, SITE, Serving};
+use crate::commands::request;
+use serde_json::json;
+
+fn names(serving: &Serving) -> Vec<String> {
+    let all = serving.json(&["snapshot", "list"]);
+    let all = all.as_array().unwrap().iter();
+    all.map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn schedule(serving: &Serving, every: &str, keep: &str) {
+    serving.done(&[
+        "snapshot", "schedule", "v0", "--every", every, "--keep", keep,
+    ]);
+}
+
+#[test]
+fn the_newest_are_kept_and_only_its_own_are_deleted() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["snapshot", "create", "v0@auto1-mine"]);
+    schedule(&serving, "1s", "2");
+    let list = ["snapshot", "list"];
+    let has =
+        |count: usize| move |list: &serde_json::Value| list.as_array().unwrap().len() == count;
+    serving.wait(&list, has(3));
+    let early = names(&serving);
+    // More come, and the first ones go.
+    serving.wait(&list, |list| {
+        let list = list.as_array().unwrap();
+        let is_there = |name: &String| list.iter().any(|one| one["name"] == *name);
+        early.iter().filter(|name| is_there(name)).count() == 1
+    });
+    assert_eq!(names(&serving).len(), 3);
+    assert!(names(&serving).contains(&"v0@auto1-mine".to_owned()));
+    serving.done(&["snapshot", "schedule", "v0", "--remove", "1"]);
+    assert_eq!(serving.json(&["snapshot", "schedule", "v0"]), json!([]));
+    let left = names(&serving);
+    // A new one of the same number takes no account of them.
+    schedule(&serving, "1h", "1");
+    serving.wait(&list, has(left.len() + 1));
+    assert!(left.iter().all(|name| names(&serving).contains(name)));
+    assert_eq!(serving.events(false), Vec::<String>::new());
+}
+
+#[test]
+fn a_schedule_goes_on_after_a_restart_and_makes_up_for_what_it_missed_once() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    schedule(&serving, "1h", "5");
+    serving.wait(&["snapshot", "list"], |list| {
+        list.as_array().unwrap().len() == 1
+    });
+    let before = serving.json(&["snapshot", "schedule", "v0"]);
+    assert_eq!(serving.stop("KILL").code(), None);
+    let serving = home.serve();
+    assert_eq!(serving.json(&["snapshot", "schedule", "v0"]), before);
+    schedule(&serving, "2s", "9");
+    serving.wait(&["snapshot", "list"], |list| {
+        list.as_array().unwrap().len() == 2
+    });
+    assert_eq!(serving.stop("KILL").code(), None);
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    let serving = home.serve();
+    // One for the two that were missed; those to come are later.
+    let list = serving.wait(&["snapshot", "list"], |list| {
+        list.as_array().unwrap().len() >= 3
+    });
+    let at = |number: usize| list[number]["at_unix_s"].as_u64().unwrap();
+    let times: std::collections::BTreeSet<u64> =
+        (0..list.as_array().unwrap().len()).map(at).collect();
+    let spread = times.last().unwrap() - times.first().unwrap();
+    assert!(times.len() as u64 <= 2 + spread / 2, "{times:?}");
+}
+
+#[test]
+fn wrong_schedules_are_refused_and_failures_are_told() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["snapshot", "create", "v0@s"]);
+    let long = "x".repeat(41);
+    serving.done(&["volume", "create", &long, "--pool", "p0", "--size", "1 MiB"]);
+    let schedule = |volume, every, keep| {
+        [
+            "snapshot", "schedule", volume, "--every", every, "--keep", keep,
+        ]
+    };
+    for (args, code) in [
+        (schedule("no", "1h", "1"), 5),
+        (schedule("v0@s", "1h", "1"), 2),
+        (schedule("v0", "0 s", "1"), 2),
+        (schedule("v0", "often", "1"), 2),
+        (schedule("v0", "1h", "0"), 2),
+        (schedule("v0", "1h", "1001"), 2),
+        (schedule(&long, "1h", "1"), 2),
+    ] {
+        let (found, said) = serving.refused(&args);
+        assert_eq!(found, code, "{args:?}: {said}");
+    }
+    let every = ["snapshot", "schedule", "v0", "--every", "1h"];
+    assert_eq!(serving.refused(&every).0, 2, "without --keep");
+    assert_eq!(
+        serving
+            .refused(&["snapshot", "schedule", "v0", "--remove", "1"])
+            .0,
+        5
+    );
+    let answer = request(
+        &serving.api,
+        "DELETE /api/v1/volumes/v0/schedules/x",
+        "",
+        "",
+    );
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    for body in [r#"{"every_s":60}"#, r#"{"every_s":-1,"keep":1}"#] {
+        let answer = request(&serving.api, "POST /api/v1/volumes/v0/schedules", "", body);
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    }
+    for _ in 0..8 {
+        serving.done(&schedule("v0", "1h", "1"));
+    }
+    let (code, said) = serving.refused(&schedule("v0", "1h", "1"));
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("has 8 schedules"), "{said}");
+
+    // One whose old snapshot is in use can't go.
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "1 MiB"]);
+    serving.done(&schedule("w", "1s", "1"));
+    let list = serving.wait(&["snapshot", "list", "w"], |list| {
+        list.as_array().unwrap().len() == 1
+    });
+    let snapshot = list[0]["name"].as_str().unwrap();
+    let target = "iqn.2026-11.dev.ashlar:b";
+    let exported = serving.run(&["export", "create", target, "--volume", snapshot]);
+    if exported.status.success() {
+        let events = serving.wait(&["events"], |events| {
+            let events = events.as_array().unwrap();
+            events.iter().any(|event| event["kind"] == "schedule")
+        });
+        assert!(
+            events.to_string().contains("schedule 1 of volume 'w'"),
+            "{events}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Snapshots by the clock.
+
+use super::problem::{Body, Segment};
+use super::types::{Problem, Schedule, ScheduleCreate};
+use crate::array::{self, Array, schedules};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+
+/// The schedules of a volume.
+#[utoipa::path(
+    get, path = "/api/v1/volumes/{name}/schedules", tag = "snapshots",
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = Vec<Schedule>), (status = 404, body = Problem))
+)]
+pub(super) async fn list_schedules(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<Vec<Schedule>>, Problem> {
+    let all = array.schedules(&name).await?.into_iter();
+    Ok(Json(all.map(schedule).collect()))
+}
+
+/// Has snapshots of a volume taken by the clock, the first one at once. Those beyond what
+/// is kept are deleted, the oldest first: those of this schedule only.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/schedules", tag = "snapshots",
+    request_body = ScheduleCreate,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 201, body = Schedule), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn create_schedule(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(create): Body<ScheduleCreate>,
+) -> Result<(StatusCode, Json<Schedule>), Problem> {
+    let (every, most) = (schedules::EVERY_S_MIN, schedules::EVERY_S_MAX);
+    let allowed = [
+        ("every_s", create.every_s, every..=most),
+        ("keep", create.keep, 1..=schedules::KEEP_MAX),
+    ];
+    for (key, found, allowed) in allowed {
+        if !allowed.contains(&found) {
+            let (least, most) = (allowed.start(), allowed.end());
+            let message = format!("{key}: found {found}; allowed: {least} to {most}");
+            return Err(Problem::invalid(message));
+        }
+    }
+    if !schedules::fits(&name) {
+        let rule = "a volume's name of up to 40 bytes, so that snapshots have theirs";
+        return Err(Problem::invalid(format!(
+            "volume: found {name:?}; allowed: {rule}"
+        )));
+    }
+    let made = array
+        .add_schedule(&name, create.every_s, create.keep)
+        .await?;
+    Ok((StatusCode::CREATED, Json(schedule(made))))
+}
+
+/// Ends a schedule. Snapshots that it took stay.
+#[utoipa::path(
+    delete, path = "/api/v1/volumes/{name}/schedules/{number}", tag = "snapshots",
+    params(
+        ("name" = String, Path, description = "Name of the volume"),
+        ("number" = u64, Path, description = "Number of the schedule")
+    ),
+    responses((status = 204), (status = 404, body = Problem))
+)]
+pub(super) async fn delete_schedule(
+    State(array): State<Arc<Array>>,
+    Segment((name, number)): Segment<(String, u64)>,
+) -> Result<StatusCode, Problem> {
+    array.remove_schedule(&name, number).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn schedule(schedule: array::Schedule) -> Schedule {
+    Schedule {
+        number: schedule.number,
+        every_s: schedule.every_s,
+        keep: schedule.keep,
+        next_unix_s: schedule.next_unix_s(),
+    }
+}
