@@ -55,29 +55,35 @@ pub enum Command {
     /// instant, all or none
     Create {
         /// Volume, and a name for the snapshot: VOLUME@NAME
-        #[arg(required = true, value_name = "SNAPSHOT")]
+        #[arg(required = true)]
         snapshots: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Have snapshots taken by the clock, list what is taken so, or end it
-    Schedule(ScheduleArgs),
-    /// Give a volume what a snapshot of it has, at once; what it has now becomes a snapshot
+    /// Give a volume what a snapshot has, at once
+    ///
+    /// What it has now becomes a snapshot. Initiators must not use the volume meanwhile:
+    /// one that is behind a target is refused.
     Restore {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
-        /// Name for the snapshot that the present state becomes [default: before-TIME]
-        #[arg(long, value_name = "NAME", conflicts_with = "discard")]
+        /// Another volume than that which the snapshot was taken from
+        #[arg(long)]
+        to: Option<String>,
+        /// Name of the snapshot of what it has now; by default before-NAME
+        #[arg(long, conflicts_with = "discard")]
         keep: Option<String>,
-        /// Don't keep the present state
+        /// Throw away what it has now
         #[arg(long)]
         discard: bool,
-        /// Also while initiators use the volume
+        /// Also while the volume is behind a target
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         format: Format,
     },
+    /// Have snapshots taken by the clock, list what is taken so, or end it
+    Schedule(ScheduleArgs),
     /// Delete a snapshot; the volume, other snapshots and clones stay as they are
     Delete {
         /// Name of the snapshot: VOLUME@NAME
@@ -104,24 +110,27 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Create { snapshots, format } => create(client, &snapshots, format),
         Command::Restore {
             snapshot,
+            to,
             keep,
             discard,
             force,
             format,
         } => {
-            let there: Snapshot = client.get(&["snapshots", &snapshot])?;
-            let volume = there.volume.ok_or_else(|| {
-                Failure::Failed(format!("the volume of {snapshot} is gone: clone it"))
-            })?;
+            let (of, name) = split(&snapshot)?;
+            let keep = keep.unwrap_or_else(|| format!("before-{name}"));
             let restore = VolumeRestore {
-                snapshot,
-                keep,
-                discard,
+                keep: (!discard).then_some(keep),
+                snapshot: snapshot.clone(),
                 force,
             };
-            let path = ["volumes", &volume, "restore"];
-            let volume: Volume = client.post(&path, &restore)?;
-            format.print_text(&volume, crate::volume::show)
+            let volume = to.as_deref().unwrap_or(of);
+            let restored: Volume = client.post(&["volumes", volume, "restore"], &restore)?;
+            format.print_text(&restored, |_| match &restore.keep {
+                Some(keep) => {
+                    format!("{volume} is what {snapshot} is; what it was is {volume}@{keep}")
+                }
+                None => format!("{volume} is what {snapshot} is"),
+            })
         }
         Command::Schedule(args) => schedule(client, args),
         Command::Delete { snapshot, format } => {
@@ -129,6 +138,32 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             format.done(&format!("snapshot {snapshot} is deleted"))
         }
     }
+}
+
+/// Volume and own name of a snapshot.
+fn split(snapshot: &str) -> Result<(&str, &str), Failure> {
+    snapshot.split_once('@').ok_or_else(|| {
+        let rule = "the name of a volume, '@', and a name for the snapshot";
+        Failure::Wrong(format!("snapshot: found {snapshot:?}; allowed: {rule}"))
+    })
+}
+
+fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), Failure> {
+    if let [snapshot] = snapshots {
+        let (volume, name) = split(snapshot)?;
+        let name = name.to_owned();
+        let path = ["volumes", volume, "snapshots"];
+        let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
+        return format.print_text(&taken, show);
+    }
+    let of = |snapshot: &String| {
+        let (volume, name) = split(snapshot)?;
+        let (volume, name) = (volume.to_owned(), name.to_owned());
+        Ok(SnapshotOf { volume, name })
+    };
+    let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
+    let taken: Vec<Snapshot> = client.post(&["snapshots"], &SnapshotsCreate { snapshots })?;
+    format.print(&taken, |taken| table(taken))
 }
 
 fn schedule(client: &Client, args: ScheduleArgs) -> Result<(), Failure> {
@@ -174,32 +209,6 @@ fn schedules(all: &[Schedule]) -> Table {
         ]);
     }
     table
-}
-
-/// Volume and own name of a snapshot.
-fn split(snapshot: &str) -> Result<(String, String), Failure> {
-    let parts = snapshot.split_once('@');
-    let (volume, name) = parts.ok_or_else(|| {
-        let rule = "the name of a volume, '@', and a name for the snapshot";
-        Failure::Wrong(format!("snapshot: found {snapshot:?}; allowed: {rule}"))
-    })?;
-    Ok((volume.to_owned(), name.to_owned()))
-}
-
-fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), Failure> {
-    if let [snapshot] = snapshots {
-        let (volume, name) = split(snapshot)?;
-        let path = ["volumes", &volume, "snapshots"];
-        let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
-        return format.print_text(&taken, show);
-    }
-    let of = |snapshot: &String| {
-        let (volume, name) = split(snapshot)?;
-        Ok(SnapshotOf { volume, name })
-    };
-    let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
-    let taken: Vec<Snapshot> = client.post(&["snapshots"], &SnapshotsCreate { snapshots })?;
-    format.print(&taken, |taken| table(taken))
 }
 
 fn table(snapshots: &[Snapshot]) -> Table {

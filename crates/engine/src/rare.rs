@@ -105,7 +105,9 @@ pub const BUGS: &[&str] = &[
     "sums kept where blocks are zeroed",
     "sums not verified on reads",
     "sums of a new zone not flushed",
+    "trash gives a name that is taken",
     "unmapping not made durable",
+    "what is said is not made durable",
     "whole page given back for a part",
     "write around the log leaves no sums",
 ];

@@ -77,6 +77,24 @@ fn a_schedule_goes_on_after_a_restart_and_makes_up_for_what_it_missed_once() {
 }
 
 #[test]
+fn a_schedule_rests_while_its_volume_is_in_the_trash() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "1 MiB"]);
+    serving.done(&["snapshot", "schedule", "w", "--every", "1s", "--keep", "9"]);
+    let list = ["snapshot", "list"];
+    serving.wait(&list, |list| !list.as_array().unwrap().is_empty());
+    let deleted = serving.json(&["volume", "delete", "w"]);
+    let stayed = names(&serving).len();
+    assert_eq!(deleted["snapshots"].as_array().unwrap().len(), stayed);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(names(&serving).len(), stayed);
+    serving.done(&["trash", "restore", "w"]);
+    serving.wait(&list, |list| list.as_array().unwrap().len() > stayed);
+    assert_eq!(serving.events(false), Vec::<String>::new());
+}
+
+#[test]
 fn wrong_schedules_are_refused_and_failures_are_told() {
     let home = Home::new(SITE);
     let serving = home.serve();

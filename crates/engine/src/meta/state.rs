@@ -57,6 +57,8 @@ pub struct State {
     pub next_incarnation: u32,
     /// Of each drive that is being rebuilt, the zones that are whole.
     pub rebuilt: BTreeMap<Uuid, BTreeSet<u32>>,
+    /// Bytes of what is said of volumes.
+    pub words_bytes: u64,
     /// The id that the next volume gets.
     pub next_id: u32,
     /// Who else has the pages of the maps.
@@ -113,7 +115,9 @@ impl State {
             Record::Ready { id } => self.known(*id)?.ready.set(true),
             Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
             Record::Delete { id } => {
-                let map = self.known(*id)?.map.take();
+                let core = self.known(*id)?;
+                let (map, words) = (core.map.take(), core.words.bytes());
+                self.words_bytes -= words;
                 self.volumes.remove(id);
                 self.give_up(map);
             }
@@ -191,8 +195,10 @@ impl State {
             }
             Record::NextId { id } => self.next_id = self.next_id.max(id.0),
             Record::Word(id, word) => {
-                let core = self.known(*id)?;
+                let core = Rc::clone(self.known(*id)?);
+                self.words_bytes -= core.words.bytes();
                 core.words.apply(&core.name, word);
+                self.words_bytes += core.words.bytes();
             }
         }
         Ok(())

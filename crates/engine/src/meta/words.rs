@@ -23,6 +23,9 @@ pub const ATTRIBUTES_MAX: usize = 32;
 /// Bytes of words that a checkpoint slot is laid out for, for each volume.
 pub const WORDS_BYTES: u64 = 128;
 
+/// Bytes of the word that puts a volume into the trash.
+pub const TRASHED_BYTES: u64 = (HEAD_BYTES + 8) as u64;
+
 /// Where a snapshot or a clone was taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -112,6 +115,17 @@ impl Word {
         })
     }
 
+    /// Bytes that a checkpoint takes more for it, at most.
+    fn more_bytes(&self) -> u64 {
+        match self {
+            Word::Name(_) | Word::Recovered => 0,
+            // Counted for every volume, so that there is room for it always.
+            Word::Trashed { .. } => 0,
+            Word::Attribute { value, .. } if value.is_empty() => 0,
+            word => word.bytes(),
+        }
+    }
+
     /// Bytes that it takes, with code and volume.
     pub fn bytes(&self) -> u64 {
         let mut w = Writer::default();
@@ -195,6 +209,22 @@ impl Words {
     /// Whether it is in the trash.
     pub fn is_trashed(&self) -> bool {
         self.trashed.get()
+    }
+
+    /// Bytes that a checkpoint takes more when this is said, too, at most.
+    pub fn more_bytes(&self, word: &Word) -> u64 {
+        let about = self.about.borrow();
+        let before = match word {
+            Word::Attribute { key, .. } => about.attributes.get_key_value(key),
+            _ => None,
+        };
+        let before = before.map(|(key, value)| HEAD_BYTES + 2 + key.len() + value.len());
+        word.more_bytes().saturating_sub(before.unwrap_or(0) as u64)
+    }
+
+    /// Bytes that they take in a checkpoint.
+    pub(super) fn bytes(&self) -> u64 {
+        self.all().iter().map(Word::bytes).sum()
     }
 
     /// The words that say all of this again.
@@ -294,6 +324,11 @@ mod tests {
         assert_eq!(again.about(), words.about());
         assert!(again.is_trashed());
         assert_eq!(again.about().attributes.len(), 1);
+        assert_eq!(words.more_bytes(&attribute("")), 0);
+        assert_eq!(words.more_bytes(&attribute("2nd")), 0, "shorter");
+        assert_eq!(words.more_bytes(&attribute("the second")), 4);
+        let trashed = Word::Trashed { at_unix_s: 6 };
+        assert_eq!(trashed.bytes(), TRASHED_BYTES);
         words.apply(&name, &attribute(""));
         assert!(words.about().attributes.is_empty());
     }

@@ -248,6 +248,11 @@ impl<W: World> Inner<W> {
     /// Whether the checkpoint slots have room for maps that share less than they do now: a
     /// table and a chunk more, beside those that are being made.
     pub(crate) fn has_room_for_maps(&self) -> bool {
+        self.maps_need() + self.more_words_bytes(0) <= self.identity().checkpoint_bytes
+    }
+
+    /// What such maps need of a checkpoint slot.
+    pub(super) fn maps_need(&self) -> u64 {
         let state = self.state.borrow();
         let tables = state
             .volumes
@@ -258,13 +263,12 @@ impl<W: World> Inner<W> {
         let steps = (1 + self.parting.get()) * checkpoint::MAPS_STEP_BYTES;
         drop(state);
         let identity = self.identity();
-        let needed = checkpoint::slot_bytes_of(
+        checkpoint::slot_bytes_of(
             maps + steps,
             self.zones_max(),
             identity.volumes_max,
             identity.journal_bytes,
-        );
-        needed + self.more_words_bytes(0) <= identity.checkpoint_bytes
+        )
     }
 
     /// Something is refused for want of that room.

@@ -11,11 +11,11 @@ mod groups;
 mod guard;
 mod pools;
 mod problem;
+mod restore;
 mod schedules;
 mod sessions;
 mod snapshots;
 mod status;
-mod together;
 mod trash;
 pub mod types;
 mod volumes;
@@ -69,16 +69,16 @@ pub fn router(array: Arc<Array>) -> Router {
         ))
         .routes(routes!(snapshots::create_snapshot))
         .routes(routes!(snapshots::clone_volume))
-        .routes(routes!(snapshots::restore_volume))
+        .routes(routes!(
+            snapshots::list_snapshots,
+            restore::create_snapshots
+        ))
+        .routes(routes!(restore::restore_volume))
         .routes(routes!(
             schedules::list_schedules,
             schedules::create_schedule
         ))
         .routes(routes!(schedules::delete_schedule))
-        .routes(routes!(
-            snapshots::list_snapshots,
-            together::create_snapshots
-        ))
         .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
         .routes(routes!(trash::list_trash, trash::empty_trash))
         .routes(routes!(trash::delete_trashed))

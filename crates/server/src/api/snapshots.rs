@@ -1,9 +1,7 @@
 //! Snapshots and clones.
 
 use super::problem::{Body, Segment};
-use super::types::{
-    LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone, VolumeRestore,
-};
+use super::types::{LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
 use super::volumes::{check_name, volume};
 use crate::array::{Array, PlacedVolume};
 use axum::Json;
@@ -113,49 +111,6 @@ pub(super) async fn clone_volume(
     let made = array.clone_volume(name, clone.name).await?;
     let all = array.volumes().await?;
     Ok((StatusCode::CREATED, Json(volume(&array, &all, made))))
-}
-
-/// Gives a volume what a snapshot of it has, at once. What it had until then becomes a
-/// snapshot of its own, unless that is refused.
-#[utoipa::path(
-    post, path = "/api/v1/volumes/{name}/restore", tag = "snapshots",
-    request_body = VolumeRestore,
-    params(("name" = String, Path, description = "Name of the volume")),
-    responses(
-        (status = 200, body = Volume), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 409, body = Problem),
-        (status = 507, body = Problem)
-    )
-)]
-pub(super) async fn restore_volume(
-    State(array): State<Arc<Array>>,
-    Segment(name): Segment<String>,
-    Body(restore): Body<VolumeRestore>,
-) -> Result<Json<Volume>, Problem> {
-    let VolumeRestore {
-        snapshot,
-        keep,
-        discard,
-        force,
-    } = restore;
-    let keep = match (keep, discard) {
-        (Some(_), true) => {
-            let message = "keep, discard: found both; allowed: one of them";
-            return Err(Problem::invalid(message));
-        }
-        (None, true) => None,
-        (keep, false) => Some(keep.unwrap_or_else(before_now)),
-    };
-    keep.as_deref().map_or(Ok(()), check_name)?;
-    let placed = array.restore_volume(name, snapshot, keep, force).await?;
-    let all = array.volumes().await?;
-    Ok(Json(volume(&array, &all, placed)))
-}
-
-/// What the state before a restore is called, when nobody says.
-fn before_now() -> String {
-    let stamp = crate::array::schedules::stamp(crate::array::now_unix_s());
-    format!("before-{stamp}")
 }
 
 pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Snapshot {

@@ -32,7 +32,7 @@ pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
 pub use schedules::Schedule;
-pub(crate) use snapshots::now_unix_s;
+pub use together::Present;
 pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
 pub use words::NewWords;

@@ -116,7 +116,7 @@ impl Schedule {
 }
 
 /// A time in letters that a name may have.
-pub(crate) fn stamp(unix_s: u64) -> String {
+fn stamp(unix_s: u64) -> String {
     let (days, second) = (unix_s / 86_400 + 719_468, unix_s % 86_400);
     // Years from March on, as in `ashlar`'s output.
     let (era, day) = (days / 146_097, days % 146_097);
@@ -212,12 +212,12 @@ impl Array {
             ..NewWords::default()
         };
         let placed = self.change_words(name.to_owned(), words).await?;
-        self.learn(&placed);
+        self.learn_schedules(&placed);
         Ok(())
     }
 
     /// Knows the schedules of a volume from now on.
-    fn learn(&self, volume: &PlacedVolume) {
+    pub(super) fn learn_schedules(&self, volume: &PlacedVolume) {
         let schedules = of(volume);
         let mut known = self.schedule_map();
         match schedules.is_empty() {
@@ -226,13 +226,18 @@ impl Array {
         };
     }
 
+    /// Knows no schedules of a volume that goes, or is in the trash.
+    pub(super) fn forget_schedules(&self, volume: &PlacedVolume) {
+        self.schedule_map().remove(&volume.info.uuid);
+    }
+
     /// Runs schedules from now on.
     ///
     /// # Errors
     /// A shard has stopped.
     pub(crate) async fn keep_schedules(self: &Arc<Self>) -> Result<(), ArrayError> {
-        for volume in self.volumes().await?.iter().chain(&self.trash().await?) {
-            self.learn(volume);
+        for volume in &self.volumes().await? {
+            self.learn_schedules(volume);
         }
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -257,7 +262,7 @@ impl Array {
         }
         let volumes = self.volumes().await?;
         for (uuid, schedules) in &known {
-            // One in the trash waits until it is out of it.
+            // It goes just now.
             let Some(volume) = volumes.iter().find(|volume| volume.info.uuid == *uuid) else {
                 continue;
             };

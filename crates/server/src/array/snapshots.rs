@@ -128,63 +128,6 @@ impl Array {
         Err(ArrayError::new(ArrayErrorKind::Exists, context))
     }
 
-    /// Gives a volume what a snapshot of it has, at one instant. What it had until then
-    /// becomes the snapshot `volume@keep`, or is gone.
-    ///
-    /// # Errors
-    /// No such volume or snapshot; the snapshot is not the volume's; somebody uses it, but
-    /// by force; `keep` is taken; or what the pool says. Nothing has changed then.
-    pub async fn restore_volume(
-        self: &Arc<Self>,
-        name: String,
-        snapshot: String,
-        keep: Option<String>,
-        by_force: bool,
-    ) -> Result<PlacedVolume, ArrayError> {
-        self.change(move |array| async move {
-            let there = array.volume(&name).await?;
-            let from = array.snapshot(&snapshot).await?;
-            if !from.is_of(&there) {
-                let context = format!("{snapshot} is no snapshot of {name}: clone it");
-                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-            }
-            if !by_force {
-                array.check_unattended(&name).await?;
-            }
-            let keep = keep.map(|keep| format!("{name}{SNAPSHOT_MARK}{keep}"));
-            if let Some(keep) = &keep {
-                array.check_name_free(keep).await?;
-            }
-            let visit = move |_, pool: Pool<RealWorld>| async move {
-                let (keep, at) = (keep.as_deref(), now_unix_s());
-                pool.restore(&name, &snapshot, keep, at).await?;
-                let volume = pool.volume(&name);
-                let info = volume.map(|volume| volume.info());
-                info.ok_or_else(|| ArrayError::no_volume(&name))
-            };
-            let info = array.with_lane(&there.pool, there.lane, visit).await?;
-            Ok(PlacedVolume { info, ..there })
-        })
-        .await
-    }
-
-    /// That no initiator is logged in to the target of a volume: what it has in its caches
-    /// would be of another content.
-    async fn check_unattended(&self, name: &str) -> Result<(), ArrayError> {
-        let Some((target, lun)) = self.lun_of(name) else {
-            return Ok(());
-        };
-        let sessions = self.sessions().await?;
-        let Some(session) = sessions.iter().find(|session| session.target == target) else {
-            return Ok(());
-        };
-        let context = format!(
-            "volume {name} is LUN {lun} of target {target}, and {} uses that: log out there first",
-            session.initiator
-        );
-        Err(ArrayError::new(ArrayErrorKind::Busy, context))
-    }
-
     /// Deletes the snapshot called `name`. What was cloned from it stays as it is.
     ///
     /// # Errors

@@ -1,7 +1,5 @@
-//! Snapshots of several volumes at one instant, wherever they are.
-//!
-//! Invariant: either all are there at the end, or none is; but for a crash between pools or
-//! lanes.
+//! Snapshots of several volumes at one instant, wherever they are, and volumes that become
+//! what a snapshot is.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
@@ -17,6 +15,15 @@ use world::real::RealWorld;
 
 /// Volumes stand still for no longer than this while others come to a stand.
 const STILL: Duration = Duration::from_secs(5);
+
+/// What becomes of the present state of a volume that is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// It becomes a snapshot of this name: `VOLUME@NAME`.
+    Kept(String),
+    /// It is gone.
+    Discarded,
+}
 
 /// Where lanes meet: all of them are still, or one of them can't be.
 struct Gate {
@@ -140,6 +147,58 @@ impl Array {
             }
         }
         failure.map_or(Ok(all), Err)
+    }
+
+    /// Gives a volume what a snapshot has, at once.
+    ///
+    /// # Errors
+    /// No such volume or snapshot; the volume is behind a target and `force` is not given;
+    /// it is a snapshot, thick, or in another pool or lane; or what the pool says. Nothing
+    /// has changed then.
+    pub async fn restore(
+        self: &Arc<Self>,
+        volume: String,
+        snapshot: String,
+        present: Present,
+        force: bool,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&volume).await?;
+            let from = array.snapshot(&snapshot).await?;
+            if (&from.pool, from.lane) != (&there.pool, there.lane) {
+                let context = format!(
+                    "{snapshot} is not where {volume} is and was not taken from it: clone it"
+                );
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            if let Some((target, lun)) = array.lun_of(&volume).filter(|_| !force) {
+                let context = format!(
+                    "volume {volume} is LUN {lun} of {target}: what initiators have of it in memory would not fit any more; take it out of the target, or force it when none of them uses it"
+                );
+                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+            }
+            let keep = match present {
+                Present::Kept(name) => Some(format!("{volume}{SNAPSHOT_MARK}{name}")),
+                Present::Discarded => None,
+            };
+            if let Some(name) = &keep {
+                array.check_name_free(name).await?;
+            }
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                let at = now_unix_s();
+                pool.restore(&volume, &snapshot, keep.as_deref(), at).await?;
+                let restored = pool.volume(&volume);
+                let restored = restored.ok_or_else(|| ArrayError::no_volume(&volume))?;
+                Ok((restored.info(), restored.about()))
+            };
+            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            Ok(PlacedVolume {
+                info,
+                about,
+                ..there
+            })
+        })
+        .await
     }
 }
 

@@ -101,7 +101,9 @@ impl Array {
             let there = array.unused(&name).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
-            array.with_lane(&there.pool, there.lane, visit).await
+            array.with_lane(&there.pool, there.lane, visit).await?;
+            array.forget_schedules(&there);
+            Ok(())
         })
         .await
     }
@@ -115,7 +117,9 @@ impl Array {
                 pool.trash_volume(&name, at).await?;
                 Ok(at)
             };
-            array.with_lane(&there.pool, there.lane, visit).await
+            let at = array.with_lane(&there.pool, there.lane, visit).await?;
+            array.forget_schedules(&there);
+            Ok(at)
         })
         .await
     }
@@ -183,11 +187,13 @@ impl Array {
                 said.ok_or_else(|| ArrayError::no_volume(&name))
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
-            Ok(PlacedVolume {
+            let back = PlacedVolume {
                 info,
                 about,
                 ..there
-            })
+            };
+            array.learn_schedules(&back);
+            Ok(back)
         })
         .await
     }
@@ -285,13 +291,18 @@ fn is_nearly_full(info: &PoolInfo) -> bool {
 fn trash_on(state: &ShardState) -> Vec<PlacedVolume> {
     let mut all = Vec::new();
     for pool in state.pools() {
+        let trash = pool.trash();
+        if trash.is_empty() {
+            continue;
+        }
+        let (name, lane) = (pool.info().name, pool.lane());
         let placed = |(info, about)| PlacedVolume {
-            pool: pool.info().name,
-            lane: pool.lane(),
+            pool: name.clone(),
+            lane,
             info,
             about,
         };
-        all.extend(pool.trash().into_iter().map(placed));
+        all.extend(trash.into_iter().map(placed));
     }
     all
 }

@@ -63,6 +63,19 @@ pub struct SnapshotOf {
     pub name: String,
 }
 
+/// What a volume is to become.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeRestore {
+    /// Name of the snapshot whose content it gets.
+    pub snapshot: String,
+    /// What it has now becomes a snapshot with this name of its own; null to throw it away.
+    pub keep: Option<String>,
+    /// Also while it is behind a target.
+    #[serde(default)]
+    pub force: bool,
+}
+
 /// A clone to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -156,22 +169,4 @@ pub struct ScheduleCreate {
     pub every_s: u64,
     /// How many snapshots stay, the newest, up to 1,000.
     pub keep: u64,
-}
-
-/// What a volume is to have again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VolumeRestore {
-    /// A snapshot of it: `VOLUME@NAME`.
-    pub snapshot: String,
-    /// The own name of the snapshot that the present state becomes; one with the time in
-    /// it unless said otherwise.
-    #[serde(default)]
-    pub keep: Option<String>,
-    /// The present state is not kept.
-    #[serde(default)]
-    pub discard: bool,
-    /// Also while initiators use the volume.
-    #[serde(default)]
-    pub force: bool,
 }

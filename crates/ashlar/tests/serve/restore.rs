@@ -1,4 +1,4 @@
-//! Snapshots of several volumes at one instant, and restoring, by command.
+//! Restoring, and snapshots of several volumes at one instant, by command.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving};
 use serde_json::{Value, json};
@@ -47,15 +47,32 @@ fn a_volume_becomes_what_it_was_and_back_again() {
         (whole, 0)
     );
 
-    serving.wait(&["session", "list"], |all| {
-        all.as_array().unwrap().is_empty()
-    });
-    serving.done(&["snapshot", "restore", "v0@empty", "--keep", "before-empty"]);
+    let before = serving.json(&["snapshot", "list"]);
+    let (code, why) = serving.refused(&["snapshot", "restore", "v0@empty"]);
+    assert_eq!(code, 6, "{why}");
+    assert!(
+        why.contains("is LUN 0 of iqn.2026-11.dev.ashlar:a"),
+        "{why}"
+    );
+    assert_eq!(
+        serving.json(&["snapshot", "list"]),
+        before,
+        "nothing has changed"
+    );
+    assert_eq!(mapped(&serving, "v0"), whole);
+
+    serving.done(&["snapshot", "restore", "v0@empty", "--force"]);
     assert_eq!(
         (mapped(&serving, "v0"), mapped(&serving, "v0@before-empty")),
         (0, whole)
     );
-    let again = ["snapshot", "restore", "v0@before-empty", "--discard"];
+    let again = [
+        "snapshot",
+        "restore",
+        "v0@before-empty",
+        "--discard",
+        "--force",
+    ];
     serving.done(&again);
     assert_eq!(mapped(&serving, "v0"), whole);
     assert_eq!(
@@ -72,12 +89,23 @@ fn a_volume_becomes_what_it_was_and_back_again() {
 
 #[test]
 fn what_can_not_be_restored_is_refused() {
-    let home = Home::new(SITE);
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
     let serving = home.serve();
-    serving.done(&["volume", "create", "a", "--pool", "p0", "--size", "1 MiB"]);
+    let create = |name: &str, pool: &str, more: &[&str]| {
+        let made = ["volume", "create", name, "--pool", pool, "--size", "1 MiB"];
+        serving.done(&[&made[..], more].concat());
+    };
+    create("a", "p0", &[]);
+    create("b", "p1", &[]);
+    create("small", "p0", &[]);
     serving.done(&["snapshot", "create", "a@s"]);
+    serving.done(&["snapshot", "create", "v0@s"]);
     let cases: &[(i32, &[&str], &str)] = &[
+        (2, &["a"], "snapshot: found \"a\""),
         (5, &["a@no"], "there is no snapshot a@no"),
+        (2, &["a@s", "--to", "b"], "is not where b is"),
+        (2, &["v0@s", "--to", "small"], "grow it first"),
+        (5, &["a@s", "--to", "no"], "there is no volume no"),
         (6, &["a@s", "--keep", "s"], "there is a volume a@s already"),
         (2, &["a@s", "--keep", "of/two"], "name: found \"of/two\""),
     ];
