@@ -4,7 +4,9 @@
 //! RAID 5 whose metadata says that TIB tebibytes are mapped; there is no data below it.
 //! `recovery open DIR` opens that pool, works on a new volume of it with and without a
 //! checkpoint on the way, and prints what it measured, a `name=value` a line.
-//! Two programs, so that the memory of the second is that of the pool alone.
+//! `recovery snapshots DIR` takes 1,000 snapshots of a volume of that pool, each after a
+//! change of its map, and clones and restores the first, the tenth and the last of them.
+//! Programs of their own, so that the memory of one is that of the pool alone.
 //!
 //! SHAPE is how pages lie: `runs` (of 16 MiB), `scattered` (no two pages of a volume
 //! that follow each other do so on the drives) or `holes` (as scattered, and only every
@@ -51,7 +53,8 @@ fn main() -> Outcome<()> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?),
         ["open", dir] => real::run(|world| measure(world, PathBuf::from(dir)))?,
-        _ => Err("usage: recovery make DIR runs|scattered|holes TIB | recovery open DIR".into()),
+        ["snapshots", dir] => real::run(|world| snapshots(world, PathBuf::from(dir)))?,
+        _ => Err("usage: recovery make DIR runs|scattered|holes TIB | recovery open DIR | recovery snapshots DIR".into()),
     }
 }
 
@@ -96,7 +99,10 @@ fn make(dir: &Path, shape: Shape, tib: u64) -> Outcome<()> {
     }
     real::run(|world| async move {
         let drives = drives(&world, dir)?;
-        let spec = PoolSpec::new("bench", Level::Raid5);
+        let spec = PoolSpec {
+            volumes_max: SNAPSHOTS as u32 + 100,
+            ..PoolSpec::new("bench", Level::Raid5)
+        };
         let pool = Pool::create(world, spec, drives).await?;
         pool.close().await.map_err(Box::<dyn Error>::from)
     })??;
@@ -161,6 +167,7 @@ fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) ->
             name: format!("v{volume}"),
             size_bytes: of_volume * apart * u64::from(pool.page_bytes),
             provisioning: Provisioning::Thin,
+            read_only: false,
         };
         state.apply(&create)?;
         let (first, end) = (volume * of_volume, pages.min((volume + 1) * of_volume));
@@ -289,6 +296,63 @@ async fn measure(world: RealWorld, dir: PathBuf) -> Outcome<()> {
     }
     pool.close().await?;
     work.failure.take().map_or(Ok(()), |what| Err(what.into()))
+}
+
+/// Snapshots that are taken, and those of them that are cloned and restored.
+const SNAPSHOTS: u64 = 1000;
+const SHOWN: [u64; 3] = [1, 10, SNAPSHOTS];
+
+async fn snapshots(world: RealWorld, dir: PathBuf) -> Outcome<()> {
+    let pool = Pool::open(world.clone(), drives(&world, &dir)?).await?;
+    let volume = pool.volume("v0").ok_or("the pool has no volume v0")?;
+    println!(
+        "mapped_tib={:.2}",
+        volume.info().mapped_bytes as f64 / (1u64 << 40) as f64
+    );
+    let page_bytes = u64::from(pool.info().page_bytes);
+    let before_kib = status("VmRSS:")?;
+    for count in 1..=SNAPSHOTS {
+        // Far from each other: each has a chunk of the map of its own. There is no data
+        // below the map that could be copied, so a page goes.
+        let page = count * 997 % (volume.size_bytes() / page_bytes / 2);
+        volume
+            .clear(VolumeOffset(page * page_bytes), page_bytes)
+            .await?;
+        let name = format!("v0@{count}");
+        let began = Instant::now();
+        pool.clone_volume("v0", &name, true, count).await?;
+        let taken = began.elapsed();
+        if SHOWN.contains(&count) {
+            println!("snapshot_{count}_ms={:.2}", taken.as_secs_f64() * 1e3);
+            let began = Instant::now();
+            pool.clone_volume(&name, "clone", false, count).await?;
+            println!(
+                "clone_{count}_ms={:.2}",
+                began.elapsed().as_secs_f64() * 1e3
+            );
+            let began = Instant::now();
+            pool.restore("v0", &name, None, count).await?;
+            println!(
+                "restore_{count}_ms={:.2}",
+                began.elapsed().as_secs_f64() * 1e3
+            );
+            pool.delete_volume("clone").await?;
+        }
+    }
+    println!(
+        "rss_kib_per_snapshot={:.1}",
+        (status("VmRSS:")? - before_kib) as f64 / SNAPSHOTS as f64
+    );
+    let began = Instant::now();
+    for clone in 0..64 {
+        pool.clone_volume("v1", &format!("c{clone}"), false, 0)
+            .await?;
+    }
+    println!("clones_64_s={:.3}", began.elapsed().as_secs_f64());
+    let began = Instant::now();
+    pool.checkpoint().await?;
+    println!("checkpoint_s={:.2}", began.elapsed().as_secs_f64());
+    pool.close().await.map_err(Box::<dyn Error>::from)
 }
 
 /// What goes on beside a checkpoint.
