@@ -3,7 +3,8 @@
 //! Each case changes one place of a right file; what comes out is compared whole,
 //! so a case also shows that one mistake gives one message.
 
-use site::{Background, Level, RateLimit, SiteErrorKind, parse};
+use site::{Background, Level, RateLimit, SPAN_RULE, SiteErrorKind, parse};
+use std::time::Duration;
 
 /// A right file. Line numbers in the cases below count from its first line.
 const GOOD: &str = r#"[site]
@@ -101,6 +102,12 @@ macro_rules! cases {
 fn a_right_file_is_taken_whole() {
     let site = parse("t.toml", GOOD).unwrap();
     assert_eq!(site.shards, Some(2));
+    assert_eq!(site.trash, Duration::from_secs(86_400));
+    for (text, seconds) in [("0", 0), ("\"90 s\"", 90)] {
+        let other = GOOD.replacen("shards = 2", &format!("trash = {text}"), 1);
+        let other = parse("t.toml", &other).unwrap();
+        assert_eq!(other.trash, Duration::from_secs(seconds));
+    }
     assert_eq!(site.portals[0].tag, 1);
     assert_eq!(site.volumes[1].size_bytes, 1 << 40);
     assert_eq!(site.volumes[1].provisioning, site::Provisioning::Thin);
@@ -119,7 +126,7 @@ cases! {
     key_given_twice: "shards = 2\n" => "shards = 2\nshards = 3\n",
         ["t.toml:4: syntax: found duplicate key; allowed: TOML 1.1 (toml.io)"];
     unknown_key: "shards = 2\n" => "shard = 2\n",
-        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards"];
+        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
         ["t.toml:4: disk: found a key that isn't known; allowed: site, api, portal, drive, pool, volume, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
@@ -132,6 +139,10 @@ cases! {
         ["t.toml:3: site.shards: found the number 0; allowed: a whole number from 1 to 64"];
     shards_negative: "shards = 2" => "shards = -1",
         ["t.toml:3: site.shards: found the number -1; allowed: a whole number from 1 to 64"];
+    trash_no_span: "shards = 2\n" => "shards = 2\ntrash = \"soon\"\n",
+        [format!("t.toml:4: site.trash: found \"soon\"; allowed: 0 (no trash), or {SPAN_RULE}")];
+    trash_without_unit: "shards = 2\n" => "shards = 2\ntrash = 24\n",
+        [format!("t.toml:4: site.trash: found the number 24; allowed: 0 (no trash), or {SPAN_RULE}")];
     api_not_loopback: "listen = \"127.0.0.1:0\"" => "listen = \"0.0.0.0:7480\"",
         [format!("t.toml:5: api.listen: found \"0.0.0.0:7480\"; allowed: {LOOPBACK}")];
     api_no_port: "listen = \"127.0.0.1:0\"" => "listen = \"127.0.0.1\"",

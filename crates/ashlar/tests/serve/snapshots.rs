@@ -192,6 +192,18 @@ fn a_renamed_volume_keeps_its_identity_its_export_and_its_snapshots() {
         ["web02", "web03"]
     );
     assert_eq!(exported(&serving, TARGET), ["web03"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+
+    // The name that a volume of commands had is nobody's.
+    let more = "[[volume]]\nname = \"api\"\npool = \"p0\"\nsize = \"1 MiB\"\n[[export]]";
+    home.set_site(
+        &SITE
+            .replace("\"v0\"", "\"web03\"")
+            .replace("[[export]]", more),
+    );
+    let serving = home.serve();
+    let volumes = serving.json(&["volume", "list"]);
+    assert_eq!(names(&volumes), ["api", "web02", "web03"]);
 }
 
 #[test]

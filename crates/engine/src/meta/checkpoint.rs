@@ -93,7 +93,7 @@ pub const MAPS_STEP_BYTES: u64 = TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTE
 
 /// The same with maps of `maps_bytes`.
 pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
-    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5 + WORDS_BYTES);
+    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
     let records = volumes + maps_bytes + zones + 5 + 5;
     let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);
@@ -109,9 +109,14 @@ fn in_segments(bytes: u64, journal_bytes: u32) -> u64 {
 
 /// Bytes that a slot needs beside [`slot_bytes`] when what is said of volumes takes
 /// `words_bytes`.
-pub fn more_bytes(words_bytes: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
-    let more = words_bytes.saturating_sub(u64::from(volumes_max) * WORDS_BYTES);
-    in_segments(more, journal_bytes)
+pub fn more_bytes(words_bytes: u64, journal_bytes: u32) -> u64 {
+    in_segments(words_bytes, journal_bytes).next_multiple_of(BLOCK_BYTES as u64)
+}
+
+/// What of this a new pool's slots are laid out for. Pools that were made before volumes
+/// had words have what their maps leave: slots are for more pages than a new pool's.
+pub fn words_room(volumes_max: u32, journal_bytes: u32) -> u64 {
+    more_bytes(u64::from(volumes_max) * WORDS_BYTES, journal_bytes)
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ fn lay_out<W: World>(
             GROWTH * zones,
             spec.volumes_max,
             journal_bytes,
-        ),
+        ) + checkpoint::words_room(spec.volumes_max, journal_bytes),
         log_bytes: log_bytes(spec.log_bytes, share, LOG_BYTES_MIN / 2),
         // A change of a whole stripe must fit a quarter of it.
         intent_bytes: log_bytes(

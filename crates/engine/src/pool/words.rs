@@ -228,7 +228,7 @@ impl<W: World> Inner<W> {
             state.words_bytes + state.volumes.len() as u64 * TRASHED_BYTES + more
         };
         let identity = self.identity();
-        checkpoint::more_bytes(words, identity.volumes_max, identity.journal_bytes)
+        checkpoint::more_bytes(words, identity.journal_bytes)
     }
 
     /// Zones of all groups.

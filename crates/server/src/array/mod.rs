@@ -40,7 +40,7 @@ pub use words::NewWords;
 use crate::directory::Directory;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -61,6 +61,8 @@ pub struct Array {
     drives: DrivePlaces,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
+    /// Names of the volumes that it describes.
+    of_site: BTreeSet<String>,
     /// How long what is deleted stays in the trash.
     trash_kept: Duration,
     schedules: Mutex<schedules::Known>,
@@ -71,8 +73,8 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`, and events in `history`; `drives` says where the drives are, and `described` what the site
-    /// file says of pools; what is deleted stays in the trash for `trash_kept`.
+    /// `exports_file`, and events in `history`; `drives` says where the drives are, and
+    /// `site` what the site file says.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -83,7 +85,7 @@ impl Array {
         directory: Arc<Directory>,
         (exports_file, history): (PathBuf, History),
         drives: DrivePlaces,
-        (described, trash_kept): (Vec<site::Pool>, Duration),
+        site: &site::Site,
     ) -> Arc<Self> {
         assert!(
             homes.values().flatten().all(|shard| *shard < shards.len()),
@@ -98,8 +100,13 @@ impl Array {
             exports_file,
             recorder: events::Recorder::new(history),
             drives,
-            described,
-            trash_kept,
+            described: site.pools.clone(),
+            of_site: site
+                .volumes
+                .iter()
+                .map(|volume| volume.name.clone())
+                .collect(),
+            trash_kept: site.trash,
             schedules: Mutex::default(),
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),

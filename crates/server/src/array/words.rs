@@ -102,7 +102,7 @@ impl Array {
             if let Some(new) = &new {
                 check_rename(&there, new)?;
                 array.check_name_free(new).await?;
-                attributes.extend(site_name(&there, new));
+                attributes.extend(array.site_name(&there, new));
             }
             let change = WordsChange {
                 name: new.clone(),
@@ -127,6 +127,16 @@ impl Array {
             })
         })
         .await
+    }
+
+    /// The note of what the site file calls a volume that is going to be renamed, if it
+    /// describes it.
+    fn site_name(&self, there: &PlacedVolume, new: &str) -> Option<(String, String)> {
+        let noted = there.about.attributes.get(SITE_NAME);
+        let now = Some(&there.info.name).filter(|name| self.of_site.contains(*name));
+        let old = noted.or(now).filter(|_| !there.is_snapshot())?;
+        let value = if old == new { "" } else { old };
+        Some((SITE_NAME.to_owned(), value.to_owned()))
     }
 
     /// Has exports say the new name. They are found by identity at the next start, so
@@ -168,18 +178,6 @@ fn check_rename(there: &PlacedVolume, new: &str) -> Result<(), ArrayError> {
         true => Ok(()),
         false => wrong("the name of the snapshot's volume, '@', and a name"),
     }
-}
-
-/// The note of what the site file calls a volume that is going to be renamed: what it
-/// was called when it was last found there, or made.
-fn site_name(there: &PlacedVolume, new: &str) -> Option<(String, String)> {
-    if there.is_snapshot() {
-        return None;
-    }
-    let noted = there.about.attributes.get(SITE_NAME);
-    let old = noted.unwrap_or(&there.info.name);
-    let value = if old == new { "" } else { old };
-    Some((SITE_NAME.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ async fn furnish(
         Arc::clone(&directory),
         (data.exports_file(), History::read(data.events_file())),
         drive_places(site, data, added),
-        (site.pools.clone(), site.trash),
+        site,
     );
     for (_, info) in array.pools().await? {
         for line in array.differences(&info) {
