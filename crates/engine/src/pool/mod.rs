@@ -11,6 +11,8 @@ mod inner;
 pub mod life;
 mod merge;
 mod open;
+mod promise;
+mod provision;
 mod recover;
 mod snapshots;
 pub mod space;
@@ -21,6 +23,8 @@ mod zones;
 pub use crate::raid::Level;
 pub use drives::{Event, EventKind};
 pub(crate) use inner::Inner;
+pub(crate) use promise::Claim;
+pub use provision::VolumeChange;
 pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::lane::Part;
@@ -160,6 +164,10 @@ pub struct PoolInfo {
     pub page_bytes: u32,
     /// Bytes that volumes can map in all.
     pub capacity_bytes: u64,
+    /// Bytes of pages promised to thick volumes, and not mapped yet.
+    pub promised_bytes: u64,
+    /// Bytes kept back beside the capacity, so that space can be given back at all times.
+    pub kept_bytes: u64,
     /// Of these, bytes of zones that are not in use yet.
     pub free_zones_bytes: u64,
     /// Bytes of pages allocated.
@@ -296,6 +304,8 @@ impl<W: World> Pool<W> {
             let space = inner.space.borrow();
             (space.used(), space.mapped())
         };
+        let free = inner.free_pages();
+        let kept = promise::kept_of(used + free).min(free);
         let groups: Vec<GroupInfo> = drives
             .groups()
             .iter()
@@ -309,7 +319,9 @@ impl<W: World> Pool<W> {
             uuid: drives.uuid(),
             level: groups.first().map_or(Level::Simple, |group| group.level),
             page_bytes: inner.identity().page_bytes,
-            capacity_bytes: (used + inner.free_pages()) * page_bytes,
+            capacity_bytes: (used + free - kept) * page_bytes,
+            promised_bytes: inner.state.borrow().promises.promised() * page_bytes,
+            kept_bytes: kept * page_bytes,
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,

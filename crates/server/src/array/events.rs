@@ -205,6 +205,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::Group => "group",
         EventKind::Schedule => "schedule",
         EventKind::Trash => "trash",
+        EventKind::Space => "space",
         EventKind::PoolStopped => "pool_stopped",
     }
 }
