@@ -166,6 +166,8 @@ pub struct PoolInfo {
     pub capacity_bytes: u64,
     /// Bytes of pages promised to thick volumes, and not mapped yet.
     pub promised_bytes: u64,
+    /// How full it is, as was last said.
+    pub fullness: life::fullness::FullnessInfo,
     /// Bytes kept back beside the capacity, so that space can be given back at all times.
     pub kept_bytes: u64,
     /// Of these, bytes of zones that are not in use yet.
@@ -322,6 +324,7 @@ impl<W: World> Pool<W> {
             capacity_bytes: (used + free - kept) * page_bytes,
             promised_bytes: inner.state.borrow().promises.promised() * page_bytes,
             kept_bytes: kept * page_bytes,
+            fullness: self.fullness(),
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,
@@ -387,6 +390,11 @@ impl<W: World> Pool<W> {
     /// Events with a higher number than `sequence`, as far as they are kept.
     pub fn events(&self, sequence: u64) -> Vec<drives::Event> {
         self.inner.drives.events_since(sequence)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.inner.drives.name()
     }
 
     /// Which lane of the pool this is.
