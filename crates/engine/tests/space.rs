@@ -4,7 +4,7 @@
 mod common;
 
 use base::{BLOCK_BYTES, VolumeOffset};
-use common::{PAGE, Shelf, bytes, content, spec, thick, thin};
+use common::{PAGE, Shelf, bytes, content, thick, thin};
 use engine::pool::life::fullness::{Fullness, Thresholds};
 use engine::pool::{EventKind, VolumeChange};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
