@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
 use server::api::types::{
     Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeConvert, VolumeCreate,
+    VolumeSpace,
 };
 use site::human;
 use std::collections::BTreeMap;
@@ -94,6 +95,13 @@ pub enum Command {
         /// Key of a tag to take away; may be given more than once
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Say what a volume holds alone, and what it shares with snapshots and clones
+    Space {
+        /// Name of the volume
+        name: String,
         #[command(flatten)]
         format: Format,
     },
@@ -213,6 +221,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             };
             change_volume(client, &name, &change, format)
         }
+        Command::Space { name, format } => {
+            let space: VolumeSpace = client.get(&["volumes", &name, "space"])?;
+            format.print_text(&space, show_space)
+        }
         Command::Convert {
             name,
             thick,
@@ -300,6 +312,18 @@ fn tag(text: &str) -> Result<(String, String), String> {
     let tag = text.split_once('=');
     let (key, value) = tag.ok_or("allowed: KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn show_space(space: &VolumeSpace) -> String {
+    pairs(&[
+        ("name", space.name.clone()),
+        ("provisioned", human(space.provisioned_bytes)),
+        ("mapped", human(space.mapped_bytes)),
+        ("exclusive", human(space.exclusive_bytes)),
+        ("shared", human(space.shared_bytes)),
+        ("promised", human(space.promised_bytes)),
+        ("reclaimable", human(space.reclaimable_bytes)),
+    ])
 }
 
 fn on_or_off(text: &str) -> Result<bool, String> {

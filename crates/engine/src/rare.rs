@@ -106,6 +106,7 @@ pub const BUGS: &[&str] = &[
     "restored before it is durable",
     "rebuild skips the last stripe of a zone",
     "shared page written in place",
+    "shared pages counted as exclusive",
     "snapshot while writes are under way",
     "spare counts as whole at once",
     "sums kept where blocks are zeroed",

@@ -289,3 +289,30 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
         );
     });
 }
+
+#[test]
+fn what_a_volume_holds_alone_is_what_its_deletion_gives_back() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        let of = async |name: &str| {
+            let held = pool.holdings(name).await.unwrap();
+            assert_eq!(held.mapped_bytes, held.exclusive_bytes + held.shared_bytes);
+            (held.exclusive_bytes / P, held.shared_bytes / P)
+        };
+        assert_eq!(of("v").await, (8, 0));
+        pool.clone_volume("v", "v@a", true, 0).await.unwrap();
+        assert_eq!((of("v").await, of("v@a").await), ((0, 8), (0, 8)));
+        let v = pool.volume("v").unwrap();
+        let data = content(pool.world(), 3, 2 * 512);
+        v.write(page(1) + (P - 512), data).await.unwrap();
+        assert_eq!((of("v").await, of("v@a").await), ((2, 6), (2, 6)));
+        pool.clone_volume("v", "c", false, 0).await.unwrap();
+        assert_eq!((of("v").await, of("c").await), ((0, 8), (0, 8)));
+        assert_eq!(pool.info().mapped_bytes, 10 * P);
+        pool.delete_volume("v").await.unwrap();
+        assert_eq!((of("c").await, of("v@a").await), ((2, 6), (2, 6)));
+        pool.delete_volume("v@a").await.unwrap();
+        assert_eq!((of("c").await, pool.info().mapped_bytes), ((8, 0), 8 * P));
+        assert!(pool.holdings("v").await.is_err());
+    });
+}

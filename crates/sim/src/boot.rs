@@ -183,8 +183,22 @@ impl Boot {
             .map(|info| info.name)
             .collect();
         for name in names {
+            let (before, held) = (session.pool.info(), session.pool.holdings(&name).await);
             if let Err(error) = session.pool.delete_volume(&name).await {
                 session.fail(format!("deleting {name:?} at the end: {error}"));
+            }
+            // Nothing else is under way: exactly what it held alone comes back.
+            let after = session.pool.info();
+            let (back, unpromised) = (
+                before.mapped_bytes - after.mapped_bytes,
+                before.promised_bytes - after.promised_bytes,
+            );
+            match held {
+                Ok(held)
+                    if (held.exclusive_bytes, held.promised_bytes) == (back, unpromised) => {}
+                held => session.fail(format!(
+                    "deleting {name:?} gave {back} bytes back, and {unpromised} that were promised; it was said to hold {held:?}"
+                )),
             }
         }
         for (info, _) in session.pool.trash() {

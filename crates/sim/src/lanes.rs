@@ -6,7 +6,7 @@
 use crate::config::Config;
 use base::Uuid;
 use engine::lane::Lane;
-use engine::pool::{Event, VolumeChange, WordsChange};
+use engine::pool::{Event, Holdings, VolumeChange, WordsChange};
 use engine::volume::About;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
@@ -196,6 +196,14 @@ impl Lanes {
             .change_volume(name, change)
             .await
             .map(drop)
+    }
+
+    /// What a volume holds alone and what it shares.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn holdings(&self, name: &str) -> Result<Holdings, PoolError> {
+        self.lane_of(name).holdings(name).await
     }
 
     /// Clones a volume, in its lane.

@@ -344,6 +344,7 @@ fn the_description_names_every_resource() {
             "/api/v1/volumes/{name}/schedules",
             "/api/v1/volumes/{name}/schedules/{number}",
             "/api/v1/volumes/{name}/snapshots",
+            "/api/v1/volumes/{name}/space",
         ]
     );
     assert!(description["components"]["schemas"]["Problem"].is_object());

@@ -7,6 +7,7 @@
 mod commit;
 mod create;
 pub mod drives;
+mod holdings;
 mod inner;
 pub mod life;
 mod merge;
@@ -22,6 +23,7 @@ mod zones;
 
 pub use crate::raid::Level;
 pub use drives::{Event, EventKind};
+pub use holdings::Holdings;
 pub(crate) use inner::Inner;
 pub(crate) use promise::Claim;
 pub use provision::VolumeChange;

@@ -60,6 +60,7 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(pools::change_rates))
         .routes(routes!(space::change_thresholds))
         .routes(routes!(space::convert_volume))
+        .routes(routes!(space::get_space))
         .routes(routes!(pools::add_spare))
         .routes(routes!(groups::add_group))
         .routes(routes!(groups::change_group, groups::remove_group))

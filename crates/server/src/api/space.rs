@@ -2,7 +2,7 @@
 
 use super::problem::{Body, Segment};
 use super::types::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
-use super::types::{Volume, VolumeConvert};
+use super::types::{Volume, VolumeConvert, VolumeSpace};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
 use axum::Json;
 use axum::extract::State;
@@ -81,6 +81,29 @@ pub(super) async fn convert_volume(
     let placed = array.convert_volume(name, change).await?;
     let all = array.volumes().await?;
     Ok(Json(super::volumes::volume(&array, &all, placed)))
+}
+
+/// What a volume holds alone, and what it shares with snapshots and clones. Its map is
+/// looked through for that, as far as it is its own.
+#[utoipa::path(
+    get, path = "/api/v1/volumes/{name}/space", tag = "volumes",
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = VolumeSpace), (status = 404, body = Problem))
+)]
+pub(super) async fn get_space(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<VolumeSpace>, Problem> {
+    let held = array.holdings(&name).await?;
+    Ok(Json(VolumeSpace {
+        name,
+        provisioned_bytes: held.provisioned_bytes,
+        mapped_bytes: held.mapped_bytes,
+        exclusive_bytes: held.exclusive_bytes,
+        shared_bytes: held.shared_bytes,
+        promised_bytes: held.promised_bytes,
+        reclaimable_bytes: held.reclaimable_bytes(),
+    }))
 }
 
 /// The thresholds of a pool.

@@ -520,6 +520,25 @@ pub struct VolumeCreate {
     pub detect_zeroes: bool,
 }
 
+/// What of its pool's space is a volume's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeSpace {
+    /// Its name.
+    pub name: String,
+    /// Size that initiators see.
+    pub provisioned_bytes: u64,
+    /// Bytes of pages that it has: the next two together.
+    pub mapped_bytes: u64,
+    /// Those that nobody else has.
+    pub exclusive_bytes: u64,
+    /// Those that snapshots or clones have, too.
+    pub shared_bytes: u64,
+    /// Bytes promised to it beyond what it has.
+    pub promised_bytes: u64,
+    /// What others can have when it is deleted: what is exclusive or promised.
+    pub reclaimable_bytes: u64,
+}
+
 /// How a volume takes space from now on. What is not named stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

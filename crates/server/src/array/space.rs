@@ -2,8 +2,8 @@
 
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::ShardState;
-use engine::pool::VolumeChange;
 use engine::pool::life::fullness::Thresholds;
+use engine::pool::{Holdings, VolumeChange};
 use engine::{Pool, Provisioning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -39,6 +39,17 @@ impl Array {
             Ok(PlacedVolume { info, ..there })
         })
         .await
+    }
+
+    /// What the volume called `name` holds alone and what it shares.
+    ///
+    /// # Errors
+    /// No such volume, or a shard has stopped.
+    pub async fn holdings(&self, name: &str) -> Result<Holdings, ArrayError> {
+        let there = self.volume(name).await?;
+        let name = name.to_owned();
+        let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.holdings(&name).await?) };
+        self.with_lane(&there.pool, there.lane, visit).await
     }
 
     /// Changes from which part of a pool's capacity on people are told.
