@@ -99,7 +99,9 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     assert_eq!(check(&write(&mut one, page)), NO_SPACE);
 
     // The other volume was promised its pages; deleted, they are anybody's.
-    array.command(&["volume", "delete", "other", "--yes"]).ok();
+    array
+        .command(&["volume", "delete", "other", "--yes", "--at-once"])
+        .ok();
     assert_eq!(write(&mut one, page), Answer::Good(Vec::new()));
     let events = array.events("space");
     assert!(

@@ -101,6 +101,6 @@ fn thresholds_come_from_the_site_file_and_by_command() {
                     .contains("the soft threshold is 10 %")
         })
     });
-    serving.done(&["volume", "delete", "t", "--yes"]);
+    serving.done(&["volume", "delete", "t", "--yes", "--at-once"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "ample");
 }

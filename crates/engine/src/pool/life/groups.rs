@@ -167,7 +167,9 @@ impl<W: World> Pool<W> {
             .map(|zone| inner.space.borrow().used_in(*zone))
             .sum();
         let free_here = inner.free_in(&group);
-        let free_elsewhere = inner.unpromised_pages().saturating_sub(free_here);
+        let free_elsewhere = inner.free_pages().saturating_sub(free_here);
+        // What is promised has to find room there, too.
+        let used = used + inner.promised_pages();
         if free_elsewhere < used {
             let page_bytes = inner.page_bytes();
             return Err(PoolError::new(
@@ -231,7 +233,7 @@ impl<W: World> Inner<W> {
         let used = space.used_in(least);
         let free_there = space.free_in(least);
         drop(space);
-        self.unpromised_pages() >= used + free_there
+        self.free_pages() >= used + free_there + self.promised_pages()
     }
 
     /// Pages that a group could give.
