@@ -49,7 +49,7 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
         / PAGE;
 
     let mut page = 0;
-    let mut write =
+    let write =
         |one: &mut Initiator, page: u64| one.write(page * PAGE_SECTORS, block(page)).unwrap();
     while page * 100 < pages * 82 {
         match write(&mut one, page) {
