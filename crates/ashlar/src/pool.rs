@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
 use crate::status::word;
 use server::api::types::{
-    Background, Cache, DriveAdd, Event, Group, GroupAdd, GroupChange, Io, Operations, Pool, Rates,
-    RatesChange, ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io, Operations,
+    Pool, Rates, RatesChange, ScrubChange, Task, TaskKind, ThresholdsChange,
 };
 use site::human;
 use std::path::Path;
@@ -85,6 +85,21 @@ pub enum Command {
         #[arg(long, value_name = "NUMBER")]
         group: u16,
     },
+    /// Set from which percentages of its capacity on a pool tells that it gets full
+    ///
+    /// Crossing one, up or back down, is an event; above the soft one, initiators of thin
+    /// volumes are told, too. What is not named stays as it is. They hold until the server
+    /// ends; those of the site file (warn_at, alarm_at) hold from the next start on.
+    Thresholds {
+        /// Name of the pool
+        name: String,
+        /// The soft threshold, in percent
+        #[arg(long, value_name = "PERCENT")]
+        warn: Option<u8>,
+        /// The hard threshold, in percent
+        #[arg(long, value_name = "PERCENT")]
+        alarm: Option<u8>,
+    },
     /// Limit work in the background: rebuilds, scrubs, and moving data to other groups
     ///
     /// What is not named stays as it is. The limits hold until the server ends; those of
@@ -147,6 +162,14 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let _: Pool = client.put(&["pools", &name, "scrub"], &change)?;
             let what = if stop { "ends" } else { "begins" };
             print(&format!("the scrub of pool {name} {what}\n"))
+        }
+        Command::Thresholds { name, warn, alarm } => {
+            let change = ThresholdsChange {
+                warn_percent: warn,
+                alarm_percent: alarm,
+            };
+            let pool: Pool = client.put(&["pools", &name, "thresholds"], &change)?;
+            print(&format!("pool {name}: {}\n", thresholds_line(&pool)))
         }
         Command::Rates {
             name,
@@ -296,6 +319,11 @@ fn show(pool: &Pool, events: &[Event]) -> String {
     lines.extend([
         ("capacity", human(pool.capacity_bytes)),
         ("mapped", format!("{} ({used})", human(pool.mapped_bytes))),
+        ("promised", human(pool.promised_bytes)),
+        ("free", human(pool.free_bytes)),
+        ("kept back", human(pool.kept_bytes)),
+        ("overhead", human(pool.overhead_bytes)),
+        ("fullness", thresholds_line(pool)),
         ("provisioned", human(pool.provisioned_bytes)),
         ("page", human(u64::from(pool.page_bytes))),
         ("lanes", pool.lanes.to_string()),
@@ -322,6 +350,20 @@ fn show(pool: &Pool, events: &[Event]) -> String {
     let newest = events.iter().rev().take(EVENTS_SHOWN).rev();
     lines.extend(newest.map(|event| ("event", events::line(event))));
     pairs(&lines)
+}
+
+fn thresholds_line(pool: &Pool) -> String {
+    let is = match pool.fullness {
+        Fullness::Ample => "below its thresholds",
+        Fullness::Warn => "above its soft threshold",
+        Fullness::Alarm => "above its hard threshold",
+        Fullness::Full => "full",
+    };
+    let thresholds = pool.thresholds;
+    format!(
+        "{is}; soft {} %, hard {} %",
+        thresholds.warn_percent, thresholds.alarm_percent
+    )
 }
 
 fn scrubs_line(pool: &Pool) -> String {

@@ -3,7 +3,10 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
-use server::api::types::{Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeCreate};
+use server::api::types::{
+    Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeConvert, VolumeCreate,
+    VolumeSpace,
+};
 use site::human;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -35,9 +38,12 @@ pub enum Command {
         /// Size, such as "40 GiB"
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Allocate all pages now instead of on first write
+        /// Set all pages aside for it now instead of on first write
         #[arg(long)]
         thick: bool,
+        /// Don't keep pages that are written as zeroes
+        #[arg(long)]
+        detect_zeroes: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -92,6 +98,32 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    /// Say what a volume holds alone, and what it shares with snapshots and clones
+    Space {
+        /// Name of the volume
+        name: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make a volume thick or thin, or have it detect zeroes, while it is used
+    ///
+    /// A volume that becomes thick has all of its pages set aside for it; when they do not
+    /// fit, nothing changes. Initiators are told.
+    Convert {
+        /// Name of the volume
+        name: String,
+        /// Set all pages aside for it
+        #[arg(long, conflicts_with = "thin")]
+        thick: bool,
+        /// Take pages on first write, from whatever is free then
+        #[arg(long)]
+        thin: bool,
+        /// Whether pages that are written as zeroes take no space
+        #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+        detect_zeroes: Option<bool>,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Delete a volume: its data stay in the trash for a time; snapshots and clones stay
     Delete {
         /// Name of the volume
@@ -126,6 +158,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             pool,
             size,
             thick,
+            detect_zeroes,
             format,
         } => {
             let provisioning = if thick {
@@ -138,6 +171,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 pool,
                 size_bytes: size,
                 provisioning,
+                detect_zeroes,
             };
             let volume: Volume = client.post(&["volumes"], &create)?;
             format.print_text(&volume, show)
@@ -186,6 +220,32 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 ..VolumeChange::default()
             };
             change_volume(client, &name, &change, format)
+        }
+        Command::Space { name, format } => {
+            let space: VolumeSpace = client.get(&["volumes", &name, "space"])?;
+            format.print_text(&space, show_space)
+        }
+        Command::Convert {
+            name,
+            thick,
+            thin,
+            detect_zeroes,
+            format,
+        } => {
+            let convert = VolumeConvert {
+                provisioning: match (thick, thin) {
+                    (true, _) => Some(Provisioning::Thick),
+                    (_, true) => Some(Provisioning::Thin),
+                    _ => None,
+                },
+                detect_zeroes,
+            };
+            if convert == VolumeConvert::default() {
+                let what = "found nothing; allowed: --thick, --thin, --detect-zeroes on|off";
+                return Err(Failure::Wrong(what.to_owned()));
+            }
+            let volume: Volume = client.put(&["volumes", &name, "provisioning"], &convert)?;
+            format.print_text(&volume, show)
         }
         Command::Delete {
             name,
@@ -254,6 +314,26 @@ fn tag(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+fn show_space(space: &VolumeSpace) -> String {
+    pairs(&[
+        ("name", space.name.clone()),
+        ("provisioned", human(space.provisioned_bytes)),
+        ("mapped", human(space.mapped_bytes)),
+        ("exclusive", human(space.exclusive_bytes)),
+        ("shared", human(space.shared_bytes)),
+        ("promised", human(space.promised_bytes)),
+        ("reclaimable", human(space.reclaimable_bytes)),
+    ])
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("allowed: on, off".to_owned()),
+    }
+}
+
 fn size(text: &str) -> Result<u64, String> {
     site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
 }
@@ -304,7 +384,15 @@ pub fn show(volume: &Volume) -> String {
         ("pool", volume.pool.clone()),
         ("size", human(volume.size_bytes)),
         ("mapped", human(volume.mapped_bytes)),
+        ("promised", human(volume.promised_bytes)),
         ("kind", word(volume.provisioning).to_owned()),
+        (
+            "zeroes",
+            match volume.detect_zeroes {
+                true => "not kept".to_owned(),
+                false => "kept".to_owned(),
+            },
+        ),
         ("export", export),
         ("uuid", volume.uuid.clone()),
     ];

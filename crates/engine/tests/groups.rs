@@ -167,7 +167,10 @@ fn a_drive_that_has_failed_waits_for_neither_scrub_nor_conversion() {
         };
         let made = shelf.create(spec, async |pool| {
             let size = 16 * PAGE as u64;
-            pool.create_volume(common::thick("v", size)).await.unwrap();
+            let volume = pool.create_volume(common::thin("v", size)).await.unwrap();
+            let data = common::content(pool.world(), 1, size as usize);
+            volume.write(base::VolumeOffset(0), data).await.unwrap();
+            pool.store().drain().await.unwrap();
             pool.set_rates(Rates {
                 rebuild_bytes_per_s: Some(bytes_per_s),
                 scrub_bytes_per_s: Some(bytes_per_s),

@@ -4,7 +4,7 @@
 mod common;
 
 use base::VolumeOffset;
-use common::{PAGE, Shelf, bytes, content, spec, thick, thin};
+use common::{PAGE, Shelf, bytes, content, spec, thin};
 use engine::{IoErrorKind, Level, PoolErrorKind};
 
 const LEVELS: [(usize, Level); 3] = [
@@ -124,36 +124,6 @@ fn a_full_pool_fails_new_pages_and_goes_on_with_old_ones() {
         assert_eq!(error.kind, IoErrorKind::Deleted);
     });
     tested.unwrap();
-}
-
-#[test]
-fn thick_volumes_have_their_pages_and_zeroes_from_the_start() {
-    let shelf = Shelf::with_pool(4, Level::Raid10 { copies: 2 });
-    shelf.open(async |pool| {
-        // Leave old content where the new pages will be.
-        pool.delete_volume("v").await.unwrap();
-        let size = 3 * PAGE as u64 + 512;
-        let volume = pool.create_volume(thick("t", size)).await.unwrap();
-        assert_eq!(volume.info().mapped_bytes, 4 * PAGE as u64);
-        let whole = volume.read(VolumeOffset(0), size as usize).await.unwrap();
-        assert!(whole.to_vec().iter().all(|byte| *byte == 0));
-        pool.resize_volume("t", 6 * PAGE as u64).await.unwrap();
-        assert_eq!(volume.info().mapped_bytes, 6 * PAGE as u64);
-        let free = pool.info().capacity_bytes - pool.info().mapped_bytes;
-        let refused = pool.create_volume(thick("u", free + 512)).await;
-        assert_eq!(refused.err().unwrap().kind, PoolErrorKind::Full);
-        assert_eq!(
-            pool.info().mapped_bytes,
-            6 * PAGE as u64,
-            "nothing is left behind"
-        );
-        pool.create_volume(thick("u", free)).await.unwrap();
-    });
-    shelf.open(async |pool| {
-        let names: Vec<_> = pool.volumes().into_iter().map(|v| v.name).collect();
-        assert_eq!(names, ["t", "u"]);
-        assert_eq!(pool.info().mapped_bytes, pool.info().capacity_bytes);
-    });
 }
 
 #[test]

@@ -120,6 +120,7 @@ mod tests {
         Site {
             name: "s".into(),
             shards: Some(1),
+            trash: std::time::Duration::ZERO,
             api: Api {
                 listen: "127.0.0.1:0".parse().unwrap(),
             },

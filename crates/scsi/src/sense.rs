@@ -188,6 +188,10 @@ pub enum Attention {
     CommandsCleared,
     /// 2A/09 CAPACITY DATA HAS CHANGED.
     CapacityChanged,
+    /// 38/07 THIN PROVISIONING SOFT THRESHOLD REACHED.
+    SoftThreshold,
+    /// 3F/03 INQUIRY DATA HAS CHANGED.
+    InquiryChanged,
     /// 3F/0E REPORTED LUNS DATA HAS CHANGED.
     LunsChanged,
 }
@@ -200,6 +204,8 @@ impl Attention {
             Attention::BusDeviceReset => (0x29, 0x03),
             Attention::CommandsCleared => (0x2f, 0x00),
             Attention::CapacityChanged => (0x2a, 0x09),
+            Attention::SoftThreshold => (0x38, 0x07),
+            Attention::InquiryChanged => (0x3f, 0x03),
             Attention::LunsChanged => (0x3f, 0x0e),
         };
         Sense::new(Key::UnitAttention, asc, ascq)

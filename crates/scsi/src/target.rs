@@ -9,7 +9,7 @@ use crate::unit::LogicalUnit;
 use base::{BufPool, Uuid};
 use engine::World;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 
 /// Largest LUN: what flat addressing can carry (SAM-5 clause 4.7.7.3).
@@ -80,10 +80,28 @@ impl<W: World> Target<W> {
 
     /// Tells every nexus that the volume with this identity has a new size.
     pub fn resized(&self, volume: Uuid) {
+        self.tell(|unit| unit.uuid() == volume, Attention::CapacityChanged);
+    }
+
+    /// Tells every nexus that the pool of these volumes is above its soft threshold;
+    /// who has a thick one need not know.
+    pub fn space_runs_out(&self, volumes: &BTreeSet<Uuid>) {
+        let concerned =
+            |unit: &LogicalUnit<W>| volumes.contains(&unit.uuid()) && unit.unmap_blocks().is_some();
+        self.tell(concerned, Attention::SoftThreshold);
+    }
+
+    /// Tells every nexus that the volume with this identity is thin or thick, which it
+    /// was not before.
+    pub fn converted(&self, volume: Uuid) {
+        self.tell(|unit| unit.uuid() == volume, Attention::InquiryChanged);
+    }
+
+    fn tell(&self, concerned: impl Fn(&LogicalUnit<W>) -> bool, attention: Attention) {
         let units = self.units.borrow();
-        for (lun, _) in units.iter().filter(|(_, unit)| unit.uuid() == volume) {
+        for (lun, _) in units.iter().filter(|(_, unit)| concerned(unit)) {
             for nexus in self.connected() {
-                nexus.raise(*lun, Attention::CapacityChanged);
+                nexus.raise(*lun, attention);
             }
         }
     }

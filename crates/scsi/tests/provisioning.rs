@@ -8,9 +8,11 @@ use bench::{
     Bench, PAGE_BLOCKS, PAGE_BYTES, VOLUME_BLOCKS, bytes, information, sense, sixteen, ten, thin,
     with_bench,
 };
+use engine::pool::VolumeChange;
 use engine::{Provisioning, VolumeSpec};
 use proptest::prelude::*;
 use scsi::{LogicalUnit, Nexus};
+use std::collections::BTreeSet;
 use world::sim::SimWorld;
 
 const SECTOR: usize = 512;
@@ -395,4 +397,61 @@ proptest! {
             }
         });
     }
+}
+
+const TUR: [u8; 6] = [0; 6];
+
+#[test]
+fn initiators_of_thin_units_hear_that_space_runs_out() {
+    with_bench(async |bench| {
+        let (a, b) = (bench.settled().await, bench.settled().await);
+        with_thick(&bench, &a).await;
+        for _ in 0..2 {
+            bench.run_at(&b, THICK, &TUR, &[]).await;
+        }
+        bench.run(&b, &TUR, &[]).await;
+        let volumes = bench.pool.volumes().into_iter();
+        let all: BTreeSet<_> = volumes.map(|volume| volume.uuid).collect();
+        bench.target.space_runs_out(&BTreeSet::new());
+        bench.target.space_runs_out(&all);
+        bench.target.space_runs_out(&all);
+        for nexus in [&a, &b] {
+            assert_eq!(sense(&bench.run(nexus, &TUR, &[]).await), (6, 0x38, 7));
+            bench.good(nexus, &TUR, &[]).await;
+            let thick = bench.run_at(nexus, THICK, &TUR, &[]).await;
+            assert_eq!(thick.status, 0, "who has all pages need not know");
+        }
+    });
+}
+
+#[test]
+fn a_unit_that_becomes_thick_says_so_and_unmaps_no_more() {
+    with_bench(async |bench| {
+        let nexus = bench.settled().await;
+        let to = |provisioning| VolumeChange {
+            provisioning: Some(provisioning),
+            ..VolumeChange::default()
+        };
+        // LBPME in READ CAPACITY (16); LBPU in page B2h.
+        let shown = async || {
+            let mut capacity = sixteen(0x9e, 0, 32);
+            capacity[1] = 0x10;
+            let capacity = bench.good(&nexus, &capacity, &[]).await;
+            let page = bench.good(&nexus, &[0x12, 1, 0xb2, 0, 255, 0], &[]).await;
+            (capacity[14] & 0x80 != 0, page[5] & 0x80 != 0)
+        };
+        assert_eq!(shown().await, (true, true));
+        for (provisioning, expected) in [
+            (Provisioning::Thick, (false, false)),
+            (Provisioning::Thin, (true, true)),
+        ] {
+            let change = bench.pool.change_volume("v", to(provisioning)).await;
+            bench.target.converted(change.unwrap().uuid);
+            assert_eq!(sense(&bench.run(&nexus, &TUR, &[]).await), (6, 0x3f, 3));
+            assert_eq!(shown().await, expected);
+            let (cdb, list) = unmap(&[(0, 8)]);
+            let response = bench.run(&nexus, &cdb, &list).await;
+            assert_eq!(response.status == 0, expected.0);
+        }
+    });
 }

@@ -3,6 +3,7 @@
 use crate::oracle::volume::{Change, Exists};
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, Uuid, VolumeOffset};
+use engine::pool::VolumeChange;
 use engine::{IoErrorKind, PoolError, PoolErrorKind, Provisioning, VolumeSpec, World};
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,6 +35,11 @@ async fn change(session: &Session, prng: &mut Prng) {
     let count = session.books.oracle.borrow().volumes().count() as u64;
     if count == 0 || (count < session.books.config.volumes && prng.chance(1, 3)) {
         create(session, prng).await;
+        return;
+    }
+    let conversions = session.books.config.conversions_of_16;
+    if conversions > 0 && prng.chance(conversions, 16) {
+        convert(session, prng).await;
         return;
     }
     let clones = session.books.config.clones_of_16;
@@ -69,7 +75,8 @@ async fn create(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("creation of {spec:?} begins"));
     if taken {
-        let outcome = session.pool.create_volume(spec.clone()).await.map(drop);
+        let outcome = session.pool.create_volume_as(spec.clone(), false);
+        let outcome = outcome.await.map(drop);
         expect(
             session,
             &format!("creation of {:?} again", spec.name),
@@ -78,13 +85,18 @@ async fn create(session: &Session, prng: &mut Prng) {
         );
         return;
     }
+    let detects_zeroes = session.books.config.zeroes_of_8 > 0 && prng.chance(1, 2);
     let id = session.books.oracle.borrow_mut().begin_create(
         &spec.name,
         spec.size_bytes,
-        spec.provisioning,
+        (spec.provisioning, detects_zeroes),
     );
     let fullness = session.fullness();
-    let change = match session.pool.create_volume(spec.clone()).await {
+    let change = match session
+        .pool
+        .create_volume_as(spec.clone(), detects_zeroes)
+        .await
+    {
         Ok(volume) => {
             let uuid = volume.info().uuid;
             session.volumes.borrow_mut().insert(id, volume);
@@ -102,6 +114,48 @@ async fn create(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("creation of volume {id} ends: {change:?}"));
     session.books.oracle.borrow_mut().end_change(id, change);
+}
+
+/// Has a volume take space in another way, or in the same.
+async fn convert(session: &Session, prng: &mut Prng) {
+    let Some((id, _)) = session.pick_volume(prng) else {
+        return;
+    };
+    let model = session.books.oracle.borrow().volume(id).clone();
+    let change = VolumeChange {
+        provisioning: prng
+            .chance(3, 4)
+            .then(|| *prng.pick(&[Provisioning::Thin, Provisioning::Thick])),
+        detects_zeroes: prng.chance(1, 2).then(|| prng.chance(1, 2)),
+    };
+    let to = (
+        change.provisioning.unwrap_or(model.provisioning),
+        change.detects_zeroes.unwrap_or(model.detects_zeroes),
+    );
+    let note = |what: String| {
+        session
+            .world
+            .note(|| format!("change of volume {id} {what}"))
+    };
+    note(format!("to {to:?} begins"));
+    session.books.oracle.borrow_mut().begin_convert(id, to);
+    let fullness = session.fullness();
+    let change = match session.pool.change_volume(&model.name, change).await {
+        Ok(()) => Change::Done(Uuid::nil()),
+        Err(error) => {
+            let excused = match error.kind {
+                PoolErrorKind::Full => session.may_have_been_full(fullness),
+                PoolErrorKind::Invalid => model.read_only,
+                _ => false,
+            };
+            if !excused {
+                session.fail(format!("change of volume {id} to {to:?}: {error}"));
+            }
+            Change::Refused
+        }
+    };
+    note(format!("ends: {change:?}"));
+    session.books.oracle.borrow_mut().end_convert(id, change);
 }
 
 async fn resize(session: &Session, prng: &mut Prng) {
@@ -199,15 +253,18 @@ async fn wrong_request(session: &Session, prng: &mut Prng) {
             ("shrinking", smaller, PoolErrorKind::Invalid)
         }
         1 => {
-            let outcome = pool.create_volume(spec("of/two", SECTOR)).await.map(drop);
+            let outcome = pool.create_volume_as(spec("of/two", SECTOR), false);
+            let outcome = outcome.await.map(drop);
             ("a name with a slash", outcome, PoolErrorKind::Invalid)
         }
         2 => {
-            let outcome = pool.create_volume(spec("odd", 1000)).await.map(drop);
+            let outcome = pool.create_volume_as(spec("odd", 1000), false);
+            let outcome = outcome.await.map(drop);
             ("a size off the grain", outcome, PoolErrorKind::Invalid)
         }
         3 => {
-            let outcome = pool.create_volume(spec("none", 0)).await.map(drop);
+            let outcome = pool.create_volume_as(spec("none", 0), false);
+            let outcome = outcome.await.map(drop);
             ("a size of zero", outcome, PoolErrorKind::Invalid)
         }
         _ => {

@@ -56,6 +56,7 @@ impl Boot {
             store.integrity.set_budget(self.books.config.sums_blocks);
             store.cache.set_capacity(self.books.config.cache_bytes);
             pool.set_health_limits(self.books.config.health);
+            pool.set_thresholds(self.books.config.thresholds);
         }
         if info.lanes > 1 {
             let config = &self.books.config;
@@ -75,10 +76,14 @@ impl Boot {
         }
         self.tasks(&session).await;
         session.check_pool();
+        if plan.last || self.draw(|prng| prng.chance(1, 16)) {
+            session.check_fullness().await;
+        }
         if plan.last {
             heal::everything(&session).await;
             client::verify(&session, &mut self.world.prng("verify again")).await;
             self.delete_all(&session).await;
+            session.check_fullness().await;
             heal::groups(&session).await;
         }
         let infos = session.pool.all().iter().map(Pool::info);
@@ -178,8 +183,22 @@ impl Boot {
             .map(|info| info.name)
             .collect();
         for name in names {
+            let (before, held) = (session.pool.info(), session.pool.holdings(&name).await);
             if let Err(error) = session.pool.delete_volume(&name).await {
                 session.fail(format!("deleting {name:?} at the end: {error}"));
+            }
+            // Nothing else is under way: exactly what it held alone comes back.
+            let after = session.pool.info();
+            let (back, unpromised) = (
+                before.mapped_bytes - after.mapped_bytes,
+                before.promised_bytes - after.promised_bytes,
+            );
+            match held {
+                Ok(held)
+                    if (held.exclusive_bytes, held.promised_bytes) == (back, unpromised) => {}
+                held => session.fail(format!(
+                    "deleting {name:?} gave {back} bytes back, and {unpromised} that were promised; it was said to hold {held:?}"
+                )),
             }
         }
         for (info, _) in session.pool.trash() {
@@ -188,7 +207,7 @@ impl Boot {
             }
         }
         let info = session.pool.info();
-        if info.mapped_bytes != 0 || info.provisioned_bytes != 0 {
+        if info.mapped_bytes + info.promised_bytes + info.provisioned_bytes != 0 {
             session.fail(format!("an empty pool has pages: {info:?}"));
         }
     }

@@ -58,6 +58,8 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                         sectors = whole_pages(&session, id, sectors, &mut prng);
                     }
                     clear(&session, id, &volume, sectors).await;
+                } else if config.zeroes_of_8 > 0 && prng.chance(config.zeroes_of_8, 8) {
+                    write_zeroes(&session, id, &volume, sectors, &mut prng).await;
                 } else {
                     write(&session, id, &volume, sectors).await;
                 }
@@ -199,15 +201,53 @@ pub async fn read(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors
     session.check(seen);
 }
 
+/// Writes zeroes, or a content of its own with zeroes in it: whole pages, or parts of
+/// them.
+async fn write_zeroes(
+    session: &Session,
+    id: u64,
+    volume: &Volume<SimWorld>,
+    sectors: Range<u64>,
+    prng: &mut Prng,
+) {
+    let sectors = match prng.chance(1, 2) {
+        true => whole_pages(session, id, sectors, prng),
+        false => sectors,
+    };
+    let zeroes = match prng.below(3) {
+        0 => {
+            let start = sectors.start + prng.below(sectors.end - sectors.start);
+            start..sectors.end
+        }
+        1 => sectors.start..sectors.start + prng.below(sectors.end - sectors.start),
+        _ => sectors.clone(),
+    };
+    write_with(session, id, volume, sectors, zeroes).await;
+}
+
 /// Writes `sectors` with a content of its own.
 pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
+    let zeroes = sectors.end..sectors.end;
+    write_with(session, id, volume, sectors, zeroes).await;
+}
+
+/// Writes `sectors`, with zeroes for those of `zeroes`, which are among them.
+async fn write_with(
+    session: &Session,
+    id: u64,
+    volume: &Volume<SimWorld>,
+    sectors: Range<u64>,
+    zeroes: Range<u64>,
+) {
+    let promised = session.is_promised_all(id);
     let world = &session.world;
     let fullness = session.fullness();
-    let ticket = session
-        .books
-        .oracle
-        .borrow_mut()
-        .begin_write(id, sectors.clone());
+    let ticket =
+        session
+            .books
+            .oracle
+            .borrow_mut()
+            .begin_write_of(id, sectors.clone(), zeroes.clone());
     world.note(|| {
         format!(
             "write {} of volume {id} sectors {sectors:?} begins",
@@ -226,6 +266,8 @@ pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sector
                 sector: sectors.start,
             },
         );
+        let byte = |sector: u64| ((sector - sectors.start) * SECTOR) as usize;
+        bytes[byte(zeroes.start)..byte(zeroes.end)].fill(0);
     }
     let outcome = volume
         .write(VolumeOffset(sectors.start * SECTOR), buf.freeze())
@@ -233,7 +275,8 @@ pub async fn write(session: &Session, id: u64, volume: &Volume<SimWorld>, sector
     let ended = match outcome {
         Ok(()) => Ended::Acknowledged,
         Err(error) if error.kind == IoErrorKind::PoolFull => {
-            if !session.may_have_been_full(fullness) {
+            let promised = promised && session.is_promised_all(id);
+            if promised || !session.may_have_been_full(fullness) {
                 session.fail(format!(
                     "write {} of volume {id}, with room: {error}",
                     ticket.id
@@ -271,7 +314,10 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
         Ok(()) => Ended::Acknowledged,
         Err(error) => {
             // A part of a page that others have, too, needs a copy.
-            let full = error.kind == IoErrorKind::PoolFull && session.may_have_been_full(fullness);
+            let shares = session.books.config.clones_of_16 > 0;
+            let full = shares
+                && error.kind == IoErrorKind::PoolFull
+                && session.may_have_been_full(fullness);
             if !full && !excused(session, id, &error) {
                 session.fail(format!(
                     "clear {number} of volume {id} {sectors:?}: {error}"

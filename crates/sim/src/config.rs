@@ -1,6 +1,7 @@
 //! What a seed draws before its run: the pool, its drives, the mix of requests.
 
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::pool::life::fullness::Thresholds;
 use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
 use std::time::Duration;
@@ -47,6 +48,12 @@ pub struct Config {
     pub words_of_16: u64,
     /// Among 8 writes, those that clear instead.
     pub clears_of_8: u64,
+    /// Among 8 writes, those that are zeroes, as a whole or from some page on.
+    pub zeroes_of_8: u64,
+    /// Among 16 changes of the administrator's, those of how a volume takes space.
+    pub conversions_of_16: u64,
+    /// From which percentages on the pool tells that it gets full.
+    pub thresholds: Thresholds,
     /// Blocks of sums kept in RAM.
     pub sums_blocks: usize,
     /// Bytes of the read cache.
@@ -183,6 +190,7 @@ impl Config {
         let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
+        let space = &mut seed.stream("space");
         Config {
             drive_bytes,
             lanes: lanes as u16,
@@ -201,6 +209,9 @@ impl Config {
             clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
             words_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
             clears_of_8: *seed.stream("clears").pick(&[0, 0, 1, 3]),
+            zeroes_of_8: *space.pick(&[0, 0, 1, 3]),
+            conversions_of_16: *space.pick(&[0, 1, 4]),
+            thresholds: thresholds(space),
             level_later: later.level,
             group_later: later.group,
             groups_leave: later.leave,
@@ -310,6 +321,14 @@ fn health(prng: &mut Prng, damage: bool) -> Limits {
         } else {
             30_000
         }),
+    }
+}
+
+fn thresholds(prng: &mut Prng) -> Thresholds {
+    let warn_percent = prng.between(5, 90);
+    Thresholds {
+        warn_percent: warn_percent as u8,
+        alarm_percent: prng.between(warn_percent, 100) as u8,
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::config::Config;
 use base::Uuid;
 use engine::lane::Lane;
-use engine::pool::{Event, WordsChange};
+use engine::pool::{Event, Holdings, VolumeChange, WordsChange};
 use engine::volume::About;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
@@ -172,13 +172,38 @@ impl Lanes {
     ///
     /// # Errors
     /// As the pool's.
-    pub async fn create_volume(&self, spec: VolumeSpec) -> Result<Volume<SimWorld>, PoolError> {
+    pub async fn create_volume_as(
+        &self,
+        spec: VolumeSpec,
+        detects_zeroes: bool,
+    ) -> Result<Volume<SimWorld>, PoolError> {
         if self.volume(&spec.name).is_some() {
             return self.lane_of(&spec.name).create_volume(spec).await;
         }
         let next = self.next.get();
         self.next.set((next + 1) % self.pools.len());
-        self.pools[next].create_volume(spec).await
+        self.pools[next]
+            .create_volume_as(spec, detects_zeroes)
+            .await
+    }
+
+    /// Changes how a volume takes space.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn change_volume(&self, name: &str, change: VolumeChange) -> Result<(), PoolError> {
+        self.lane_of(name)
+            .change_volume(name, change)
+            .await
+            .map(drop)
+    }
+
+    /// What a volume holds alone and what it shares.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn holdings(&self, name: &str) -> Result<Holdings, PoolError> {
+        self.lane_of(name).holdings(name).await
     }
 
     /// Clones a volume, in its lane.

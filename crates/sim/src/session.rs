@@ -6,10 +6,12 @@ use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
-use engine::{GroupInfo, Volume};
+use engine::pool::life::fullness::Fullness as Level;
+use engine::{GroupInfo, Volume, World};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 use world::sim::{Media, MediaSpec, SimWorld};
 
 /// What outlives boots.
@@ -175,6 +177,15 @@ impl Session {
         began.overcommitted || began != self.fullness()
     }
 
+    /// Whether a volume has all of its pages, or was promised them: it is thick, and
+    /// shares nothing.
+    pub fn is_promised_all(&self, id: u64) -> bool {
+        let oracle = self.books.oracle.borrow();
+        let model = oracle.volume(id);
+        let is_thick = model.provisioning == engine::Provisioning::Thick;
+        is_thick && model.converting.is_none() && self.books.config.clones_of_16 == 0
+    }
+
     /// Whether the volumes could need more pages than the pool has.
     fn overcommitted(&self) -> bool {
         let info = self.pool.info();
@@ -212,6 +223,43 @@ impl Session {
         wanted + stuck > info.capacity_bytes
     }
 
+    /// That what the pool said of how full it is, is so. Nothing is under way.
+    pub async fn check_fullness(&self) {
+        let config = &self.books.config;
+        let regroups = config.level_later.is_some() || config.group_later.is_some();
+        if config.lanes > 1 && (config.damage || config.groups_leave || regroups) {
+            // Lanes may know of different groups.
+            return;
+        }
+        // Until who was refused is forgotten, and once more.
+        self.world.sleep(Duration::from_millis(10_300)).await;
+        let info = self.pool.info();
+        let told = self.pool.all()[0].fullness();
+        let used = info.mapped_bytes + info.promised_bytes;
+        let reaches = |percent: u64| used > 0 && used * 100 >= percent * info.capacity_bytes;
+        let thresholds = self.books.config.thresholds;
+        let warn = u64::from(thresholds.warn_percent);
+        let alarm = u64::from(thresholds.alarm_percent);
+        let (least, most) = match () {
+            () if reaches(100) => (Level::Full, Level::Full),
+            () if reaches(alarm) => (Level::Alarm, Level::Full),
+            () if reaches(warn) => (Level::Warn, Level::Full),
+            () => (Level::Ample, Level::Full),
+        };
+        let most = match () {
+            () if reaches(98) => most,
+            () if reaches(alarm.saturating_sub(2)) => most.min(Level::Alarm),
+            () if reaches(warn.saturating_sub(2)) => most.min(Level::Warn),
+            () => Level::Ample,
+        };
+        if !(least..=most).contains(&told.fullness) || told.thresholds != thresholds {
+            self.fail(format!(
+                "{used} of {} bytes are used, and the pool says {told:?}",
+                info.capacity_bytes
+            ));
+        }
+    }
+
     /// Compares the pool's own figures with its volumes and with the checker.
     /// Nothing is under way.
     pub fn check_pool(&self) {
@@ -232,6 +280,17 @@ impl Session {
                 info.mapped_bytes, info.provisioned_bytes
             ));
         }
+        let promised: u64 = all.iter().map(|volume| volume.promised_bytes).sum();
+        let room = info.capacity_bytes + info.kept_bytes;
+        // Free pages of a zone that is being emptied are no part of the capacity.
+        let empties = info.groups.iter().any(|group| group.zones_to_empty > 0);
+        let fits = empties || info.mapped_bytes + promised <= room;
+        if info.promised_bytes != promised || !fits {
+            self.fail(format!(
+                "the pool says that {} are promised, its volumes {promised}; {} of {room} are mapped",
+                info.promised_bytes, info.mapped_bytes
+            ));
+        }
         if let Some(reason) = info.failure {
             self.fail(format!("the pool has stopped: {reason}"));
         }
@@ -240,7 +299,12 @@ impl Session {
                 .size_bytes
                 .next_multiple_of(u64::from(info.page_bytes));
             let thick = volume.provisioning == engine::Provisioning::Thick;
-            if volume.mapped_bytes > whole || (thick && volume.mapped_bytes != whole) {
+            let wanted = if thick {
+                whole - volume.mapped_bytes.min(whole)
+            } else {
+                0
+            };
+            if volume.mapped_bytes > whole || volume.promised_bytes != wanted {
                 self.fail(format!("volume {volume:?} should map up to {whole} bytes"));
             }
         }

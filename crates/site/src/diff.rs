@@ -45,6 +45,8 @@ pub struct VolumePlan {
     pub steps: Vec<Step>,
     /// Volumes that exist and aren't in the site: pool and name.
     pub kept: Vec<(String, String)>,
+    /// Volumes that are thin or thick where the site says otherwise, and what they are.
+    pub converted: Vec<(String, Provisioning)>,
 }
 
 /// A difference that can't be applied without losing data.
@@ -96,7 +98,14 @@ pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> Result<VolumePlan, V
         };
         if let Some(conflict) = conflict(wanted, there) {
             conflicts.push(conflict);
-        } else if there.size_bytes < wanted.size_bytes {
+            continue;
+        }
+        if wanted.provisioning != there.provisioning {
+            // What was converted while it served counts.
+            plan.converted
+                .push((wanted.name.clone(), there.provisioning));
+        }
+        if there.size_bytes < wanted.size_bytes {
             let (name, pool) = (wanted.name.clone(), wanted.pool.clone());
             plan.steps.push(Step::Grow {
                 name,
@@ -139,13 +148,6 @@ fn conflict(wanted: &crate::types::Volume, there: &ExistingVolume) -> Option<Con
             human(wanted.size_bytes),
             human(there.size_bytes),
             "a volume doesn't shrink: put its size into the site file, or delete it first",
-        );
-    }
-    if wanted.provisioning != there.provisioning {
-        return conflict(
-            wanted.provisioning.as_str().to_owned(),
-            there.provisioning.as_str().to_owned(),
-            "provisioning is settled at creation: put what exists into the site file",
         );
     }
     None

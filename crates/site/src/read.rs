@@ -302,6 +302,13 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
             _ => None,
         }
     });
+    let warn_rule = "a whole number from 1 to 100, in percent";
+    let warn_at = reader.optional("warn_at", warn_rule, percent);
+    let least = warn_at.unwrap_or(1);
+    let alarm_rule = format!("a whole number from {least} (warn_at) to 100, in percent");
+    let alarm_at = reader.optional("alarm_at", &alarm_rule, |value| {
+        percent(value).filter(|percent| *percent >= least)
+    });
     let tables = reader.tables("group");
     let more: Vec<Row<Group>> = tables
         .into_iter()
@@ -325,6 +332,8 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         rebuild_rate,
         scrub_rate,
         background: background.unwrap_or(Background::Yield),
+        warn_at,
+        alarm_at,
     };
     reader.finish(PoolRow { pool, more })
 }
@@ -470,6 +479,11 @@ fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> String {
 fn whole(value: &DeValue<'_>) -> Option<u16> {
     let number = value.as_integer()?;
     u16::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn percent(value: &DeValue<'_>) -> Option<u8> {
+    let percent = whole(value).filter(|percent| (1..=100).contains(percent))?;
+    u8::try_from(percent).ok()
 }
 
 fn size_of(value: &DeValue<'_>) -> Option<u64> {

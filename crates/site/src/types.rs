@@ -127,6 +127,10 @@ pub struct Pool {
     pub scrub_rate: Option<RateLimit>,
     /// Whether both make way for commands.
     pub background: Background,
+    /// Percent of its capacity from which on it warns; none leaves it to the engine.
+    pub warn_at: Option<u8>,
+    /// Percent of its capacity from which on it raises an alarm, from `warn_at` on.
+    pub alarm_at: Option<u8>,
 }
 
 /// How fast work in the background may go.

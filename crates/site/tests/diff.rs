@@ -73,7 +73,7 @@ fn every_conflict_is_named_and_nothing_is_planned() {
     let site = parse("t", SITE).unwrap();
     let there = [
         existing("a", 16, Provisioning::Thin),
-        existing("b", 8, Provisioning::Thin),
+        existing("b", 16, Provisioning::Thin),
     ];
     let conflicts = volumes(&site, &there).unwrap_err();
     let messages: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
@@ -82,10 +82,22 @@ fn every_conflict_is_named_and_nothing_is_planned() {
         [
             "volume a: the site says 8 MiB, what exists is 16 MiB; a volume doesn't shrink: put \
              its size into the site file, or delete it first",
-            "volume b: the site says thick, what exists is thin; provisioning is settled at \
-             creation: put what exists into the site file",
+            "volume b: the site says 8 MiB, what exists is 16 MiB; a volume doesn't shrink: put \
+             its size into the site file, or delete it first",
         ]
     );
+}
+
+#[test]
+fn what_was_converted_while_it_served_counts_and_is_named() {
+    let site = parse("t", SITE).unwrap();
+    let there = [
+        existing("a", 8, Provisioning::Thin),
+        existing("b", 4, Provisioning::Thin),
+    ];
+    let plan = volumes(&site, &there).unwrap();
+    assert_eq!(plan.steps.len(), 1, "it is grown all the same");
+    assert_eq!(plan.converted, [("b".to_owned(), Provisioning::Thin)]);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_site_grows_and_what_it_forgets_is_kept() {
     );
     let v1 = grown.json(&["volume", "show", "v1"]);
     assert_eq!(
-        (&v1["provisioning"], &v1["mapped_bytes"]),
+        (&v1["provisioning"], &v1["promised_bytes"]),
         (&"thick".into(), &(4 << 20).into())
     );
     drop(grown);

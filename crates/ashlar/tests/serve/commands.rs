@@ -326,6 +326,7 @@ fn the_description_names_every_resource() {
             "/api/v1/pools/{name}/rates",
             "/api/v1/pools/{name}/scrub",
             "/api/v1/pools/{name}/spares",
+            "/api/v1/pools/{name}/thresholds",
             "/api/v1/sessions",
             "/api/v1/sessions/{id}",
             "/api/v1/snapshots",
@@ -338,10 +339,12 @@ fn the_description_names_every_resource() {
             "/api/v1/volumes",
             "/api/v1/volumes/{name}",
             "/api/v1/volumes/{name}/clone",
+            "/api/v1/volumes/{name}/provisioning",
             "/api/v1/volumes/{name}/restore",
             "/api/v1/volumes/{name}/schedules",
             "/api/v1/volumes/{name}/schedules/{number}",
             "/api/v1/volumes/{name}/snapshots",
+            "/api/v1/volumes/{name}/space",
         ]
     );
     assert!(description["components"]["schemas"]["Problem"].is_object());

@@ -5,6 +5,7 @@ use super::metadata::metadata;
 use super::report::{Run, Severity};
 use super::subject::Subject;
 use crate::meta::{State, VolumeCore};
+use crate::pool::drives::zone_capacity;
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,11 +72,40 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
         }
         check_volume(subject, core, &mut owners);
     }
+    check_promises(subject, state, &owners);
     subject.count(|counts| {
         counts.volumes = owners.names.len() as u64;
         counts.zones = owners.zones.len() as u64;
     });
     owners
+}
+
+/// That the pages promised to thick volumes are free: in zones in use, or, where no other
+/// lane may have them, in the others.
+fn check_promises<W: World>(subject: &Subject<W>, state: &State, owners: &Owners) {
+    let cores = state.volumes.values().filter(|core| core.ready.get());
+    let promised: u64 = cores
+        .map(|core| core.promised_pages(owners.page_bytes))
+        .sum();
+    let free = |pages: &Vec<(u32, u32)>| pages.iter().filter(|owner| **owner == FREE).count();
+    let mut left: u64 = owners.zones.values().map(|pages| free(pages) as u64).sum();
+    if subject.drives.lane().commons.lanes() == 1 {
+        for group in subject
+            .drives
+            .groups()
+            .iter()
+            .filter(|group| !group.leaves())
+        {
+            let zones = group.first_zone..group.first_zone + group.zones;
+            let unused = zones.filter(|zone| !state.zones.contains_key(zone)).count() as u64;
+            let identity = subject.drives.identity();
+            left += unused * zone_capacity(group.level(), group.drives(), identity);
+        }
+    }
+    if promised > left {
+        let text = format!("thick volumes are promised {promised} pages, and {left} are free");
+        subject.say(Severity::Damage, metadata(subject), text);
+    }
 }
 
 fn check_zones<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owners) {

@@ -5,6 +5,7 @@
 //!
 //! Invariants: see [`super`]. Nobody waits with the table locked.
 
+use crate::pool::life::fullness::Judged;
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -40,6 +41,10 @@ struct Table {
     groups: BTreeMap<u16, Vec<Range<u32>>>,
     /// Lanes that want a zone, and those that have none to give since.
     wants: BTreeMap<u16, BTreeSet<u16>>,
+    /// Of each lane, pages taken or promised, and those that its zones give.
+    spaces: BTreeMap<u16, (u64, u64)>,
+    /// What was last said of how full the pool is.
+    judged: Judged,
 }
 
 impl Table {
@@ -235,6 +240,23 @@ impl Commons {
             here.map(|(uuid, _)| *uuid)
         });
         there.find(|other| *other != drive)
+    }
+
+    /// A lane says how many pages are taken or promised, and how many its zones give.
+    pub fn say_space(&self, lane: u16, taken: u64, pages: u64) {
+        self.table().spaces.insert(lane, (taken, pages));
+    }
+
+    /// What all lanes have said.
+    pub fn space(&self) -> (u64, u64) {
+        let table = self.table();
+        let spaces = table.spaces.values();
+        spaces.fold((0, 0), |sum, lane| (sum.0 + lane.0, sum.1 + lane.1))
+    }
+
+    /// Looks at, or changes, what was last said of how full the pool is.
+    pub(crate) fn with_judged<T>(&self, visit: impl FnOnce(&mut Judged) -> T) -> T {
+        visit(&mut self.table().judged)
     }
 
     /// A lane has no free pages left and wants a zone of another's.

@@ -17,7 +17,7 @@ pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
 use super::page_map::{CHUNK, TABLE as TABLE_CHUNKS};
-use super::record::{MAP_BYTES, RECORD_BYTES_MAX};
+use super::record::{BEHAVE_BYTES, MAP_BYTES, RECORD_BYTES_MAX};
 use super::refs::Owned;
 use super::words::WORDS_BYTES;
 use base::{BLOCK_BYTES, Uuid};
@@ -93,7 +93,7 @@ pub const MAPS_STEP_BYTES: u64 = TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTE
 
 /// The same with maps of `maps_bytes`.
 pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
-    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX as u64 + 5);
+    let volumes = u64::from(volumes_max) * (RECORD_BYTES_MAX + BEHAVE_BYTES + 5) as u64;
     let zones = zones * (ZONE_BYTES + REBUILDS_MAX * REBUILT_BYTES);
     let records = volumes + maps_bytes + zones + 5 + 5;
     let bytes = HEADER_BYTES as u64 + in_segments(records, journal_bytes);

@@ -12,12 +12,14 @@
 pub mod checkpoint;
 pub mod journal;
 pub mod page_map;
+pub mod promises;
 pub mod record;
 pub mod refs;
 pub mod state;
 pub mod words;
 
 pub use page_map::PageMap;
+pub use promises::Promises;
 pub use record::{Record, VolumeId};
 pub use refs::Refs;
 pub use state::{Part, State, VolumeCore, ZoneState};

@@ -53,6 +53,13 @@ pub enum Record {
     Share { id: VolumeId, from: VolumeId },
     /// A volume has what another has from now on, and nothing of what it had.
     Restore { id: VolumeId, from: VolumeId },
+    /// How a volume takes space from now on.
+    Behave {
+        id: VolumeId,
+        provisioning: Provisioning,
+        /// Pages that are written as zeroes are not kept.
+        detects_zeroes: bool,
+    },
     /// A zone is in use.
     ZoneOn {
         zone: u32,
@@ -95,8 +102,13 @@ const RESTORE: u8 = 19;
 /// What begins a run of shared chunks, which stands in checkpoints only.
 pub(super) const SHARED: u8 = 18;
 
+const BEHAVE: u8 = 30;
+
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
+
+/// Bytes of a record that says how a volume behaves.
+pub const BEHAVE_BYTES: usize = 1 + 4 + 1;
 
 /// Bytes of a map record.
 pub const MAP_BYTES: usize = 1 + 4 + 4 + 4 + 4;
@@ -167,6 +179,16 @@ impl Record {
                 w.u8(RESTORE);
                 w.u32(id.0);
                 w.u32(from.0);
+            }
+            Record::Behave {
+                id,
+                provisioning,
+                detects_zeroes,
+            } => {
+                w.u8(BEHAVE);
+                w.u32(id.0);
+                let thick = u8::from(*provisioning == Provisioning::Thick);
+                w.u8(thick | u8::from(*detects_zeroes) << 1);
             }
             Record::ZoneOn {
                 zone,
@@ -239,17 +261,13 @@ impl Record {
                 let uuid = r.uuid()?;
                 let size_bytes = r.u64()?;
                 let flags = r.u8().filter(|flags| *flags < 4)?;
-                let provisioning = match flags & 1 {
-                    0 => Provisioning::Thin,
-                    _ => Provisioning::Thick,
-                };
                 let name = r.name(NAME_BYTES_MAX)?;
                 Record::Create {
                     id,
                     uuid,
                     name,
                     size_bytes,
-                    provisioning,
+                    provisioning: provisioning(flags),
                     read_only: flags & 2 != 0,
                 }
             }
@@ -287,9 +305,52 @@ impl Record {
                 let from = VolumeId(r.u32()?);
                 Record::Restore { id, from }
             }
+            BEHAVE => {
+                let flags = r.u8().filter(|flags| *flags < 4)?;
+                Record::Behave {
+                    id,
+                    provisioning: provisioning(flags),
+                    detects_zeroes: flags & 2 != 0,
+                }
+            }
             NEXT_ID => Record::NextId { id },
             code => Record::Word(id, Word::decode(code, r)?),
         })
+    }
+
+    /// The volume that it changes, if it changes one.
+    pub fn volume(&self) -> Option<VolumeId> {
+        match self {
+            Record::Create { id, .. }
+            | Record::Ready { id }
+            | Record::Resize { id, .. }
+            | Record::Delete { id }
+            | Record::Map { id, .. }
+            | Record::Remap { id, .. }
+            | Record::Unmap { id, .. }
+            | Record::Share { id, .. }
+            | Record::Restore { id, .. }
+            | Record::Word(id, _)
+            | Record::Behave { id, .. } => Some(*id),
+            Record::ZoneOn { .. }
+            | Record::ZoneOff { .. }
+            | Record::Rebuilt { .. }
+            | Record::NextIncarnation { .. }
+            | Record::RebuildOver { .. }
+            | Record::NextId { .. } => None,
+        }
+    }
+
+    /// Whether it promises pages that were set aside before.
+    pub fn promises(&self) -> bool {
+        matches!(self, Record::Create { .. } | Record::Resize { .. })
+    }
+}
+
+fn provisioning(flags: u8) -> Provisioning {
+    match flags & 1 {
+        0 => Provisioning::Thin,
+        _ => Provisioning::Thick,
     }
 }
 
@@ -342,6 +403,11 @@ mod tests {
             Record::Restore {
                 id,
                 from: VolumeId(4),
+            },
+            Record::Behave {
+                id,
+                provisioning: Provisioning::Thick,
+                detects_zeroes: true,
             },
             Record::ZoneOn {
                 zone: 8,

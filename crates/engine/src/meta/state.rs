@@ -3,7 +3,7 @@
 use super::page_map::MapRun;
 use super::page_map::Tree;
 use super::words::{Name, Words};
-use super::{PageMap, Record, Refs, VolumeId};
+use super::{PageMap, Promises, Record, Refs, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
@@ -19,7 +19,11 @@ pub struct VolumeCore {
     pub name: Name,
     /// What else is said of it.
     pub words: Words,
-    pub provisioning: Provisioning,
+    pub provisioning: Cell<Provisioning>,
+    /// All its pages are promised to it: it is thick, or about to be.
+    pub is_promised: Cell<bool>,
+    /// Pages that are written as zeroes are not kept.
+    pub detects_zeroes: Cell<bool>,
     /// Nobody writes it.
     pub read_only: bool,
     pub size_bytes: Cell<u64>,
@@ -34,6 +38,32 @@ impl VolumeCore {
     /// Whether it is called by its name: it is not in the trash, nor going away.
     pub fn is_seen(&self) -> bool {
         !self.words.is_trashed() && !self.live.is_deleted()
+    }
+
+    /// Pages that it may map beyond those that it has, without anybody's leave.
+    pub fn promised_pages(&self, page_bytes: u64) -> u64 {
+        match self.is_promised.get() {
+            false => 0,
+            true => self.unmapped_pages(page_bytes),
+        }
+    }
+
+    /// Pages of it that are not mapped.
+    pub fn unmapped_pages(&self, page_bytes: u64) -> u64 {
+        let pages = match page_bytes {
+            0 => 0,
+            page_bytes => self.size_bytes.get().div_ceil(page_bytes),
+        };
+        pages.saturating_sub(self.map.borrow().mapped())
+    }
+
+    /// How it behaves now, as a record.
+    pub fn behaviour(&self) -> Record {
+        Record::Behave {
+            id: self.id,
+            provisioning: self.provisioning.get(),
+            detects_zeroes: self.detects_zeroes.get(),
+        }
     }
 }
 
@@ -67,6 +97,8 @@ pub struct State {
     gone: Vec<PageMap>,
     /// Pages that nobody has any more, until somebody takes them.
     freed: Vec<PhysPage>,
+    /// What is promised to thick volumes.
+    pub promises: Promises,
 }
 
 /// A part of a [`State::snapshot`].
@@ -79,12 +111,36 @@ pub enum Part {
 }
 
 impl State {
+    /// Promises a volume all of its pages, or does so no more: of one that is about to
+    /// change how it takes space. Nothing durable.
+    pub fn promise(&mut self, core: &VolumeCore, is_promised: bool) {
+        let page_bytes = self.promises.page_bytes();
+        let before = core.promised_pages(page_bytes);
+        core.is_promised.set(is_promised);
+        let after = core.promised_pages(page_bytes);
+        self.promises.change(before, after, false);
+    }
+
     /// Makes one durable change.
     ///
     /// # Errors
     /// What is wrong with the record: metadata that contradicts itself. Nothing
     /// has changed then.
     pub fn apply(&mut self, record: &Record) -> Result<(), String> {
+        let id = record.volume();
+        let page_bytes = self.promises.page_bytes();
+        let wanted = |state: &State| {
+            let core = id.and_then(|id| state.volumes.get(&id));
+            core.map_or(0, |core| core.promised_pages(page_bytes))
+        };
+        let before = wanted(self);
+        self.make(record)?;
+        let after = wanted(self);
+        self.promises.change(before, after, record.promises());
+        Ok(())
+    }
+
+    fn make(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::Create {
                 id,
@@ -102,7 +158,9 @@ impl State {
                     uuid: *uuid,
                     name: Name::new(name),
                     words: Words::default(),
-                    provisioning: *provisioning,
+                    provisioning: Cell::new(*provisioning),
+                    is_promised: Cell::new(*provisioning == Provisioning::Thick),
+                    detects_zeroes: Cell::new(false),
                     read_only: *read_only,
                     size_bytes: Cell::new(*size_bytes),
                     ready: Cell::new(false),
@@ -114,6 +172,16 @@ impl State {
             }
             Record::Ready { id } => self.known(*id)?.ready.set(true),
             Record::Resize { id, size_bytes } => self.known(*id)?.size_bytes.set(*size_bytes),
+            Record::Behave {
+                id,
+                provisioning,
+                detects_zeroes,
+            } => {
+                let core = self.known(*id)?;
+                core.provisioning.set(*provisioning);
+                core.is_promised.set(*provisioning == Provisioning::Thick);
+                core.detects_zeroes.set(*detects_zeroes);
+            }
             Record::Delete { id } => {
                 let core = self.known(*id)?;
                 let (map, words) = (core.map.take(), core.words.bytes());
@@ -281,11 +349,14 @@ impl State {
                 uuid: core.uuid,
                 name: core.name.to_string(),
                 size_bytes: core.size_bytes.get(),
-                provisioning: core.provisioning,
+                provisioning: core.provisioning.get(),
                 read_only: core.read_only,
             }));
             let said = core.words.all().into_iter();
             parts.extend(said.map(|word| Part::Record(Record::Word(id, word))));
+            if core.detects_zeroes.get() {
+                parts.push(Part::Record(core.behaviour()));
+            }
             parts.push(Part::Map(id, core.map.borrow().view()));
             if core.ready.get() {
                 parts.push(Part::Record(Record::Ready { id }));

@@ -9,7 +9,7 @@ use crate::group_commit::GroupCommit;
 use crate::integrity::{Integrity, Watermark};
 use crate::label::PoolIdentity;
 use crate::meta::page_map::{Chunk, MapRun, Table, runs_of};
-use crate::meta::{Record, Refs, State};
+use crate::meta::{Promises, Record, Refs, State};
 use crate::ring::{Ring, RingError, RingSpec};
 use crate::store::Store;
 use crate::world::World;
@@ -111,6 +111,10 @@ impl<W: World> Inner<W> {
         if let Some((log, intents)) = recovered {
             store.replay(log, intents).await?;
         }
+        let page_bytes = drives.page_bytes();
+        let cores = state.volumes.values();
+        let promised = cores.map(|core| core.promised_pages(page_bytes)).sum();
+        state.promises = Promises::new(page_bytes, promised);
         Ok(Rc::new(Inner {
             world,
             drives,

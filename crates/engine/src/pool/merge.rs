@@ -36,6 +36,8 @@ impl PoolInfo {
         PoolInfo {
             capacity_bytes,
             free_zones_bytes,
+            promised_bytes: self.promised_bytes + other.promised_bytes,
+            kept_bytes: self.kept_bytes + other.kept_bytes,
             mapped_bytes: self.mapped_bytes + other.mapped_bytes,
             provisioned_bytes: self.provisioned_bytes + other.provisioned_bytes,
             members,

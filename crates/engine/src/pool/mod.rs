@@ -7,10 +7,13 @@
 mod commit;
 mod create;
 pub mod drives;
+mod holdings;
 mod inner;
 pub mod life;
 mod merge;
 mod open;
+mod promise;
+mod provision;
 mod recover;
 mod snapshots;
 pub mod space;
@@ -20,7 +23,10 @@ mod zones;
 
 pub use crate::raid::Level;
 pub use drives::{Event, EventKind};
+pub use holdings::Holdings;
 pub(crate) use inner::Inner;
+pub(crate) use promise::Claim;
+pub use provision::VolumeChange;
 pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::lane::Part;
@@ -160,6 +166,12 @@ pub struct PoolInfo {
     pub page_bytes: u32,
     /// Bytes that volumes can map in all.
     pub capacity_bytes: u64,
+    /// Bytes of pages promised to thick volumes, and not mapped yet.
+    pub promised_bytes: u64,
+    /// How full it is, as was last said.
+    pub fullness: life::fullness::FullnessInfo,
+    /// Bytes kept back beside the capacity, so that space can be given back at all times.
+    pub kept_bytes: u64,
     /// Of these, bytes of zones that are not in use yet.
     pub free_zones_bytes: u64,
     /// Bytes of pages allocated.
@@ -296,6 +308,8 @@ impl<W: World> Pool<W> {
             let space = inner.space.borrow();
             (space.used(), space.mapped())
         };
+        let free = inner.free_pages();
+        let kept = promise::kept_of(used + free).min(free);
         let groups: Vec<GroupInfo> = drives
             .groups()
             .iter()
@@ -309,7 +323,10 @@ impl<W: World> Pool<W> {
             uuid: drives.uuid(),
             level: groups.first().map_or(Level::Simple, |group| group.level),
             page_bytes: inner.identity().page_bytes,
-            capacity_bytes: (used + inner.free_pages()) * page_bytes,
+            capacity_bytes: (used + free - kept) * page_bytes,
+            promised_bytes: inner.state.borrow().promises.promised() * page_bytes,
+            kept_bytes: kept * page_bytes,
+            fullness: self.fullness(),
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,
             mapped_bytes: mapped * page_bytes,
@@ -375,6 +392,11 @@ impl<W: World> Pool<W> {
     /// Events with a higher number than `sequence`, as far as they are kept.
     pub fn events(&self, sequence: u64) -> Vec<drives::Event> {
         self.inner.drives.events_since(sequence)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.inner.drives.name()
     }
 
     /// Which lane of the pool this is.

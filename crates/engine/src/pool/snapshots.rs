@@ -298,7 +298,7 @@ fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> 
         )
     } else if !from.read_only {
         format!("'{}' is no snapshot", from.name)
-    } else if core.provisioning == Provisioning::Thick {
+    } else if core.provisioning.get() == Provisioning::Thick {
         format!("'{}' is thick: its pages are its own", core.name)
     } else if from.size_bytes.get() > core.size_bytes.get() {
         format!(

@@ -38,6 +38,8 @@ pub struct Space {
     current: BTreeMap<u16, u32>,
     /// Given out, and not mapped yet.
     young: FxHashSet<PhysPage>,
+    /// Those of them that were promised to their owner.
+    drawn: FxHashSet<PhysPage>,
     turn: u16,
     left_of_turn: u64,
     pages: u64,
@@ -53,6 +55,7 @@ impl Space {
             open: BTreeMap::new(),
             current: BTreeMap::new(),
             young: FxHashSet::default(),
+            drawn: FxHashSet::default(),
             turn: 0,
             left_of_turn: TURN_PAGES,
             pages: 0,
@@ -204,7 +207,18 @@ impl Space {
     pub fn settle(&mut self, first: PhysPage, count: u64) {
         for page in first.0..first.0 + count {
             self.young.remove(&PhysPage(page));
+            self.drawn.remove(&PhysPage(page));
         }
+    }
+
+    /// A run of pages that were just given out was promised to whom they were given.
+    pub fn draw(&mut self, first: PhysPage, count: u64) {
+        self.drawn.extend((first.0..first.0 + count).map(PhysPage));
+    }
+
+    /// Pages given out and not mapped yet that were promised to their owners.
+    pub fn drawn(&self) -> u64 {
+        self.drawn.len() as u64
     }
 
     /// Whether a page was given out and is not mapped: what lies there may be of its
@@ -303,6 +317,7 @@ impl Space {
             panic!("page {page} is freed twice");
         };
         self.young.remove(&page);
+        self.drawn.remove(&page);
         if let Some(space) = self.zones.get_mut(zone as usize).and_then(Option::as_mut) {
             space.set_used(inside, false);
             if !space.avoided {

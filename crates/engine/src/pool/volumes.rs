@@ -3,15 +3,11 @@
 use super::create::check_name;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::{Record, VolumeCore, VolumeId};
-use crate::store::Write;
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
-use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, SECTOR_BYTES};
+use base::SECTOR_BYTES;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// Pages zeroed at once when a thick volume is made.
-const ZEROED_AT_ONCE: u64 = 64;
 
 impl<W: World> Pool<W> {
     /// Its volumes, by name.
@@ -66,12 +62,25 @@ impl<W: World> Pool<W> {
         Ok(pages)
     }
 
-    /// Creates a volume; a thick one has all its pages, zeroed, when this ends.
+    /// Creates a volume; to a thick one all its pages are promised when this ends.
     ///
     /// # Errors
     /// `Invalid`, `Exists`, or `Full` when a thick volume's pages or another volume
     /// don't fit. Nothing is left behind.
     pub async fn create_volume(&self, spec: VolumeSpec) -> Result<Volume<W>, PoolError> {
+        self.create_volume_as(spec, false).await
+    }
+
+    /// As [`Pool::create_volume`], of a volume that may detect zeroes from the first
+    /// write on.
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn create_volume_as(
+        &self,
+        spec: VolumeSpec,
+        detects_zeroes: bool,
+    ) -> Result<Volume<W>, PoolError> {
         let inner = &self.inner;
         inner.check()?;
         check_name("volume", &spec.name)?;
@@ -79,17 +88,20 @@ impl<W: World> Pool<W> {
         let _administration = inner.administration.lock().await;
         self.check_new(&spec.name)?;
         let id = self.next_ids(1)?;
-        let thick = spec.provisioning == Provisioning::Thick;
-        let taken = if thick {
-            self.take_zeroed(&spec.name, pages).await?
-        } else {
-            Vec::new()
-        };
-        let create = self.creation(id, &spec, false);
-        let mut records = vec![create];
-        records.extend(map_runs(id, (0..).map(PageIndex).zip(taken)));
+        let mut records = vec![self.creation(id, &spec, false)];
+        if detects_zeroes {
+            records.push(Record::Behave {
+                id,
+                provisioning: spec.provisioning,
+                detects_zeroes,
+            });
+        }
         records.push(Record::Ready { id });
-        inner.commit(records).await?;
+        let promised = match spec.provisioning {
+            Provisioning::Thin => 0,
+            Provisioning::Thick => pages,
+        };
+        self.commit_promising(&spec.name, promised, records).await?;
         self.volume(&spec.name).ok_or_else(|| {
             let context = format!("volume '{}' went away while it was created", spec.name);
             PoolError::new(PoolErrorKind::NotFound, context)
@@ -159,19 +171,33 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
+        if size_bytes == present {
+            return Ok(());
+        }
         let id = core.id;
-        let mut records = Vec::new();
-        if core.provisioning == Provisioning::Thick {
-            // A resize that was cut short by a crash may have left pages mapped.
-            let new = |page: &PageIndex| core.map.borrow().get(*page).is_none();
-            let pages: Vec<PageIndex> = (0..pages).map(PageIndex).filter(new).collect();
-            let taken = self.take_zeroed(name, pages.len() as u64).await?;
-            records.extend(map_runs(id, pages.into_iter().zip(taken)));
+        let more = match core.provisioning.get() {
+            Provisioning::Thin => 0,
+            // What it has beyond its end, of an earlier version, counts then.
+            Provisioning::Thick => pages.saturating_sub(self.inner.pages_of(&core)),
+        };
+        let resize = vec![Record::Resize { id, size_bytes }];
+        self.commit_promising(name, more, resize).await
+    }
+
+    /// Commits records of which one promises so many pages to a volume.
+    pub(super) async fn commit_promising(
+        &self,
+        name: &str,
+        pages: u64,
+        records: Vec<Record>,
+    ) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        if pages > 0 && !inner.pledge(pages).await? {
+            return Err(inner.no_room_for(name, pages));
         }
-        if size_bytes > present {
-            records.push(Record::Resize { id, size_bytes });
-        }
-        inner.commit(records).await
+        let committed = inner.commit(records).await;
+        inner.unpledge();
+        committed
     }
 
     /// Deletes a volume: new I/O fails, I/O in flight ends first.
@@ -214,78 +240,4 @@ impl<W: World> Pool<W> {
             self.inner.world.sleep(Duration::from_micros(1)).await;
         }
     }
-
-    /// Takes pages that read as zeroes; gives them back on an error.
-    async fn take_zeroed(&self, name: &str, count: u64) -> Result<Vec<PhysPage>, PoolError> {
-        let inner = &self.inner;
-        let mut taken = Vec::new();
-        let outcome = self.take_and_zero(name, count, &mut taken).await;
-        if outcome.is_err() {
-            taken.iter().for_each(|page| inner.store.release(*page));
-        }
-        outcome.map(|()| taken)
-    }
-
-    async fn take_and_zero(
-        &self,
-        name: &str,
-        count: u64,
-        taken: &mut Vec<PhysPage>,
-    ) -> Result<(), PoolError> {
-        let inner = &self.inner;
-        let page_bytes = inner.page_bytes();
-        let full = |free: u64| {
-            PoolError::new(
-                PoolErrorKind::Full,
-                format!(
-                    "thick volume '{name}' needs {} bytes, and pool '{}' has {} left: delete volumes or make it thin",
-                    count * page_bytes,
-                    inner.identity().name,
-                    free * page_bytes
-                ),
-            )
-        };
-        let alone = inner.drives.lane().commons.lanes() == 1;
-        if alone && inner.free_pages() + inner.moving.get() < count {
-            return Err(full(inner.free_pages()));
-        }
-        while (taken.len() as u64) < count {
-            let left = count - taken.len() as u64;
-            let run = inner.take_pages_or_wait(left.min(ZEROED_AT_ONCE)).await?;
-            let (first, pages) = run.ok_or_else(|| full(taken.len() as u64))?;
-            taken.extend((0..pages).map(|page| PhysPage(first.0 + page)));
-            for page in first.0..first.0 + pages {
-                let at = PoolOffset(page * page_bytes);
-                let blocks = page_bytes / BLOCK_BYTES as u64;
-                if inner.store.needs_zeroing(at, blocks).await {
-                    inner.store.write(vec![Write::Zero(at, blocks)]).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Records that map pages to the physical pages taken for them.
-fn map_runs(id: VolumeId, pages: impl Iterator<Item = (PageIndex, PhysPage)>) -> Vec<Record> {
-    let mut runs: Vec<Record> = Vec::new();
-    for (page, phys) in pages {
-        match runs.last_mut() {
-            Some(Record::Map {
-                page: first,
-                phys: at,
-                count,
-                ..
-            }) if first.0 + u64::from(*count) == page.0 && at.0 + u64::from(*count) == phys.0 => {
-                *count += 1;
-            }
-            _ => runs.push(Record::Map {
-                id,
-                page,
-                phys,
-                count: 1,
-            }),
-        }
-    }
-    runs
 }

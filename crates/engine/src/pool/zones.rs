@@ -3,7 +3,7 @@
 //! A zone's sums are written before the record that it is in use is durable: what
 //! was there before is never taken for anything.
 
-use super::{Inner, PoolError, PoolErrorKind};
+use super::{Claim, Inner, PoolError, PoolErrorKind};
 use crate::meta::Record;
 use crate::pool::drives::{Group, zone_capacity};
 use crate::world::World;
@@ -23,19 +23,25 @@ impl<W: World> Inner<W> {
     pub async fn take_pages(
         self: &Rc<Self>,
         max: u64,
+        claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         loop {
-            let taken = self.take_free(max).await?;
-            if taken.is_some() {
+            let taken = self.take_free(max, claim).await?;
+            if taken.is_some() || !self.stop_emptying() {
                 return Ok(taken);
             }
-            // Whoever writes goes before a zone that is being emptied.
-            let Some(zone) = self.emptying.take() else {
-                return Ok(None);
-            };
-            self.world.reached("zone is not emptied for want of pages");
-            self.space.borrow_mut().avoid(zone, false);
         }
+    }
+
+    /// Has the zone that is being emptied give out its free pages again: whoever writes
+    /// goes before it. False when there is none.
+    pub(super) fn stop_emptying(&self) -> bool {
+        let Some(zone) = self.emptying.take() else {
+            return false;
+        };
+        self.world.reached("zone is not emptied for want of pages");
+        self.space.borrow_mut().avoid(zone, false);
+        true
     }
 
     /// Takes a run of free pages, but for those of a zone that is being emptied.
@@ -45,13 +51,19 @@ impl<W: World> Inner<W> {
     pub async fn take_free(
         self: &Rc<Self>,
         max: u64,
+        claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         loop {
-            let taken = self.space.borrow_mut().allocate_run(max);
-            if taken.is_some() {
+            let spare = self.spare(max.max(1), claim);
+            if spare > 0 {
+                let mut space = self.space.borrow_mut();
+                let taken = space.allocate_run(spare.min(max));
+                if let (Some((first, count)), Claim::Promised) = (taken, claim) {
+                    space.draw(first, count);
+                }
                 return Ok(taken);
             }
-            if !self.open_zone().await? {
+            if !self.open_zone(claim).await? {
                 return Ok(None);
             }
         }
@@ -65,16 +77,17 @@ impl<W: World> Inner<W> {
     pub async fn take_pages_or_wait(
         self: &Rc<Self>,
         max: u64,
+        claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         loop {
             let moving = self.moving.get() > 0;
-            let taken = self.take_pages(max).await?;
+            let taken = self.take_pages(max, claim).await?;
             if taken.is_some() {
                 return Ok(taken);
             }
             // They may have begun while a zone was taken into use for us.
             if !(moving || self.moving.get() > 0) {
-                return self.take_lent(max).await;
+                return self.take_lent(max, claim).await;
             }
             self.world.sleep(Duration::from_micros(100)).await;
             self.check()?;
@@ -104,11 +117,21 @@ impl<W: World> Inner<W> {
 
     /// Takes another zone into use, of the group that has the fewest free pages.
     /// False when there is none. When somebody else just did, that counts, too.
-    async fn open_zone(self: &Rc<Self>) -> Result<bool, PoolError> {
+    async fn open_zone(self: &Rc<Self>, claim: Claim) -> Result<bool, PoolError> {
         let _alone = self.zoning.lock().await;
-        if self.space.borrow().free() > 0 {
+        if self.spare(1, claim) > 0 {
             return Ok(true);
         }
+        if self.space.borrow().free() > 0 && self.drives.lane().commons.lanes() == 1 {
+            // What there is, of zones not in use, too, is promised.
+            return Ok(false);
+        }
+        self.open_zones().await
+    }
+
+    /// Takes another zone of each group into use; false when there is none. The caller
+    /// holds the lock.
+    pub(super) async fn open_zones(self: &Rc<Self>) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
         while !lane.commons.all_opened() {
             self.world.sleep(OTHERS_OPEN).await;

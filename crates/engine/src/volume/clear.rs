@@ -7,8 +7,9 @@
 //! - A thick volume keeps its pages: they hold zeroes.
 
 use super::io::{failed, runs};
-use super::{IoError, Provisioning, Volume};
+use super::{IoError, Volume};
 use crate::meta::Record;
+use crate::pool::Claim;
 use crate::store::Write;
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PoolOffset, VolumeOffset};
@@ -85,7 +86,7 @@ impl<W: World> Volume<W> {
             return self.clear_inside_block(bytes).await;
         }
         self.clear_inside_block(bytes.start..whole.start).await?;
-        self.clear_blocks(whole.clone()).await?;
+        self.clear_blocks(whole.clone(), Claim::Clearing).await?;
         self.clear_inside_block(whole.end..bytes.end).await
     }
 
@@ -101,13 +102,19 @@ impl<W: World> Volume<W> {
         let zeroes = self.inner.world.buffers().zeroed(len).freeze();
         let at = VolumeOffset(bytes.start);
         let whole = self.whole_blocks(start, start + block, at, zeroes).await?;
+        // Where others have it, too, the copy comes out of what is kept back for it.
+        self.own(page, Claim::Clearing).await?;
         self.write_blocks(start, whole).await
     }
 
-    /// Whole blocks.
-    async fn clear_blocks(&self, bytes: Range<u64>) -> Result<(), IoError> {
+    /// Whole blocks; the caller holds their range.
+    pub(super) async fn clear_blocks(
+        &self,
+        bytes: Range<u64>,
+        claim: Claim,
+    ) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
-        let is_thin = self.core.provisioning == Provisioning::Thin;
+        let is_thin = !self.keeps_pages();
         let mut zeroes = Vec::new();
         let mut given_back: Option<Range<u64>> = None;
         for run in runs(page_bytes, bytes.start, (bytes.end - bytes.start) as usize) {
@@ -122,7 +129,7 @@ impl<W: World> Volume<W> {
                 given_back = Some(first..run.page.0 + 1);
                 continue;
             }
-            let Some(phys) = self.own(run.page).await? else {
+            let Some(phys) = self.own(run.page, claim).await? else {
                 continue;
             };
             let at = PoolOffset(phys.0 * page_bytes + run.inside);
@@ -140,6 +147,12 @@ impl<W: World> Volume<W> {
         let (zeroed, unmapped) = join(zeroed, self.give_back(given_back)).await;
         let outcome = zeroed.and(unmapped);
         outcome.map_err(|error| failed(VolumeOffset(bytes.start), error))
+    }
+
+    /// Whether pages that are cleared stay its own: of a thick volume, and of one that
+    /// is about to be.
+    fn keeps_pages(&self) -> bool {
+        self.core.is_promised.get() || self.core.live.keeps_pages.get()
     }
 
     async fn give_back(&self, pages: Option<Range<u64>>) -> Result<(), crate::pool::PoolError> {

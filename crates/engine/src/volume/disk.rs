@@ -3,7 +3,7 @@
 //! Who serves a volume of another shard pays for the way there and back; the volume is
 //! the same, with one order of its commands and one set of locks.
 
-use super::{IoError, Mapping, Volume, VolumeInfo};
+use super::{IoError, Mapping, Provisioning, Volume, VolumeInfo};
 use crate::world::World;
 use base::{Payload, Slice, VolumeOffset};
 use futures_util::future::LocalBoxFuture;
@@ -16,6 +16,9 @@ pub trait Elsewhere {
 
     /// It has another size from now on.
     fn resized(&self, size_bytes: u64);
+
+    /// It takes space in another way from now on.
+    fn converted(&self, provisioning: Provisioning);
 
     /// As [`Volume::read`].
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>>;

@@ -9,7 +9,7 @@
 
 use super::{IoError, IoErrorKind, Volume};
 use crate::meta::Record;
-use crate::pool::PoolError;
+use crate::pool::{Claim, PoolError};
 use crate::store::Write;
 use crate::world::World;
 use base::{
@@ -106,7 +106,10 @@ impl<W: World> Volume<W> {
             let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
             whole.map_err(|error| error.no_earlier_than(at))?
         };
-        self.write_blocks(start, data).await?;
+        match self.core.detects_zeroes.get() {
+            false => self.write_blocks(start, data).await?,
+            true => Box::pin(self.write_but_zeroes(start, data)).await?,
+        }
         self.settle(at)
     }
 
@@ -318,7 +321,7 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let volume_at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         loop {
-            if let Some(phys) = self.own(run.page).await? {
+            if let Some(phys) = self.own(run.page, Claim::Open).await? {
                 let at = PoolOffset(phys.0 * page_bytes + run.inside);
                 let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
                 return written.map_err(|error| failed(volume_at, error));
@@ -339,7 +342,7 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         let _parting = self.part(run.page, 1, at)?;
-        let (phys, _) = self.take(1, at).await?;
+        let (phys, _) = self.take(1, at, self.claim()).await?;
         let start = PoolOffset(phys.0 * page_bytes);
         let block = BLOCK_BYTES as u64;
         let mut writes = Vec::new();
@@ -423,10 +426,14 @@ impl<W: World> Volume<W> {
             let _parting = self.part(page, count - done, at)?;
             // Whole pages are held alone by their ranges: nobody else allocates them.
             let (phys, pages) = match place {
+                None => {
+                    let (max, claim) = self.new_pages(page, count - done);
+                    self.take(max, at, claim).await?
+                }
                 // Where others have it, too, it can't stay.
-                None | Some((_, true)) => self.take(count - done, at).await?,
+                Some((_, true)) => self.take(count - done, at, Claim::Open).await?,
                 Some((_, false)) => {
-                    let taken = self.inner.take_pages(count - done).await;
+                    let taken = self.inner.take_pages(count - done, Claim::Open).await;
                     match taken.map_err(|error| failed(at, error))? {
                         Some(taken) => taken,
                         // There is no room any more: the log takes it.
@@ -456,19 +463,40 @@ impl<W: World> Volume<W> {
     /// overwrite may take new ones.
     fn has_room_to_move(&self) -> bool {
         let pages = self.inner.space.borrow().pages();
-        self.inner.free_pages() * 8 > pages
+        self.inner.unpromised_pages() * 8 > pages
+    }
+
+    /// On what ground it takes pages where it has none.
+    fn claim(&self) -> Claim {
+        match self.core.is_promised.get() {
+            false => Claim::Open,
+            true => Claim::Promised,
+        }
+    }
+
+    /// How many new pages to take at once where `first` is not mapped, and on what
+    /// ground: none is promised for those that are.
+    fn new_pages(&self, first: PageIndex, max: u64) -> (u64, Claim) {
+        match self.claim() {
+            Claim::Promised => (self.core.map.borrow().alike(first, max).1, Claim::Promised),
+            claim => (max, claim),
+        }
     }
 
     pub(super) async fn take(
         &self,
         max: u64,
         at: VolumeOffset,
+        claim: Claim,
     ) -> Result<(PhysPage, u64), IoError> {
         let taken = self
             .inner
-            .take_pages_or_wait(max)
+            .take_pages_or_wait(max, claim)
             .await
             .map_err(|error| failed(at, error))?;
+        if taken.is_none() {
+            self.inner.say_refused();
+        }
         taken.ok_or_else(|| IoError {
             kind: IoErrorKind::PoolFull,
             at,

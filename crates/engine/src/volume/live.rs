@@ -14,6 +14,8 @@ pub struct Live {
     pub ranges: RangeLock,
     /// Sequential readers.
     pub streams: Streams,
+    /// Cleared pages stay mapped: it is about to be thick.
+    pub keeps_pages: Cell<bool>,
     /// Pages being allocated, with who waits for them.
     allocating: RefCell<BTreeMap<PageIndex, Vec<oneshot::Sender<()>>>>,
     operations: Cell<u64>,

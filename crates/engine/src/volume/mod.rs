@@ -10,6 +10,7 @@ mod io;
 pub mod live;
 pub(crate) mod moving;
 mod private;
+mod zeroes;
 
 pub use crate::meta::words::{About, Origin};
 pub use clear::Mapping;
@@ -27,7 +28,8 @@ use std::rc::Rc;
 pub enum Provisioning {
     /// Pages are allocated on first write.
     Thin,
-    /// All pages are allocated at creation.
+    /// Pages are allocated on first write, out of as many as were promised at creation: no
+    /// write finds the pool full.
     Thick,
 }
 
@@ -53,10 +55,14 @@ pub struct VolumeInfo {
     pub size_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// Pages that are written as zeroes are not kept.
+    pub detects_zeroes: bool,
     /// Nobody writes it: a snapshot.
     pub read_only: bool,
     /// Bytes of pages allocated to it.
     pub mapped_bytes: u64,
+    /// Bytes of pages promised to it beyond those: of a thick volume, all others.
+    pub promised_bytes: u64,
     /// Page of its pool: the grain in which space is taken and given back.
     pub page_bytes: u64,
 }
@@ -130,7 +136,10 @@ impl<W: World> Volume<W> {
             name: self.core.name.to_string(),
             uuid: self.core.uuid,
             size_bytes: self.core.size_bytes.get(),
-            provisioning: self.core.provisioning,
+            provisioning: self.core.provisioning.get(),
+            detects_zeroes: self.core.detects_zeroes.get(),
+            promised_bytes: self.core.promised_pages(self.inner.page_bytes())
+                * self.inner.page_bytes(),
             read_only: self.core.read_only,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
             page_bytes: self.inner.page_bytes(),

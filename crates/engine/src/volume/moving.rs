@@ -6,6 +6,7 @@
 //! - A block that can't be read stays one: it is marked as lost in its new place.
 
 use super::{IoError, Volume, io::failed};
+use crate::pool::Claim;
 use crate::store::Write;
 use crate::world::World;
 use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, Slice, VolumeOffset};
@@ -52,7 +53,7 @@ impl<W: World> Volume<W> {
         let Ok(_parting) = self.part(page, 1, at) else {
             return Ok(Moved::NoRoom);
         };
-        let taken = self.inner.take_free(1).await;
+        let taken = self.inner.take_free(1, Claim::Open).await;
         let Some((to, _)) = taken.map_err(|error| failed(at, error))? else {
             return Ok(Moved::NoRoom);
         };

@@ -6,7 +6,7 @@
 //!   writes the page meanwhile, also when nobody else has it any more.
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
-use crate::pool::Inner;
+use crate::pool::{Claim, Inner};
 use crate::world::World;
 use base::{PageIndex, PhysPage, VolumeOffset};
 use std::rc::Rc;
@@ -29,10 +29,14 @@ impl<W: World> Volume<W> {
     ///
     /// # Errors
     /// `PoolFull`, `PoolFailed`.
-    pub(super) async fn own(&self, page: PageIndex) -> Result<Option<PhysPage>, IoError> {
+    pub(super) async fn own(
+        &self,
+        page: PageIndex,
+        claim: Claim,
+    ) -> Result<Option<PhysPage>, IoError> {
         loop {
             match self.place(page) {
-                Some((_, true)) => self.make_private(page).await?,
+                Some((_, true)) => self.make_private(page, claim).await?,
                 Some((phys, false)) => return Ok(Some(phys)),
                 None => return Ok(None),
             }
@@ -44,7 +48,7 @@ impl<W: World> Volume<W> {
     ///
     /// # Errors
     /// `PoolFull`, `PoolFailed`.
-    pub(super) async fn make_private(&self, page: PageIndex) -> Result<(), IoError> {
+    pub(super) async fn make_private(&self, page: PageIndex, claim: Claim) -> Result<(), IoError> {
         let at = VolumeOffset(page.0 * self.inner.page_bytes());
         let Some(_allocation) = self.core.live.allocate(page).await else {
             return Ok(());
@@ -54,7 +58,7 @@ impl<W: World> Volume<W> {
             return Ok(());
         };
         let _parting = self.part(page, 1, at)?;
-        let (to, _) = match self.take(1, at).await {
+        let (to, _) = match self.take(1, at, claim).await {
             Ok(taken) => taken,
             // Others have got copies meanwhile, with the last pages: what is left is ours.
             Err(_) if self.shared(page).is_none() => return Ok(()),

@@ -42,10 +42,11 @@ pub(crate) async fn report<W: World>(
         let mapping = mapping.map_err(|error| failure(&error, Sense::read_error))?;
         let blocks = mapping.len_bytes / SECTOR_BYTES as u64;
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        let status = if mapping.is_mapped {
-            MAPPED
-        } else {
-            DEALLOCATED
+        // All blocks of a thick unit are mapped, as far as initiators can know.
+        let is_thick = unit.unmap_blocks().is_none();
+        let status = match mapping.is_mapped || is_thick {
+            true => MAPPED,
+            false => DEALLOCATED,
         };
         add(&mut runs, next, blocks, status);
         next += u64::from(blocks);

@@ -15,6 +15,7 @@ mod restore;
 mod schedules;
 mod sessions;
 mod snapshots;
+mod space;
 mod status;
 mod trash;
 pub mod types;
@@ -57,6 +58,9 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(pools::get_pool))
         .routes(routes!(pools::change_scrub))
         .routes(routes!(pools::change_rates))
+        .routes(routes!(space::change_thresholds))
+        .routes(routes!(space::convert_volume))
+        .routes(routes!(space::get_space))
         .routes(routes!(pools::add_spare))
         .routes(routes!(groups::add_group))
         .routes(routes!(groups::change_group, groups::remove_group))

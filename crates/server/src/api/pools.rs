@@ -214,6 +214,14 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         page_bytes: info.page_bytes,
         capacity_bytes: info.capacity_bytes,
         mapped_bytes: info.mapped_bytes,
+        promised_bytes: info.promised_bytes,
+        free_bytes: info
+            .capacity_bytes
+            .saturating_sub(info.mapped_bytes + info.promised_bytes),
+        kept_bytes: info.kept_bytes,
+        overhead_bytes: super::space::overhead_bytes(&info),
+        fullness: super::space::fullness(&info),
+        thresholds: super::space::thresholds(&info),
         provisioned_bytes: info.provisioned_bytes,
         epoch: info.epoch,
         shard: shard as u64,

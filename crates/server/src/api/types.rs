@@ -125,6 +125,19 @@ pub struct Pool {
     pub capacity_bytes: u64,
     /// Bytes of pages allocated.
     pub mapped_bytes: u64,
+    /// Bytes of pages promised to thick volumes, and not allocated yet.
+    pub promised_bytes: u64,
+    /// Bytes that anybody can have: those neither allocated nor promised.
+    pub free_bytes: u64,
+    /// Bytes kept back beside the capacity, so that space can be given back at all times.
+    pub kept_bytes: u64,
+    /// Bytes of its drives that hold no data of volumes: labels, metadata, logs, sums, and
+    /// what no zone has.
+    pub overhead_bytes: u64,
+    /// How full it is.
+    pub fullness: Fullness,
+    /// From which part of the capacity on it tells of that.
+    pub thresholds: Thresholds,
     /// Sum of the sizes of its volumes; above the capacity when overcommitted.
     pub provisioned_bytes: u64,
     /// Epoch under which it is owned; grows with every opening.
@@ -163,6 +176,41 @@ pub struct Pool {
     pub last_scrub: Option<LastScrub>,
     /// Where the site file is not what the pool is by now, for people.
     pub site_differences: Vec<String>,
+}
+
+/// How full a pool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Fullness {
+    /// Below all thresholds.
+    Ample,
+    /// Above the soft threshold.
+    Warn,
+    /// Above the hard threshold.
+    Alarm,
+    /// Writes that need space fail.
+    Full,
+}
+
+/// From which part of the capacity on a pool tells that it gets full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Thresholds {
+    /// The soft one, of which initiators of thin volumes are told, too.
+    pub warn_percent: u8,
+    /// The hard one.
+    pub alarm_percent: u8,
+}
+
+/// Thresholds to change. What is not named stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ThresholdsChange {
+    /// The soft one, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warn_percent: Option<u8>,
+    /// The hard one, in percent, not below the soft one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alarm_percent: Option<u8>,
 }
 
 /// A scrub that has ended.
@@ -406,7 +454,7 @@ pub enum Provisioning {
     /// Pages are allocated on first write.
     #[default]
     Thin,
-    /// All pages are allocated at creation.
+    /// Pages are allocated on first write, and set aside for it at creation.
     Thick,
 }
 
@@ -423,6 +471,8 @@ pub struct Volume {
     pub size_bytes: u64,
     /// Bytes of pages allocated to it.
     pub mapped_bytes: u64,
+    /// Bytes of pages promised to it beyond those: of a thick volume, all others.
+    pub promised_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
     /// Nobody writes it: it is a snapshot.
@@ -437,6 +487,8 @@ pub struct Volume {
     /// What it was taken from, if it is a snapshot or a clone.
     #[serde(default)]
     pub origin: Option<VolumeOrigin>,
+    /// Whether pages that are written as zeroes take no space.
+    pub detect_zeroes: bool,
     /// Where it is exported, if it is.
     pub export: Option<LunPlace>,
 }
@@ -463,6 +515,40 @@ pub struct VolumeCreate {
     /// Thin unless said otherwise.
     #[serde(default)]
     pub provisioning: Provisioning,
+    /// Whether pages that are written as zeroes take no space.
+    #[serde(default)]
+    pub detect_zeroes: bool,
+}
+
+/// What of its pool's space is a volume's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeSpace {
+    /// Its name.
+    pub name: String,
+    /// Size that initiators see.
+    pub provisioned_bytes: u64,
+    /// Bytes of pages that it has: the next two together.
+    pub mapped_bytes: u64,
+    /// Those that nobody else has.
+    pub exclusive_bytes: u64,
+    /// Those that snapshots or clones have, too.
+    pub shared_bytes: u64,
+    /// Bytes promised to it beyond what it has.
+    pub promised_bytes: u64,
+    /// What others can have when it is deleted: what is exclusive or promised.
+    pub reclaimable_bytes: u64,
+}
+
+/// How a volume takes space from now on. What is not named stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeConvert {
+    /// Thin or thick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioning: Option<Provisioning>,
+    /// Whether pages that are written as zeroes take no space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detect_zeroes: Option<bool>,
 }
 
 /// Who may log in: the word `any`, or a list of iSCSI names.

@@ -77,7 +77,7 @@ pub(super) async fn get_volume(
     Ok(Json(volume(&array, &all, placed)))
 }
 
-/// Creates a volume. A thick one has all its pages, zeroed, when this answers.
+/// Creates a volume. All pages of a thick one are set aside for it when this answers.
 #[utoipa::path(
     post, path = "/api/v1/volumes", tag = "volumes", request_body = VolumeCreate,
     responses(
@@ -100,7 +100,10 @@ pub(super) async fn create_volume(
             Provisioning::Thick => engine::Provisioning::Thick,
         },
     };
-    let placed = array.create_volume(create.pool, spec, Vec::new()).await?;
+    let zeroes = create.detect_zeroes;
+    let placed = array
+        .create_volume_as(create.pool, spec, Vec::new(), zeroes)
+        .await?;
     Ok((StatusCode::CREATED, Json(volume(&array, &[], placed))))
 }
 
@@ -224,6 +227,8 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
         pool,
         size_bytes: info.size_bytes,
         mapped_bytes: info.mapped_bytes,
+        promised_bytes: info.promised_bytes,
+        detect_zeroes: info.detects_zeroes,
         provisioning: match info.provisioning {
             engine::Provisioning::Thin => Provisioning::Thin,
             engine::Provisioning::Thick => Provisioning::Thick,

@@ -147,8 +147,10 @@ impl Array {
     pub(crate) fn keep_events(self: &Arc<Self>) {
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
+            let mut told = BTreeMap::new();
             while let Some(array) = array.upgrade() {
-                if array.record_events(false).await.is_err() {
+                let warned = array.warn_initiators(&mut told).await;
+                if array.record_events(false).await.and(warned).is_err() {
                     return;
                 }
                 drop(array);
@@ -205,6 +207,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::Group => "group",
         EventKind::Schedule => "schedule",
         EventKind::Trash => "trash",
+        EventKind::Space => "space",
         EventKind::PoolStopped => "pool_stopped",
     }
 }

@@ -19,6 +19,7 @@ mod places;
 pub(crate) mod schedules;
 mod sessions;
 mod snapshots;
+mod space;
 mod together;
 mod trash;
 mod volumes;

@@ -284,7 +284,9 @@ impl Array {
 }
 
 fn is_nearly_full(info: &PoolInfo) -> bool {
-    let free = info.capacity_bytes.saturating_sub(info.mapped_bytes);
+    let free = info
+        .capacity_bytes
+        .saturating_sub(info.mapped_bytes + info.promised_bytes);
     free < info.capacity_bytes / ROOM_PARTS
 }
 

@@ -62,7 +62,21 @@ impl Array {
         spec: VolumeSpec,
         beside: Vec<String>,
     ) -> Result<PlacedVolume, ArrayError> {
-        self.change(|array| async move {
+        self.create_volume_as(pool, spec, beside, false).await
+    }
+
+    /// As [`Array::create_volume`], of a volume that may detect zeroes.
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn create_volume_as(
+        self: &Arc<Self>,
+        pool: String,
+        spec: VolumeSpec,
+        beside: Vec<String>,
+        detects_zeroes: bool,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
             array.check_name_free(&spec.name).await?;
             let volumes = array.volumes().await?;
             let mut others = volumes.iter().filter(|other| other.pool == pool);
@@ -71,7 +85,7 @@ impl Array {
                 None => array.emptiest_lane(&pool).await?,
             };
             let visit = move |_, pool: Pool<RealWorld>| async move {
-                Ok(pool.create_volume(spec).await?.info())
+                Ok(pool.create_volume_as(spec, detects_zeroes).await?.info())
             };
             let info = array.with_lane(&pool, lane, visit).await?;
             let about = About::default();

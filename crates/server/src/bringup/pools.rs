@@ -10,6 +10,7 @@ use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
 use engine::lane::Lane;
 use engine::pool::life::Rates;
+use engine::pool::life::fullness::Thresholds;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
 use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
@@ -425,6 +426,21 @@ pub(super) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
         yields: site.background == Background::Yield,
     };
     pool.set_rates(rates.of_each(lanes));
+    pool.set_thresholds(thresholds(site));
+}
+
+/// One of the two may be named alone: the other gives way then.
+fn thresholds(site: &site::Pool) -> Thresholds {
+    let usual = Thresholds::default();
+    let (warn, alarm) = (usual.warn_percent, usual.alarm_percent);
+    Thresholds {
+        warn_percent: site
+            .warn_at
+            .unwrap_or(warn.min(site.alarm_at.unwrap_or(warn))),
+        alarm_percent: site
+            .alarm_at
+            .unwrap_or(alarm.max(site.warn_at.unwrap_or(alarm))),
+    }
 }
 
 /// The engine's word for the site's.

@@ -58,6 +58,12 @@ pub(super) async fn apply(
     for (pool, volume) in &plan.kept {
         tracing::info!("volume {volume} in pool {pool} isn't in the site file: it is kept");
     }
+    for (volume, is) in &plan.converted {
+        let is = is.as_str();
+        tracing::info!(
+            "volume {volume} is {is}, the site file says otherwise: write provisioning = \"{is}\" there"
+        );
+    }
     for step in plan.steps {
         let failed = |what: &str, error: crate::array::ArrayError| {
             BringUpError::new(BringUpErrorKind::Volume, format!("{what}: {error}"))

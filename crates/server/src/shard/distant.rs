@@ -6,7 +6,7 @@
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, VolumeOffset};
 use engine::volume::{Elsewhere, Mapping};
-use engine::{IoError, IoErrorKind, Volume, VolumeInfo};
+use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::cell::RefCell;
@@ -73,6 +73,10 @@ impl Elsewhere for Distant {
 
     fn resized(&self, size_bytes: u64) {
         self.info.borrow_mut().size_bytes = size_bytes;
+    }
+
+    fn converted(&self, provisioning: Provisioning) {
+        self.info.borrow_mut().provisioning = provisioning;
     }
 
     fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {

@@ -2,10 +2,10 @@
 
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::canonical;
-use engine::{Disk, Pool, PoolError};
+use engine::{Disk, Pool, PoolError, Provisioning};
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -189,6 +189,28 @@ impl ShardState {
                 }
             }
             target.resized(volume);
+        }
+    }
+
+    /// Tells connected initiators that the volume with this identity takes space in
+    /// another way. To be called after [`Pool::change_volume`].
+    pub fn volume_converted(&self, volume: base::Uuid, provisioning: Provisioning) {
+        for target in self.targets.borrow().values() {
+            let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+            for unit in units.filter(|unit| unit.uuid() == volume) {
+                if let Disk::There(volume) = unit.volume() {
+                    volume.converted(provisioning);
+                }
+            }
+            target.converted(volume);
+        }
+    }
+
+    /// Tells connected initiators that the pool of these volumes is above its soft
+    /// threshold.
+    pub fn space_runs_out(&self, volumes: &BTreeSet<base::Uuid>) {
+        for target in self.targets.borrow().values() {
+            target.space_runs_out(volumes);
         }
     }
 

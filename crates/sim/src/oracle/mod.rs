@@ -120,8 +120,23 @@ impl Oracle {
 
     /// A write of `sectors` begins.
     pub fn begin_write(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
-        self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
-            history.begin_write(id, id, began, horizon);
+        let zeroes = sectors.end..sectors.end;
+        self.begin_write_of(volume, sectors, zeroes)
+    }
+
+    /// A write of `sectors` begins, which writes zeroes to those in `zeroes`.
+    pub fn begin_write_of(
+        &mut self,
+        volume: u64,
+        sectors: Range<u64>,
+        zeroes: Range<u64>,
+    ) -> WriteTicket {
+        self.begin_change(volume, sectors, |history, sector, id, (began, horizon)| {
+            let shows = match zeroes.contains(&sector) {
+                true => pattern::ZEROES,
+                false => id,
+            };
+            history.begin_write(id, shows, began, horizon);
         })
     }
 
@@ -232,7 +247,7 @@ mod tests {
 
     fn oracle() -> (Oracle, u64) {
         let mut oracle = Oracle::default();
-        let volume = oracle.begin_create("v", 4096, Provisioning::Thin);
+        let volume = oracle.begin_create("v", 4096, (Provisioning::Thin, false));
         oracle.end_change(volume, Change::Done(Uuid::nil()));
         (oracle, volume)
     }

@@ -51,8 +51,12 @@ pub struct VolumeModel {
     pub size_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// Pages written as zeroes are not kept.
+    pub detects_zeroes: bool,
     /// Whether it is there.
     pub exists: Exists,
+    /// How it may take space, besides: a change of that is under way.
+    pub converting: Option<(Provisioning, bool)>,
     /// Nobody writes it.
     pub read_only: bool,
     /// What is said of it.
@@ -149,12 +153,13 @@ impl VolumeModel {
         if found.read_only != self.read_only {
             return Err(format!("it is read-only: {}", found.read_only));
         }
-        if found.provisioning != self.provisioning {
-            return Err(format!(
-                "it is {:?}, not {:?}",
-                found.provisioning, self.provisioning
-            ));
+        let behaves = (found.provisioning, found.detects_zeroes);
+        let behaved = (self.provisioning, self.detects_zeroes);
+        if behaves != behaved && Some(behaves) != self.converting {
+            return Err(format!("it is {behaves:?}, not {behaved:?}"));
         }
+        (self.provisioning, self.detects_zeroes) = behaves;
+        self.converting = None;
         if *self.uuid.get_or_insert(found.uuid) != found.uuid {
             return Err("it has another identity".to_owned());
         }
@@ -165,7 +170,12 @@ impl VolumeModel {
 
 impl Oracle {
     /// A creation begins. Gives the identity of the new volume in the run.
-    pub fn begin_create(&mut self, name: &str, size_bytes: u64, provisioning: Provisioning) -> u64 {
+    pub fn begin_create(
+        &mut self,
+        name: &str,
+        size_bytes: u64,
+        (provisioning, detects_zeroes): (Provisioning, bool),
+    ) -> u64 {
         self.changes += 1;
         self.last_volume += 1;
         let id = self.last_volume;
@@ -174,6 +184,8 @@ impl Oracle {
             name: name.to_owned(),
             size_bytes: 0,
             provisioning,
+            detects_zeroes,
+            converting: None,
             exists: Exists::Creating,
             read_only: false,
             words: WordsModel::default(),
@@ -193,7 +205,7 @@ impl Oracle {
         let taken = Rc::new(Cell::new((0, Event::MAX)));
         let mut begin = |(of, name): &(u64, &str)| {
             let size_bytes = self.volume(*of).size_bytes;
-            let id = self.begin_create(name, size_bytes, Provisioning::Thin);
+            let id = self.begin_create(name, size_bytes, (Provisioning::Thin, false));
             // What is replaced from now on may be in it.
             let began = self.hold_back();
             let mut ancestors = self.volume(*of).ancestors.clone();
@@ -245,6 +257,21 @@ impl Oracle {
             *cloned = cloned.map(|(of, began, _)| (of, began, Some(ticket.id)));
         }
         (ticket, kept)
+    }
+
+    /// A change of how a volume takes space begins.
+    pub fn begin_convert(&mut self, id: u64, to: (Provisioning, bool)) {
+        self.changes += 1;
+        self.volume_mut(id).converting = Some(to);
+    }
+
+    /// It ends.
+    pub fn end_convert(&mut self, id: u64, change: Change) {
+        self.changes += 1;
+        let volume = self.volume_mut(id);
+        if let (Some(to), Change::Done(_)) = (volume.converting.take(), change) {
+            (volume.provisioning, volume.detects_zeroes) = to;
+        }
     }
 
     /// A resize begins.
@@ -320,6 +347,8 @@ mod tests {
             uuid: Uuid::from_u128(uuid),
             size_bytes,
             provisioning: Provisioning::Thin,
+            detects_zeroes: false,
+            promised_bytes: 0,
             read_only: false,
             mapped_bytes: 0,
             page_bytes: 4096,
@@ -328,7 +357,7 @@ mod tests {
 
     fn created() -> (Oracle, u64) {
         let mut oracle = Oracle::default();
-        let id = oracle.begin_create("v", 1024, Provisioning::Thin);
+        let id = oracle.begin_create("v", 1024, (Provisioning::Thin, false));
         oracle.end_change(id, Change::Done(Uuid::from_u128(1)));
         (oracle, id)
     }
@@ -346,7 +375,7 @@ mod tests {
     fn a_creation_cut_off_is_there_or_not_and_then_stays() {
         for there in [true, false] {
             let mut oracle = Oracle::default();
-            oracle.begin_create("v", 1024, Provisioning::Thin);
+            oracle.begin_create("v", 1024, (Provisioning::Thin, false));
             let (first, other) = (vec![info(1024, 1)], vec![]);
             let (first, other) = if there {
                 (first, other)
@@ -395,7 +424,7 @@ mod tests {
     fn what_is_taken_together_is_of_one_instant() {
         for (first, second, allowed) in [(0, 0, true), (1, 0, true), (1, 2, true), (0, 2, false)] {
             let (mut oracle, a) = created();
-            let b = oracle.begin_create("w", 1024, Provisioning::Thin);
+            let b = oracle.begin_create("w", 1024, (Provisioning::Thin, false));
             oracle.end_change(b, Change::Done(Uuid::from_u128(2)));
             let clones = oracle.begin_clones(&[(a, "as"), (b, "bs")], true);
             // One after the other: who has the second has the first.

@@ -43,6 +43,8 @@ pub enum EventKind {
     Schedule,
     /// Something is gone from the trash.
     Trash,
+    /// The pool is fuller than a threshold, or is not any more.
+    Space,
     /// The pool has stopped.
     PoolStopped,
 }

@@ -168,6 +168,8 @@ impl<W: World> Pool<W> {
             .sum();
         let free_here = inner.free_in(&group);
         let free_elsewhere = inner.free_pages().saturating_sub(free_here);
+        // What is promised has to find room there, too.
+        let used = used + inner.promised_pages();
         if free_elsewhere < used {
             let page_bytes = inner.page_bytes();
             return Err(PoolError::new(
@@ -231,7 +233,7 @@ impl<W: World> Inner<W> {
         let used = space.used_in(least);
         let free_there = space.free_in(least);
         drop(space);
-        self.free_pages() - free_there >= used
+        self.free_pages() >= used + free_there + self.promised_pages()
     }
 
     /// Pages that a group could give.

@@ -7,7 +7,7 @@
 
 use super::zones::Emptied;
 use super::{Task, TaskKind};
-use crate::pool::{Inner, PoolError};
+use crate::pool::{Claim, Inner, PoolError};
 use crate::world::World;
 use base::PhysPage;
 use std::rc::{Rc, Weak};
@@ -47,6 +47,7 @@ impl<W: World> Inner<W> {
         if !lane.commons.is_wanted_of(lane.index) {
             return Ok(());
         }
+        let promised = self.promised_pages();
         let least = {
             let space = self.space.borrow();
             let zones = self.drives.zones().into_iter();
@@ -54,7 +55,8 @@ impl<W: World> Inner<W> {
                 .min_by_key(|zone| space.used_in(zone.shape.zone))
                 .filter(|zone| {
                     let number = zone.shape.zone;
-                    space.free() - space.free_in(number) >= space.used_in(number)
+                    let left = space.free() - space.free_in(number);
+                    left >= space.used_in(number) + promised
                 })
         };
         let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
@@ -79,6 +81,7 @@ impl<W: World> Inner<W> {
     pub(in crate::pool) async fn take_lent(
         self: &Rc<Self>,
         max: u64,
+        claim: Claim,
     ) -> Result<Option<(PhysPage, u64)>, PoolError> {
         let lane = self.drives.lane();
         if lane.commons.lanes() == 1 {
@@ -88,7 +91,7 @@ impl<W: World> Inner<W> {
         for _ in 0..WAITS {
             let answered = lane.commons.all_refused(lane.index);
             // What came between the answer and now counts, too.
-            let taken = self.take_pages(max).await?;
+            let taken = self.take_pages(max, claim).await?;
             if taken.is_some() || answered {
                 return Ok(taken);
             }

@@ -6,9 +6,11 @@
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
 //! (converted, added, removed), `spares` (who stands in for whom, and the commands for
 //! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
-//! task of its own: drives are watched while others are rebuilt.
+//! task of its own: drives are watched while others are rebuilt. So is [`fullness`]: who
+//! has to be told that space runs out.
 
 mod copies;
+pub mod fullness;
 mod groups;
 pub mod health;
 mod lend;
@@ -204,6 +206,7 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     let world = inner.world.clone();
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
+    world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
     if inner.drives.lane().commons.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }

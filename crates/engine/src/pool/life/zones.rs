@@ -126,7 +126,9 @@ impl<W: World> Inner<W> {
         self.emptying.set(Some(number));
         let emptied = self.move_out(number, task).await;
         let is_ours = self.emptying.take().is_some();
-        if !matches!(emptied, Ok(Emptied::Done)) || !is_ours {
+        // Others may have been promised its pages meanwhile.
+        let can_go = is_ours && self.keeps_promises();
+        if !matches!(emptied, Ok(Emptied::Done)) || !can_go {
             self.space.borrow_mut().avoid(number, false);
             self.emptying.set(None);
             return emptied.map(|outcome| match outcome {

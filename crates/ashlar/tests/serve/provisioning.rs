@@ -1,0 +1,106 @@
+//! Thick and thin volumes, zeroes, and pools that get full, by command.
+
+use crate::array::{Home, SITE};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn volumes_are_thick_or_thin_as_commands_say() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let pool = || serving.json(&["pool", "show", "p0"]);
+    let create = |name: &'static str, size: &'static str| {
+        vec![
+            "volume", "create", name, "--pool", "p0", "--size", size, "--thick",
+        ]
+    };
+    serving.done(&create("t", "10 MiB"));
+    let t = serving.json(&["volume", "show", "t"]);
+    assert_eq!(
+        (&t["mapped_bytes"], &t["promised_bytes"]),
+        (&0.into(), &(10 * MIB).into())
+    );
+    let before = pool();
+    let sum = |pool: &serde_json::Value| {
+        let of = |key: &str| pool[key].as_u64().unwrap();
+        (
+            of("mapped_bytes") + of("promised_bytes") + of("free_bytes"),
+            of("capacity_bytes"),
+        )
+    };
+    assert_eq!(before["promised_bytes"], 10 * MIB);
+    assert_eq!(sum(&before).0, sum(&before).1);
+
+    let (code, said) = serving.refused(&create("u", "1 GiB"));
+    assert_eq!(code, 1, "{said}");
+    let free = format!("has {} left that are not promised", before["free_bytes"]);
+    assert!(said.contains(&free), "{said}");
+    serving.done(&[
+        "volume",
+        "convert",
+        "v0",
+        "--thick",
+        "--detect-zeroes",
+        "on",
+    ]);
+    serving.done(&["volume", "convert", "t", "--thin"]);
+    assert_eq!(pool()["promised_bytes"], 8 * MIB);
+    let (code, said) = serving.refused(&["volume", "convert", "v0"]);
+    assert_eq!(code, 2, "{said}");
+    let (code, said) = serving.refused(&["volume", "convert", "none", "--thin"]);
+    assert_eq!(code, 5, "{said}");
+    drop(serving);
+
+    // A kill later, also where the site file says otherwise.
+    let serving = home.serve();
+    let v0 = serving.json(&["volume", "show", "v0"]);
+    assert_eq!(v0["provisioning"], "thick");
+    assert_eq!(v0["detect_zeroes"], true);
+    assert_eq!(pool_promised(&serving), 8 * MIB);
+}
+
+fn pool_promised(serving: &crate::array::Serving) -> u64 {
+    let pool = serving.json(&["pool", "show", "p0"]);
+    pool["promised_bytes"].as_u64().unwrap()
+}
+
+#[test]
+fn thresholds_come_from_the_site_file_and_by_command() {
+    let site = SITE.replace(
+        "level = \"10\"",
+        "level = \"10\"\nwarn_at = 20\nalarm_at = 60",
+    );
+    let home = Home::new(&site);
+    let serving = home.serve();
+    let shown = || serving.json(&["pool", "show", "p0"]);
+    let percents = || {
+        let thresholds = shown()["thresholds"].clone();
+        (
+            thresholds["warn_percent"].clone(),
+            thresholds["alarm_percent"].clone(),
+        )
+    };
+    assert_eq!(percents(), (20.into(), 60.into()));
+    serving.done(&["pool", "thresholds", "p0", "--warn", "10"]);
+    assert_eq!(percents(), (10.into(), 60.into()));
+    let (code, said) = serving.refused(&["pool", "thresholds", "p0", "--alarm", "5"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("not below the soft one"), "{said}");
+
+    serving.done(&[
+        "volume", "create", "t", "--pool", "p0", "--size", "10 MiB", "--thick",
+    ]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "warn");
+    serving.wait(&["events"], |events| {
+        let mut events = events.as_array().unwrap().iter();
+        events.any(|event| {
+            event["kind"] == "space"
+                && event["text"]
+                    .as_str()
+                    .unwrap()
+                    .contains("the soft threshold is 10 %")
+        })
+    });
+    serving.done(&["volume", "delete", "t", "--yes", "--at-once"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "ample");
+}

@@ -1,0 +1,225 @@
+//! How full a pool is, and who is told.
+//!
+//! Each lane says what it uses; the first one judges for all. Invariants:
+//! - Crossing a threshold, up or back down, is one event. Down counts only some percent
+//!   below, so that a pool at a threshold does not tell of it over and over.
+//! - What is promised to thick volumes counts as used: nobody else can have it.
+
+use crate::pool::drives::EventKind;
+use crate::pool::{Inner, Pool, promise};
+use crate::world::World;
+use base::Time;
+use std::rc::Weak;
+use std::time::Duration;
+
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// So much below a threshold counts as below.
+const BACK_PERCENT: u64 = 2;
+
+/// A pool that had no page for somebody is full for so long at least.
+const REFUSED: Duration = Duration::from_secs(10);
+
+/// From which part of the capacity on people, and initiators, are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// The soft one: a warning, also to the initiators of thin volumes.
+    pub warn_percent: u8,
+    /// The hard one.
+    pub alarm_percent: u8,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds {
+            warn_percent: 80,
+            alarm_percent: 95,
+        }
+    }
+}
+
+/// How full a pool is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fullness {
+    /// Below all thresholds.
+    #[default]
+    Ample,
+    /// Above the soft threshold.
+    Warn,
+    /// Above the hard threshold.
+    Alarm,
+    /// Writes that need a page fail.
+    Full,
+}
+
+/// How full a pool is, and what was told of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FullnessInfo {
+    /// As of the last look.
+    pub fullness: Fullness,
+    /// What that is judged by.
+    pub thresholds: Thresholds,
+    /// How often it came to be above the soft threshold since the opening.
+    pub warnings: u64,
+}
+
+/// What was last said of a pool. Shared by its lanes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Judged {
+    pub info: FullnessInfo,
+    /// When somebody last found no page.
+    pub refused: Option<Time>,
+}
+
+impl Fullness {
+    /// The percentage from which on it holds, in hundredths of `thresholds`.
+    fn percent(self, thresholds: Thresholds) -> u64 {
+        match self {
+            Fullness::Ample => 0,
+            Fullness::Warn => u64::from(thresholds.warn_percent),
+            Fullness::Alarm => u64::from(thresholds.alarm_percent),
+            Fullness::Full => 100,
+        }
+    }
+
+    /// What follows it, with so much used of so much.
+    pub fn next(self, used: u64, capacity: u64, thresholds: Thresholds) -> Fullness {
+        let levels = [Fullness::Full, Fullness::Alarm, Fullness::Warn];
+        let is_past = |level: &Fullness| {
+            let back = if *level <= self { BACK_PERCENT } else { 0 };
+            let percent = level.percent(thresholds).saturating_sub(back);
+            u128::from(used) * 100 >= u128::from(capacity) * u128::from(percent)
+        };
+        let past = levels.into_iter().find(is_past);
+        past.filter(|_| used > 0).unwrap_or(Fullness::Ample)
+    }
+}
+
+/// Says and judges how full the pool is, as long as it is there.
+pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+    loop {
+        {
+            let Some(inner) = pool.upgrade() else { return };
+            inner.say_space();
+            if inner.drives.lane().index == 0 {
+                inner.judge_fullness();
+            }
+        }
+        world.sleep(LOOK).await;
+    }
+}
+
+impl<W: World> Inner<W> {
+    fn say_space(&self) {
+        let (used, free) = {
+            let space = self.space.borrow();
+            (space.used(), space.free())
+        };
+        let kept = promise::kept_of(used + free + self.unopened_pages());
+        let pages = (used + free).saturating_sub(kept);
+        let lane = self.drives.lane();
+        let taken = used + self.promised_pages();
+        lane.commons.say_space(lane.index, taken, pages);
+    }
+
+    fn judge_fullness(&self) {
+        let commons = &self.drives.lane().commons;
+        let (taken, in_use) = commons.space();
+        let capacity = in_use + self.unopened_pages();
+        let now = self.world.now();
+        let judge = |judged: &mut Judged| {
+            let before = judged.info.fullness;
+            let is_refused = judged.refused.is_some_and(|at| now.since(at) < REFUSED);
+            let next = before.next(taken, capacity, judged.info.thresholds);
+            let next = if is_refused { Fullness::Full } else { next };
+            judged.info.fullness = next;
+            if before == Fullness::Ample && next > before {
+                judged.info.warnings += 1;
+            }
+            (before, next, judged.info.thresholds)
+        };
+        let (before, next, thresholds) = commons.with_judged(judge);
+        if before == next {
+            return;
+        }
+        let percent = taken * 100 / capacity.max(1);
+        let text = text(before, next, percent, thresholds);
+        self.drives.event(EventKind::Space, text);
+        self.world.reached(match next > before {
+            true => "pool fuller than a threshold",
+            false => "pool below a threshold again",
+        });
+    }
+
+    /// Somebody found no page.
+    pub(crate) fn say_refused(&self) {
+        let now = self.world.now();
+        let commons = &self.drives.lane().commons;
+        commons.with_judged(|judged| judged.refused = Some(now));
+    }
+}
+
+fn text(before: Fullness, next: Fullness, percent: u64, thresholds: Thresholds) -> String {
+    let Thresholds {
+        warn_percent,
+        alarm_percent,
+    } = thresholds;
+    let what = match (next, next > before) {
+        (Fullness::Full, _) => {
+            "it is full, and writes that need space fail until some is given back".to_owned()
+        }
+        (Fullness::Alarm, true) => format!("the hard threshold is {alarm_percent} %"),
+        (Fullness::Warn, true) => format!("the soft threshold is {warn_percent} %"),
+        (Fullness::Alarm, false) => "it is not full any more".to_owned(),
+        (Fullness::Warn, false) => format!("it is below the hard threshold of {alarm_percent} %"),
+        (Fullness::Ample, _) => format!("it is below the soft threshold of {warn_percent} %"),
+    };
+    format!("{percent} % of the pool are used: {what}")
+}
+
+impl<W: World> Pool<W> {
+    /// How full it is, as of the last look; the same in all lanes.
+    pub fn fullness(&self) -> FullnessInfo {
+        let commons = &self.inner.drives.lane().commons;
+        commons.with_judged(|judged| judged.info)
+    }
+
+    /// Sets from which part of the capacity on people are told, for all lanes.
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        let commons = &self.inner.drives.lane().commons;
+        commons.with_judged(|judged| judged.info.thresholds = thresholds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_crossed_up_where_it_is_and_down_a_little_below() {
+        use Fullness::{Alarm, Ample, Full, Warn};
+        let thresholds = Thresholds::default();
+        let mut at = Ample;
+        let steps = [
+            (79, Ample),
+            (80, Warn),
+            (79, Warn),
+            (78, Warn),
+            (77, Ample),
+            (96, Alarm),
+            (100, Full),
+            (98, Full),
+            (97, Alarm),
+            (93, Alarm),
+            (92, Warn),
+            (100, Full),
+            (0, Ample),
+        ];
+        for (used, expected) in steps {
+            at = at.next(used, 100, thresholds);
+            assert_eq!(at, expected, "at {used}");
+        }
+        assert_eq!(Ample.next(0, 0, thresholds), Ample, "of nothing");
+    }
+}

@@ -1,0 +1,181 @@
+//! Who may take pages when they run out: what is promised to thick volumes, and what is
+//! kept back.
+//!
+//! Invariants:
+//! - The free pages of zones in use, and of those that the lane can have by itself, are as
+//!   many as are promised ([`crate::meta::Promises`]) and not given out. So a thick volume
+//!   finds its pages whatever the others write.
+//! - The only lane of a pool can have every zone. With several lanes another may be
+//!   quicker, so what is promised lies in zones that are in use.
+//! - Some pages are kept back for who clears a part of a page that others have, too: space
+//!   can be given back when there is none. Deleting takes none at all: the metadata has
+//!   room of its own on the drives for the worst that can be.
+
+use super::inner::Inner;
+use super::{PoolError, PoolErrorKind};
+use crate::meta::VolumeCore;
+use crate::world::World;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Of so many pages one is kept back, and this many at most.
+const KEPT_OF: u64 = 64;
+const KEPT_MAX: u64 = 64;
+
+/// How long to wait for pages that are on their way, and for another lane's answer.
+const MOVING: Duration = Duration::from_micros(100);
+const ANSWER: Duration = Duration::from_millis(2);
+const ANSWERS: u32 = 5_000;
+
+/// On what ground pages are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// None: what is neither promised nor kept back.
+    Open,
+    /// They were promised.
+    Promised,
+    /// A copy of a page to be cleared in part.
+    Clearing,
+}
+
+/// Of so many pages in all, those kept back.
+pub(crate) fn kept_of(pages: u64) -> u64 {
+    (pages / KEPT_OF).min(KEPT_MAX)
+}
+
+impl<W: World> Inner<W> {
+    /// Pages that are promised and not given out yet.
+    pub(crate) fn promised_pages(&self) -> u64 {
+        let promised = self.state.borrow().promises.pages();
+        // Both change in the same moment, when a page is mapped.
+        promised.saturating_sub(self.space.borrow().drawn())
+    }
+
+    /// Free pages of zones in use that `claim` may have, as far as somebody is
+    /// interested in: `max`.
+    pub(super) fn spare(&self, max: u64, claim: Claim) -> u64 {
+        let (free, pages) = {
+            let space = self.space.borrow();
+            (space.free(), space.pages())
+        };
+        let held = match claim {
+            Claim::Promised => 0,
+            _ if self.world.planted("promised pages given to anybody") => 0,
+            Claim::Open => self.promised_pages() + kept_of(pages),
+            Claim::Clearing => self.promised_pages(),
+        };
+        let spare = free.saturating_sub(held);
+        if spare >= max.min(free) {
+            return spare;
+        }
+        // Zones that nobody else can have are as good.
+        free.min((free + self.own_unopened()).saturating_sub(held))
+    }
+
+    /// Pages of zones not in use that nobody else can have.
+    fn own_unopened(&self) -> u64 {
+        match self.drives.lane().commons.lanes() {
+            1 => self.unopened_pages(),
+            _ => 0,
+        }
+    }
+
+    /// Pages of the lane that nobody has and that are not promised, zones not in use
+    /// included.
+    pub(crate) fn unpromised_pages(&self) -> u64 {
+        self.free_pages().saturating_sub(self.promised_pages())
+    }
+
+    /// Whether what is promised has room in the free pages, without those of a zone that
+    /// is being emptied.
+    pub(super) fn keeps_promises(&self) -> bool {
+        let free = self.space.borrow().free() + self.own_unopened();
+        free >= self.promised_pages()
+    }
+
+    /// Sets so many pages aside, to be promised by records that come next. What those do
+    /// not need, `unpledge` gives back. False, and nothing set aside, when there are too
+    /// few. One at a time: the caller holds the administration's lock.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub(super) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
+        let lane = self.drives.lane();
+        let mut asked = 0;
+        loop {
+            if self.can_promise(pages) || self.world.planted("pages promised that are not there") {
+                self.state.borrow_mut().promises.pledge(pages);
+                return Ok(true);
+            }
+            let others = lane.commons.lanes() > 1;
+            if others && self.open_another().await? || self.stop_emptying() {
+                continue;
+            }
+            if self.moving.get() > 0 {
+                self.world.sleep(MOVING).await;
+                self.check()?;
+                continue;
+            }
+            if !others || asked == ANSWERS {
+                return Ok(false);
+            }
+            if asked == 0 {
+                lane.commons.want_zone(lane.index);
+            }
+            let answered = lane.commons.all_refused(lane.index);
+            // What came between the answer and now counts, too.
+            if !self.open_another().await? {
+                if answered {
+                    return Ok(self.can_promise(pages) && self.pledge_now(pages));
+                }
+                self.world.sleep(ANSWER).await;
+                self.check()?;
+            }
+            asked += 1;
+        }
+    }
+
+    fn pledge_now(&self, pages: u64) -> bool {
+        self.state.borrow_mut().promises.pledge(pages);
+        true
+    }
+
+    /// The change that pages were set aside for is over.
+    pub(super) fn unpledge(&self) {
+        self.state.borrow_mut().promises.release();
+    }
+
+    fn can_promise(&self, pages: u64) -> bool {
+        let own = self.own_unopened();
+        let (free, all) = {
+            let space = self.space.borrow();
+            (space.free() + own, space.pages() + own)
+        };
+        free >= self.promised_pages() + kept_of(all) + pages
+    }
+
+    async fn open_another(self: &Rc<Self>) -> Result<bool, PoolError> {
+        let _alone = self.zoning.lock().await;
+        self.open_zones().await
+    }
+
+    /// Pages of a volume, mapped or promised, up to its end.
+    pub(super) fn pages_of(&self, core: &VolumeCore) -> u64 {
+        let mapped = core.map.borrow().mapped();
+        mapped + core.unmapped_pages(self.page_bytes())
+    }
+
+    /// That so many pages can't be promised to a volume.
+    pub(super) fn no_room_for(&self, name: &str, pages: u64) -> PoolError {
+        let page_bytes = self.page_bytes();
+        let all = self.space.borrow().pages() + self.own_unopened();
+        let left = self.unpromised_pages().saturating_sub(kept_of(all));
+        let context = format!(
+            "thick volume '{name}' needs {} bytes more, and pool '{}' has {} left that are not promised: delete volumes or make it thin",
+            pages * page_bytes,
+            self.identity().name,
+            left * page_bytes
+        );
+        PoolError::new(PoolErrorKind::Full, context)
+    }
+}

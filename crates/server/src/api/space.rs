@@ -1,0 +1,139 @@
+//! How volumes take space, and from when on people are told that it runs out.
+
+use super::problem::{Body, Segment};
+use super::types::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
+use super::types::{Volume, VolumeConvert, VolumeSpace};
+use crate::array::{Array, ArrayError, ArrayErrorKind};
+use axum::Json;
+use axum::extract::State;
+use engine::pool::PoolInfo;
+use engine::pool::VolumeChange;
+use engine::pool::life::fullness;
+use std::sync::Arc;
+
+/// Changes the percentages from which on a pool tells that it gets full, until the server
+/// ends.
+#[utoipa::path(
+    put, path = "/api/v1/pools/{name}/thresholds", tag = "pools",
+    request_body = ThresholdsChange,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses(
+        (status = 200, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem)
+    )
+)]
+pub(super) async fn change_thresholds(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(change): Body<ThresholdsChange>,
+) -> Result<Json<Pool>, Problem> {
+    array
+        .change_thresholds(&name, move |now| changed(now, change))
+        .await?;
+    super::pools::shown(&array, &name).await
+}
+
+fn changed(
+    now: fullness::Thresholds,
+    change: ThresholdsChange,
+) -> Result<fullness::Thresholds, ArrayError> {
+    let next = fullness::Thresholds {
+        warn_percent: change.warn_percent.unwrap_or(now.warn_percent),
+        alarm_percent: change.alarm_percent.unwrap_or(now.alarm_percent),
+    };
+    let is_percent = |percent: u8| (1..=100).contains(&percent);
+    if is_percent(next.warn_percent)
+        && is_percent(next.alarm_percent)
+        && next.warn_percent <= next.alarm_percent
+    {
+        return Ok(next);
+    }
+    let context = format!(
+        "thresholds: found {} % and {} %; allowed: from 1 to 100, the hard one not below the soft one",
+        next.warn_percent, next.alarm_percent
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+}
+
+/// Changes how a volume takes space; its initiators are told. All pages of one that
+/// becomes thick are set aside for it: when they do not fit, nothing changes.
+#[utoipa::path(
+    put, path = "/api/v1/volumes/{name}/provisioning", tag = "volumes",
+    request_body = VolumeConvert,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 200, body = Volume), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn convert_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(convert): Body<VolumeConvert>,
+) -> Result<Json<Volume>, Problem> {
+    let change = VolumeChange {
+        provisioning: convert.provisioning.map(|provisioning| match provisioning {
+            Provisioning::Thin => engine::Provisioning::Thin,
+            Provisioning::Thick => engine::Provisioning::Thick,
+        }),
+        detects_zeroes: convert.detect_zeroes,
+    };
+    let placed = array.convert_volume(name, change).await?;
+    let all = array.volumes().await?;
+    Ok(Json(super::volumes::volume(&array, &all, placed)))
+}
+
+/// What a volume holds alone, and what it shares with snapshots and clones. Its map is
+/// looked through for that, as far as it is its own.
+#[utoipa::path(
+    get, path = "/api/v1/volumes/{name}/space", tag = "volumes",
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = VolumeSpace), (status = 404, body = Problem))
+)]
+pub(super) async fn get_space(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<VolumeSpace>, Problem> {
+    let held = array.holdings(&name).await?;
+    Ok(Json(VolumeSpace {
+        name,
+        provisioned_bytes: held.provisioned_bytes,
+        mapped_bytes: held.mapped_bytes,
+        exclusive_bytes: held.exclusive_bytes,
+        shared_bytes: held.shared_bytes,
+        promised_bytes: held.promised_bytes,
+        reclaimable_bytes: held.reclaimable_bytes(),
+    }))
+}
+
+/// The thresholds of a pool.
+pub(super) fn thresholds(info: &PoolInfo) -> Thresholds {
+    Thresholds {
+        warn_percent: info.fullness.thresholds.warn_percent,
+        alarm_percent: info.fullness.thresholds.alarm_percent,
+    }
+}
+
+/// How full a pool is.
+pub(super) fn fullness(info: &PoolInfo) -> super::types::Fullness {
+    use super::types::Fullness;
+    match info.fullness.fullness {
+        fullness::Fullness::Ample => Fullness::Ample,
+        fullness::Fullness::Warn => Fullness::Warn,
+        fullness::Fullness::Alarm => Fullness::Alarm,
+        fullness::Fullness::Full => Fullness::Full,
+    }
+}
+
+/// Bytes of a pool's drives that hold no data of volumes: labels, metadata, logs, sums,
+/// and what no zone has.
+pub(super) fn overhead_bytes(info: &PoolInfo) -> u64 {
+    let of_group = |group: &engine::pool::GroupInfo| {
+        let zones_bytes = u64::from(group.zones) * group.zone_bytes;
+        let members = group.members.iter();
+        members
+            .map(|member| member.capacity_bytes.saturating_sub(zones_bytes))
+            .sum::<u64>()
+    };
+    info.groups.iter().map(of_group).sum()
+}

@@ -1,0 +1,112 @@
+//! How volumes take space, and who is told when it runs out.
+
+use super::{Array, ArrayError, PlacedVolume};
+use crate::shard::ShardState;
+use engine::pool::life::fullness::Thresholds;
+use engine::pool::{Holdings, VolumeChange};
+use engine::{Pool, Provisioning};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use world::real::RealWorld;
+
+impl Array {
+    /// Changes how the volume called `name` takes space, and tells its initiators.
+    ///
+    /// # Errors
+    /// No such volume, or what the pool says.
+    pub async fn convert_volume(
+        self: &Arc<Self>,
+        name: String,
+        change: VolumeChange,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.change(move |array| async move {
+            let there = array.volume(&name).await?;
+            let visit = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.change_volume(&name, change).await?)
+            };
+            let info = array.with_lane(&there.pool, there.lane, visit).await?;
+            let (uuid, provisioning) = (info.uuid, info.provisioning);
+            if provisioning != there.info.provisioning {
+                // Its target may be on any shard.
+                for shard in &array.shards {
+                    let told = move |state: Rc<ShardState>| async move {
+                        state.volume_converted(uuid, provisioning);
+                    };
+                    shard.call(told).await?;
+                }
+            }
+            Ok(PlacedVolume { info, ..there })
+        })
+        .await
+    }
+
+    /// What the volume called `name` holds alone and what it shares.
+    ///
+    /// # Errors
+    /// No such volume, or a shard has stopped.
+    pub async fn holdings(&self, name: &str) -> Result<Holdings, ArrayError> {
+        let there = self.volume(name).await?;
+        let name = name.to_owned();
+        let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.holdings(&name).await?) };
+        self.with_lane(&there.pool, there.lane, visit).await
+    }
+
+    /// Changes from which part of a pool's capacity on people are told.
+    ///
+    /// # Errors
+    /// No such pool.
+    pub async fn change_thresholds(
+        self: &Arc<Self>,
+        pool: &str,
+        change: impl FnOnce(Thresholds) -> Result<Thresholds, ArrayError> + Clone + Send + 'static,
+    ) -> Result<(), ArrayError> {
+        let visit = move |_, pool: Pool<RealWorld>| async move {
+            pool.set_thresholds(change(pool.fullness().thresholds)?);
+            Ok(())
+        };
+        // All lanes have them together.
+        self.with_lane(pool, 0, visit).await
+    }
+
+    /// Tells the initiators of thin volumes whose pool has come to be above its soft
+    /// threshold since `told`.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn warn_initiators(
+        &self,
+        told: &mut BTreeMap<String, u64>,
+    ) -> Result<(), ArrayError> {
+        let mut low = BTreeSet::new();
+        for shard in &self.shards {
+            let visit = |state: Rc<ShardState>| async move {
+                let mut pools = state.pools();
+                pools.retain(|pool| pool.lane() == 0);
+                let said = pools
+                    .iter()
+                    .map(|pool| (pool.name().to_owned(), pool.fullness().warnings));
+                said.collect::<Vec<_>>()
+            };
+            for (pool, warnings) in shard.call(visit).await? {
+                if told.insert(pool.clone(), warnings).unwrap_or(0) < warnings {
+                    low.insert(pool);
+                }
+            }
+        }
+        if low.is_empty() {
+            return Ok(());
+        }
+        let volumes = self.volumes().await?.into_iter();
+        let thin = volumes.filter(|volume| {
+            low.contains(&volume.pool) && volume.info.provisioning == Provisioning::Thin
+        });
+        let thin: BTreeSet<_> = thin.map(|volume| volume.info.uuid).collect();
+        for shard in &self.shards {
+            let thin = thin.clone();
+            let tell = move |state: Rc<ShardState>| async move { state.space_runs_out(&thin) };
+            shard.call(tell).await?;
+        }
+        Ok(())
+    }
+}

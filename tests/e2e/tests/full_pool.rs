@@ -1,0 +1,119 @@
+//! A pool that gets full under its initiators: they are warned, then refused what needs
+//! space and nothing else, and go on when space is given back.
+
+// These run in the real world; and a panic with its reason is how a test fails.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+use e2e::array::{Array, TARGET};
+use e2e::initiator::{Answer, Initiator, SECTOR, Sense};
+use e2e::site_text::OnePool;
+
+const POOL: OnePool = OnePool {
+    level: "10",
+    drives: 2,
+    spares: 0,
+    drive_mib: 128,
+    volume_mib: 256,
+};
+const PAGE: u64 = 256 << 10;
+const PAGE_SECTORS: u64 = PAGE / SECTOR as u64;
+
+fn block(page: u64) -> Vec<u8> {
+    vec![(page % 100) as u8 + 1; 4096]
+}
+
+/// The sense data of a command that did not end well.
+fn check(answer: &Answer) -> Option<(u8, (u8, u8))> {
+    match answer {
+        Answer::Check(Sense { key, code, .. }) => Some((*key, *code)),
+        _ => None,
+    }
+}
+
+const SOFT_THRESHOLD: Option<(u8, (u8, u8))> = Some((6, (0x38, 0x07)));
+const NO_SPACE: Option<(u8, (u8, u8))> = Some((7, (0x27, 0x07)));
+
+#[test]
+fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
+    let array = Array::start_with(&POOL.text());
+    let thick = [
+        "volume", "create", "other", "--pool", "p", "--size", "8 MiB", "--thick",
+    ];
+    array.command(&thick).ok();
+    let login = |name: &str| Initiator::login(array.portal(), name, TARGET).unwrap();
+    let mut one = login("iqn.2026-11.test:one");
+    let mut other = login("iqn.2026-11.test:other");
+    let pages = array.json(&["pool", "show", "p"])["free_bytes"]
+        .as_u64()
+        .unwrap()
+        / PAGE;
+
+    let mut page = 0;
+    let write =
+        |one: &mut Initiator, page: u64| one.write(page * PAGE_SECTORS, block(page)).unwrap();
+    while page * 100 < pages * 82 {
+        match write(&mut one, page) {
+            Answer::Good(_) => page += 1,
+            answer => assert_eq!(check(&answer), SOFT_THRESHOLD, "{answer:?}"),
+        }
+    }
+    // Both hear of it, once: what is there can be read before and after.
+    array.wait_for(&["pool", "show", "p"], |pool| pool["fullness"] == "warn");
+    let mut warned = 0;
+    for _ in 0..200 {
+        match other.read(0, 8).unwrap() {
+            Answer::Good(data) => assert!(data == block(0)),
+            answer => {
+                assert_eq!(check(&answer), SOFT_THRESHOLD, "{answer:?}");
+                warned += 1;
+            }
+        }
+        if warned == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+    assert_eq!(warned, 1);
+
+    loop {
+        match write(&mut one, page) {
+            Answer::Good(_) => page += 1,
+            answer if check(&answer) == SOFT_THRESHOLD => {}
+            answer => {
+                assert_eq!(check(&answer), NO_SPACE, "{answer:?}");
+                break;
+            }
+        }
+    }
+    assert_eq!(
+        page, pages,
+        "all that was free, and nothing of what is promised"
+    );
+    array.wait_for(&["pool", "show", "p"], |pool| pool["fullness"] == "full");
+    // What is there is read and overwritten.
+    let again = one.write(3 * PAGE_SECTORS, vec![200; 4096]).unwrap();
+    assert_eq!(again, Answer::Good(Vec::new()));
+    assert_eq!(
+        other.read(3 * PAGE_SECTORS, 8).unwrap(),
+        Answer::Good(vec![200; 4096])
+    );
+    assert_eq!(check(&write(&mut one, page)), NO_SPACE);
+
+    // The other volume was promised its pages; deleted, they are anybody's.
+    array
+        .command(&["volume", "delete", "other", "--yes", "--at-once"])
+        .ok();
+    assert_eq!(write(&mut one, page), Answer::Good(Vec::new()));
+    let events = array.events("space");
+    assert!(
+        events
+            .iter()
+            .any(|text| text.contains("the soft threshold is 80 %")),
+        "{events:?}"
+    );
+    assert!(
+        events
+            .iter()
+            .any(|text| text.contains("it is full, and writes")),
+        "{events:?}"
+    );
+}
