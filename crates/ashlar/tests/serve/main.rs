@@ -12,6 +12,7 @@ mod drives;
 mod events;
 mod fsck;
 mod groups;
+mod images;
 mod refusals;
 mod restore;
 mod schedules;

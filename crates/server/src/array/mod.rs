@@ -38,6 +38,7 @@ pub use volumes::PlacedVolume;
 pub use words::NewWords;
 
 use crate::directory::Directory;
+use crate::images::Images;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::BTreeMap;
@@ -59,6 +60,7 @@ pub struct Array {
     exports_file: PathBuf,
     recorder: events::Recorder,
     drives: DrivePlaces,
+    images: Images,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
     /// How long what is deleted stays in the trash.
@@ -71,8 +73,9 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`, and events in `history`; `drives` says where the drives are, and `described` what the site
-    /// file says of pools; what is deleted stays in the trash for `trash_kept`.
+    /// `exports_file`, and events in `history`; `drives` says where the drives are, `images` which
+    /// images are on their way, and `described` what the site file says of pools; what is deleted
+    /// stays in the trash for `trash_kept`.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -82,7 +85,7 @@ impl Array {
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
         (exports_file, history): (PathBuf, History),
-        drives: DrivePlaces,
+        (drives, images): (DrivePlaces, Images),
         (described, trash_kept): (Vec<site::Pool>, Duration),
     ) -> Arc<Self> {
         assert!(
@@ -98,6 +101,7 @@ impl Array {
             exports_file,
             recorder: events::Recorder::new(history),
             drives,
+            images,
             described,
             trash_kept,
             schedules: Mutex::default(),
@@ -114,6 +118,11 @@ impl Array {
     /// How long what is deleted stays in the trash.
     pub fn trash_kept(&self) -> Duration {
         self.trash_kept
+    }
+
+    /// Images on their way in and out.
+    pub fn images(&self) -> &Images {
+        &self.images
     }
 
     /// Seconds since it was brought up.
@@ -192,6 +201,14 @@ impl Array {
         let homes = homes.ok_or_else(|| ArrayError::no_pool(pool))?;
         let shard = |index: &usize| self.shards[*index].clone();
         Ok(homes.iter().map(shard).collect())
+    }
+
+    /// The shard that a volume is on.
+    pub(crate) fn home_of(&self, volume: &PlacedVolume) -> Result<ShardHandle, ArrayError> {
+        let homes = self.homes(&volume.pool)?;
+        let home = homes.get(usize::from(volume.lane));
+        let home = home.ok_or_else(|| ArrayError::no_pool(&volume.pool))?;
+        Ok(home.clone())
     }
 
     /// Does something to a lane of a pool, on its shard.

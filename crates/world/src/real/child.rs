@@ -36,7 +36,7 @@ mod tests {
     fn a_program_ends_with_the_thread_that_started_it() {
         let started = std::thread::spawn(|| {
             let mut command = Command::new("sleep");
-            ends_with_us(command.arg("1000"));
+            ends_with_us(command.arg("60"));
             command.spawn().unwrap()
         });
         let mut child = started.join().unwrap();
