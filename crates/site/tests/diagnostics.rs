@@ -131,7 +131,7 @@ cases! {
     key_given_twice: "shards = 2\n" => "shards = 2\nshards = 3\n",
         ["t.toml:4: syntax: found duplicate key; allowed: TOML 1.1 (toml.io)"];
     unknown_key: "shards = 2\n" => "shard = 2\n",
-        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards"];
+        ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
         ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, portal, drive, pool, volume, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",

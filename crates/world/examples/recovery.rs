@@ -161,6 +161,7 @@ fn synthetic(pool: &PoolIdentity, group: &GroupEntry, shape: Shape, tib: u64) ->
             name: format!("v{volume}"),
             size_bytes: of_volume * apart * u64::from(pool.page_bytes),
             provisioning: Provisioning::Thin,
+            read_only: false,
         };
         state.apply(&create)?;
         let (first, end) = (volume * of_volume, pages.min((volume + 1) * of_volume));
