@@ -11,6 +11,7 @@ mod export;
 mod failure;
 mod fsck;
 mod fsck_report;
+mod job;
 mod load;
 mod output;
 mod pool;
@@ -51,7 +52,7 @@ enum Command {
     /// Show pools, scrub them, convert, add and remove their groups
     #[command(subcommand)]
     Pool(pool::Command),
-    /// Show, create, clone, name, tag, grow and delete volumes
+    /// Show, create, clone, name, tag, grow, import, export and delete volumes
     #[command(subcommand)]
     Volume(volume::Command),
     /// Show, take and delete snapshots of volumes
@@ -60,6 +61,9 @@ enum Command {
     /// Show what was deleted, take it back, or let it go for good
     #[command(subcommand)]
     Trash(trash::Command),
+    /// Show, follow and cancel jobs: imports and exports of images
+    #[command(subcommand)]
+    Job(job::Command),
     /// Show, create and delete exports: targets and the volumes behind them
     #[command(subcommand)]
     Export(export::Command),
@@ -100,6 +104,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Volume(command) => volume::run(client, command),
         Command::Snapshot(command) => snapshot::run(client, command),
         Command::Trash(command) => trash::run(client, command),
+        Command::Job(command) => job::run(client, command),
         Command::Export(command) => export::run(client, command),
         Command::Session(command) => session::run(client, command),
         Command::Events(args) => events::run(client, args),

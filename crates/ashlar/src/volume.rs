@@ -2,14 +2,21 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::job;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
 use server::api::types::{
-    Deleted, Provisioning, Volume, VolumeChange, VolumeClone, VolumeConvert, VolumeCreate,
-    VolumeSpace,
+    Deleted, Format as ImageFormat, Job, Provisioning, Volume, VolumeChange, VolumeClone,
+    VolumeConvert, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
 };
 use site::human;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+const IMAGES: &str = "\
+The server reads and makes images under the directories that [images] of its site file allows.
+It does so in a job: Ctrl-C leaves that running, `ashlar job` shows, follows and cancels it, and
+a server that is started again goes on with it. docs/IMAGES.md says more.";
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -121,6 +128,63 @@ pub enum Command {
         /// Whether pages that are written as zeroes take no space
         #[arg(long, value_name = "on|off", value_parser = on_or_off)]
         detect_zeroes: Option<bool>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make a volume of an image: raw, qcow2, VHDX or VMDK
+    #[command(after_help = IMAGES)]
+    Import {
+        /// The image, on the server's machine
+        file: PathBuf,
+        /// Pool that is to hold the volume
+        #[arg(long)]
+        pool: String,
+        /// Name that the volume is to have
+        #[arg(long)]
+        name: String,
+        /// Format of the image; else that of its name, if its content agrees
+        #[arg(long = "format", value_name = "FORMAT", value_parser = image_format)]
+        image: Option<ImageFormat>,
+        /// Allocate all pages now instead of on first write
+        #[arg(long)]
+        thick: bool,
+        /// Read the volume back in the end, and compare
+        #[arg(long)]
+        verify: bool,
+        /// Most data a second, such as "200 MiB"
+        #[arg(long, value_parser = size)]
+        rate: Option<u64>,
+        /// Don't wait for the end
+        #[arg(long)]
+        detach: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make an image of a volume: raw, qcow2, VHDX or VMDK
+    #[command(after_help = IMAGES)]
+    Export {
+        /// Name of the volume
+        volume: String,
+        /// The image to make, on the server's machine; nothing may be there
+        file: PathBuf,
+        /// Format of the image
+        #[arg(long = "format", value_name = "FORMAT", value_parser = image_format)]
+        image: ImageFormat,
+        /// Option of the format, as of qemu-img create -o: subformat=fixed
+        #[arg(long, value_name = "KEY=VALUE", value_parser = option)]
+        option: Vec<(String, String)>,
+        /// Read the image back in the end, and compare
+        #[arg(long)]
+        verify: bool,
+        /// Also while hosts are logged in to the volume's target
+        #[arg(long)]
+        live: bool,
+        /// Most data a second, such as "200 MiB"
+        #[arg(long, value_parser = size)]
+        rate: Option<u64>,
+        /// Don't wait for the end
+        #[arg(long)]
+        detach: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -247,6 +311,53 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let volume: Volume = client.put(&["volumes", &name, "provisioning"], &convert)?;
             format.print_text(&volume, show)
         }
+        Command::Import {
+            file,
+            pool,
+            name,
+            image,
+            thick,
+            verify,
+            rate,
+            detach,
+            format,
+        } => {
+            let import = VolumeImport {
+                file: absolute(&file)?,
+                format: image,
+                pool,
+                provisioning: match thick {
+                    true => Provisioning::Thick,
+                    false => Provisioning::Thin,
+                },
+                verify,
+                rate_bytes_per_s: rate,
+            };
+            let job: Job = client.post(&["volumes", &name, "import"], &import)?;
+            begun(client, job, detach, format)
+        }
+        Command::Export {
+            volume,
+            file,
+            image,
+            option,
+            verify,
+            live,
+            rate,
+            detach,
+            format,
+        } => {
+            let export = VolumeExport {
+                file: absolute(&file)?,
+                format: image,
+                options: option.into_iter().collect(),
+                verify,
+                live,
+                rate_bytes_per_s: rate,
+            };
+            let job: Job = client.post(&["volumes", &volume, "export"], &export)?;
+            begun(client, job, detach, format)
+        }
         Command::Delete {
             name,
             yes,
@@ -332,6 +443,37 @@ fn on_or_off(text: &str) -> Result<bool, String> {
         "off" => Ok(false),
         _ => Err("allowed: on, off".to_owned()),
     }
+}
+
+fn begun(client: &Client, begun: Job, detach: bool, format: Format) -> Result<(), Failure> {
+    match detach {
+        true => format.print_text(&begun, job::show),
+        false => job::follow(client, begun, format),
+    }
+}
+
+/// The API knows no directory of ours.
+fn absolute(file: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(file)
+        .map_err(|error| Failure::Wrong(format!("{}: {error}", file.display())))?;
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::Wrong(format!("{}: names have to be UTF-8", path.display())))
+}
+
+fn image_format(text: &str) -> Result<ImageFormat, String> {
+    match text {
+        "raw" => Ok(ImageFormat::Raw),
+        "qcow2" => Ok(ImageFormat::Qcow2),
+        "vhdx" => Ok(ImageFormat::Vhdx),
+        "vmdk" => Ok(ImageFormat::Vmdk),
+        _ => Err("allowed: raw, qcow2, vhdx, vmdk".to_owned()),
+    }
+}
+
+fn option(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = parts.ok_or("allowed: KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn size(text: &str) -> Result<u64, String> {

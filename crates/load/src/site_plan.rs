@@ -121,6 +121,7 @@ mod tests {
             name: "s".into(),
             shards: Some(1),
             trash: std::time::Duration::ZERO,
+            images: site::Images::default(),
             api: Api {
                 listen: "127.0.0.1:0".parse().unwrap(),
             },

@@ -7,6 +7,7 @@
 //! - [`array`]: pools, volumes, exports and sessions over all shards.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
+//! - [`images`]: volumes from image files, and image files from volumes.
 //! - [`record`]: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
@@ -19,5 +20,6 @@ pub mod bringup;
 mod connection;
 pub mod directory;
 pub mod front;
+pub mod images;
 pub mod record;
 pub mod shard;

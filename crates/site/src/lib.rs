@@ -22,8 +22,8 @@ pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use size::{SIZE_RULE, VOLUME_SIZE_RULE, human, is_volume_size, parse as parse_size};
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{
-    Api, Background, Drive, DriveSource, Export, Group, Initiators, LUNS_MAX, Level, Pool, Portal,
-    Provisioning, RateLimit, Site, Vm, Volume,
+    Api, Background, Drive, DriveSource, Export, Group, Images, Initiators, LUNS_MAX, Level, Pool,
+    Portal, Provisioning, RateLimit, Site, Vm, Volume,
 };
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SI
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
-    Api, Background, Drive, DriveSource, Export, Group, Initiators, Level, Pool, Portal,
+    Api, Background, Drive, DriveSource, Export, Group, Images, Initiators, Level, Pool, Portal,
     Provisioning, RateLimit, Site, Vm, Volume,
 };
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,6 +39,7 @@ pub(crate) struct Rows {
     pub(crate) shards: Option<u16>,
     pub(crate) trash: Duration,
     pub(crate) api: Api,
+    pub(crate) images: Images,
     pub(crate) portals: Vec<Row<Portal>>,
     pub(crate) drives: Vec<Row<Drive>>,
     pub(crate) pools: Vec<Row<PoolRow>>,
@@ -64,6 +65,7 @@ impl Rows {
             shards: self.shards,
             trash: self.trash,
             api: self.api,
+            images: self.images,
             portals: items(self.portals),
             drives: items(self.drives),
             pools: items(self.pools).into_iter().map(|row| row.pool).collect(),
@@ -80,6 +82,7 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     let mut file = TableReader::new("", 1, document, lines, found);
     let (name, shards, trash) = site_table(&mut file, lines);
     let api = api_table(&mut file, lines);
+    let images = images_table(&mut file, lines);
     let portals = tables(&mut file, lines, "portal", portal);
     let drives = tables(&mut file, lines, "drive", drive);
     let pools = tables(&mut file, lines, "pool", pool);
@@ -106,6 +109,7 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         shards,
         trash,
         api,
+        images,
         portals,
         drives,
         pools,
@@ -171,6 +175,26 @@ fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {
     reader
         .finish(Api {
             listen: listen.unwrap_or(API_DEFAULT),
+        })
+        .item
+}
+
+fn images_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Images {
+    let Some((line, table)) = file.table("images") else {
+        return Images::default();
+    };
+    let mut reader = TableReader::new("images", line, table, lines, file.found());
+    let rule = "an absolute path without \"..\", such as \"/srv/images\"";
+    let directories = reader.list("directories", rule, |text| {
+        let path = Path::new(text);
+        path.is_absolute()
+            && !text.contains('\0')
+            && !path.components().any(|part| part == Component::ParentDir)
+    });
+    let directories = directories.unwrap_or_default();
+    reader
+        .finish(Images {
+            directories: directories.into_iter().map(PathBuf::from).collect(),
         })
         .item
 }

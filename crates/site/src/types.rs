@@ -18,6 +18,8 @@ pub struct Site {
     pub trash: Duration,
     /// Where the REST API listens.
     pub api: Api,
+    /// Images of disks, in files.
+    pub images: Images,
     /// Where targets are served; at least one.
     pub portals: Vec<Portal>,
     /// Drives, by name.
@@ -37,6 +39,13 @@ pub struct Site {
 pub struct Api {
     /// A loopback address; port 0 lets the system choose.
     pub listen: SocketAddr,
+}
+
+/// Where images of disks may be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Images {
+    /// Images are read and made under these only; absolute. None: nowhere.
+    pub directories: Vec<PathBuf>,
 }
 
 /// An iSCSI portal.

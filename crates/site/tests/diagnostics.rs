@@ -67,6 +67,7 @@ const NAME: &str = "1 to 64 letters, digits, '-', '_' or '.', the first a letter
 const LEVEL: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)";
 const SIZE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
 const IQN: &str = "an iSCSI qualified name in lower case, iqn.YYYY-MM.reversed.domain[:name], such as \"iqn.2026-11.dev.ashlar:vm1\", at most 223 bytes";
+const DIRECTORY: &str = "an absolute path without \"..\", such as \"/srv/images\"";
 const LOOPBACK: &str = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no authentication yet, so it is not offered to the network)";
 const PORTAL: &str = "an address of this machine and a port, such as \"127.0.0.1:3260\" or \"[::1]:3260\" (not 0.0.0.0: discovery has to name an address)";
 const FILE: &str = "a file's path, relative to the data directory or absolute, without \"..\"; names that start with \"ashlar\" are kept for Ashlar's own files";
@@ -99,6 +100,17 @@ macro_rules! cases {
 }
 
 #[test]
+fn directories_of_images_are_optional() {
+    assert!(parse("t.toml", GOOD).unwrap().images.directories.is_empty());
+    let text = format!("{GOOD}[images]\ndirectories = [\"/srv/a\", \"/srv/b\"]\n");
+    let images = parse("t.toml", &text).unwrap().images;
+    assert_eq!(
+        images.directories,
+        ["/srv/a", "/srv/b"].map(std::path::PathBuf::from)
+    );
+}
+
+#[test]
 fn a_right_file_is_taken_whole() {
     let site = parse("t.toml", GOOD).unwrap();
     assert_eq!(site.shards, Some(2));
@@ -128,7 +140,7 @@ cases! {
     unknown_key: "shards = 2\n" => "shard = 2\n",
         ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
-        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, portal, drive, pool, volume, export, vm"];
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, portal, drive, pool, volume, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
         [format!("t.toml:1: site.name: found nothing; allowed: {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",
@@ -149,6 +161,12 @@ cases! {
         [format!("t.toml:5: api.listen: found \"127.0.0.1\"; allowed: {LOOPBACK}")];
     api_where_a_portal_is: "listen = \"127.0.0.1:0\"" => "listen = \"127.0.0.1:3260\"",
         ["t.toml:7: portal.address: found \"127.0.0.1:3260\", where the API listens; allowed: an address other than api.listen"];
+    images_relative: "[[portal]]\naddress" => "[images]\ndirectories = [\"a\"]\n[[portal]]\naddress",
+        [format!("t.toml:7: images.directories: found \"a\"; allowed: {DIRECTORY}")];
+    images_climb: "[[portal]]\naddress" => "[images]\ndirectories = [\"/a/../b\"]\n[[portal]]\naddress",
+        [format!("t.toml:7: images.directories: found \"/a/../b\"; allowed: {DIRECTORY}")];
+    images_nowhere: "[[portal]]\naddress" => "[images]\n[[portal]]\naddress",
+        [format!("t.toml:6: images.directories: found nothing; allowed: a list of: {DIRECTORY}")];
     portal_unspecified: "address = \"127.0.0.1:3260\"" => "address = \"0.0.0.0:3260\"",
         [format!("t.toml:7: portal.address: found \"0.0.0.0:3260\"; allowed: {PORTAL}")];
     portal_twice: "[[drive]]\nname = \"d0\"" => "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[drive]]\nname = \"d0\"",

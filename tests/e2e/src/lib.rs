@@ -14,6 +14,7 @@
 pub mod array;
 pub mod drive_files;
 pub mod guest;
+pub mod image_files;
 pub mod initiator;
 pub mod ledger;
 pub mod lines;

@@ -12,6 +12,7 @@ mod drives;
 mod events;
 mod fsck;
 mod groups;
+mod images;
 mod provisioning;
 mod refusals;
 mod restore;

@@ -9,6 +9,7 @@ mod events;
 mod exports;
 mod groups;
 mod guard;
+mod jobs;
 mod pools;
 mod problem;
 mod restore;
@@ -87,6 +88,10 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(trash::list_trash, trash::empty_trash))
         .routes(routes!(trash::delete_trashed))
         .routes(routes!(trash::restore_trashed))
+        .routes(routes!(jobs::import_volume))
+        .routes(routes!(jobs::export_volume))
+        .routes(routes!(jobs::list_jobs))
+        .routes(routes!(jobs::get_job, jobs::cancel_job))
         .routes(routes!(exports::list_exports, exports::create_export))
         .routes(routes!(exports::get_export, exports::delete_export))
         .routes(routes!(sessions::list_sessions))

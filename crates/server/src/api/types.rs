@@ -3,8 +3,10 @@
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.
 
+mod jobs;
 mod words;
 
+pub use jobs::{Format, Job, JobKind, JobState, VolumeExport, VolumeImport};
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
     SnapshotOf, SnapshotsCreate, TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,

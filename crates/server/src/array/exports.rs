@@ -203,10 +203,8 @@ impl Array {
         for name in &export.volumes {
             let volume = volumes.iter().find(|volume| volume.info.name == *name);
             let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
-            let homes = self.homes(&volume.pool)?;
-            let home = homes.get(usize::from(volume.lane));
-            let home = home.ok_or_else(|| ArrayError::no_pool(&volume.pool))?;
-            found.push((home.clone(), volume.clone()));
+            self.images.check_whole(name)?;
+            found.push((self.home_of(volume)?, volume.clone()));
             if let Some((other, lun)) = self.lun_of(name) {
                 return exists(format!(
                     "volume {name} is LUN {lun} of target {other} already; delete that export first"

@@ -39,6 +39,7 @@ pub use volumes::PlacedVolume;
 pub use words::NewWords;
 
 use crate::directory::Directory;
+use crate::images::Images;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,7 @@ pub struct Array {
     exports_file: PathBuf,
     recorder: events::Recorder,
     drives: DrivePlaces,
+    images: Images,
     /// What the site file says of pools.
     described: Vec<site::Pool>,
     /// Names of the volumes that it describes.
@@ -74,8 +76,8 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`, and events in `history`; `drives` says where the drives are, and
-    /// `site` what the site file says.
+    /// `exports_file`, and events in `history`; `drives` says where the drives are, `images`
+    /// which images are on their way, and `site` what the site file says.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -85,7 +87,7 @@ impl Array {
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
         (exports_file, history): (PathBuf, History),
-        drives: DrivePlaces,
+        (drives, images): (DrivePlaces, Images),
         site: &site::Site,
     ) -> Arc<Self> {
         assert!(
@@ -108,6 +110,7 @@ impl Array {
                 .map(|volume| volume.name.clone())
                 .collect(),
             trash_kept: site.trash,
+            images,
             schedules: Mutex::default(),
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
@@ -122,6 +125,11 @@ impl Array {
     /// How long what is deleted stays in the trash.
     pub fn trash_kept(&self) -> Duration {
         self.trash_kept
+    }
+
+    /// Images on their way in and out.
+    pub fn images(&self) -> &Images {
+        &self.images
     }
 
     /// Seconds since it was brought up.
@@ -200,6 +208,14 @@ impl Array {
         let homes = homes.ok_or_else(|| ArrayError::no_pool(pool))?;
         let shard = |index: &usize| self.shards[*index].clone();
         Ok(homes.iter().map(shard).collect())
+    }
+
+    /// The shard that a volume is on.
+    pub(crate) fn home_of(&self, volume: &PlacedVolume) -> Result<ShardHandle, ArrayError> {
+        let homes = self.homes(&volume.pool)?;
+        let home = homes.get(usize::from(volume.lane));
+        let home = home.ok_or_else(|| ArrayError::no_pool(&volume.pool))?;
+        Ok(home.clone())
     }
 
     /// Does something to a lane of a pool, on its shard.

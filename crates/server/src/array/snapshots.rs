@@ -92,6 +92,7 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&source).await?;
+            array.images.check_whole(&source)?;
             if read_only && there.is_snapshot() {
                 let context = format!("{source} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
@@ -117,6 +118,16 @@ impl Array {
     /// # Errors
     /// `Exists`, with where it is.
     pub(super) async fn check_name_free(&self, name: &str) -> Result<(), ArrayError> {
+        self.check_name_free_for(name, None).await
+    }
+
+    /// As [`Array::check_name_free`], for a job that keeps the name for itself.
+    pub(super) async fn check_name_free_for(
+        &self,
+        name: &str,
+        job: Option<u64>,
+    ) -> Result<(), ArrayError> {
+        self.images.check_free(name, job)?;
         let volumes = self.volumes().await?;
         let Some(there) = volumes.iter().find(|known| known.info.name == name) else {
             return Ok(());

@@ -93,6 +93,7 @@ impl Array {
             let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
             for (volume, name) in pairs {
                 let there = array.volume(&volume).await?;
+                array.images.check_whole(&volume)?;
                 if there.is_snapshot() {
                     let context = format!("{volume} is a snapshot already: clone it");
                     return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
@@ -165,6 +166,7 @@ impl Array {
         self.change(move |array| async move {
             let there = array.volume(&volume).await?;
             let from = array.snapshot(&snapshot).await?;
+            array.images.check_free(&volume, None)?;
             if (&from.pool, from.lane) != (&there.pool, there.lane) {
                 let context = format!(
                     "{snapshot} is not where {volume} is and was not taken from it: clone it"

@@ -57,6 +57,7 @@ impl Array {
         let all = self.volumes().await?;
         let there = all.iter().find(|volume| volume.info.name == name);
         let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
+        self.images.check_free(&name, None)?;
         if how.by_force {
             self.force_out(&name).await?;
         }
@@ -97,8 +98,17 @@ impl Array {
 
     /// Deletes a volume with all its data.
     pub(super) async fn delete_at_once(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
+        self.delete_at_once_for(name, None).await
+    }
+
+    /// As [`Array::delete_at_once`], for a job that is at work on it.
+    pub(crate) async fn delete_at_once_for(
+        self: &Arc<Self>,
+        name: String,
+        job: Option<u64>,
+    ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let there = array.unused(&name).await?;
+            let there = array.unused(&name, job).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
             array.with_lane(&there.pool, there.lane, visit).await?;
@@ -111,7 +121,7 @@ impl Array {
     /// Gives the time as of which the volume is in the trash.
     async fn put_into_trash(self: &Arc<Self>, name: String) -> Result<u64, ArrayError> {
         self.change(move |array| async move {
-            let there = array.unused(&name).await?;
+            let there = array.unused(&name, None).await?;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let at = now_unix_s();
                 pool.trash_volume(&name, at).await?;
@@ -124,9 +134,10 @@ impl Array {
         .await
     }
 
-    /// The volume called `name`, when nobody uses it.
-    async fn unused(&self, name: &str) -> Result<PlacedVolume, ArrayError> {
+    /// The volume called `name`, when nobody uses it, but `job`.
+    async fn unused(&self, name: &str, job: Option<u64>) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(name).await?;
+        self.images.check_free(name, job)?;
         let Some((target, lun)) = self.lun_of(name) else {
             return Ok(there);
         };

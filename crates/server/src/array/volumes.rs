@@ -76,8 +76,35 @@ impl Array {
         beside: Vec<String>,
         detects_zeroes: bool,
     ) -> Result<PlacedVolume, ArrayError> {
+        self.make_volume(pool, spec, (beside, detects_zeroes), None)
+            .await
+    }
+
+    /// As [`Array::create_volume`], for a job that keeps its name free.
+    pub(crate) async fn create_volume_for(
+        self: &Arc<Self>,
+        pool: String,
+        spec: VolumeSpec,
+        job: Option<u64>,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.make_volume(pool, spec, (Vec::new(), false), job).await
+    }
+
+    /// Complains when there is no such pool, or the name of a new volume is taken.
+    pub(crate) async fn check_new(&self, pool: &str, name: &str) -> Result<(), ArrayError> {
+        self.homes(pool)?;
+        self.check_name_free(name).await
+    }
+
+    async fn make_volume(
+        self: &Arc<Self>,
+        pool: String,
+        spec: VolumeSpec,
+        (beside, detects_zeroes): (Vec<String>, bool),
+        job: Option<u64>,
+    ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
-            array.check_name_free(&spec.name).await?;
+            array.check_name_free_for(&spec.name, job).await?;
             let volumes = array.volumes().await?;
             let mut others = volumes.iter().filter(|other| other.pool == pool);
             let lane = match others.find(|other| beside.contains(&other.info.name)) {
@@ -110,6 +137,7 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
+            array.images.check_free(&name, None)?;
             let uuid = there.info.uuid;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 pool.resize_volume(&name, size_bytes).await?;

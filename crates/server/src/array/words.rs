@@ -101,6 +101,7 @@ impl Array {
             attributes.extend(words.description.iter().flat_map(|text| parts(text)));
             if let Some(new) = &new {
                 check_rename(&there, new)?;
+                array.images.check_name_stays(&name)?;
                 array.check_name_free(new).await?;
                 attributes.extend(array.site_name(&there, new));
             }

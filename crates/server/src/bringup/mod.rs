@@ -25,6 +25,7 @@ use crate::api;
 use crate::array::{self, AddedDrive, Array, DrivePlaces, History};
 use crate::directory::Directory;
 use crate::front::{Front, FrontLimits};
+use crate::images::Images;
 use crate::shard::{Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
 use futures_util::future::join_all;
@@ -101,6 +102,7 @@ async fn furnish(
 ) -> Result<(Arc<Array>, Front), BringUpError> {
     let mut made = made::Made::read(data)?;
     let added = array::added(data.path())?;
+    let images = Images::read(site.images.directories.clone(), data.path())?;
     let plans = pools::plan(site, data, shards, &made, &added).await?;
     let homes = pools::homes(&plans);
     pools::open(&plans, shards).await?;
@@ -111,7 +113,7 @@ async fn furnish(
         homes,
         Arc::clone(&directory),
         (data.exports_file(), History::read(data.events_file())),
-        drive_places(site, data, added),
+        (drive_places(site, data, added), images),
         site,
     );
     for (_, info) in array.pools().await? {
@@ -119,6 +121,7 @@ async fn furnish(
             tracing::warn!("pool {}: {line}", info.name);
         }
     }
+    Images::settle(&array).await?;
     array.keep_events();
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
@@ -130,6 +133,7 @@ async fn furnish(
     array.keep_trash();
     array.keep_schedules().await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
+    Images::resume(&array);
     Ok((array, front))
 }
 
@@ -268,6 +272,7 @@ impl Running {
         // The API may have ended by itself.
         let _ = self.stop_api.send(());
         let api_ended = self.api_ended.await;
+        self.array.images().stop().await;
         // A shard that has stopped has no news.
         let _ = self.array.record_events(true).await;
         let failures = stop_shards(self.shards).await;

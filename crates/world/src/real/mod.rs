@@ -9,6 +9,7 @@
 //! - `drive` is the engine's [`engine::drive::Drive`] over a file or a block
 //!   device.
 //! - `open` finds out what a path is, locks it, and creates drive files.
+//! - `child` binds programs that we start to our life, `sparse` tells holes of files.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
 #![allow(unsafe_code)]
 #![allow(
@@ -17,16 +18,20 @@
     reason = "this is the world whose clock is the real one"
 )]
 
+mod child;
 mod drive;
 mod entropy;
 mod errno;
 mod open;
 mod ring;
 mod setup;
+mod sparse;
 
+pub use child::ends_with_us;
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind};
 pub use setup::{StartError, StartErrorKind};
+pub use sparse::extent;
 
 use base::{BufPool, Prng, Time};
 use engine::world::World;

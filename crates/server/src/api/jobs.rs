@@ -1,0 +1,115 @@
+//! Jobs: volumes from images, images from volumes.
+
+use super::problem::{Body, Segment};
+use super::types::{Job, Problem, Provisioning, VolumeExport, VolumeImport};
+use crate::array::Array;
+use crate::images::{Images, NewExport, NewImport};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+
+/// Begins to make a volume of an image. It can be used once the job is done.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/import", tag = "jobs", request_body = VolumeImport,
+    params(("name" = String, Path, description = "Name that the volume is to have")),
+    responses(
+        (status = 202, body = Job), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn import_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(import): Body<VolumeImport>,
+) -> Result<(StatusCode, Json<Job>), Problem> {
+    if !site::is_name(&name) {
+        let message = format!("name: found {name:?}; allowed: {}", site::NAME_RULE);
+        return Err(Problem::invalid(message));
+    }
+    let new = NewImport {
+        file: import.file.into(),
+        format: import.format,
+        pool: import.pool,
+        name,
+        provisioning: match import.provisioning {
+            Provisioning::Thin => engine::Provisioning::Thin,
+            Provisioning::Thick => engine::Provisioning::Thick,
+        },
+        verify: import.verify,
+        rate_bytes_per_s: rate(import.rate_bytes_per_s)?,
+    };
+    let job = Images::import(&array, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(job)))
+}
+
+/// Begins to make an image of a volume. The file is there once the job is done.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/export", tag = "jobs", request_body = VolumeExport,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 202, body = Job), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)
+    )
+)]
+pub(super) async fn export_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(export): Body<VolumeExport>,
+) -> Result<(StatusCode, Json<Job>), Problem> {
+    let new = NewExport {
+        volume: name,
+        file: export.file.into(),
+        format: export.format,
+        options: export.options,
+        verify: export.verify,
+        live: export.live,
+        rate_bytes_per_s: rate(export.rate_bytes_per_s)?,
+    };
+    let job = Images::export(&array, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(job)))
+}
+
+/// All jobs, oldest first; of those that have ended, the last hundred.
+#[utoipa::path(
+    get, path = "/api/v1/jobs", tag = "jobs",
+    responses((status = 200, body = Vec<Job>))
+)]
+pub(super) async fn list_jobs(State(array): State<Arc<Array>>) -> Json<Vec<Job>> {
+    Json(array.images().jobs())
+}
+
+/// The job of this number.
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}", tag = "jobs",
+    params(("id" = u64, Path, description = "Number of the job")),
+    responses((status = 200, body = Job), (status = 404, body = Problem))
+)]
+pub(super) async fn get_job(
+    State(array): State<Arc<Array>>,
+    Segment(id): Segment<u64>,
+) -> Result<Json<Job>, Problem> {
+    Ok(Json(array.images().job(id)?))
+}
+
+/// Ends a job, which takes back what it has made; one that has ended is forgotten.
+#[utoipa::path(
+    delete, path = "/api/v1/jobs/{id}", tag = "jobs",
+    params(("id" = u64, Path, description = "Number of the job")),
+    responses((status = 204), (status = 404, body = Problem))
+)]
+pub(super) async fn cancel_job(
+    State(array): State<Arc<Array>>,
+    Segment(id): Segment<u64>,
+) -> Result<StatusCode, Problem> {
+    array.images().cancel(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn rate(bytes_per_s: Option<u64>) -> Result<Option<u64>, Problem> {
+    match bytes_per_s {
+        Some(0) => Err(Problem::invalid("rate_bytes_per_s: found 0; allowed: more")),
+        rate => Ok(rate),
+    }
+}

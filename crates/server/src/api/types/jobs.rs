@@ -1,0 +1,56 @@
+//! Imports and exports of images, and the jobs that do them.
+
+pub use crate::images::{Format, JobInfo as Job, JobKind, JobState};
+
+use super::Provisioning;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// What to make a volume of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeImport {
+    /// An image on the server's machine, under a directory that the site file allows: an
+    /// absolute path.
+    pub file: String,
+    /// Its format; when absent, that of its name, if its content agrees.
+    #[serde(default)]
+    pub format: Option<Format>,
+    /// Pool that is to hold the volume.
+    pub pool: String,
+    /// Thin unless said otherwise.
+    #[serde(default)]
+    pub provisioning: Provisioning,
+    /// Read the volume back in the end, and compare its sum.
+    #[serde(default)]
+    pub verify: bool,
+    /// Most bytes of data a second.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// What to make of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeExport {
+    /// The image to make, which must not be there: an absolute path on the server's
+    /// machine, under a directory that the site file allows.
+    pub file: String,
+    /// Its format.
+    pub format: Format,
+    /// Options of the format, as `qemu-img create` has them; those that name files are
+    /// refused.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// Read the image back in the end, and compare its sum.
+    #[serde(default)]
+    pub verify: bool,
+    /// Do it although hosts are logged in to the volume's target: what they write
+    /// meanwhile may be in the image or not, in no order.
+    #[serde(default)]
+    pub live: bool,
+    /// Most bytes of data a second.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+}

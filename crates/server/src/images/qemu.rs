@@ -1,0 +1,382 @@
+//! QEMU's programs, for formats that are not ours: `qemu-nbd` opens an image and serves it
+//! on a socket in a directory that only we may look into; `qemu-img` makes an empty one.
+//!
+//! Invariants:
+//! - They get no name to resolve or format to guess: each file of an image is said, with
+//!   its driver, as [`super::header`] has found and allowed it.
+//! - None of them outlives its job, or the server, however that ends.
+
+use super::header::{Format, Layer};
+use super::nbd::Client;
+use super::place::invalid;
+use crate::array::ArrayError;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Longest that an image may take to be opened, and to be closed.
+const OPEN_MAX: Duration = Duration::from_secs(60);
+const CLOSE_MAX: Duration = Duration::from_secs(120);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Of what a program says, this much is told.
+const SAID_MAX: u64 = 2000;
+
+/// An image that `qemu-nbd` serves.
+#[derive(Debug)]
+pub(super) struct Served {
+    child: Child,
+    home: Home,
+}
+
+/// The directory of a socket; goes with it.
+#[derive(Debug)]
+struct Home {
+    path: PathBuf,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // What is left is removed at the next start.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Served {
+    /// Serves the image with these layers, to be read only, at a socket in the new
+    /// directory `home`.
+    ///
+    /// # Errors
+    /// What `qemu-nbd` says.
+    pub(super) async fn to_read(layer: &Layer, home: &Path) -> Result<(Self, Client), String> {
+        Self::start(&node(layer, true), home, &["--read-only"]).await
+    }
+
+    /// Serves the empty image at `path`, to be written.
+    ///
+    /// # Errors
+    /// What `qemu-nbd` says.
+    pub(super) async fn to_write(
+        path: &Path,
+        format: Format,
+        home: &Path,
+    ) -> Result<(Self, Client), String> {
+        let layer = Layer {
+            path: path.to_owned(),
+            format,
+            size_bytes: 0,
+            extents: Vec::new(),
+            backing: None,
+        };
+        Self::start(&node(&layer, false), home, &[]).await
+    }
+
+    async fn start(node: &Value, home: &Path, more: &[&str]) -> Result<(Self, Client), String> {
+        let made = DirBuilder::new().mode(0o700).create(home);
+        made.map_err(|error| format!("can't make {}: {error}", home.display()))?;
+        let home = Home {
+            path: home.to_owned(),
+        };
+        let socket = home.path.join("nbd");
+        let mut command = program("qemu-nbd");
+        // It serves one connection and ends with it.
+        command
+            .args(more)
+            .arg("--shared=1")
+            .arg("--socket")
+            .arg(&socket);
+        command.arg(format!("json:{node}")).kill_on_drop(true);
+        let child = command
+            .spawn()
+            .map_err(|error| absent("qemu-nbd", &error))?;
+        let mut served = Served { child, home };
+        let deadline = Instant::now() + OPEN_MAX;
+        loop {
+            if let Some(client) = Client::connect(&socket).await? {
+                return Ok((served, client));
+            }
+            let ended = served.child.try_wait().map_err(|error| error.to_string())?;
+            if ended.is_some() {
+                return Err(served.said().await);
+            }
+            if Instant::now() > deadline {
+                return Err(format!("not opened within {} s", OPEN_MAX.as_secs()));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Ends when the image is closed.
+    ///
+    /// # Errors
+    /// It wasn't closed as it should.
+    pub(super) async fn close(mut self, client: Client) -> Result<(), String> {
+        client.disconnect().await?;
+        match timeout_at(Instant::now() + CLOSE_MAX, self.child.wait()).await {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(_) => Err(self.said().await),
+            Err(_) => Err(format!("not closed within {} s", CLOSE_MAX.as_secs())),
+        }
+    }
+
+    /// What it has said of why it ended, on one line.
+    async fn said(&mut self) -> String {
+        let mut said = Vec::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            // What can't be read isn't told.
+            let _ = stderr.take(SAID_MAX).read_to_end(&mut said).await;
+        }
+        plain("qemu-nbd", &said, &self.home.path)
+    }
+}
+
+/// What a program has said, for people; names of ours are of no use to them.
+fn plain(program: &str, said: &[u8], home: &Path) -> String {
+    let said = String::from_utf8_lossy(said);
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said = lines.collect::<Vec<_>>().join("; ");
+    let said: String = said.chars().filter(|c| !c.is_control()).collect();
+    let home = home.display().to_string();
+    let said = if home.is_empty() {
+        said
+    } else {
+        said.replace(&home, "")
+    };
+    let said = said.strip_prefix(&format!("{program}: ")).unwrap_or(&said);
+    let said: String = said.chars().take(SAID_MAX as usize).collect();
+    match said.is_empty() {
+        true => format!("{program} has ended without a word"),
+        false => format!("{program}: {said}"),
+    }
+}
+
+/// A program with nothing of our surroundings but where programs are.
+fn program(name: &str) -> Command {
+    let mut command = std::process::Command::new(name);
+    let path = std::env::var_os("PATH");
+    command.env_clear().envs(path.map(|path| ("PATH", path)));
+    command.env("LC_ALL", "C").current_dir("/");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    world::real::ends_with_us(&mut command);
+    command.into()
+}
+
+fn absent(program: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "{program} is not installed (package qemu-utils on Debian and Ubuntu); raw images \
+             need no other program, and VHDX can be imported without"
+        ),
+        _ => format!("can't start {program}: {error}"),
+    }
+}
+
+/// An image as QEMU's block layer describes it.
+fn node(layer: &Layer, read_only: bool) -> Value {
+    let file = json!({
+        "driver": "file",
+        "filename": layer.path,
+        "read-only": read_only,
+    });
+    if layer.format == Format::Raw {
+        return json!({ "driver": "raw", "read-only": read_only, "file": file });
+    }
+    let mut node = json!({
+        "driver": layer.format.to_string(),
+        "read-only": read_only,
+        "file": file,
+    });
+    if matches!(layer.format, Format::Qcow2 | Format::Vmdk) {
+        // Said in either case, so that the header's own name is never followed.
+        let backing = layer.backing.as_ref();
+        node["backing"] = backing.map_or(Value::Null, |below| self::node(below, true));
+    }
+    node
+}
+
+/// What may be said of a new image, with what is allowed there.
+const OPTIONS: [(Format, &str, &[&str]); 12] = [
+    (Format::Qcow2, "cluster_size", &[]),
+    (Format::Qcow2, "compat", &["0.10", "1.1"]),
+    (Format::Qcow2, "lazy_refcounts", &["on", "off"]),
+    (Format::Qcow2, "extended_l2", &["on", "off"]),
+    (Format::Qcow2, "refcount_bits", &[]),
+    (Format::Qcow2, "preallocation", &["off", "metadata"]),
+    (Format::Vhdx, "subformat", &["dynamic", "fixed"]),
+    (Format::Vhdx, "block_size", &[]),
+    (Format::Vhdx, "log_size", &[]),
+    (
+        Format::Vmdk,
+        "subformat",
+        &["monolithicSparse", "streamOptimized"],
+    ),
+    (
+        Format::Vmdk,
+        "adapter_type",
+        &["ide", "buslogic", "lsilogic", "legacyESX"],
+    ),
+    (Format::Vmdk, "hwversion", &[]),
+];
+
+/// Whether these options may be given for a new image: none that names files.
+///
+/// # Errors
+/// Which one may not, and what may.
+pub(super) fn check_options(
+    format: Format,
+    options: &BTreeMap<String, String>,
+) -> Result<(), ArrayError> {
+    let known: Vec<_> = OPTIONS.iter().filter(|(of, ..)| *of == format).collect();
+    for (key, value) in options {
+        let Some((_, _, values)) = known.iter().find(|(_, known, _)| known == key) else {
+            let names: Vec<&str> = known.iter().map(|(_, name, _)| *name).collect();
+            let names = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            };
+            return Err(invalid(format!(
+                "options: found {key:?}; allowed for {format}: {names}"
+            )));
+        };
+        let is_number = value.len() <= 16
+            && value.starts_with(|c: char| c.is_ascii_digit())
+            && value.chars().all(|c| c.is_ascii_alphanumeric());
+        let is_good = match values.is_empty() {
+            true => is_number,
+            false => values.contains(&value.as_str()),
+        };
+        if !is_good {
+            let values = match values.is_empty() {
+                true => "a number such as 65536 or 64k".to_owned(),
+                false => values.join(", "),
+            };
+            return Err(invalid(format!(
+                "options: found {key}={value:?}; allowed: {values}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes an empty image.
+///
+/// # Errors
+/// What `qemu-img` says.
+pub(super) async fn create(
+    path: &Path,
+    format: Format,
+    options: &BTreeMap<String, String>,
+    size_bytes: u64,
+) -> Result<(), String> {
+    let mut command = program("qemu-img");
+    command.args(["create", "-q", "-f", &format.to_string()]);
+    for (key, value) in options {
+        command.args(["-o", &format!("{key}={value}")]);
+    }
+    // A path is absolute, so it is neither an option nor a protocol.
+    command
+        .arg(path)
+        .arg(size_bytes.to_string())
+        .kill_on_drop(true);
+    let child = command
+        .spawn()
+        .map_err(|error| absent("qemu-img", &error))?;
+    let ended = timeout_at(Instant::now() + OPEN_MAX, child.wait_with_output()).await;
+    match ended {
+        Ok(Ok(output)) if output.status.success() => Ok(()),
+        Ok(Ok(output)) => Err(plain("qemu-img", &output.stderr, path)),
+        Ok(Err(error)) => Err(format!("qemu-img: {error}")),
+        Err(_) => Err(format!("not made within {} s", OPEN_MAX.as_secs())),
+    }
+}
+
+/// Leaked clusters are no damage.
+const LEAKS: i32 = 3;
+
+/// Looks through the tables of an image: what lies past the end of a file that was cut
+/// short would read as zeroes.
+///
+/// # Errors
+/// What is damaged.
+pub(super) async fn check(layer: &Layer) -> Result<(), String> {
+    let mut next = Some(layer);
+    while let Some(layer) = next {
+        next = layer.backing.as_deref();
+        if !matches!(layer.format, Format::Qcow2 | Format::Vmdk) {
+            continue;
+        }
+        let alone = Layer {
+            backing: None,
+            ..layer.clone()
+        };
+        let mut command = program("qemu-img");
+        command
+            .args(["check", "-q"])
+            .arg(format!("json:{}", node(&alone, true)));
+        // However long that takes: the job can be cancelled.
+        let ended = command.kill_on_drop(true).output().await;
+        let output = ended.map_err(|error| absent("qemu-img", &error))?;
+        if !output.status.success() && output.status.code() != Some(LEAKS) {
+            let why = plain("qemu-img check", &output.stderr, Path::new(""));
+            let path = layer.path.display();
+            return Err(format!("{path} is damaged or was cut short: {why}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(path: &str, format: Format, backing: Option<Layer>) -> Layer {
+        Layer {
+            path: path.into(),
+            format,
+            size_bytes: 0,
+            extents: Vec::new(),
+            backing: backing.map(Box::new),
+        }
+    }
+
+    #[test]
+    fn every_file_is_said_with_its_driver() {
+        let below = layer("/i/a,b:c.raw", Format::Raw, None);
+        let node = node(&layer("/i/top", Format::Qcow2, Some(below)), true);
+        assert_eq!(node["file"]["filename"], "/i/top");
+        assert_eq!(node["backing"]["driver"], "raw");
+        assert_eq!(node["backing"]["file"]["filename"], "/i/a,b:c.raw");
+        let alone = self::node(&layer("/i/top", Format::Vmdk, None), true);
+        assert!(alone.as_object().unwrap().contains_key("backing") && alone["backing"].is_null());
+    }
+
+    #[test]
+    fn options_that_name_files_are_refused() {
+        let check = |format, key: &str, value: &str| {
+            check_options(format, &[(key.to_owned(), value.to_owned())].into())
+        };
+        assert!(check(Format::Qcow2, "cluster_size", "64k").is_ok());
+        assert!(check(Format::Vhdx, "subformat", "fixed").is_ok());
+        for (format, key, value) in [
+            (Format::Qcow2, "backing_file", "/etc/passwd"),
+            (Format::Qcow2, "data_file", "/etc/passwd"),
+            (Format::Qcow2, "cluster_size", "64k,data_file=/etc/passwd"),
+            (Format::Qcow2, "preallocation", "full"),
+            (Format::Vmdk, "subformat", "monolithicFlat"),
+            (Format::Raw, "preallocation", "off"),
+        ] {
+            assert!(check(format, key, value).is_err(), "{key}={value}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! How a job begins: everything that can be refused is refused here, with nothing made.
+
+use super::header::{self, Format};
+use super::job::{Job, JobKind, Order};
+use super::place::{Seen, invalid};
+use super::source::off;
+use super::{Entry, Images, JobInfo, JobState, PENDING_MAX, qemu, run};
+use crate::array::{Array, ArrayError, ArrayErrorKind};
+use engine::{Provisioning, VolumeSpec};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A volume to be made of an image.
+#[derive(Clone, Debug)]
+pub struct NewImport {
+    /// The image.
+    pub file: PathBuf,
+    /// Its format, if the user says so.
+    pub format: Option<Format>,
+    /// The pool that the volume is to be in.
+    pub pool: String,
+    /// The name it is to have.
+    pub name: String,
+    /// Thin or thick.
+    pub provisioning: Provisioning,
+    /// Read it back in the end.
+    pub verify: bool,
+    /// Most data a second.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// An image to be made of a volume.
+#[derive(Clone, Debug)]
+pub struct NewExport {
+    /// The volume.
+    pub volume: String,
+    /// The image to make.
+    pub file: PathBuf,
+    /// Its format.
+    pub format: Format,
+    /// Of the format.
+    pub options: BTreeMap<String, String>,
+    /// Read it back in the end.
+    pub verify: bool,
+    /// Also while hosts may write to the volume.
+    pub live: bool,
+    /// Most data a second.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+impl Images {
+    /// Begins to make a volume of an image.
+    ///
+    /// # Errors
+    /// The image is not allowed, none, or of a size that no volume has; or what making
+    /// the volume says. Nothing is left then.
+    pub async fn import(array: &Arc<Array>, new: NewImport) -> Result<JobInfo, ArrayError> {
+        let images = array.images();
+        let (allowed, path, format) = (images.directories.clone(), new.file, new.format);
+        let inspected = off(move || Ok(header::inspect(&allowed, &path, format)));
+        let layer = inspected.await.map_err(invalid)??;
+        let size_bytes = layer.size_bytes;
+        if !site::is_volume_size(size_bytes) {
+            return Err(invalid(format!(
+                "{}: its size is {size_bytes} bytes; allowed for a volume: {}",
+                layer.path.display(),
+                site::VOLUME_SIZE_RULE
+            )));
+        }
+        let seen: std::io::Result<Vec<Seen>> = layer.files().into_iter().map(Seen::now).collect();
+        let order = Order {
+            kind: JobKind::Import,
+            file: layer.path,
+            format: layer.format,
+            pool: new.pool.clone(),
+            volume: new.name.clone(),
+            verify: new.verify,
+            rate_bytes_per_s: new.rate_bytes_per_s,
+            options: BTreeMap::new(),
+            live: false,
+        };
+        array.check_new(&new.pool, &new.name).await?;
+        let seen = seen.map_err(|error| invalid(error.to_string()))?;
+        let id = images.enter(order, size_bytes, None, seen).await?;
+        let spec = VolumeSpec {
+            name: new.name,
+            size_bytes,
+            provisioning: new.provisioning,
+        };
+        let made = array.create_volume_for(new.pool, spec, Some(id)).await;
+        let uuid = match made {
+            Ok(placed) => placed.info.uuid.to_string(),
+            Err(error) => {
+                images.entries().remove(&id);
+                images.save().await?;
+                return Err(error);
+            }
+        };
+        images.change(id, |job| job.volume_uuid = Some(uuid));
+        images.save().await?;
+        run::spawn(array, id);
+        images.job(id)
+    }
+
+    /// Begins to make an image of a volume.
+    ///
+    /// # Errors
+    /// There is no such volume, hosts may write to it, or the image can't be made there.
+    pub async fn export(array: &Arc<Array>, new: NewExport) -> Result<JobInfo, ArrayError> {
+        let images = array.images();
+        qemu::check_options(new.format, &new.options)?;
+        let (allowed, path) = (images.directories.clone(), new.file);
+        let file = off(move || Ok(allowed.new_file(&path)))
+            .await
+            .map_err(invalid)??;
+        if file.to_str().is_none_or(|path| path.contains([',', '\n'])) {
+            return Err(invalid(
+                "file: QEMU takes no names with commas or line breaks",
+            ));
+        }
+        let placed = array.volume(&new.volume).await?;
+        images.check_whole(&new.volume)?;
+        let order = Order {
+            kind: JobKind::Export,
+            file,
+            format: new.format,
+            pool: placed.pool,
+            volume: new.volume,
+            verify: new.verify,
+            rate_bytes_per_s: new.rate_bytes_per_s,
+            options: new.options,
+            live: new.live,
+        };
+        run::check_still(array, &order).await?;
+        let uuid = Some(placed.info.uuid.to_string());
+        let id = images
+            .enter(order, placed.info.size_bytes, uuid, Vec::new())
+            .await?;
+        run::spawn(array, id);
+        images.job(id)
+    }
+
+    /// Puts a job on record.
+    async fn enter(
+        &self,
+        order: Order,
+        size_bytes: u64,
+        volume_uuid: Option<String>,
+        seen: Vec<Seen>,
+    ) -> Result<u64, ArrayError> {
+        if *self.stopping.borrow() {
+            let context = "the server is stopping".to_owned();
+            return Err(ArrayError::new(ArrayErrorKind::Unavailable, context));
+        }
+        let id = {
+            let mut entries = self.entries();
+            let pending = entries.values().filter(|entry| !entry.job.state.is_ended());
+            let busy = |context| Err(ArrayError::new(ArrayErrorKind::Busy, context));
+            let (mut count, mut twice) = (0, None);
+            for Entry { job, .. } in pending {
+                count += 1;
+                let same_volume = order.kind == JobKind::Import && job.order.volume == order.volume;
+                let same_file = job.order.kind == JobKind::Export && job.order.file == order.file;
+                if same_volume || same_file {
+                    twice = Some(job.id);
+                }
+            }
+            if count >= PENDING_MAX {
+                return busy(format!("{count} jobs are under way; wait for one to end"));
+            }
+            if let Some(id) = twice {
+                return busy(format!("job {id} makes or reads that already"));
+            }
+            let id = self.next.fetch_add(1, Relaxed);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            entries.insert(
+                id,
+                Entry::of(Job {
+                    id,
+                    order,
+                    state: JobState::Queued,
+                    size_bytes,
+                    volume_uuid,
+                    seen,
+                    checkpoint: None,
+                    began_unix_s: now.map_or(0, |now| now.as_secs()),
+                    resumed_bytes: None,
+                    sha256: None,
+                    error: None,
+                }),
+            );
+            id
+        };
+        if let Err(error) = self.save().await {
+            self.entries().remove(&id);
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// Finds out what became of volumes that were being made when the server was killed.
+    /// To be called before anybody else makes volumes.
+    ///
+    /// # Errors
+    /// A shard has stopped, or the record can't be written.
+    pub(crate) async fn settle(array: &Arc<Array>) -> Result<(), ArrayError> {
+        let images = array.images();
+        let unsettled: Vec<(u64, String)> = {
+            let entries = images.entries();
+            let jobs = entries.values().map(|entry| &entry.job);
+            jobs.filter(|job| !job.state.is_ended() && job.volume_uuid.is_none())
+                .map(|job| (job.id, job.order.volume.clone()))
+                .collect()
+        };
+        for (id, volume) in unsettled {
+            // Nobody else could make a volume of this name since the job was on record.
+            match array.volume(&volume).await {
+                Ok(placed) => images.change(id, |job| {
+                    job.volume_uuid = Some(placed.info.uuid.to_string());
+                }),
+                Err(error) if error.kind == ArrayErrorKind::NotFound => {
+                    images.change(id, |job| {
+                        job.state = JobState::Failed;
+                        job.error = Some("the server ended before it had begun".to_owned());
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+            images.save().await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with jobs that have not ended.
+    pub(crate) fn resume(array: &Arc<Array>) {
+        let pending: Vec<u64> = {
+            let entries = array.images().entries();
+            let jobs = entries.values().map(|entry| &entry.job);
+            jobs.filter(|job| !job.state.is_ended())
+                .map(|job| job.id)
+                .collect()
+        };
+        for id in pending {
+            tracing::info!("going on with job {id}");
+            run::spawn(array, id);
+        }
+    }
+}
