@@ -54,6 +54,7 @@ pub enum Answer {
 /// A command under way: the data that it sends, or has got so far.
 #[derive(Debug)]
 struct Task {
+    cdb: Vec<u8>,
     data: Vec<u8>,
     reads: bool,
 }
@@ -69,7 +70,14 @@ pub struct Initiator {
     segment_bytes: usize,
     first_burst_bytes: usize,
     tasks: BTreeMap<u32, Task>,
+    /// Whether it takes note of warnings, and sends what they ended again.
+    heeds_warnings: bool,
+    /// By tag of what was sent again: the tag that the caller knows.
+    again: BTreeMap<u32, u32>,
 }
+
+/// THIN PROVISIONING SOFT THRESHOLD REACHED, a unit attention.
+const WARNING: (u8, (u8, u8)) = (6, (0x38, 0x07));
 
 /// Header and data segment of a PDU.
 type Pdu = ([u8; 48], Vec<u8>);
@@ -92,6 +100,8 @@ impl Initiator {
             segment_bytes: 8192,
             first_burst_bytes: 65536,
             tasks: BTreeMap::new(),
+            heeds_warnings: false,
+            again: BTreeMap::new(),
         };
         initiator.negotiate(name, target)?;
         // A new nexus hears of a power on first (SAM-5 clause 5.14).
@@ -167,6 +177,13 @@ impl Initiator {
         self.run(&transfer(0x8a, lba, data.len() / SECTOR), 0, data)
     }
 
+    /// From now on sends a command again that a full pool's warning has ended, as hosts do.
+    #[must_use]
+    pub fn heeding_warnings(mut self) -> Self {
+        self.heeds_warnings = true;
+        self
+    }
+
     /// How many commands are under way.
     pub fn under_way(&self) -> usize {
         self.tasks.len()
@@ -183,7 +200,20 @@ impl Initiator {
             match header[0] & 0x3f {
                 0x21 => {
                     self.seen(&header);
-                    return Ok((tag, self.response(tag, &header, &data)?));
+                    let known = self.again.remove(&tag).unwrap_or(tag);
+                    let task = self.tasks.get(&tag);
+                    let warned = task.filter(|_| self.heeds_warnings && is_warning(&data));
+                    let Some(task) = warned else {
+                        return Ok((known, self.response(tag, &header, &data)?));
+                    };
+                    let (cdb, data) = (task.cdb.clone(), task.data.clone());
+                    let (read_bytes, data) = match task.reads {
+                        true => (data.len(), Vec::new()),
+                        false => (0, data),
+                    };
+                    self.tasks.remove(&tag);
+                    let sent = self.command(&cdb, read_bytes, data)?;
+                    self.again.insert(sent, known);
                 }
                 0x25 => {
                     let at = be32(&header, 40) as usize;
@@ -194,6 +224,7 @@ impl Initiator {
                     if header[1] & 1 != 0 {
                         self.seen(&header);
                         let read = self.tasks.remove(&tag).map(|task| task.data);
+                        let tag = self.again.remove(&tag).unwrap_or(tag);
                         return match header[3] {
                             0 => Ok((tag, Answer::Good(read.unwrap_or_default()))),
                             status => Ok((tag, Answer::Status(status))),
@@ -234,7 +265,8 @@ impl Initiator {
             .min(self.first_burst_bytes);
         self.send(header, &data[..immediate])?;
         let data = if reads { vec![0; read_bytes] } else { data };
-        self.tasks.insert(tag, Task { data, reads });
+        let cdb = cdb.to_vec();
+        self.tasks.insert(tag, Task { cdb, data, reads });
         Ok(tag)
     }
 
@@ -344,6 +376,12 @@ fn sense(bytes: &[u8]) -> io::Result<Sense> {
         code: (byte(12)?, byte(13)?),
         information: if valid { Some(number(3, 7)?) } else { None },
     })
+}
+
+/// Whether a response with this data segment warns that a pool runs full.
+fn is_warning(data: &[u8]) -> bool {
+    let found = data.get(2..).and_then(|bytes| sense(bytes).ok());
+    found.is_some_and(|found| (found.key, found.code) == WARNING)
 }
 
 fn odd(what: &str) -> Error {

@@ -31,11 +31,12 @@ struct Command {
 /// # Panics
 /// When a read gives what it may not, or a command ends badly before the server does.
 pub fn write_until_lost(
-    mut initiator: Initiator,
+    initiator: Initiator,
     mut ledger: Ledger,
     mut prng: Prng,
     done: &Sender<()>,
 ) -> Ledger {
+    let mut initiator = initiator.heeding_warnings();
     let mut commands = BTreeMap::new();
     loop {
         let step = step(&mut initiator, &mut ledger, &mut prng, &mut commands);
@@ -141,7 +142,8 @@ fn draw(ledger: &Ledger, prng: &mut Prng) -> (u64, usize) {
 /// When a write ends in any way but well.
 pub fn fill(portal: SocketAddr, target: &str, ledger: &mut Ledger) {
     let mut initiator = Initiator::login(portal, "iqn.2026-11.dev.ashlar:fill", target)
-        .expect("the target is served");
+        .expect("the target is served")
+        .heeding_warnings();
     let region = ledger.sectors();
     for lba in region.clone().step_by(CHECK_SECTORS as usize) {
         let sectors = (region.end - lba).min(CHECK_SECTORS) as usize;
@@ -163,7 +165,8 @@ pub fn fill(portal: SocketAddr, target: &str, ledger: &mut Ledger) {
 #[track_caller]
 pub fn verify(portal: SocketAddr, target: &str, ledger: &mut Ledger, when: &str) {
     let mut initiator = Initiator::login(portal, "iqn.2026-11.dev.ashlar:verify", target)
-        .expect("the target is served");
+        .expect("the target is served")
+        .heeding_warnings();
     let region = ledger.sectors();
     let mut next = region.start;
     let mut places = BTreeMap::new();
