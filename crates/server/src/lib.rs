@@ -17,6 +17,7 @@ pub mod api;
 pub mod array;
 mod blank;
 pub mod bringup;
+pub mod calendar;
 mod connection;
 pub mod directory;
 pub mod front;

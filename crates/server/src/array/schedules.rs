@@ -11,6 +11,7 @@
 use super::snapshots::now_unix_s;
 use super::words::NewWords;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::calendar::{Moment, moment};
 use base::Uuid;
 use engine::Pool;
 use engine::pool::{EventKind, SNAPSHOT_MARK};
@@ -117,16 +118,10 @@ impl Schedule {
 
 /// A time in letters that a name may have.
 fn stamp(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400 + 719_468, unix_s % 86_400);
-    // Years from March on, as in `ashlar`'s output.
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = (month + 2) % 12 + 1;
-    let year = 400 * era + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let Moment {
+        date: [year, month, day],
+        time: [hour, minute, second],
+    } = moment(unix_s);
     format!("{year}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
