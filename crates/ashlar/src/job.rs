@@ -202,6 +202,8 @@ fn word(kind: JobKind) -> &'static str {
     match kind {
         JobKind::Import => "import",
         JobKind::Export => "export",
+        JobKind::Move => "move",
+        JobKind::Copy => "copy",
     }
 }
 
@@ -217,6 +219,15 @@ fn state(state: JobState) -> &'static str {
     }
 }
 
+/// The file, or what else a job is from or to.
+fn whereabouts(job: &Job) -> String {
+    match (&job.to_pool, &job.source) {
+        (Some(pool), _) => format!("to pool {pool}"),
+        (None, Some(source)) => format!("from {source}"),
+        (None, None) => job.file.clone(),
+    }
+}
+
 fn table(jobs: &[Job]) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
@@ -228,7 +239,7 @@ fn table(jobs: &[Job]) -> Table {
         ("DONE", Right),
         ("RATE", Right),
         ("LEFT", Right),
-        ("FILE", Left),
+        ("WHERE", Left),
     ]);
     for job in jobs {
         let (rate, left) = match job.bytes_per_s {
@@ -247,7 +258,7 @@ fn table(jobs: &[Job]) -> Table {
             percent(job.done_bytes, job.size_bytes),
             rate,
             left,
-            job.file.clone(),
+            whereabouts(job),
         ]);
     }
     table
@@ -261,8 +272,16 @@ pub fn show(job: &Job) -> String {
         ("state", state(job.state).to_owned()),
         ("volume", job.volume.clone()),
         ("pool", job.pool.clone()),
-        ("file", job.file.clone()),
-        ("format", job.format.to_string()),
+    ];
+    match (&job.to_pool, &job.source) {
+        (Some(pool), _) => lines.push(("to pool", pool.clone())),
+        (None, Some(source)) => lines.push(("source", source.clone())),
+        (None, None) => lines.extend([
+            ("file", job.file.clone()),
+            ("format", job.format.to_string()),
+        ]),
+    }
+    lines.extend([
         ("began", utc(job.began_unix_s)),
         ("size", human(job.size_bytes)),
         (
@@ -274,7 +293,7 @@ pub fn show(job: &Job) -> String {
             ),
         ),
         ("data", human(job.data_bytes)),
-    ];
+    ]);
     if job.bytes_per_s > 0 {
         lines.push(("rate", format!("{}/s", human(job.bytes_per_s))));
     }
@@ -286,6 +305,10 @@ pub fn show(job: &Job) -> String {
     }
     if let Some(sum) = &job.sha256 {
         lines.push(("sha256", sum.clone()));
+    }
+    if let Some(us) = job.stall_us {
+        let ms = us as f64 / 1000.0;
+        lines.push(("stood still", format!("{ms:.3} ms")));
     }
     if let Some(why) = &job.error {
         lines.push(("error", why.clone()));
@@ -306,6 +329,8 @@ mod tests {
             state: JobState::Running,
             volume: "v".to_owned(),
             pool: "p".to_owned(),
+            to_pool: None,
+            source: None,
             file: "/i/v.raw".to_owned(),
             format: Format::Raw,
             began_unix_s: 0,
@@ -317,6 +342,7 @@ mod tests {
             bytes_per_s: 1 << 20,
             left_s: Some(3),
             sha256: None,
+            stall_us: None,
             error: None,
         };
         let plain = "job 3, import of v: 25.0 % of 4 MiB, 1 MiB at 1 MiB/s, about 3 s left";

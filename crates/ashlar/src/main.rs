@@ -13,6 +13,7 @@ mod fsck;
 mod fsck_report;
 mod job;
 mod load;
+mod moves;
 mod output;
 mod pool;
 mod serve;
@@ -61,7 +62,7 @@ enum Command {
     /// Show what was deleted, take it back, or let it go for good
     #[command(subcommand)]
     Trash(trash::Command),
-    /// Show, follow and cancel jobs: imports and exports of images
+    /// Show, follow and cancel jobs: imports and exports of images, moves of volumes
     #[command(subcommand)]
     Job(job::Command),
     /// Show, create and delete exports: targets and the volumes behind them

@@ -322,6 +322,8 @@ fn show(pool: &Pool, events: &[Event]) -> String {
         ("promised", human(pool.promised_bytes)),
         ("free", human(pool.free_bytes)),
         ("kept back", human(pool.kept_bytes)),
+        ("to be filled", human(pool.backed_bytes)),
+        ("backs others", human(pool.backing_bytes)),
         ("overhead", human(pool.overhead_bytes)),
         ("fullness", thresholds_line(pool)),
         ("provisioned", human(pool.provisioned_bytes)),

@@ -3,10 +3,11 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::job;
+use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
 use server::api::types::{
     Deleted, Format as ImageFormat, Job, Provisioning, Volume, VolumeChange, VolumeClone,
-    VolumeConvert, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
+    VolumeConvert, VolumeCopy, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
 };
 use site::human;
 use std::collections::BTreeMap;
@@ -54,13 +55,16 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Grow a volume; initiators are told
+    /// Grow a volume, or shrink it by force; initiators are told
     Resize {
         /// Name of the volume
         name: String,
-        /// New size, such as "80 GiB"; not smaller than now
+        /// New size, such as "80 GiB"
         #[arg(long, value_parser = size)]
         size: u64,
+        /// Make it smaller, and lose what is behind its new end for good; snapshots keep theirs
+        #[arg(long)]
+        force_shrink: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -71,6 +75,44 @@ pub enum Command {
         source: String,
         /// Name of the new volume
         name: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Copy a volume or snapshot, or a range of it, to another volume, or within it
+    ///
+    /// A destination that is not there is made. In one lane of a pool whole pages that lie alike
+    /// on both sides are shared: that takes a moment, and no space until one of them changes. The
+    /// rest, and all of a thick destination, is read and written. It is a job: Ctrl-C leaves it
+    /// running, `ashlar job` shows, follows and cancels it.
+    Copy {
+        /// Name of the volume, or of the snapshot (VOLUME@NAME)
+        source: String,
+        /// Name of the volume that is written
+        destination: String,
+        /// Where in the source to begin, such as "1 GiB"
+        #[arg(long, value_parser = offset, default_value = "0")]
+        from: u64,
+        /// Where in the destination to begin
+        #[arg(long, value_parser = offset, default_value = "0")]
+        to: u64,
+        /// How much, such as "4 GiB"; up to the source's end unless said otherwise
+        #[arg(long, value_parser = size)]
+        length: Option<u64>,
+        /// Pool that a new destination is made in; that of the source unless said otherwise
+        #[arg(long)]
+        pool: Option<String>,
+        /// Make a new destination thick
+        #[arg(long)]
+        thick: bool,
+        /// Also while hosts are logged in to the destination's target
+        #[arg(long)]
+        live: bool,
+        /// Most data a second, such as "200 MiB", between lanes and pools
+        #[arg(long, value_parser = size)]
+        rate: Option<u64>,
+        /// Don't wait for the end
+        #[arg(long)]
+        detach: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -188,6 +230,9 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    /// Move a volume to another pool, while it is used
+    #[command(after_help = moves::HELP)]
+    Move(moves::Move),
     /// Delete a volume: its data stay in the trash for a time; snapshots and clones stay
     Delete {
         /// Name of the volume
@@ -240,9 +285,15 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let volume: Volume = client.post(&["volumes"], &create)?;
             format.print_text(&volume, show)
         }
-        Command::Resize { name, size, format } => {
+        Command::Resize {
+            name,
+            size,
+            force_shrink,
+            format,
+        } => {
             let change = VolumeChange {
                 size_bytes: Some(size),
+                force_shrink,
                 ..VolumeChange::default()
             };
             change_volume(client, &name, &change, format)
@@ -255,6 +306,35 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let path = ["volumes", &source, "clone"];
             let volume: Volume = client.post(&path, &VolumeClone { name })?;
             format.print_text(&volume, show)
+        }
+        Command::Copy {
+            source,
+            destination,
+            from,
+            to,
+            length,
+            pool,
+            thick,
+            live,
+            rate,
+            detach,
+            format,
+        } => {
+            let copy = VolumeCopy {
+                destination,
+                pool,
+                provisioning: match thick {
+                    true => Provisioning::Thick,
+                    false => Provisioning::Thin,
+                },
+                from_bytes: from,
+                to_bytes: to,
+                length_bytes: length,
+                live,
+                rate_bytes_per_s: rate,
+            };
+            let job: Job = client.post(&["volumes", &source, "copy"], &copy)?;
+            begun(client, job, detach, format)
         }
         Command::Rename { name, new, format } => {
             let change = VolumeChange {
@@ -358,6 +438,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let job: Job = client.post(&["volumes", &volume, "export"], &export)?;
             begun(client, job, detach, format)
         }
+        Command::Move(wanted) => moves::run(client, wanted),
         Command::Delete {
             name,
             yes,
@@ -437,6 +518,14 @@ fn show_space(space: &VolumeSpace) -> String {
     ])
 }
 
+/// As a size, and 0.
+fn offset(text: &str) -> Result<u64, String> {
+    match text {
+        "0" => Ok(0),
+        text => size(text),
+    }
+}
+
 fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
@@ -445,7 +534,7 @@ fn on_or_off(text: &str) -> Result<bool, String> {
     }
 }
 
-fn begun(client: &Client, begun: Job, detach: bool, format: Format) -> Result<(), Failure> {
+pub fn begun(client: &Client, begun: Job, detach: bool, format: Format) -> Result<(), Failure> {
     match detach {
         true => format.print_text(&begun, job::show),
         false => job::follow(client, begun, format),
@@ -476,7 +565,7 @@ fn option(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
 }
 
@@ -538,6 +627,9 @@ pub fn show(volume: &Volume) -> String {
         ("export", export),
         ("uuid", volume.uuid.clone()),
     ];
+    if let Some(pool) = &volume.withheld_for {
+        lines.push(("not served", format!("until pool {pool} is there")));
+    }
     if !volume.description.is_empty() {
         lines.push(("description", volume.description.clone()));
     }

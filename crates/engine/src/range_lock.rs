@@ -1,5 +1,7 @@
 //! Locks on ranges of addresses, shared or exclusive, granted in order of arrival.
 //!
+//! One request may be for two ranges, which are granted together.
+//!
 //! Invariants: no two granted ranges overlap unless both are shared, and a range
 //! never overtakes an earlier one that it conflicts with, so nobody starves.
 
@@ -15,19 +17,40 @@ struct Table {
     next_id: Cell<u64>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    id: u64,
+/// A range that somebody holds or wants.
+#[derive(Clone, Copy, Debug)]
+struct Range {
     start: u64,
     end: u64,
     exclusive: bool,
+}
+
+/// One range, or two that are granted together.
+type Ranges = (Range, Option<Range>);
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    ranges: Ranges,
     /// Present while it waits.
     grant: Option<oneshot::Sender<Guard>>,
 }
 
+impl Range {
+    fn conflicts(&self, other: &Range) -> bool {
+        self.start < other.end && other.start < self.end && (self.exclusive || other.exclusive)
+    }
+}
+
 impl Entry {
-    fn conflicts(&self, start: u64, end: u64, exclusive: bool) -> bool {
-        self.start < end && start < self.end && (self.exclusive || exclusive)
+    fn conflicts(&self, (first, second): &Ranges) -> bool {
+        let own = |range: &Range| {
+            range.conflicts(first)
+                || second
+                    .as_ref()
+                    .is_some_and(|second| range.conflicts(second))
+        };
+        own(&self.ranges.0) || self.ranges.1.as_ref().is_some_and(own)
     }
 }
 
@@ -48,23 +71,47 @@ pub struct Guard {
 impl RangeLock {
     /// Holds `start..end` together with other shared holders.
     pub async fn shared(&self, start: u64, end: u64) -> Guard {
-        self.acquire(start, end, false).await
+        let range = Range {
+            start,
+            end,
+            exclusive: false,
+        };
+        self.acquire((range, None)).await
     }
 
     /// Holds `start..end` alone.
     pub async fn exclusive(&self, start: u64, end: u64) -> Guard {
-        self.acquire(start, end, true).await
+        let range = Range {
+            start,
+            end,
+            exclusive: true,
+        };
+        self.acquire((range, None)).await
     }
 
-    async fn acquire(&self, start: u64, end: u64, exclusive: bool) -> Guard {
-        assert!(start < end, "an empty range {start}..{end}");
+    /// Holds `read` together with other shared holders, and `written` alone, both from the
+    /// same moment on: one after the other, somebody who wants both would be waited for by
+    /// us and wait for us. They may overlap.
+    pub async fn both(&self, read: (u64, u64), written: (u64, u64)) -> Guard {
+        let range = |(start, end), exclusive| Range {
+            start,
+            end,
+            exclusive,
+        };
+        self.acquire((range(read, false), Some(range(written, true))))
+            .await
+    }
+
+    async fn acquire(&self, ranges: Ranges) -> Guard {
+        for range in [Some(ranges.0), ranges.1].into_iter().flatten() {
+            let Range { start, end, .. } = range;
+            assert!(start < end, "an empty range {start}..{end}");
+        }
         let id = self.table.next_id.get();
         self.table.next_id.set(id + 1);
         let waits = {
             let mut entries = self.table.entries.borrow_mut();
-            let blocked = entries
-                .iter()
-                .any(|held| held.conflicts(start, end, exclusive));
+            let blocked = entries.iter().any(|held| held.conflicts(&ranges));
             let (grant, granted) = match blocked {
                 true => {
                     let (grant, granted) = oneshot::channel();
@@ -73,13 +120,7 @@ impl RangeLock {
                 }
                 false => (None, None),
             };
-            entries.push(Entry {
-                id,
-                start,
-                end,
-                exclusive,
-                grant,
-            });
+            entries.push(Entry { id, ranges, grant });
             granted
         };
         match waits {
@@ -110,12 +151,8 @@ impl Drop for Guard {
             for at in 0..entries.len() {
                 let (earlier, rest) = entries.split_at_mut(at);
                 let entry = &mut rest[0];
-                let (start, end, exclusive) = (entry.start, entry.end, entry.exclusive);
-                if entry.grant.is_some()
-                    && !earlier
-                        .iter()
-                        .any(|held| held.conflicts(start, end, exclusive))
-                {
+                let ranges = entry.ranges;
+                if entry.grant.is_some() && !earlier.iter().any(|held| held.conflicts(&ranges)) {
                     granted.extend(entry.grant.take().map(|grant| (grant, entry.id)));
                 }
             }

@@ -156,14 +156,10 @@ fn what_can_not_be_restored_is_refused_and_nothing_has_changed() {
     shelf.open(async |pool| {
         pool.clone_volume("v", "s", true, 0).await.unwrap();
         pool.clone_volume("v", "c", false, 0).await.unwrap();
-        pool.create_volume(thick("t", 8 * PAGE as u64))
-            .await
-            .unwrap();
         pool.create_volume(thin("small", 512)).await.unwrap();
         let cases = [
             ("s", "s", None, PoolErrorKind::Invalid),
             ("v", "c", None, PoolErrorKind::Invalid),
-            ("t", "s", None, PoolErrorKind::Invalid),
             ("small", "s", None, PoolErrorKind::Invalid),
             ("v", "nobody", None, PoolErrorKind::NotFound),
             ("nobody", "s", None, PoolErrorKind::NotFound),
@@ -177,6 +173,35 @@ fn what_can_not_be_restored_is_refused_and_nothing_has_changed() {
         }
         assert_eq!(pool.volumes(), before);
     });
+}
+
+#[test]
+fn a_thick_volume_is_promised_what_the_snapshot_has_not() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        let page = PAGE as u64;
+        let world = pool.world().clone();
+        let volume = pool.create_volume(thick("t", 6 * page)).await.unwrap();
+        write(&volume, &world, PAGE, 5).await;
+        pool.clone_volume("t", "t@s", true, 0).await.unwrap();
+        for at in 2..6 {
+            write(&volume, &world, at * PAGE, 6).await;
+        }
+        let promised = |pool: &Pool<SimWorld>| pool.info().promised_bytes / page;
+        assert_eq!(promised(&pool), 1);
+        // What it gives up is free afterwards only: there must be room beside it.
+        let left = pool.info().capacity_bytes - pool.info().mapped_bytes - page;
+        pool.create_volume(thick("all", left)).await.unwrap();
+        let refused = pool.restore("t", "t@s", None, 0).await.unwrap_err();
+        assert_eq!(refused.kind, PoolErrorKind::Full, "{refused}");
+        assert!(tag_at(&pool, "t", 2 * PAGE).await == bytes(6, 4096));
+        pool.delete_volume("all").await.unwrap();
+        pool.restore("t", "t@s", None, 0).await.unwrap();
+        assert_eq!(promised(&pool), 5);
+        assert!(tag_at(&pool, "t", PAGE).await == bytes(5, 4096));
+        assert!(tag_at(&pool, "t", 2 * PAGE).await == vec![0; 4096]);
+    });
+    shelf.open(async |pool| assert_eq!(pool.info().promised_bytes, 5 * PAGE as u64));
 }
 
 #[test]

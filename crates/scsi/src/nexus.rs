@@ -34,6 +34,11 @@ pub struct Response {
 }
 
 impl Response {
+    /// Whether the command failed for want of a page.
+    pub fn found_no_room(&self) -> bool {
+        self.status == status::CHECK_CONDITION && self.sense == Sense::POOL_FULL.fixed()
+    }
+
     fn good(data: Payload, wanted_bytes: u64) -> Self {
         Response {
             status: status::GOOD,

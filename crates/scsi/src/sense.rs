@@ -18,6 +18,8 @@ pub mod status {
 pub enum Key {
     /// Nothing to report.
     NoSense = 0x0,
+    /// Nobody can use it until something is done.
+    NotReady = 0x2,
     /// The medium can't give or take the data.
     MediumError = 0x3,
     /// The device has failed.
@@ -80,6 +82,8 @@ impl Sense {
     pub const LBA_OUT_OF_RANGE: Sense = Sense::new(Key::IllegalRequest, 0x21, 0);
     /// 25/00 LOGICAL UNIT NOT SUPPORTED.
     pub const LUN_NOT_SUPPORTED: Sense = Sense::new(Key::IllegalRequest, 0x25, 0);
+    /// 04/03 LOGICAL UNIT NOT READY, MANUAL INTERVENTION REQUIRED.
+    pub const WITHHELD: Sense = Sense::new(Key::NotReady, 0x04, 0x03);
     /// 39/00 SAVING PARAMETERS NOT SUPPORTED.
     pub const NO_SAVED_PARAMETERS: Sense = Sense::new(Key::IllegalRequest, 0x39, 0);
     /// 27/07 SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.4).

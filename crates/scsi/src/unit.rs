@@ -2,6 +2,7 @@
 
 use base::Uuid;
 use engine::{Disk, Provisioning, World};
+use std::cell::RefCell;
 
 /// Company part of the NAA designator. The locally administered bit is set: it
 /// is nobody's registered identifier, and the hundred bits behind it come from
@@ -42,7 +43,8 @@ impl Identity {
 
 /// A volume as a direct-access block device.
 pub struct LogicalUnit<W: World> {
-    volume: Disk<W>,
+    /// Where it is may change, what it is does not.
+    volume: RefCell<Disk<W>>,
     uuid: Uuid,
     identity: Identity,
 }
@@ -53,15 +55,27 @@ impl<W: World> LogicalUnit<W> {
         let volume = volume.into();
         let uuid = volume.info().uuid;
         LogicalUnit {
-            volume,
+            volume: RefCell::new(volume),
             uuid,
             identity: Identity::of(uuid),
         }
     }
 
     /// The volume behind it.
-    pub fn volume(&self) -> &Disk<W> {
-        &self.volume
+    pub fn volume(&self) -> Disk<W> {
+        self.volume.borrow().clone()
+    }
+
+    /// The volume has moved: it is reached so from now on. Says whether initiators see a
+    /// difference, in the grain in which it takes and gives back space.
+    ///
+    /// # Panics
+    /// When it is another volume.
+    pub fn relocate(&self, volume: Disk<W>) -> bool {
+        assert_eq!(volume.info().uuid, self.uuid, "a unit shows one volume");
+        let before = self.unmap_blocks();
+        self.volume.replace(volume);
+        self.unmap_blocks() != before
     }
 
     /// Identity of the volume.
@@ -76,18 +90,18 @@ impl<W: World> LogicalUnit<W> {
 
     /// Capacity in logical blocks.
     pub fn blocks(&self) -> u64 {
-        self.volume.size_bytes() / base::SECTOR_BYTES as u64
+        self.volume.borrow().size_bytes() / base::SECTOR_BYTES as u64
     }
 
     /// Whether nobody writes it: a snapshot.
     pub fn is_write_protected(&self) -> bool {
-        self.volume.info().read_only
+        self.volume.borrow().info().read_only
     }
 
     /// Blocks that UNMAP gives back together, a page of the pool; `None` for a
     /// thick volume, which keeps all of its pages.
     pub fn unmap_blocks(&self) -> Option<u32> {
-        let info = self.volume.info();
+        let info = self.volume.borrow().info();
         let blocks = info.page_bytes / base::SECTOR_BYTES as u64;
         let is_thin = info.provisioning == Provisioning::Thin;
         is_thin.then_some(u32::try_from(blocks).unwrap_or(u32::MAX))

@@ -1,5 +1,6 @@
 //! The administrator: creates, grows and deletes volumes while clients use them.
 
+use crate::oracle::Ended;
 use crate::oracle::volume::{Change, Exists};
 use crate::session::Session;
 use base::{Prng, SECTOR_BYTES, Uuid, VolumeOffset};
@@ -45,6 +46,11 @@ async fn change(session: &Session, prng: &mut Prng) {
     let clones = session.books.config.clones_of_16;
     if clones > 0 && count < 2 * session.books.config.volumes && prng.chance(clones, 16) {
         crate::snapshots::change(session, prng).await;
+        return;
+    }
+    let shrinks = session.books.config.shrinks_of_16;
+    if shrinks > 0 && prng.chance(shrinks, 16) {
+        shrink(session, prng).await;
         return;
     }
     let words = session.books.config.words_of_16;
@@ -197,6 +203,69 @@ async fn resize(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("resize of volume {id} ends: {change:?}"));
     session.books.oracle.borrow_mut().end_change(id, change);
+}
+
+/// Makes a volume smaller; what is behind its new end is gone.
+async fn shrink(session: &Session, prng: &mut Prng) {
+    let Some((id, volume)) = session.pick_volume(prng) else {
+        return;
+    };
+    let model = session.books.oracle.borrow().volume(id).clone();
+    if model.sectors() < 2 {
+        return;
+    }
+    let page = u64::from(session.books.config.pool.page_bytes);
+    let wanted = prng.between(1, model.sectors() - 1) * SECTOR;
+    let wanted = match prng.chance(1, 4) {
+        true if wanted > page => wanted / page * page,
+        _ => wanted,
+    };
+    if model.read_only {
+        let outcome = session.pool.shrink_volume(&model.name, wanted).await;
+        return expect(
+            session,
+            "shrinking a snapshot",
+            outcome,
+            PoolErrorKind::Invalid,
+        );
+    }
+    let note = |what: String| {
+        session
+            .world
+            .note(|| format!("shrinking of volume {id} to {wanted} {what}"))
+    };
+    note("begins".to_owned());
+    let fullness = session.fullness();
+    let behind = wanted.next_multiple_of(page).min(model.size_bytes);
+    let ticket = session
+        .books
+        .oracle
+        .borrow_mut()
+        .begin_shrink(id, wanted, behind);
+    let outcome = session.pool.shrink_volume(&model.name, wanted).await;
+    let change = match outcome {
+        Ok(()) if volume.size_bytes() == wanted => Change::Done(Uuid::nil()),
+        Ok(()) => {
+            session.fail(format!("volume {id} has {} bytes", volume.size_bytes()));
+            Change::Refused
+        }
+        Err(error) => {
+            let lost = error.kind == PoolErrorKind::Drive && session.books.beyond.get();
+            let full = error.kind == PoolErrorKind::Full && session.may_have_been_full(fullness);
+            if !full && !lost {
+                session.fail(format!("shrinking of volume {id} to {wanted}: {error}"));
+            }
+            Change::Refused
+        }
+    };
+    note(format!("ends: {change:?}"));
+    let mut oracle = session.books.oracle.borrow_mut();
+    oracle.end_change(id, change);
+    let ended = match change {
+        Change::Done(_) => Ended::Acknowledged,
+        Change::Refused => Ended::Failed,
+    };
+    oracle.end_write(&ticket, ended);
 }
 
 async fn delete(session: &Session, prng: &mut Prng) {

@@ -10,6 +10,7 @@ use engine::{Pool, World};
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 use world::sim::{Media, SimWorld};
 
 /// What runs inside one boot.
@@ -57,6 +58,7 @@ impl Boot {
             store.cache.set_capacity(self.books.config.cache_bytes);
             pool.set_health_limits(self.books.config.health);
             pool.set_thresholds(self.books.config.thresholds);
+            pool.set_fill_pause(Duration::from_micros(self.books.config.fill_pause_us));
         }
         if info.lanes > 1 {
             let config = &self.books.config;
@@ -82,6 +84,7 @@ impl Boot {
         if plan.last {
             heal::everything(&session).await;
             client::verify(&session, &mut self.world.prng("verify again")).await;
+            heal::pages(&session).await;
             self.delete_all(&session).await;
             session.check_fullness().await;
             heal::groups(&session).await;

@@ -53,6 +53,10 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                 if prng.chance(config.whole_pages_of_8, 8) {
                     sectors = whole_pages(&session, id, sectors, &mut prng);
                 }
+                if config.copies_of_8 > 0 && prng.chance(config.copies_of_8, 8) {
+                    crate::copies::copy(&session, id, &volume, &mut prng).await;
+                    continue;
+                }
                 if config.clears_of_8 > 0 && prng.chance(config.clears_of_8, 8) {
                     if prng.chance(1, 2) {
                         sectors = whole_pages(&session, id, sectors, &mut prng);
@@ -102,7 +106,7 @@ async fn scan(
         join(read(session, id, volume, sectors), write).await;
     }
     let again = first.start..next.min(end).min(first.start + 512);
-    if next > first.end && session.take_operation() && drain(session).await {
+    if next > first.end && first.start < end && session.take_operation() && drain(session).await {
         read(session, id, volume, again).await;
     }
 }
@@ -149,13 +153,16 @@ fn range(session: &Session, id: u64, prng: &mut Prng) -> Range<u64> {
 }
 
 /// Whether an error is what a volume that goes away may answer.
-fn excused(session: &Session, id: u64, error: &IoError) -> bool {
+pub fn excused(session: &Session, id: u64, error: &IoError) -> bool {
     if error.kind == IoErrorKind::Media && session.books.beyond.get() {
         return true;
     }
     let exists = session.books.oracle.borrow().volume(id).exists;
     let read_only = session.books.oracle.borrow().volume(id).read_only;
     if error.kind == IoErrorKind::ReadOnly && read_only {
+        return true;
+    }
+    if error.kind == IoErrorKind::OutOfRange && session.books.oracle.borrow().volume(id).shrinks() {
         return true;
     }
     error.kind == IoErrorKind::Deleted && matches!(exists, Exists::Deleting | Exists::No)
@@ -314,7 +321,7 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
         Ok(()) => Ended::Acknowledged,
         Err(error) => {
             // A part of a page that others have, too, needs a copy.
-            let shares = session.books.config.clones_of_16 > 0;
+            let shares = session.books.config.shares();
             let full = shares
                 && error.kind == IoErrorKind::PoolFull
                 && session.may_have_been_full(fullness);

@@ -46,6 +46,10 @@ pub struct Config {
     pub clones_of_16: u64,
     /// Among 16 changes of the administrator's, those of what is said of volumes.
     pub words_of_16: u64,
+    /// Among 8 writes, those that copy a range instead.
+    pub copies_of_8: u64,
+    /// Among 16 changes of the administrator's, those that shrink a volume.
+    pub shrinks_of_16: u64,
     /// Among 8 writes, those that clear instead.
     pub clears_of_8: u64,
     /// Among 8 writes, those that are zeroes, as a whole or from some page on.
@@ -54,6 +58,8 @@ pub struct Config {
     pub conversions_of_16: u64,
     /// From which percentages on the pool tells that it gets full.
     pub thresholds: Thresholds,
+    /// How often pages are looked for that lie over others, in microseconds.
+    pub fill_pause_us: u64,
     /// Blocks of sums kept in RAM.
     pub sums_blocks: usize,
     /// Bytes of the read cache.
@@ -191,6 +197,10 @@ impl Config {
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
         let space = &mut seed.stream("space");
+        let copies = &mut seed.stream("copies");
+        let copies_of_8 = *copies.pick(&[0, 0, 1, 3]);
+        // Large enough for whole chunks of maps, now and then.
+        let chunks = page_bytes == 4096 && copies_of_8 > 0 && copies.chance(1, 3);
         Config {
             drive_bytes,
             lanes: lanes as u16,
@@ -208,10 +218,13 @@ impl Config {
             whole_pages_of_8: *themes.pick(&[0, 0, 2, 6]),
             clones_of_16: *seed.stream("clones").pick(&[0, 0, 3, 6]),
             words_of_16: *seed.stream("words").pick(&[0, 0, 3, 6]),
+            copies_of_8,
+            shrinks_of_16: *copies.pick(&[0, 0, 2, 4]),
             clears_of_8: *seed.stream("clears").pick(&[0, 0, 1, 3]),
             zeroes_of_8: *space.pick(&[0, 0, 1, 3]),
             conversions_of_16: *space.pick(&[0, 1, 4]),
             thresholds: thresholds(space),
+            fill_pause_us: *seed.stream("fills").pick(&[20, 500, 500_000]),
             level_later: later.level,
             group_later: later.group,
             groups_leave: later.leave,
@@ -224,7 +237,10 @@ impl Config {
             rests: seed.stream("rests").chance(1, 4),
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
-            volume_bytes_max: (u64::from(page_bytes) * prng.between(1, 16)).min(1 << 20),
+            volume_bytes_max: match (u64::from(page_bytes) * prng.between(1, 16), chunks) {
+                (_, true) => 3 << 20,
+                (drawn, false) => drawn.min(1 << 20),
+            },
             volumes,
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
@@ -232,6 +248,13 @@ impl Config {
             health: health(&mut seed.stream("health limits"), damage),
             pool,
         }
+    }
+}
+
+impl Config {
+    /// Whether volumes may share pages.
+    pub fn shares(&self) -> bool {
+        self.clones_of_16 > 0 || self.copies_of_8 > 0
     }
 }
 

@@ -36,6 +36,14 @@ pub async fn everything(session: &Session) {
     .await;
 }
 
+/// Pages that lie over others are made whole, and nothing is kept for them any more.
+pub async fn pages(session: &Session) {
+    wait(session, "pages are not made whole", || {
+        session.pool.info().backed_bytes == 0
+    })
+    .await;
+}
+
 /// With nothing in the pool there is room to empty every zone: groups get to their
 /// levels, and those that leave are gone.
 pub async fn groups(session: &Session) {

@@ -364,6 +364,14 @@ impl Lanes {
         self.lane_of(name).resize_volume(name, size_bytes).await
     }
 
+    /// Makes a volume smaller.
+    ///
+    /// # Errors
+    /// As the pool's.
+    pub async fn shrink_volume(&self, name: &str, size_bytes: u64) -> Result<(), PoolError> {
+        self.lane_of(name).shrink_volume(name, size_bytes).await
+    }
+
     /// Deletes a volume.
     ///
     /// # Errors

@@ -4,8 +4,8 @@
 //! power cuts at random await points, and a checker that knows for every sector
 //! which values may be read. Reading order: [`scenario`] (one run), [`config`]
 //! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
-//! [`oracle`] (what may come back), [`seeds`] (many runs), [`plants`] (the proof that bugs are found), [`rate`] (the smoke
-//! benchmark).
+//! [`oracle`] (what may come back), [`moves`] (a second run: volumes between two pools), [`seeds`] (many runs),
+//! [`plants`] (the proof that bugs are found), [`rate`] (the smoke benchmark).
 //!
 //! Invariants:
 //! - The limits are small and random, so that edges are common.
@@ -16,9 +16,11 @@ pub mod admin;
 mod boot;
 pub mod client;
 pub mod config;
+pub mod copies;
 pub mod damage;
 pub mod heal;
 pub mod lanes;
+pub mod moves;
 mod opening;
 pub mod oracle;
 pub mod pattern;

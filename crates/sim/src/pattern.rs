@@ -6,13 +6,53 @@
 //! a sector at the wrong place, of another volume or of two writes is noticed.
 
 use base::SECTOR_BYTES;
-use std::collections::BTreeSet;
 
 /// The number of a write, unique in a run; [`ZEROES`] stands for "never written".
 pub type WriteId = u64;
 
 /// What a sector holds that was never written.
 pub const ZEROES: WriteId = 0;
+
+/// What a sector holds: what a write wrote, and where that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Which write.
+    pub id: WriteId,
+    place: u64,
+}
+
+impl Content {
+    /// What was never written, or was cleared.
+    pub const ZEROES: Content = Content {
+        id: ZEROES,
+        place: 0,
+    };
+
+    /// What write `id` writes at `place`.
+    pub fn of(id: WriteId, place: Place) -> Content {
+        match id {
+            ZEROES => Content::ZEROES,
+            id => Content {
+                id,
+                place: place.word(),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if *self == Content::ZEROES {
+            return f.write_str("zeroes");
+        }
+        let (volume, sector) = (self.place >> 40, self.place & ((1 << 40) - 1));
+        write!(
+            f,
+            "what write {} wrote to sector {sector} of volume {volume}",
+            self.id
+        )
+    }
+}
 
 const WORDS: usize = SECTOR_BYTES / 8;
 
@@ -58,15 +98,9 @@ pub fn fill(bytes: &mut [u8], id: WriteId, first: Place) {
     }
 }
 
-/// Which write the sector read at `place` came from; what is wrong with it when
-/// it came from none.
-///
-/// A volume that was cloned has what was written to its `ancestors`, too.
-pub fn identify(
-    content: &[u8],
-    place: Place,
-    ancestors: &BTreeSet<u64>,
-) -> Result<WriteId, String> {
+/// What a sector holds: of which write, and where that was written; what is wrong with it
+/// when it is of none.
+pub fn identify(content: &[u8]) -> Result<Content, String> {
     assert!(
         content.len() == SECTOR_BYTES,
         "one sector, not {} bytes",
@@ -80,7 +114,7 @@ pub fn identify(
     let (id, found) = (read(0), read(1));
     if id == ZEROES {
         return match (0..WORDS).find(|&index| read(index) != 0) {
-            None => Ok(ZEROES),
+            None => Ok(Content::ZEROES),
             Some(index) => Err(format!("zeroes up to word {index}, then something else")),
         };
     }
@@ -89,14 +123,7 @@ pub fn identify(
             "starts as write {id} and is torn or garbage at word {index}"
         ));
     }
-    let (volume, sector) = (found >> 40, found & ((1 << 40) - 1));
-    let is_own = volume == place.volume || ancestors.contains(&volume);
-    if sector != place.sector || !is_own {
-        return Err(format!(
-            "belongs to sector {sector} of volume {volume} (write {id})"
-        ));
-    }
-    Ok(id)
+    Ok(Content { id, place: found })
 }
 
 #[cfg(test)]
@@ -108,8 +135,6 @@ mod tests {
         sector: 17,
     };
 
-    const NONE: BTreeSet<u64> = BTreeSet::new();
-
     fn sector(id: WriteId, place: Place) -> Vec<u8> {
         let mut bytes = vec![0; SECTOR_BYTES];
         fill(&mut bytes, id, place);
@@ -117,45 +142,30 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_says_which_write_it_came_from() {
-        assert_eq!(identify(&sector(5, PLACE), PLACE, &NONE), Ok(5));
-        assert_eq!(identify(&[0; SECTOR_BYTES], PLACE, &NONE), Ok(ZEROES));
-    }
-
-    #[test]
-    fn misplaced_foreign_torn_and_half_zero_sectors_are_noticed() {
-        let elsewhere = sector(
-            5,
+    fn a_sector_says_which_write_it_came_from_and_where_that_was() {
+        let here = Content::of(5, PLACE);
+        assert_eq!(identify(&sector(5, PLACE)), Ok(here));
+        assert_eq!(identify(&[0; SECTOR_BYTES]), Ok(Content::ZEROES));
+        for elsewhere in [
             Place {
                 sector: 18,
                 ..PLACE
             },
-        );
-        assert!(
-            identify(&elsewhere, PLACE, &NONE)
-                .unwrap_err()
-                .contains("sector 18 of volume 3")
-        );
-        let foreign = sector(5, Place { volume: 2, ..PLACE });
-        assert!(
-            identify(&foreign, PLACE, &NONE)
-                .unwrap_err()
-                .contains("of volume 2")
-        );
-        assert_eq!(identify(&foreign, PLACE, &BTreeSet::from([2])), Ok(5));
+            Place { volume: 2, ..PLACE },
+        ] {
+            let found = identify(&sector(5, elsewhere)).unwrap();
+            assert_eq!(found, Content::of(5, elsewhere));
+            assert_ne!(found, here);
+        }
+    }
+
+    #[test]
+    fn torn_and_half_zero_sectors_are_noticed() {
         let mut torn = sector(5, PLACE);
         torn[256..].copy_from_slice(&sector(6, PLACE)[256..]);
-        assert!(
-            identify(&torn, PLACE, &NONE)
-                .unwrap_err()
-                .contains("word 32")
-        );
+        assert!(identify(&torn).unwrap_err().contains("word 32"));
         let mut half = [0; SECTOR_BYTES];
         half[504] = 1;
-        assert!(
-            identify(&half, PLACE, &NONE)
-                .unwrap_err()
-                .contains("word 63")
-        );
+        assert!(identify(&half).unwrap_err().contains("word 63"));
     }
 }

@@ -38,6 +38,20 @@ pub struct Verdict {
     pub failure: Option<String>,
 }
 
+impl Verdict {
+    /// Of two runs of one seed, one after the other.
+    pub(crate) fn and(mut self, next: Verdict) -> Verdict {
+        self.trace_hash = self.trace_hash.rotate_left(7) ^ next.trace_hash;
+        self.boots += next.boots;
+        self.operations += next.operations;
+        for (mark, count) in next.marks {
+            *self.marks.entry(mark).or_default() += count;
+        }
+        self.failure = self.failure.or(next.failure);
+        self
+    }
+}
+
 /// What is known of the pool on the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnMedia {

@@ -1,6 +1,7 @@
 //! Many runs: each seed twice, panics caught, failures with what replays them.
 
 use crate::config::Config;
+use crate::moves;
 use crate::scenario::{Listener, Scenario, Verdict};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -70,10 +71,15 @@ pub fn once_with(
     quietly(|| {
         let root = Prng::from_seed(seed);
         let config = Config::draw(&root, operations);
+        let moving = moves::is_drawn(&root).then(|| (root.clone(), listener.clone()));
         let scenario = Scenario::new(root, config, listener);
-        match bug {
+        let verdict = match bug {
             Some(bug) => scenario.plant(bug).run(),
             None => scenario.run(),
+        };
+        match moving.filter(|_| verdict.failure.is_none()) {
+            Some((root, listener)) => verdict.and(moves::run(&root, operations, listener, bug)),
+            None => verdict,
         }
     })
 }

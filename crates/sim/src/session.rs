@@ -183,7 +183,7 @@ impl Session {
         let oracle = self.books.oracle.borrow();
         let model = oracle.volume(id);
         let is_thick = model.provisioning == engine::Provisioning::Thick;
-        is_thick && model.converting.is_none() && self.books.config.clones_of_16 == 0
+        is_thick && model.converting.is_none() && !self.books.config.shares()
     }
 
     /// Whether the volumes could need more pages than the pool has.
@@ -192,7 +192,7 @@ impl Session {
         let page = u64::from(info.page_bytes);
         let bytes = |volume: &VolumeModel| {
             let size_bytes = match volume.exists {
-                Exists::Resizing(size_bytes) => size_bytes,
+                Exists::Resizing(size_bytes) => size_bytes.max(volume.size_bytes),
                 _ => volume.size_bytes,
             };
             size_bytes.next_multiple_of(page)
@@ -272,8 +272,9 @@ impl Session {
         self.check(settled);
         let mapped: u64 = all.iter().map(|volume| volume.mapped_bytes).sum();
         let provisioned: u64 = volumes.iter().map(|volume| volume.size_bytes).sum();
-        // What volumes share is counted once.
-        let shares = self.books.config.clones_of_16 > 0 && info.mapped_bytes <= mapped;
+        // What volumes share is counted once; what only backs pages is no volume's.
+        let theirs = info.mapped_bytes - info.backing_bytes.min(info.mapped_bytes);
+        let shares = self.books.config.shares() && theirs <= mapped;
         if (info.mapped_bytes != mapped && !shares) || info.provisioned_bytes != provisioned {
             self.fail(format!(
                 "the pool says {} mapped and {} provisioned, its volumes {mapped} and {provisioned}",

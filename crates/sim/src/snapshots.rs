@@ -157,8 +157,7 @@ async fn restore(session: &Session, prng: &mut Prng) {
     let at_s = prng.below(1000);
     let keep = (!taken && prng.chance(1, 2)).then_some(keep.as_str());
     let pool = &session.pool;
-    let thick = volume.provisioning == engine::Provisioning::Thick;
-    if volume.read_only || thick || snapshot.size_bytes > volume.size_bytes {
+    if volume.read_only || snapshot.size_bytes > volume.size_bytes {
         let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
         return expect(
             session,

@@ -47,6 +47,8 @@ pub struct VolumePlan {
     pub kept: Vec<(String, String)>,
     /// Volumes that are thin or thick where the site says otherwise, and what they are.
     pub converted: Vec<(String, Provisioning)>,
+    /// Volumes that are in another pool than the site says, and in which.
+    pub moved: Vec<(String, String)>,
 }
 
 /// A difference that can't be applied without losing data.
@@ -100,13 +102,17 @@ pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> Result<VolumePlan, V
             conflicts.push(conflict);
             continue;
         }
+        if wanted.pool != there.pool {
+            // Where it was moved to while it served counts.
+            plan.moved.push((wanted.name.clone(), there.pool.clone()));
+        }
         if wanted.provisioning != there.provisioning {
             // What was converted while it served counts.
             plan.converted
                 .push((wanted.name.clone(), there.provisioning));
         }
         if there.size_bytes < wanted.size_bytes {
-            let (name, pool) = (wanted.name.clone(), wanted.pool.clone());
+            let (name, pool) = (wanted.name.clone(), there.pool.clone());
             plan.steps.push(Step::Grow {
                 name,
                 pool,
@@ -136,13 +142,6 @@ fn conflict(wanted: &crate::types::Volume, there: &ExistingVolume) -> Option<Con
             remedy,
         })
     };
-    if wanted.pool != there.pool {
-        return conflict(
-            format!("pool {}", wanted.pool),
-            format!("in pool {}", there.pool),
-            "volumes don't move by themselves: put its pool into the site file, or copy it",
-        );
-    }
     if wanted.size_bytes < there.size_bytes {
         return conflict(
             human(wanted.size_bytes),

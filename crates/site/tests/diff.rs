@@ -101,17 +101,19 @@ fn what_was_converted_while_it_served_counts_and_is_named() {
 }
 
 #[test]
-fn a_volume_in_another_pool_is_a_conflict() {
+fn a_volume_that_was_moved_while_it_served_stays_where_it_is_and_is_named() {
     let site = parse("t", SITE).unwrap();
-    let mut elsewhere = existing("a", 8, Provisioning::Thin);
+    let mut elsewhere = existing("a", 4, Provisioning::Thin);
     elsewhere.pool = "q".into();
     let there = [elsewhere, existing("b", 8, Provisioning::Thick)];
-    let conflicts = volumes(&site, &there).unwrap_err();
-    assert_eq!(conflicts.len(), 1);
-    assert_eq!(
-        (conflicts[0].wanted.as_str(), conflicts[0].existing.as_str()),
-        ("pool p", "in pool q")
-    );
+    let plan = volumes(&site, &there).unwrap();
+    let grow = Step::Grow {
+        name: "a".into(),
+        pool: "q".into(),
+        size_bytes: 8 << 20,
+    };
+    assert_eq!(plan.steps, [grow]);
+    assert_eq!(plan.moved, [("a".to_owned(), "q".to_owned())]);
 }
 
 fn names(names: &[&str]) -> Vec<String> {

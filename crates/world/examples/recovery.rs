@@ -6,6 +6,8 @@
 //! checkpoint on the way, and prints what it measured, a `name=value` a line.
 //! `recovery snapshots DIR` takes 1,000 snapshots of a volume of that pool, each after a
 //! change of its map, and clones and restores the first, the tenth and the last of them.
+//! `recovery zero DIR` zeroes a volume of that pool, all of it mapped, and one of as much of
+//! which nothing is.
 //! Programs of their own, so that the memory of one is that of the pool alone.
 //!
 //! SHAPE is how pages lie: `runs` (of 16 MiB), `scattered` (no two pages of a volume
@@ -54,7 +56,11 @@ fn main() -> Outcome<()> {
         ["make", dir, shape, tib] => make(Path::new(dir), Shape::of(shape)?, tib.parse()?),
         ["open", dir] => real::run(|world| measure(world, PathBuf::from(dir)))?,
         ["snapshots", dir] => real::run(|world| snapshots(world, PathBuf::from(dir)))?,
-        _ => Err("usage: recovery make DIR runs|scattered|holes TIB | recovery open DIR | recovery snapshots DIR".into()),
+        ["zero", dir] => real::run(|world| zero(world, PathBuf::from(dir)))?,
+        _ => Err(
+            "usage: recovery make DIR runs|scattered|holes TIB | recovery open|snapshots|zero DIR"
+                .into(),
+        ),
     }
 }
 
@@ -352,6 +358,30 @@ async fn snapshots(world: RealWorld, dir: PathBuf) -> Outcome<()> {
     let began = Instant::now();
     pool.checkpoint().await?;
     println!("checkpoint_s={:.2}", began.elapsed().as_secs_f64());
+    pool.close().await.map_err(Box::<dyn Error>::from)
+}
+
+async fn zero(world: RealWorld, dir: PathBuf) -> Outcome<()> {
+    let pool = Pool::open(world.clone(), drives(&world, &dir)?).await?;
+    let mapped = pool.volume("v1").ok_or("the pool has no volume v1")?;
+    let spec = VolumeSpec {
+        name: "new".into(),
+        size_bytes: mapped.size_bytes(),
+        provisioning: Provisioning::Thin,
+    };
+    let unmapped = pool.create_volume(spec).await?;
+    let tib = mapped.info().mapped_bytes as f64 / (1u64 << 40) as f64;
+    println!("mapped_tib={tib:.2}");
+    for (name, volume) in [("mapped", mapped), ("unmapped", unmapped)] {
+        let (began, written) = (Instant::now(), number("/proc/self/io", "write_bytes:")?);
+        volume.clear(VolumeOffset(0), volume.size_bytes()).await?;
+        println!("zero_{name}_s={:.3}", began.elapsed().as_secs_f64());
+        let written = number("/proc/self/io", "write_bytes:")? - written;
+        println!("zero_{name}_written_kib={}", written >> 10);
+        if volume.info().mapped_bytes > 0 {
+            return Err("something is left".into());
+        }
+    }
     pool.close().await.map_err(Box::<dyn Error>::from)
 }
 

@@ -8,11 +8,13 @@
 mod array;
 mod bring_up;
 mod commands;
+mod copy;
 mod drives;
 mod events;
 mod fsck;
 mod groups;
 mod images;
+mod moves;
 mod provisioning;
 mod refusals;
 mod restore;

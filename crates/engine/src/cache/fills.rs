@@ -1,7 +1,8 @@
-//! Runs of blocks on their way into the cache before anybody has asked for them.
+//! Runs of blocks on their way into the cache: before anybody has asked for them, or for a
+//! read, so that others who want them need not ask a drive, too.
 //!
-//! Invariant: nothing comes in by a fill of which a block has been changed since the
-//! fill began. So a fill needs no lock against writes.
+//! Invariant: nothing comes in by a fill ahead of a reader of which a block has been changed
+//! since the fill began. So that one needs no lock against writes; a read has one.
 
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
@@ -11,6 +12,8 @@ use std::ops::Range;
 struct Fill {
     id: u64,
     blocks: Range<u64>,
+    /// Somebody reads them now, and it isn't ahead of anybody.
+    is_asked_for: bool,
     is_sound: bool,
     waiting: Vec<oneshot::Sender<()>>,
 }
@@ -34,13 +37,23 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 impl Fills {
-    /// A fill of `blocks` begins: what is read from now on counts.
+    /// A fill of `blocks` ahead of a reader begins: what is read from now on counts.
     pub fn begin(&self, blocks: Range<u64>) -> Filling<'_> {
+        self.add(blocks, false)
+    }
+
+    /// A read of `blocks` begins that brings them here.
+    pub fn begin_read(&self, blocks: Range<u64>) -> Filling<'_> {
+        self.add(blocks, true)
+    }
+
+    fn add(&self, blocks: Range<u64>, is_asked_for: bool) -> Filling<'_> {
         self.last.set(self.last.get() + 1);
         let id = self.last.get();
         self.fills.borrow_mut().push(Fill {
             id,
             blocks,
+            is_asked_for,
             is_sound: true,
             waiting: Vec::new(),
         });
@@ -88,22 +101,26 @@ impl Fills {
             .collect()
     }
 
-    /// Whether nothing is on its way.
-    pub fn is_empty(&self) -> bool {
-        self.fills.borrow().is_empty()
-    }
-
-    /// Blocks on their way, about.
+    /// Blocks on their way ahead of readers, about.
     pub fn blocks(&self) -> u64 {
         let fills = self.fills.borrow();
         fills
             .iter()
+            .filter(|fill| !fill.is_asked_for)
             .map(|fill| fill.blocks.end - fill.blocks.start)
             .sum()
     }
 }
 
 impl Filling<'_> {
+    /// Whether a fill that began before this one may bring `block`. Of two fills it is the
+    /// later one that leaves a block to the other.
+    pub fn is_behind_another(&self, block: u64) -> bool {
+        let fills = self.fills.fills.borrow();
+        let mut earlier = fills.iter().filter(|fill| fill.id < self.id);
+        earlier.any(|fill| fill.is_sound && fill.blocks.contains(&block))
+    }
+
     /// Whether none of its blocks has been changed since it began.
     pub fn is_sound(&self) -> bool {
         let fills = self.fills.fills.borrow();
@@ -139,6 +156,14 @@ mod tests {
         assert!(fills.any_in(&(0..10)));
         drop(high);
         assert!(!fills.concern(&(0..30)));
+        let read = fills.begin_read(10..20);
+        assert!(fills.concern(&(0..30)));
+        assert_eq!(fills.blocks(), 10, "nothing is read ahead there");
+        let later = fills.begin(15..30);
+        assert!(later.is_behind_another(19) && !later.is_behind_another(20));
+        assert!(!read.is_behind_another(19));
+        drop(later);
+        drop(read);
         assert_eq!(fills.blocks(), 10);
     }
 

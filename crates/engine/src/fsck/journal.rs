@@ -1,13 +1,16 @@
 //! The journal: every batch equal on all metadata drives, and none missing.
 //!
-//! Batches are written one at a time, each to all drives before the next: so a crash
-//! can keep back only the last one from some of them.
+//! A few batches are written at a time, and one counts when all before it are on all
+//! drives: so a crash can keep back only the last few from some of them, and leave some
+//! behind one that is torn.
 
 use super::metadata::metadata;
 use super::report::Severity;
 use super::subject::{Subject, unreadable};
 use crate::codec::Reader;
-use crate::meta::journal::{BatchId, any_batch, batch_bytes, begins_like, whole_batch};
+use crate::meta::journal::{
+    BATCHES_AT_ONCE, BatchId, any_batch, batch_bytes, begins_like, whole_batch,
+};
 use crate::meta::{Record, State};
 use crate::raid::Member;
 use crate::world::World;
@@ -97,9 +100,9 @@ fn compare<W: World>(subject: &Subject<W>, at: u64, area: &Area<W>, longest: &Ar
                 Severity::Damage,
                 "this journal batch differs from that of another drive",
             ),
-            None if index + 1 == longest.batches.len() => (
+            None if index + BATCHES_AT_ONCE >= longest.batches.len() => (
                 subject.unless_crashed(),
-                "the last journal batch is not whole here, and is on another drive",
+                "this recent journal batch is not whole here, and is on another drive",
             ),
             None => (
                 Severity::Damage,
@@ -111,8 +114,9 @@ fn compare<W: World>(subject: &Subject<W>, at: u64, area: &Area<W>, longest: &Ar
     }
 }
 
-/// A whole batch behind the end says that one between them was lost. So does, after a
-/// clean close, one that begins there and is not whole.
+/// A whole batch behind the end says that one between them was lost, unless they may have
+/// been on their way together in a crash. So does, after a clean close, one that begins
+/// there and is not whole.
 fn look_behind<W: World>(
     subject: &Subject<W>,
     generation: u64,
@@ -123,9 +127,13 @@ fn look_behind<W: World>(
         subject.drives.identity().lane_uuid(),
         longest.batches.len() as u64,
     );
+    let with_it = match subject.clean {
+        true => 0,
+        false => BATCHES_AT_ONCE as u64 - 1,
+    };
     let is_later = |bytes: &[u8]| {
         any_batch(bytes).is_some_and(|(id, _)| {
-            id.pool == pool && id.generation == generation && id.sequence > count
+            id.pool == pool && id.generation == generation && id.sequence > count + with_it
         })
     };
     let behind = |area: &Area<W>| {

@@ -1,5 +1,6 @@
 //! Pages and their owners: every mapped page lies in a zone that is in use, in one
-//! that its level has room for, and belongs to one volume alone.
+//! that its level has room for. Several volumes, and several places of one, may have it:
+//! who has what is nowhere but in the maps, so nothing contradicts that.
 
 use super::metadata::metadata;
 use super::report::{Run, Severity};
@@ -62,8 +63,10 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
             subject.say(Severity::Note, place, text);
             continue;
         }
-        // One in the trash has a name for its return only.
-        if !core.words.is_trashed() && !names.insert(core.name.to_string()) {
+        // One in the trash has a name for its return only, one that is on its way here for
+        // when it is.
+        let is_called = !core.words.is_trashed() && !core.is_elsewhere();
+        if is_called && !names.insert(core.name.to_string()) {
             subject.say(
                 Severity::Damage,
                 place,
@@ -72,12 +75,54 @@ pub(super) fn check<W: World>(subject: &Subject<W>, state: &State) -> Owners {
         }
         check_volume(subject, core, &mut owners);
     }
+    check_backings(subject, state, &mut owners);
     check_promises(subject, state, &owners);
     subject.count(|counts| {
         counts.volumes = owners.names.len() as u64;
         counts.zones = owners.zones.len() as u64;
     });
     owners
+}
+
+/// That what backs pages is there, and has no backing itself. What backs a page that nobody
+/// has is left over from before it was given back.
+fn check_backings<W: World>(subject: &Subject<W>, state: &State, owners: &mut Owners) {
+    for (phys, backing) in state.backings.iter() {
+        let (zone, inside) = split(subject, phys);
+        let owner = owners
+            .zones
+            .get(&zone)
+            .and_then(|pages| pages.get(inside as usize));
+        let Some((volume, page)) = owner.copied().filter(|owner| *owner != FREE) else {
+            continue;
+        };
+        let say = |severity, text| {
+            let name = owners.names.get(volume as usize);
+            let run = Run {
+                subject: format!("volume '{}'", name.map_or("", String::as_str)),
+                at: u64::from(page) * owners.page_bytes,
+                len: owners.page_bytes,
+            };
+            subject.findings.borrow_mut().push_run(severity, run, text);
+        };
+        let (zone, inside) = split(subject, backing);
+        let is_there = owners.zones.get(&zone);
+        if is_there.is_none_or(|pages| inside >= pages.len() as u64) {
+            let text =
+                format!("the rest of it lies at page {inside} of zone {zone}, which is not there");
+            say(Severity::Loss, text);
+        } else if state.backings.get(backing).is_some() {
+            let text = "the rest of it lies in a page whose rest lies elsewhere".to_owned();
+            say(Severity::Damage, text);
+        } else if owners.zones[&zone][inside as usize] == FREE {
+            claim(
+                subject,
+                owners,
+                backing,
+                (volume, PageIndex(u64::from(page))),
+            );
+        }
+    }
 }
 
 /// That the pages promised to thick volumes are free: in zones in use, or, where no other
@@ -157,7 +202,7 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
                 "this page is mapped and lies past the volume's end".to_owned(),
             );
         }
-        if let Err(text) = find(subject, owners, (phys, page)) {
+        if let Err(text) = find(subject, owners, phys) {
             say(Severity::Loss, text);
             continue;
         }
@@ -165,12 +210,8 @@ fn check_volume<W: World>(subject: &Subject<W>, core: &VolumeCore, owners: &mut 
     }
 }
 
-/// That a physical page is there, and free or of another volume that shares it.
-fn find<W: World>(
-    subject: &Subject<W>,
-    owners: &Owners,
-    (phys, page): (PhysPage, PageIndex),
-) -> Result<(), String> {
+/// That a physical page is there.
+fn find<W: World>(subject: &Subject<W>, owners: &Owners, phys: PhysPage) -> Result<(), String> {
     let (zone, inside) = split(subject, phys);
     let Some(pages) = owners.zones.get(&zone) else {
         return Err(format!("it lies in zone {zone}, which is not in use"));
@@ -180,15 +221,7 @@ fn find<W: World>(
             "it lies at page {inside} of zone {zone}, which has {}",
             pages.len()
         )),
-        // Clones have it at the same place.
-        Some(owner) if *owner != FREE && u64::from(owner.1) != page.0 => {
-            let name = owners.names.get(owner.0 as usize);
-            Err(format!(
-                "it lies at page {inside} of zone {zone}, and so does page {} of volume '{}'",
-                owner.1,
-                name.map_or("", String::as_str)
-            ))
-        }
+        // Others may have it, too, and at any place of theirs.
         Some(_) => Ok(()),
     }
 }

@@ -16,11 +16,11 @@ mod encode;
 pub use decode::{Decoder, decode_header, decode_payload};
 pub use encode::{Encoder, Step};
 
-use super::page_map::{CHUNK, TABLE as TABLE_CHUNKS};
-use super::record::{BEHAVE_BYTES, MAP_BYTES, RECORD_BYTES_MAX};
+use super::page_map::{CHUNK, PageMap, TABLE as TABLE_CHUNKS};
+use super::record::{BACKED_BYTES, BEHAVE_BYTES, MAP_BYTES, RECORD_BYTES_MAX};
 use super::refs::Owned;
 use super::words::WORDS_BYTES;
-use base::{BLOCK_BYTES, Uuid};
+use base::{BLOCK_BYTES, PageIndex, Uuid};
 
 const MAGIC: &[u8; 8] = b"ASHLARCP";
 const HEADER_CRC_OFFSET: usize = 8;
@@ -44,8 +44,8 @@ const TABLE_HEAD_BYTES: usize = 1 + 4 + 4 + 4;
 /// Bytes of a table of a whole chunk.
 const CHUNK_BYTES_MAX: u64 = TABLE_HEAD_BYTES as u64 + 4 * CHUNK as u64;
 
-/// Bytes of a run of shared chunks.
-const SHARED_BYTES: u64 = 1 + 4 + 4 + 4 + 4;
+/// Bytes of a run of shared chunks, which others may have elsewhere.
+const SHARED_BYTES: u64 = 1 + 4 + 4 + 4 + 4 + 4;
 
 /// A segment with less room than this is full: any record fits it, and some pages.
 const ROOM_MIN: usize = RECORD_BYTES_MAX + TABLE_HEAD_BYTES;
@@ -79,17 +79,38 @@ pub fn slot_bytes(pages: u64, zones: u64, volumes_max: u32, journal_bytes: u32) 
     slot_bytes_of(pages * MAP_BYTES as u64, zones, volumes_max, journal_bytes)
 }
 
-/// Bytes that maps take at most, of volumes with `tables` tables in all.
-pub fn maps_bytes(owned: Owned, tables: u64) -> u64 {
+/// Bytes that maps take at most, of volumes with `tables` tables in all, where `backed`
+/// pages have a backing.
+pub fn maps_bytes(owned: Owned, tables: u64, backed: u64) -> u64 {
     // A chunk stands there as runs or as a table, whichever is shorter.
     let runs = owned.pages * MAP_BYTES as u64;
     let whole = owned.chunks * CHUNK_BYTES_MAX;
     // Where something of others begins, in a table that is not all another's.
-    runs.min(whole) + (owned.places + tables) * SHARED_BYTES
+    runs.min(whole) + (owned.places + tables) * SHARED_BYTES + backed * BACKED_BYTES as u64
 }
 
 /// What maps can grow by when a volume is to have a page of its own: a table and a chunk.
-pub const MAPS_STEP_BYTES: u64 = TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTES_MAX;
+pub const MAPS_STEP_BYTES: u64 =
+    TABLE_CHUNKS as u64 * SHARED_BYTES + CHUNK_BYTES_MAX + BACKED_BYTES as u64;
+
+/// What maps can grow by when `count` pages of `map` from `first` on come to be those of
+/// others: a table that others have is copied, and a chunk may be new.
+pub fn copy_bytes(map: &PageMap, first: PageIndex, count: u64) -> u64 {
+    let (first, end) = (first.0 as usize, (first.0 + count) as usize);
+    let tables = first / CHUNK / TABLE_CHUNKS..end.div_ceil(CHUNK).div_ceil(TABLE_CHUNKS);
+    let shared = |table: &usize| map.shared_table(table * TABLE_CHUNKS).is_some();
+    let shared = tables.clone().filter(shared).count() * TABLE_CHUNKS;
+    let chunks = first / CHUNK..end.div_ceil(CHUNK);
+    let chunk = |index: usize| {
+        let pages = end.min((index + 1) * CHUNK) - first.max(index * CHUNK);
+        match map.is_shared(index) {
+            true => CHUNK_BYTES_MAX,
+            false => CHUNK_BYTES_MAX.min((pages * MAP_BYTES) as u64),
+        }
+    };
+    let places = (tables.len() + shared + chunks.len()) as u64;
+    places * SHARED_BYTES + chunks.map(chunk).sum::<u64>()
+}
 
 /// The same with maps of `maps_bytes`.
 pub fn slot_bytes_of(maps_bytes: u64, zones: u64, volumes_max: u32, journal_bytes: u32) -> u64 {
@@ -126,7 +147,7 @@ mod tests {
     use crate::meta::{Record, State, VolumeId};
     use crate::raid::Level;
     use crate::volume::Provisioning;
-    use base::{PageIndex, PhysPage};
+    use base::PhysPage;
     use std::collections::BTreeSet;
     use std::rc::Rc;
 
@@ -255,6 +276,14 @@ mod tests {
                 u64::from(copy) * 300,
                 (1 << 20) + u64::from(copy),
             );
+            let page = u64::from(copy) * 300 + 1;
+            let overlay = Record::Overlay {
+                id,
+                page: PageIndex(page),
+                phys: PhysPage((1 << 21) + u64::from(copy)),
+                backing: PhysPage(2 * page),
+            };
+            state.apply(&overlay).unwrap();
             let page = PageIndex(2000);
             let count = copy % 3;
             state.apply(&Record::Unmap { id, page, count }).unwrap();
@@ -290,7 +319,8 @@ mod tests {
             let state = shared_state(copies, pages);
             let volumes = state.volumes.values();
             let tables: usize = volumes.map(|core| core.map.borrow().tables().count()).sum();
-            let maps = maps_bytes(state.refs.owned, tables as u64);
+            assert_eq!(state.tables, tables as u64);
+            let maps = maps_bytes(state.refs.owned, state.tables, state.backings.len());
             let bound = slot_bytes_of(maps, 1, copies + 1, 2 * segment as u32);
             let payload = encode(segment, &state).1.len();
             assert!(
@@ -331,6 +361,59 @@ mod tests {
         }
         assert!(all > 1, "{all} pages went");
         assert!(same(&again, &state));
+    }
+
+    fn copy(state: &mut State, (id, page): (u32, u64), (from, from_page): (u32, u64), count: u32) {
+        let copy = Record::Copy {
+            id: VolumeId(id),
+            page: PageIndex(page),
+            from: VolumeId(from),
+            from_page: PageIndex(from_page),
+            count,
+        };
+        state.apply(&copy).unwrap();
+    }
+
+    #[test]
+    fn chunks_that_lie_elsewhere_come_back_where_they_were() {
+        let mut state = shared_state(3, 5000);
+        for (to, from, count) in [
+            // Of others: at another place, at the same, a chunk and a half, no whole one.
+            ((1, 256 * 40), (0, 256 * 2), 256 * 5),
+            ((2, 256 * 3), (0, 256 * 3), 256 * 2),
+            ((2, 256 * 60), (1, 256 * 41), 384),
+            ((3, 7), (0, 300), 900),
+            // Its own: one chunk at three places, before and behind where it was.
+            ((0, 256 * 30), (0, 256 * 4), 256 * 3),
+            ((0, 256), (0, 256 * 31), 256),
+            ((3, 256 * 600), (3, 256 * 4), 256 * 2),
+        ] {
+            copy(&mut state, to, from, count);
+        }
+        let (header, payload) = encode(4096, &state);
+        let volumes = state.volumes.values();
+        let tables: usize = volumes.map(|core| core.map.borrow().tables().count()).sum();
+        let maps = maps_bytes(state.refs.owned, tables as u64, 0);
+        assert!(payload.len() as u64 <= slot_bytes_of(maps, 10, 4, 8192));
+        let mut again = back(&header, &payload).unwrap();
+        assert!(same(&again, &state));
+        for (id, core) in &state.volumes {
+            let (map, other) = (core.map.borrow(), again.volumes[id].map.borrow());
+            assert!(map.runs().eq(other.runs()), "volume {id:?}");
+            assert_eq!(map.mapped(), other.mapped());
+        }
+        assert!(again.volumes[&VolumeId(1)].map.borrow().is_shared(40));
+        count_holders(&mut again);
+        state.take_freed();
+        for id in [1, 0, 3, 2].map(VolumeId) {
+            let gone = [&mut state, &mut again].map(|state| {
+                state.apply(&Record::Delete { id }).unwrap();
+                while state.give_up_some() {}
+                state.take_freed().len()
+            });
+            assert_eq!(gone[0], gone[1], "pages of {id:?}");
+        }
+        assert_eq!((state.refs.owned, state.refs.shared()), Default::default());
     }
 
     #[test]

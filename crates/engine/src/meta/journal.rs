@@ -12,6 +12,9 @@ use base::checksum::crc32c_of;
 use base::{BLOCK_BYTES, Uuid, crc32c};
 use std::ops::Range;
 
+/// Batches on their way at a time. One is acknowledged when all before it are durable.
+pub const BATCHES_AT_ONCE: usize = 4;
+
 /// Bytes before a batch's records.
 pub const HEADER_BYTES: usize = 64;
 

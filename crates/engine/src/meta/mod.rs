@@ -9,7 +9,9 @@
 //!
 //! Layout, order of writes and recovery: `docs/FORMAT.md`, "Metadata".
 
+pub mod backing;
 pub mod checkpoint;
+mod copying;
 pub mod journal;
 pub mod page_map;
 pub mod promises;
@@ -18,9 +20,10 @@ pub mod refs;
 pub mod state;
 pub mod words;
 
+pub use backing::Backings;
 pub use page_map::PageMap;
 pub use promises::Promises;
 pub use record::{Record, VolumeId};
 pub use refs::Refs;
 pub use state::{Part, State, VolumeCore, ZoneState};
-pub use words::{About, Origin, Word};
+pub use words::{About, Origin, Stage, Transit, Word};

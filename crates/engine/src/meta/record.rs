@@ -43,6 +43,18 @@ pub enum Record {
         page: PageIndex,
         phys: PhysPage,
     },
+    /// A page that was mapped lies elsewhere from now on, and what of it is never written
+    /// there is in `backing`.
+    Overlay {
+        id: VolumeId,
+        page: PageIndex,
+        phys: PhysPage,
+        backing: PhysPage,
+    },
+    /// A page has all of its content itself, and needs no backing any more.
+    Whole { phys: PhysPage },
+    /// A page has a backing: in checkpoints only.
+    Backed { phys: PhysPage, backing: PhysPage },
     /// Pages of a run, those of them that were mapped, are not any more.
     Unmap {
         id: VolumeId,
@@ -53,6 +65,21 @@ pub enum Record {
     Share { id: VolumeId, from: VolumeId },
     /// A volume has what another has from now on, and nothing of what it had.
     Restore { id: VolumeId, from: VolumeId },
+    /// Pages of a volume are what pages of a volume, another or itself, are; where those are
+    /// not mapped, these are not either.
+    Copy {
+        id: VolumeId,
+        page: PageIndex,
+        from: VolumeId,
+        from_page: PageIndex,
+        count: u32,
+    },
+    /// A volume's new size, which is smaller; its pages from `end` on are gone.
+    Shrink {
+        id: VolumeId,
+        size_bytes: u64,
+        end: PageIndex,
+    },
     /// How a volume takes space from now on.
     Behave {
         id: VolumeId,
@@ -103,12 +130,25 @@ const RESTORE: u8 = 19;
 pub(super) const SHARED: u8 = 18;
 
 const BEHAVE: u8 = 30;
+const COPY: u8 = 70;
+const SHRINK: u8 = 72;
+
+/// What begins a run of chunks that are shared with another place, which stands in
+/// checkpoints only.
+pub(super) const SHARED_ELSEWHERE: u8 = 71;
+
+const OVERLAY: u8 = 50;
+const WHOLE: u8 = 51;
+const BACKED: u8 = 52;
 
 /// Bytes of the longest record.
 pub const RECORD_BYTES_MAX: usize = 1 + 4 + 16 + 8 + 1 + NAME_BYTES_MAX;
 
 /// Bytes of a record that says how a volume behaves.
 pub const BEHAVE_BYTES: usize = 1 + 4 + 1;
+
+/// Bytes of a record that says what backs a page.
+pub const BACKED_BYTES: usize = 1 + 4 + 4;
 
 /// Bytes of a map record.
 pub const MAP_BYTES: usize = 1 + 4 + 4 + 4 + 4;
@@ -164,6 +204,27 @@ impl Record {
                 w.u32(narrow(page.0));
                 w.u32(narrow(phys.0));
             }
+            Record::Overlay {
+                id,
+                page,
+                phys,
+                backing,
+            } => {
+                w.u8(OVERLAY);
+                w.u32(id.0);
+                w.u32(narrow(page.0));
+                w.u32(narrow(phys.0));
+                w.u32(narrow(backing.0));
+            }
+            Record::Whole { phys } => {
+                w.u8(WHOLE);
+                w.u32(narrow(phys.0));
+            }
+            Record::Backed { phys, backing } => {
+                w.u8(BACKED);
+                w.u32(narrow(phys.0));
+                w.u32(narrow(backing.0));
+            }
             Record::Unmap { id, page, count } => {
                 w.u8(UNMAP);
                 w.u32(id.0);
@@ -179,6 +240,30 @@ impl Record {
                 w.u8(RESTORE);
                 w.u32(id.0);
                 w.u32(from.0);
+            }
+            Record::Copy {
+                id,
+                page,
+                from,
+                from_page,
+                count,
+            } => {
+                w.u8(COPY);
+                w.u32(id.0);
+                w.u32(narrow(page.0));
+                w.u32(from.0);
+                w.u32(narrow(from_page.0));
+                w.u32(*count);
+            }
+            Record::Shrink {
+                id,
+                size_bytes,
+                end,
+            } => {
+                w.u8(SHRINK);
+                w.u32(id.0);
+                w.u64(*size_bytes);
+                w.u32(narrow(end.0));
             }
             Record::Behave {
                 id,
@@ -253,6 +338,15 @@ impl Record {
                 return Some(Record::NextIncarnation { incarnation });
             }
             REBUILD_OVER => return Some(Record::RebuildOver { member: r.uuid()? }),
+            WHOLE => {
+                let phys = PhysPage(u64::from(r.u32()?));
+                return Some(Record::Whole { phys });
+            }
+            BACKED => {
+                let phys = PhysPage(u64::from(r.u32()?));
+                let backing = PhysPage(u64::from(r.u32()?));
+                return Some(Record::Backed { phys, backing });
+            }
             _ => {}
         }
         let id = VolumeId(r.u32()?);
@@ -292,6 +386,17 @@ impl Record {
                 let phys = PhysPage(u64::from(r.u32()?));
                 Record::Remap { id, page, phys }
             }
+            OVERLAY => {
+                let page = PageIndex(u64::from(r.u32()?));
+                let phys = PhysPage(u64::from(r.u32()?));
+                let backing = PhysPage(u64::from(r.u32()?));
+                Record::Overlay {
+                    id,
+                    page,
+                    phys,
+                    backing,
+                }
+            }
             UNMAP => {
                 let page = PageIndex(u64::from(r.u32()?));
                 let count = r.u32()?;
@@ -305,6 +410,23 @@ impl Record {
                 let from = VolumeId(r.u32()?);
                 Record::Restore { id, from }
             }
+            COPY => {
+                let page = PageIndex(u64::from(r.u32()?));
+                let from = VolumeId(r.u32()?);
+                let from_page = PageIndex(u64::from(r.u32()?));
+                Record::Copy {
+                    id,
+                    page,
+                    from,
+                    from_page,
+                    count: r.u32()?,
+                }
+            }
+            SHRINK => Record::Shrink {
+                id,
+                size_bytes: r.u64()?,
+                end: PageIndex(u64::from(r.u32()?)),
+            },
             BEHAVE => {
                 let flags = r.u8().filter(|flags| *flags < 4)?;
                 Record::Behave {
@@ -327,13 +449,18 @@ impl Record {
             | Record::Delete { id }
             | Record::Map { id, .. }
             | Record::Remap { id, .. }
+            | Record::Overlay { id, .. }
             | Record::Unmap { id, .. }
             | Record::Share { id, .. }
             | Record::Restore { id, .. }
+            | Record::Copy { id, .. }
+            | Record::Shrink { id, .. }
             | Record::Word(id, _)
             | Record::Behave { id, .. } => Some(*id),
             Record::ZoneOn { .. }
             | Record::ZoneOff { .. }
+            | Record::Whole { .. }
+            | Record::Backed { .. }
             | Record::Rebuilt { .. }
             | Record::NextIncarnation { .. }
             | Record::RebuildOver { .. }
@@ -343,7 +470,10 @@ impl Record {
 
     /// Whether it promises pages that were set aside before.
     pub fn promises(&self) -> bool {
-        matches!(self, Record::Create { .. } | Record::Resize { .. })
+        matches!(
+            self,
+            Record::Create { .. } | Record::Resize { .. } | Record::Restore { .. }
+        )
     }
 }
 
@@ -391,6 +521,17 @@ mod tests {
                 page: PageIndex(3),
                 phys: PhysPage(10),
             },
+            Record::Overlay {
+                id,
+                page: PageIndex(3),
+                phys: PhysPage(11),
+                backing: PhysPage(10),
+            },
+            Record::Whole { phys: PhysPage(11) },
+            Record::Backed {
+                phys: PhysPage(11),
+                backing: PhysPage(10),
+            },
             Record::Unmap {
                 id,
                 page: PageIndex(3),
@@ -403,6 +544,18 @@ mod tests {
             Record::Restore {
                 id,
                 from: VolumeId(4),
+            },
+            Record::Copy {
+                id,
+                page: PageIndex(7),
+                from: VolumeId(4),
+                from_page: PageIndex(9),
+                count: 1 << 14,
+            },
+            Record::Shrink {
+                id,
+                size_bytes: 1 << 39,
+                end: PageIndex(1 << 21),
             },
             Record::Behave {
                 id,

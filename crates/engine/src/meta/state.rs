@@ -1,9 +1,8 @@
 //! The metadata in memory.
 
-use super::page_map::MapRun;
-use super::page_map::Tree;
-use super::words::{Name, Words};
-use super::{PageMap, Promises, Record, Refs, VolumeId};
+use super::page_map::{MapRun, Tree, UNMAPPED};
+use super::words::{Name, Stage, Words};
+use super::{Backings, PageMap, Promises, Record, Refs, VolumeId};
 use crate::raid::Level;
 use crate::volume::{Live, Provisioning};
 use base::{PageIndex, PhysPage, Uuid};
@@ -35,9 +34,16 @@ pub struct VolumeCore {
 }
 
 impl VolumeCore {
-    /// Whether it is called by its name: it is not in the trash, nor going away.
+    /// Whether it is called by its name: it is not in the trash, nor going away, nor
+    /// another pool's.
     pub fn is_seen(&self) -> bool {
-        !self.words.is_trashed() && !self.live.is_deleted()
+        !self.words.is_trashed() && !self.is_elsewhere() && !self.live.is_deleted()
+    }
+
+    /// Whether the volume is another pool's: this is a copy in the making, or what is left
+    /// of a volume that has moved.
+    pub fn is_elsewhere(&self) -> bool {
+        self.words.stage() == Some(Stage::Incoming) || self.live.moved().is_some()
     }
 
     /// Pages that it may map beyond those that it has, without anybody's leave.
@@ -93,10 +99,17 @@ pub struct State {
     pub next_id: u32,
     /// Who else has the pages of the maps.
     pub refs: Refs,
+    /// Pages that have part of their content in another.
+    pub backings: Backings,
+    /// Tables of the maps of all volumes, those that several have once for each.
+    pub tables: u64,
+    /// Holders are counted: the pool is open, and nothing is replayed any more. Until then
+    /// nobody knows who is the last to let go of a page.
+    counted: bool,
     /// Maps that are no volume's any more and have not given up all of their pages.
     gone: Vec<PageMap>,
     /// Pages that nobody has any more, until somebody takes them.
-    freed: Vec<PhysPage>,
+    pub(super) freed: Vec<PhysPage>,
     /// What is promised to thick volumes.
     pub promises: Promises,
 }
@@ -108,6 +121,8 @@ pub enum Part {
     Record(Record),
     /// What a volume, created before, has mapped.
     Map(VolumeId, Tree),
+    /// What backs which page.
+    Backings(Backings),
 }
 
 impl State {
@@ -134,7 +149,11 @@ impl State {
             core.map_or(0, |core| core.promised_pages(page_bytes))
         };
         let before = wanted(self);
+        let freed = self.freed.len();
+        let tables = self.tables_of(id);
         self.make(record)?;
+        self.tables = self.tables - tables + self.tables_of(id);
+        self.let_go_of_backings(freed);
         let after = wanted(self);
         self.promises.change(before, after, record.promises());
         Ok(())
@@ -202,6 +221,18 @@ impl State {
                 let before = self.known(*id)?.map.replace(theirs);
                 self.give_up(before);
             }
+            Record::Copy {
+                id,
+                page,
+                from,
+                from_page,
+                count,
+            } => self.copy(*id, *page, (*from, *from_page), *count as usize)?,
+            Record::Shrink {
+                id,
+                size_bytes,
+                end,
+            } => self.shrink(*id, *size_bytes, *end)?,
             Record::Map {
                 id,
                 page,
@@ -213,6 +244,7 @@ impl State {
                 let core = Rc::clone(self.known(*id)?);
                 let mapped = core.map.borrow_mut().insert(run, &mut self.refs);
                 mapped.map_err(|page| mapped_twice(*id, page))?;
+                self.begin_anew(phys, count);
             }
             Record::Remap { id, page, phys } => {
                 let core = Rc::clone(self.known(*id)?);
@@ -221,6 +253,48 @@ impl State {
                     return Err(format!(
                         "page {page} of volume id {} moves and lies nowhere",
                         id.0
+                    ));
+                }
+                self.begin_anew(*phys, 1);
+            }
+            Record::Overlay {
+                id,
+                page,
+                phys,
+                backing,
+            } => {
+                let core = Rc::clone(self.known(*id)?);
+                let mut map = core.map.borrow_mut();
+                if self.backings.get(*backing).is_some() || phys == backing {
+                    return Err(format!("page {phys} would be backed by one that is, too"));
+                }
+                let is_inside = phys.0 < u64::from(UNMAPPED) && backing.0 < u64::from(UNMAPPED);
+                if map.get(*page).is_none() || !is_inside {
+                    return Err(format!(
+                        "page {page} of volume id {} is to lie over another, and lies nowhere",
+                        id.0
+                    ));
+                }
+                self.begin_anew(*phys, 1);
+                // Before the map lets go: what it had is often what backs.
+                if self.counted {
+                    self.refs.add(*backing);
+                }
+                self.backings.insert(*phys, *backing);
+                map.remap(*page, *phys, &mut self.refs, &mut self.freed);
+            }
+            Record::Whole { phys } => {
+                let backing = self.backings.remove(*phys);
+                if let Some(backing) = backing.filter(|_| self.counted)
+                    && self.refs.take(backing)
+                {
+                    self.freed.push(backing);
+                }
+            }
+            Record::Backed { phys, backing } => {
+                if !self.backings.insert(*phys, *backing) {
+                    return Err(format!(
+                        "page {phys} is backed by {backing}, outside the format"
                     ));
                 }
             }
@@ -279,13 +353,75 @@ impl State {
 
     /// Has such maps give up some of their pages; false when none is left that has any.
     pub fn give_up_some(&mut self) -> bool {
+        let freed = self.freed.len();
         while let Some(map) = self.gone.last_mut() {
             if map.give_up_some(&mut self.refs, &mut self.freed) {
+                self.let_go_of_backings(freed);
                 return true;
             }
             self.gone.pop();
         }
         false
+    }
+
+    /// Pages that are given out anew have no backing. Where nothing is counted, one may
+    /// still stand there that they had when they were given back.
+    fn begin_anew(&mut self, first: PhysPage, count: u64) {
+        let pages = first.0..first.0 + count;
+        if self.counted {
+            let had = |page| self.backings.get(PhysPage(page)).is_some();
+            assert!(
+                self.backings.is_empty() || !pages.clone().any(had),
+                "a page of {pages:?} is given out and has a backing"
+            );
+        }
+        self.backings.forget(pages);
+    }
+
+    /// Pages that were freed, of which `from` were before, let go of what backs them.
+    fn let_go_of_backings(&mut self, from: usize) {
+        if self.backings.is_empty() || !self.counted {
+            return;
+        }
+        // What backs has no backing itself: one round is enough.
+        for at in from..self.freed.len() {
+            if let Some(backing) = self.backings.remove(self.freed[at])
+                && self.refs.take(backing)
+            {
+                self.freed.push(backing);
+            }
+        }
+    }
+
+    /// Holders are counted, in `refs`; and what backs pages that nobody has was left over.
+    ///
+    /// # Errors
+    /// A backing for which `claim` finds no page.
+    pub fn count_backings(
+        &mut self,
+        mut refs: Refs,
+        is_used: impl Fn(PhysPage) -> bool,
+        mut claim: impl FnMut(PhysPage, &mut Refs) -> bool,
+    ) -> Result<(), PhysPage> {
+        self.backings.retain(|page, _| is_used(page));
+        for (_, backing) in self.backings.iter() {
+            if !claim(backing, &mut refs) {
+                return Err(backing);
+            }
+        }
+        self.refs = refs;
+        self.counted = true;
+        Ok(())
+    }
+
+    /// Pages that no map has any more and that only back others.
+    pub fn backing_pages(&self) -> u64 {
+        let mut backs: Vec<PhysPage> = self.backings.iter().map(|(_, backing)| backing).collect();
+        backs.sort_unstable();
+        let runs = backs.chunk_by(|page, next| page == next);
+        // Holders beyond the first: with a map that has it, as many as it backs.
+        let alone = runs.filter(|run| (self.refs.beyond_first(run[0]) as usize) < run.len());
+        alone.count() as u64
     }
 
     /// Pages that changes since the last call have freed.
@@ -304,9 +440,13 @@ impl State {
         places: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(), String> {
         let core = Rc::clone(self.known(id)?);
-        let mut map = core.map.borrow_mut();
-        map.insert_table(first, places, &mut self.refs)
-            .map_err(|page| mapped_twice(id, page))
+        let tables = self.tables_of(Some(id));
+        let mapped = core
+            .map
+            .borrow_mut()
+            .insert_table(first, places, &mut self.refs);
+        self.tables = self.tables - tables + self.tables_of(Some(id));
+        mapped.map_err(|page| mapped_twice(id, page))
     }
 
     /// Has a volume share chunks of its map with another, as
@@ -330,10 +470,12 @@ impl State {
         if core.id == from.id {
             return Err(twice());
         }
+        let tables = self.tables_of(Some(id));
         let shared =
             core.map
                 .borrow_mut()
                 .share_chunks(&from.map.borrow(), first, end, &mut self.refs);
+        self.tables = self.tables - tables + self.tables_of(Some(id));
         shared.then_some(()).ok_or_else(twice)
     }
 
@@ -362,6 +504,9 @@ impl State {
                 parts.push(Part::Record(Record::Ready { id }));
             }
         }
+        if !self.backings.is_empty() {
+            parts.push(Part::Backings(self.backings.clone()));
+        }
         parts.extend(self.zones.iter().map(|(zone, state)| {
             Part::Record(Record::ZoneOn {
                 zone: *zone,
@@ -380,7 +525,12 @@ impl State {
         parts
     }
 
-    fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore>, String> {
+    pub(super) fn tables_of(&self, id: Option<VolumeId>) -> u64 {
+        let core = id.and_then(|id| self.volumes.get(&id));
+        core.map_or(0, |core| core.map.borrow().tables().count() as u64)
+    }
+
+    pub(super) fn known(&self, id: VolumeId) -> Result<&Rc<VolumeCore>, String> {
         self.volumes
             .get(&id)
             .ok_or_else(|| format!("there is no volume id {}", id.0))
@@ -402,6 +552,10 @@ mod tests {
     fn records_of(state: &State) -> Vec<Record> {
         let of = |part| match part {
             Part::Record(record) => vec![record],
+            Part::Backings(backings) => {
+                let backed = |(phys, backing)| Record::Backed { phys, backing };
+                backings.iter().map(backed).collect()
+            }
             Part::Map(id, map) => map
                 .runs()
                 .map(|run| Record::Map {
@@ -518,5 +672,91 @@ mod tests {
         assert_eq!(state.volumes[&id].map.borrow().mapped(), 1);
         state.apply(&Record::Delete { id }).unwrap();
         assert!(state.apply(&create).is_err(), "an id is never used again");
+    }
+
+    /// A state with a volume of pages at 5 and 6, a clone of it, and holders counted.
+    fn cloned() -> State {
+        let mut state = State::default();
+        let create = |id: u32| Record::Create {
+            id: VolumeId(id),
+            uuid: Uuid::nil(),
+            name: format!("v{id}"),
+            size_bytes: 512,
+            provisioning: Provisioning::Thin,
+            read_only: false,
+        };
+        let (id, from) = (VolumeId(1), VolumeId(0));
+        let (page, phys, count) = (PageIndex(0), PhysPage(5), 2);
+        let map = Record::Map {
+            id: from,
+            page,
+            phys,
+            count,
+        };
+        for record in [create(0), create(1), map, Record::Share { id, from }] {
+            state.apply(&record).unwrap();
+        }
+        let counted = state.count_backings(state.refs.clone(), |_| true, |_, _| true);
+        counted.unwrap();
+        state
+    }
+
+    fn overlay(id: u32, phys: u64, backing: u64) -> Record {
+        Record::Overlay {
+            id: VolumeId(id),
+            page: PageIndex(0),
+            phys: PhysPage(phys),
+            backing: PhysPage(backing),
+        }
+    }
+
+    #[test]
+    fn what_backs_a_page_is_held_until_that_is_whole_or_gone() {
+        let mut state = cloned();
+        state.apply(&overlay(0, 9, 5)).unwrap();
+        assert!(
+            state.apply(&overlay(1, 10, 9)).is_err(),
+            "over one that lies over another"
+        );
+        assert!(state.apply(&overlay(1, 9, 9)).is_err());
+        // The clone goes over it, too, and no map has it any more.
+        state.apply(&overlay(1, 10, 5)).unwrap();
+        assert_eq!((state.take_freed(), state.backing_pages()), (vec![], 1));
+        state.apply(&Record::Whole { phys: PhysPage(9) }).unwrap();
+        assert_eq!(state.take_freed(), []);
+        let (page, count) = (PageIndex(0), 1);
+        let unmap = Record::Unmap {
+            id: VolumeId(1),
+            page,
+            count,
+        };
+        state.apply(&unmap).unwrap();
+        assert_eq!(state.take_freed(), [PhysPage(10), PhysPage(5)]);
+        assert!(state.backings.is_empty());
+    }
+
+    #[test]
+    fn what_is_replayed_over_a_page_given_out_anew_has_no_backing() {
+        let mut state = cloned();
+        state.counted = false;
+        state.apply(&overlay(0, 9, 5)).unwrap();
+        let (page, count) = (PageIndex(0), 1);
+        let unmap = Record::Unmap {
+            id: VolumeId(0),
+            page,
+            count,
+        };
+        state.apply(&unmap).unwrap();
+        assert_eq!(state.backings.len(), 1, "nobody knows who else has it");
+        let (id, phys) = (VolumeId(0), PhysPage(9));
+        state
+            .apply(&Record::Map {
+                id,
+                page,
+                phys,
+                count,
+            })
+            .unwrap();
+        assert!(state.backings.is_empty());
     }
 }

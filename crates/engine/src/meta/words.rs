@@ -26,6 +26,9 @@ pub const WORDS_BYTES: u64 = 128;
 /// Bytes of the word that puts a volume into the trash.
 pub const TRASHED_BYTES: u64 = (HEAD_BYTES + 8) as u64;
 
+/// Bytes of the word that says that a volume is on its way.
+const TRANSIT_BYTES: u64 = (HEAD_BYTES + 1 + 16 + NAME_BYTES_MAX) as u64;
+
 /// Where a snapshot or a clone was taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -35,6 +38,28 @@ pub struct Origin {
     pub name: String,
     /// When, in seconds since 1970, as far as the one who asked knew.
     pub at_unix_s: u64,
+}
+
+/// How far a volume is on its way from one pool to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A copy in the making: nobody's volume yet. The other pool has the volume.
+    Incoming,
+    /// It is about to be the other pool's, unless this is called off.
+    Leaving,
+    /// It is this pool's, unless the other has called that off.
+    Arrived,
+}
+
+/// A volume on its way from one pool to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transit {
+    /// How far it is.
+    pub stage: Stage,
+    /// Identity of the other pool.
+    pub pool: Uuid,
+    /// What that is called.
+    pub pool_name: String,
 }
 
 /// One thing that is said of a volume.
@@ -50,6 +75,8 @@ pub enum Word {
     Trashed { at_unix_s: u64 },
     /// It is not in the trash any more.
     Recovered,
+    /// It is on its way to or from another pool, or is so no more.
+    Transit(Option<Transit>),
 }
 
 const ORIGIN: u8 = 40;
@@ -57,6 +84,13 @@ const NAME: u8 = 41;
 const ATTRIBUTE: u8 = 42;
 const TRASHED: u8 = 43;
 const RECOVERED: u8 = 44;
+const TRANSIT: u8 = 60;
+
+/// Stages of a [`Transit`] in journal and checkpoint.
+const SETTLED: u8 = 0;
+const INCOMING: u8 = 1;
+const LEAVING: u8 = 2;
+const ARRIVED: u8 = 3;
 
 /// Bytes before what the word says: code, volume.
 const HEAD_BYTES: usize = 1 + 4;
@@ -70,6 +104,7 @@ impl Word {
             Word::Attribute { .. } => ATTRIBUTE,
             Word::Trashed { .. } => TRASHED,
             Word::Recovered => RECOVERED,
+            Word::Transit(_) => TRANSIT,
         }
     }
 
@@ -91,6 +126,16 @@ impl Word {
             }
             Word::Trashed { at_unix_s } => w.u64(*at_unix_s),
             Word::Recovered => {}
+            Word::Transit(None) => w.u8(SETTLED),
+            Word::Transit(Some(transit)) => {
+                w.u8(match transit.stage {
+                    Stage::Incoming => INCOMING,
+                    Stage::Leaving => LEAVING,
+                    Stage::Arrived => ARRIVED,
+                });
+                w.uuid(transit.pool);
+                w.name(&transit.pool_name, NAME_BYTES_MAX);
+            }
         }
     }
 
@@ -111,6 +156,7 @@ impl Word {
                 at_unix_s: r.u64()?,
             },
             RECOVERED => Word::Recovered,
+            TRANSIT => Word::Transit(transit(r)?),
             _ => return None,
         })
     }
@@ -118,7 +164,7 @@ impl Word {
     /// Bytes that a checkpoint takes more for it, at most.
     fn more_bytes(&self) -> u64 {
         match self {
-            Word::Name(_) | Word::Recovered => 0,
+            Word::Name(_) | Word::Recovered | Word::Transit(None) => 0,
             // Counted for every volume, so that there is room for it always.
             Word::Trashed { .. } => 0,
             Word::Attribute { value, .. } if value.is_empty() => 0,
@@ -132,6 +178,22 @@ impl Word {
         self.encode(&mut w);
         (HEAD_BYTES + w.bytes.len()) as u64
     }
+}
+
+/// `None` when it is neither a stage nor none.
+fn transit(r: &mut Reader<'_>) -> Option<Option<Transit>> {
+    let stage = match r.u8()? {
+        SETTLED => return Some(None),
+        INCOMING => Stage::Incoming,
+        LEAVING => Stage::Leaving,
+        ARRIVED => Stage::Arrived,
+        _ => return None,
+    };
+    Some(Some(Transit {
+        stage,
+        pool: r.uuid()?,
+        pool_name: r.name(NAME_BYTES_MAX)?,
+    }))
 }
 
 fn text(r: &mut Reader<'_>, most: usize) -> Option<String> {
@@ -171,6 +233,8 @@ pub struct About {
     pub attributes: BTreeMap<String, String>,
     /// Since when it is in the trash, in seconds since 1970.
     pub trashed_unix_s: Option<u64>,
+    /// Where it comes from or goes to, while it is on its way.
+    pub transit: Option<Transit>,
 }
 
 /// Words of a volume but its name.
@@ -178,6 +242,7 @@ pub struct About {
 pub struct Words {
     about: RefCell<About>,
     trashed: Cell<bool>,
+    stage: Cell<Option<Stage>>,
 }
 
 impl Words {
@@ -197,7 +262,10 @@ impl Words {
             }
             Word::Trashed { at_unix_s } => about.trashed_unix_s = Some(*at_unix_s),
             Word::Recovered => about.trashed_unix_s = None,
+            Word::Transit(transit) => about.transit = transit.clone(),
         }
+        self.stage
+            .set(about.transit.as_ref().map(|transit| transit.stage));
         self.trashed.set(about.trashed_unix_s.is_some());
     }
 
@@ -211,15 +279,23 @@ impl Words {
         self.trashed.get()
     }
 
+    /// How far it is on its way between pools, if it is.
+    pub fn stage(&self) -> Option<Stage> {
+        self.stage.get()
+    }
+
     /// Bytes that a checkpoint takes more when this is said, too, at most.
     pub fn more_bytes(&self, word: &Word) -> u64 {
         let about = self.about.borrow();
         let before = match word {
-            Word::Attribute { key, .. } => about.attributes.get_key_value(key),
+            Word::Attribute { key, .. } => {
+                let before = about.attributes.get_key_value(key);
+                before.map(|(key, value)| (HEAD_BYTES + 2 + key.len() + value.len()) as u64)
+            }
+            Word::Transit(_) => about.transit.as_ref().map(|_| TRANSIT_BYTES),
             _ => None,
         };
-        let before = before.map(|(key, value)| HEAD_BYTES + 2 + key.len() + value.len());
-        word.more_bytes().saturating_sub(before.unwrap_or(0) as u64)
+        word.more_bytes().saturating_sub(before.unwrap_or(0))
     }
 
     /// Bytes that they take in a checkpoint.
@@ -235,10 +311,12 @@ impl Words {
         let trashed = about.trashed_unix_s;
         let trashed = trashed.map(|at_unix_s| Word::Trashed { at_unix_s });
         let attributes = about.attributes.into_iter().map(attribute);
+        let transit = about.transit.map(|transit| Word::Transit(Some(transit)));
         origin
             .into_iter()
             .chain(attributes)
             .chain(trashed)
+            .chain(transit)
             .collect()
     }
 }
@@ -267,7 +345,19 @@ mod tests {
             },
             Word::Trashed { at_unix_s: 5 },
             Word::Recovered,
+            on_its_way(Stage::Incoming),
+            on_its_way(Stage::Leaving),
+            on_its_way(Stage::Arrived),
+            Word::Transit(None),
         ]
+    }
+
+    fn on_its_way(stage: Stage) -> Word {
+        Word::Transit(Some(Transit {
+            stage,
+            pool: Uuid::from_u128(8),
+            pool_name: "p".repeat(NAME_BYTES_MAX),
+        }))
     }
 
     #[test]
@@ -317,12 +407,17 @@ mod tests {
         };
         words.apply(&name, &attribute("second"));
         words.apply(&name, &Word::Trashed { at_unix_s: 6 });
+        let leaving = on_its_way(Stage::Leaving);
+        assert_eq!(words.more_bytes(&leaving), leaving.bytes());
+        words.apply(&name, &leaving);
+        assert_eq!(words.more_bytes(&on_its_way(Stage::Arrived)), 0);
         let again = Words::default();
         for word in words.all() {
             again.apply(&name, &word);
         }
         assert_eq!(again.about(), words.about());
         assert!(again.is_trashed());
+        assert_eq!(again.stage(), Some(Stage::Leaving));
         assert_eq!(again.about().attributes.len(), 1);
         assert_eq!(words.more_bytes(&attribute("")), 0);
         assert_eq!(words.more_bytes(&attribute("2nd")), 0, "shorter");

@@ -3,25 +3,33 @@
 //! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
 
 use super::inner::Inner;
-use super::{Pool, PoolError};
+use super::{Pool, PoolError, PoolErrorKind};
 use crate::codec::Writer;
 use crate::label::{LABEL_AREA_BYTES, PoolIdentity};
 use crate::meta::Record;
 use crate::meta::checkpoint::{self, Encoder, Step};
-use crate::meta::journal::{BatchId, HEADER_BYTES, batch_bytes, encode_batch};
+use crate::meta::journal::{BATCHES_AT_ONCE, BatchId, HEADER_BYTES, batch_bytes, encode_batch};
 use crate::meta::record::RECORD_BYTES_MAX;
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{DriveOffset, Slice};
 use futures_channel::oneshot;
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{Shared, join_all};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How long the making of a checkpoint rests when it has nothing to write yet, so that
 /// others can work.
 const REST: Duration = Duration::from_micros(1);
+
+/// What comes of a batch.
+pub(super) type OnItsWay = Shared<oneshot::Receiver<Result<(), PoolError>>>;
+
+async fn ended(batch: OnItsWay) -> Result<(), PoolError> {
+    let gone = || PoolError::new(PoolErrorKind::Failed, "the pool has gone");
+    batch.await.unwrap_or_else(|_| Err(gone()))
+}
 
 impl PoolIdentity {
     /// Where the journal area of `generation` begins on a metadata drive.
@@ -64,13 +72,16 @@ impl<W: World> Inner<W> {
             return Ok(());
         }
         self.journal.pending.borrow_mut().push(records);
-        self.journal
-            .commit
-            .run(async || self.write_pending().await)
-            .await
+        let commit = &self.journal.commit;
+        match commit.run(async || self.place_pending().await).await? {
+            Some(last) => ended(last).await,
+            None => Ok(()),
+        }
     }
 
-    async fn write_pending(self: &Rc<Self>) -> Result<(), PoolError> {
+    /// Gives what is pending its places in the journal; the last batch on its way. Whoever
+    /// came while a checkpoint was begun has his place already.
+    async fn place_pending(self: &Rc<Self>) -> Result<Option<OnItsWay>, PoolError> {
         self.check()?;
         if self.journal.checkpoint_wanted.replace(false) {
             self.next_generation().await?;
@@ -83,11 +94,11 @@ impl<W: World> Inner<W> {
                 records.extend(more);
             }
             for batch in records.chunks(per_batch) {
-                self.write_batch(batch).await?;
-                self.apply(batch);
+                self.begin_batch(batch.to_vec()).await?;
             }
         }
-        Ok(())
+        let last = self.journal.on_their_way.borrow().back().cloned();
+        Ok(last)
     }
 
     /// Records that are durable together or not at all, however long they are.
@@ -101,11 +112,18 @@ impl<W: World> Inner<W> {
         for record in batch {
             let applied = state.apply(record);
             assert!(applied.is_ok(), "{record:?} was journalled: {applied:?}");
+            if let Record::Overlay { backing, .. } = record
+                && self.world.planted("backing not held")
+            {
+                state.refs.take(*backing);
+            }
             match record {
                 Record::Map { phys, count, .. } => {
                     self.space.borrow_mut().settle(*phys, u64::from(*count));
                 }
-                Record::Remap { phys, .. } => self.space.borrow_mut().settle(*phys, 1),
+                Record::Remap { phys, .. } | Record::Overlay { phys, .. } => {
+                    self.space.borrow_mut().settle(*phys, 1);
+                }
                 _ => {}
             }
         }
@@ -115,7 +133,8 @@ impl<W: World> Inner<W> {
         }
     }
 
-    async fn write_batch(self: &Rc<Self>, records: &[Record]) -> Result<(), PoolError> {
+    /// Gives a batch its place, and sends it on its way.
+    async fn begin_batch(self: &Rc<Self>, records: Vec<Record>) -> Result<(), PoolError> {
         let mut payload = Writer::default();
         records
             .iter()
@@ -124,6 +143,12 @@ impl<W: World> Inner<W> {
         let bytes = batch_bytes(payload.bytes.len()) as u64;
         if journal.used.get() + bytes > u64::from(self.identity().journal_bytes) {
             self.next_generation().await?;
+        }
+        while journal.on_their_way.borrow().len() >= BATCHES_AT_ONCE {
+            let first = journal.on_their_way.borrow_mut().pop_front();
+            if let Some(first) = first {
+                ended(first).await?;
+            }
         }
         let generation = journal.generation.get();
         let id = BatchId {
@@ -137,19 +162,56 @@ impl<W: World> Inner<W> {
             .copy_of(&encode_batch(id, &payload.bytes))
             .freeze();
         let at = self.identity().journal_offset(generation) + journal.used.get();
-        if self
+        journal.used.set(journal.used.get() + bytes);
+        journal.sequence.set(journal.sequence.get() + 1);
+        let before = journal.on_their_way.borrow().back().cloned();
+        let (done, durable) = oneshot::channel();
+        let durable = durable.shared();
+        journal.on_their_way.borrow_mut().push_back(durable);
+        let inner = Rc::clone(self);
+        self.world.spawn(async move {
+            let outcome = inner.write_batch(at, batch, &records, before).await;
+            let _ = done.send(outcome);
+        });
+        Ok(())
+    }
+
+    /// Makes a batch durable, and part of the state once all before it are.
+    async fn write_batch(
+        self: &Rc<Self>,
+        at: u64,
+        batch: Slice,
+        records: &[Record],
+        before: Option<OnItsWay>,
+    ) -> Result<(), PoolError> {
+        let written = match self
             .world
             .planted("journal record acknowledged before durable")
         {
-            let inner = Rc::clone(self);
-            self.world.spawn(async move {
-                let _ = inner.write_metadata(at, &batch).await;
-            });
-        } else {
-            self.write_metadata(at, &batch).await?;
+            true => {
+                let inner = Rc::clone(self);
+                self.world.spawn(async move {
+                    let _ = inner.write_metadata(at, &batch).await;
+                });
+                Ok(())
+            }
+            false => self.write_metadata(at, &batch).await,
+        };
+        if let Some(before) = before.filter(|_| !self.world.planted("batches in any order")) {
+            ended(before).await?;
         }
-        journal.used.set(journal.used.get() + bytes);
-        journal.sequence.set(journal.sequence.get() + 1);
+        written?;
+        self.apply(records);
+        Ok(())
+    }
+
+    /// Ends when no batch is on its way.
+    async fn all_batches_ended(&self) -> Result<(), PoolError> {
+        let last = self.journal.on_their_way.borrow().back().cloned();
+        if let Some(last) = last {
+            ended(last).await?;
+        }
+        self.journal.on_their_way.borrow_mut().clear();
         Ok(())
     }
 
@@ -166,6 +228,8 @@ impl<W: World> Inner<W> {
             let _ = durable.await;
         }
         self.check()?;
+        // What is on its way belongs to the state that the checkpoint is of.
+        self.all_batches_ended().await?;
         let (done, durable) = oneshot::channel();
         self.journal.checkpoint.replace(Some(durable.shared()));
         self.begin_generation(self.journal.generation.get() + 1);
@@ -190,10 +254,11 @@ impl<W: World> Inner<W> {
         self.checkpoint_ended().await;
         // Whoever's turn it is begins it: callers of the same turn share it.
         self.journal.checkpoint_wanted.set(true);
-        self.journal
-            .commit
-            .run(async || self.write_pending().await)
-            .await?;
+        let commit = &self.journal.commit;
+        let last = commit.run(async || self.place_pending().await).await?;
+        if let Some(last) = last {
+            ended(last).await?;
+        }
         self.checkpoint_ended().await;
         self.check()
     }

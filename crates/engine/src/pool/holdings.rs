@@ -1,17 +1,21 @@
 //! What a volume holds alone, and what it shares with snapshots and clones.
 //!
 //! Invariants:
-//! - A page is a volume's own when no other place of any map has it: deleting the volume
-//!   gives back exactly these, and what was promised to it.
+//! - A page is a volume's own when no other volume has it: deleting the volume gives back
+//!   exactly these, and what was promised to it. One that the volume itself has at several
+//!   places is its own once, and counts as shared for the other places.
+//!   One that backs another counts as shared until that is whole.
 //! - Nobody waits for the count: it goes through the map a part at a time, and passes what
 //!   is shared as a whole (tables) without looking into it. What changes meanwhile may be
 //!   counted as it was or as it is.
 
 use super::{Pool, PoolError};
-use crate::meta::page_map::{TABLE, UNMAPPED};
+use crate::meta::page_map::{Chunk, TABLE, UNMAPPED};
 use crate::meta::{PageMap, Refs, VolumeCore};
 use crate::world::World;
 use base::PhysPage;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Chunks looked at before others have their turn.
@@ -25,9 +29,9 @@ pub struct Holdings {
     pub provisioned_bytes: u64,
     /// Bytes of pages that it has.
     pub mapped_bytes: u64,
-    /// Of these, those that nobody else has.
+    /// Of these, those that nobody else has, each once.
     pub exclusive_bytes: u64,
-    /// And those that snapshots or clones have, too.
+    /// And those that snapshots, clones, copies or other places of the volume have, too.
     pub shared_bytes: u64,
     /// Bytes promised to it beyond what it has.
     pub promised_bytes: u64,
@@ -40,18 +44,47 @@ impl Holdings {
     }
 }
 
-/// The pages of the next chunks from `next` on that nobody else has; where to go on, if
-/// there is more.
-fn own_pages(map: &PageMap, refs: &Refs, mut next: usize) -> (u64, Option<usize>) {
-    let mut own = 0;
+/// What was counted of a map, part by part.
+#[derive(Default)]
+struct Count {
+    /// Pages that nobody else has.
+    own: u64,
+    /// Of chunks that have several owners, at how many places the volume has them.
+    chunks: FxHashMap<*const Chunk, u32>,
+    /// Of pages that have several holders, how many of these are the volume's.
+    holders: Refs,
+}
+
+impl Count {
+    /// A chunk that the volume alone has. A page is its own when all of its holders are.
+    fn chunk(&mut self, chunk: &Chunk, refs: &Refs) {
+        let pages = chunk.entries().iter().filter(|&&entry| entry != UNMAPPED);
+        for page in pages.map(|&entry| PhysPage(u64::from(entry))) {
+            let beyond = refs.beyond_first(page);
+            let seen = self.holders.beyond_first(page);
+            self.own += u64::from(seen == beyond);
+            if beyond > 0 {
+                self.holders.add(page);
+            }
+        }
+    }
+
+    /// A chunk that others have, too, or other places of the volume: whether those are all.
+    fn is_last_of(&mut self, chunk: &Rc<Chunk>) -> bool {
+        let seen = self.chunks.entry(Rc::as_ptr(chunk)).or_default();
+        *seen += 1;
+        *seen == chunk.owners()
+    }
+}
+
+/// Counts the next chunks from `next` on; where to go on, if there is more.
+fn count_some(map: &PageMap, refs: &Refs, mut next: usize, count: &mut Count) -> Option<usize> {
     for _ in 0..CHUNKS_AT_ONCE {
         if map.shared_table(next).is_some() {
             next = (next / TABLE + 1) * TABLE;
             continue;
         }
-        let Some((index, chunk)) = map.chunk_from(next) else {
-            return (own, None);
-        };
+        let (index, chunk) = map.chunk_from(next)?;
         if index / TABLE != next / TABLE {
             // Another table: it may be shared.
             next = index / TABLE * TABLE;
@@ -60,14 +93,11 @@ fn own_pages(map: &PageMap, refs: &Refs, mut next: usize) -> (u64, Option<usize>
             }
         }
         next = index + 1;
-        if map.is_shared(index) {
-            continue;
+        if !map.is_shared(index) || count.is_last_of(chunk) {
+            count.chunk(chunk, refs);
         }
-        let entries = chunk.entries().iter().filter(|&&entry| entry != UNMAPPED);
-        let alone = entries.filter(|&&entry| refs.beyond_first(PhysPage(u64::from(entry))) == 0);
-        own += alone.count() as u64;
     }
-    (own, Some(next))
+    Some(next)
 }
 
 impl<W: World> Pool<W> {
@@ -78,12 +108,10 @@ impl<W: World> Pool<W> {
     pub async fn holdings(&self, name: &str) -> Result<Holdings, PoolError> {
         self.inner.check()?;
         let core = self.existing(name)?;
-        let mut own = 0;
+        let mut count = Count::default();
         let mut next = Some(0);
         while let Some(from) = next {
-            let (pages, more) = self.own_part(&core, from);
-            own += pages;
-            next = more;
+            next = self.count_part(&core, from, &mut count);
             if next.is_some() {
                 self.inner.world.sleep(REST).await;
                 self.inner.check()?;
@@ -91,7 +119,7 @@ impl<W: World> Pool<W> {
         }
         let info = self.handle(&core).info();
         // Some may have been given back since they were counted.
-        let exclusive_bytes = (own * info.page_bytes).min(info.mapped_bytes);
+        let exclusive_bytes = (count.own * info.page_bytes).min(info.mapped_bytes);
         Ok(Holdings {
             provisioned_bytes: info.size_bytes,
             mapped_bytes: info.mapped_bytes,
@@ -101,15 +129,15 @@ impl<W: World> Pool<W> {
         })
     }
 
-    fn own_part(&self, core: &VolumeCore, from: usize) -> (u64, Option<usize>) {
+    fn count_part(&self, core: &VolumeCore, from: usize, count: &mut Count) -> Option<usize> {
         let map = core.map.borrow();
         match self
             .inner
             .world
             .planted("shared pages counted as exclusive")
         {
-            true => own_pages(&map, &Refs::default(), from),
-            false => own_pages(&map, &self.inner.state.borrow().refs, from),
+            true => count_some(&map, &Refs::default(), from, count),
+            false => count_some(&map, &self.inner.state.borrow().refs, from, count),
         }
     }
 }

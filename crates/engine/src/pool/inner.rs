@@ -1,5 +1,7 @@
 //! What all handles on an open pool share.
 
+use super::backing::Through;
+use super::commit::OnItsWay;
 use super::drives::{Drives, RingLosses};
 use super::life::Life;
 use super::space::Space;
@@ -19,6 +21,7 @@ use futures_util::future::Shared;
 use futures_util::lock::Mutex;
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -38,7 +41,10 @@ pub(crate) struct JournalCursor {
     pub sequence: Cell<u64>,
     /// Records waiting for the next batch.
     pub pending: RefCell<Vec<Vec<Record>>>,
-    pub commit: GroupCommit<Result<(), PoolError>>,
+    /// Gives batches their places: the last of those that a caller's records are in.
+    pub commit: GroupCommit<Result<Option<OnItsWay>, PoolError>>,
+    /// Batches that are being written, in order.
+    pub on_their_way: RefCell<VecDeque<OnItsWay>>,
     /// A checkpoint is to be written before the next batch.
     pub checkpoint_wanted: Cell<bool>,
     /// Ends when the checkpoint of this generation is durable.
@@ -57,7 +63,9 @@ pub(crate) struct Inner<W: World> {
     pub administration: Mutex<()>,
     /// Pages taken by overwrites that give back as many when they end.
     pub moving: Cell<u64>,
-    /// Chunks of maps that are about to be shared no more.
+    /// Who reads through pages to what backs them.
+    pub through: Through,
+    /// Bytes that checkpoints may grow by: of maps that are about to share less.
     pub parting: Cell<u64>,
     /// How often something was refused for want of room for maps.
     pub map_refusals: Cell<u64>,
@@ -71,6 +79,7 @@ impl<W: World> Drop for Inner<W> {
     fn drop(&mut self) {
         self.store.end();
         self.store.lifeline.set();
+        self.store.filler.set();
     }
 }
 
@@ -125,6 +134,7 @@ impl<W: World> Inner<W> {
             life: Life::default(),
             administration: Default::default(),
             moving: Cell::new(0),
+            through: Through::default(),
             parting: Cell::new(0),
             map_refusals: Cell::new(0),
             emptying: Cell::new(None),
@@ -266,8 +276,17 @@ async fn claim_space<W: World>(drives: &Drives<W>, state: &mut State) -> Result<
         refs.owned,
         state.refs.owned
     );
-    state.refs = refs;
-    Ok(space)
+    let space = RefCell::new(space);
+    let counted = state.count_backings(
+        refs,
+        |page| space.borrow().is_used(page),
+        |phys, refs| {
+            let (page, count) = (PageIndex(0), 1);
+            claim(&mut space.borrow_mut(), refs, MapRun { page, phys, count }).is_ok()
+        },
+    );
+    counted.map_err(|phys| corrupt(format!("page {phys} backs another, and is not there")))?;
+    Ok(space.into_inner())
 }
 
 /// Claims a run of pages; what other chunks have already gets another holder.

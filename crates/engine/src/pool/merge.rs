@@ -38,6 +38,8 @@ impl PoolInfo {
             free_zones_bytes,
             promised_bytes: self.promised_bytes + other.promised_bytes,
             kept_bytes: self.kept_bytes + other.kept_bytes,
+            backing_bytes: self.backing_bytes + other.backing_bytes,
+            backed_bytes: self.backed_bytes + other.backed_bytes,
             mapped_bytes: self.mapped_bytes + other.mapped_bytes,
             provisioned_bytes: self.provisioned_bytes + other.provisioned_bytes,
             members,

@@ -4,6 +4,7 @@
 //! and `open` (from drives to a pool), `recover` (metadata read back), `zones` (taken
 //! into use), `volumes` (creation to deletion), `commit` (metadata made durable).
 
+mod backing;
 mod commit;
 mod create;
 pub mod drives;
@@ -11,10 +12,12 @@ mod holdings;
 mod inner;
 pub mod life;
 mod merge;
+mod moves;
 mod open;
 mod promise;
 mod provision;
 mod recover;
+mod shrink;
 mod snapshots;
 pub mod space;
 mod volumes;
@@ -22,9 +25,11 @@ mod words;
 mod zones;
 
 pub use crate::raid::Level;
+pub(crate) use backing::Backing;
 pub use drives::{Event, EventKind};
 pub use holdings::Holdings;
 pub(crate) use inner::Inner;
+pub use moves::{OtherPool, Settling, There};
 pub(crate) use promise::Claim;
 pub use provision::VolumeChange;
 pub use words::{SNAPSHOT_MARK, WordsChange};
@@ -172,6 +177,11 @@ pub struct PoolInfo {
     pub fullness: life::fullness::FullnessInfo,
     /// Bytes kept back beside the capacity, so that space can be given back at all times.
     pub kept_bytes: u64,
+    /// Bytes of pages that no volume has any more and that only back others: they are free
+    /// once these are whole. Part of what is mapped.
+    pub backing_bytes: u64,
+    /// Bytes of pages that have part of their content in another.
+    pub backed_bytes: u64,
     /// Of these, bytes of zones that are not in use yet.
     pub free_zones_bytes: u64,
     /// Bytes of pages allocated.
@@ -326,6 +336,8 @@ impl<W: World> Pool<W> {
             capacity_bytes: (used + free - kept) * page_bytes,
             promised_bytes: inner.state.borrow().promises.promised() * page_bytes,
             kept_bytes: kept * page_bytes,
+            backing_bytes: inner.state.borrow().backing_pages() * page_bytes,
+            backed_bytes: inner.backed_pages() * page_bytes,
             fullness: self.fullness(),
             free_zones_bytes: inner.unopened_pages() * page_bytes,
             lanes: inner.identity().lanes,

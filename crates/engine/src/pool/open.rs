@@ -13,7 +13,7 @@ use crate::label::{
     Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
 };
 use crate::lane::{Lane, Part, View};
-use crate::meta::Record;
+use crate::meta::{Record, Stage};
 use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
@@ -264,6 +264,11 @@ async fn recovered<W: World>(
         // A creation cut short: its pages are free, as if it had never begun.
         let dropped = state.apply(&Record::Delete { id });
         assert!(dropped.is_ok(), "{dropped:?}");
+    }
+    for core in state.volumes.values() {
+        let stage = core.words.stage();
+        let may_be_old = matches!(stage, Some(Stage::Leaving | Stage::Arrived));
+        core.live.withheld.set(may_be_old);
     }
     Ok(found)
 }

@@ -33,7 +33,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let core = self.existing(name)?;
+        let core = self.still(name)?;
         if core.read_only {
             let context = format!("volume '{name}' is a snapshot, and takes no space: clone it");
             return Err(PoolError::new(PoolErrorKind::Invalid, context));

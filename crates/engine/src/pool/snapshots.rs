@@ -9,6 +9,7 @@ use super::create::check_name;
 use super::inner::Inner;
 use super::words::check_snapshot_name;
 use super::{Pool, PoolError, PoolErrorKind};
+use crate::meta::record::MAP_BYTES;
 use crate::meta::{Record, VolumeCore, VolumeId, checkpoint};
 use crate::range_lock::Guard;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
@@ -129,7 +130,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let (core, from) = (self.existing(name)?, self.existing(snapshot)?);
+        let (core, from) = (self.still(name)?, self.settled(snapshot)?);
         check_restore(&core, &from)?;
         let mut records = Vec::new();
         // Reads, too: one that is under way would read pages that are given away.
@@ -155,12 +156,27 @@ impl<W: World> Pool<W> {
             inner.state.borrow_mut().give_up(before);
             self.release_all().await;
         }
+        let more = self.more_promised(&core, &from);
         let from = from.id;
         records.push(Record::Restore { id, from });
-        inner.commit(records).await?;
+        self.commit_promising(name, more, records).await?;
         inner.world.reached("volume restored");
         self.release_all().await;
         Ok(())
+    }
+
+    /// Pages that a thick volume has to be promised beyond what it is, to become what a
+    /// snapshot is. What it gives up may not be free then.
+    fn more_promised(&self, core: &VolumeCore, from: &VolumeCore) -> u64 {
+        if !core.is_promised.get() {
+            return 0;
+        }
+        let mapped = |core: &VolumeCore| core.map.borrow().mapped();
+        let more = mapped(core).saturating_sub(mapped(from));
+        if more > 0 {
+            self.inner.world.reached("thick volume restored");
+        }
+        more
     }
 
     /// The volumes that are to be taken.
@@ -190,7 +206,7 @@ impl<W: World> Pool<W> {
                 let context = format!("'{name}' is asked for twice");
                 return Err(PoolError::new(PoolErrorKind::Invalid, context));
             }
-            sources.push(self.existing(source)?);
+            sources.push(self.settled(source)?);
         }
         Ok(sources)
     }
@@ -251,16 +267,21 @@ impl<W: World> Inner<W> {
         self.maps_need() + self.more_words_bytes(0) <= self.identity().checkpoint_bytes
     }
 
+    /// Whether they have room for that beside all that may still come into maps by writing:
+    /// what is shared is bounded by nothing else.
+    pub(crate) fn has_room_for_copies(&self) -> bool {
+        let later = self.free_pages() * MAP_BYTES as u64;
+        let journal_bytes = self.identity().journal_bytes;
+        let later = checkpoint::more_bytes(later, journal_bytes);
+        let words = self.more_words_bytes(0);
+        self.maps_need() + words + later <= self.identity().checkpoint_bytes
+    }
+
     /// What such maps need of a checkpoint slot.
     pub(super) fn maps_need(&self) -> u64 {
         let state = self.state.borrow();
-        let tables = state
-            .volumes
-            .values()
-            .map(|core| core.map.borrow().tables().count());
-        let tables = tables.sum::<usize>() as u64;
-        let maps = checkpoint::maps_bytes(state.refs.owned, tables);
-        let steps = (1 + self.parting.get()) * checkpoint::MAPS_STEP_BYTES;
+        let maps = checkpoint::maps_bytes(state.refs.owned, state.tables, state.backings.len());
+        let steps = self.parting.get() + checkpoint::MAPS_STEP_BYTES;
         drop(state);
         let identity = self.identity();
         checkpoint::slot_bytes_of(
@@ -298,8 +319,6 @@ fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> 
         )
     } else if !from.read_only {
         format!("'{}' is no snapshot", from.name)
-    } else if core.provisioning.get() == Provisioning::Thick {
-        format!("'{}' is thick: its pages are its own", core.name)
     } else if from.size_bytes.get() > core.size_bytes.get() {
         format!(
             "'{}' has {} bytes and '{}' only {}: grow it first",

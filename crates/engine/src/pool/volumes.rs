@@ -13,7 +13,9 @@ impl<W: World> Pool<W> {
     /// Its volumes, by name.
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
-        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let seen = |core: &&Rc<VolumeCore>| {
+            core.ready.get() && !core.words.is_trashed() && !core.is_elsewhere()
+        };
         let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();
         volumes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -47,7 +49,7 @@ impl<W: World> Pool<W> {
         })
     }
 
-    fn check_size(&self, name: &str, size_bytes: u64) -> Result<u64, PoolError> {
+    pub(super) fn check_size(&self, name: &str, size_bytes: u64) -> Result<u64, PoolError> {
         let pages = size_bytes.div_ceil(self.inner.page_bytes());
         let max = u64::from(u32::MAX - 1);
         if size_bytes == 0 || !size_bytes.is_multiple_of(SECTOR_BYTES as u64) || pages > max {
@@ -161,7 +163,7 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let pages = self.check_size(name, size_bytes)?;
         let _administration = inner.administration.lock().await;
-        let core = self.existing(name)?;
+        let core = self.still(name)?;
         let present = core.size_bytes.get();
         if size_bytes < present {
             return Err(PoolError::new(
@@ -208,7 +210,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let core = self.existing(name)?;
+        let core = self.still(name)?;
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {

@@ -36,7 +36,7 @@ impl<W: World> Pool<W> {
         self.core_of(uuid).map(|core| self.handle(&core))
     }
 
-    fn core_of(&self, uuid: Uuid) -> Option<Rc<VolumeCore>> {
+    pub(super) fn core_of(&self, uuid: Uuid) -> Option<Rc<VolumeCore>> {
         let state = self.inner.state.borrow();
         let mut ready = state.volumes.values().filter(|core| core.ready.get());
         ready
@@ -47,7 +47,9 @@ impl<W: World> Pool<W> {
     /// Its volumes, and what is said of them; not in any order.
     pub fn volumes_said(&self) -> Vec<(VolumeInfo, About)> {
         let state = self.inner.state.borrow();
-        let seen = |core: &&Rc<VolumeCore>| core.ready.get() && !core.words.is_trashed();
+        let seen = |core: &&Rc<VolumeCore>| {
+            core.ready.get() && !core.words.is_trashed() && !core.is_elsewhere()
+        };
         let all = state.volumes.values().filter(seen);
         all.map(|core| (self.handle(core).info(), core.words.about()))
             .collect()
@@ -80,7 +82,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let core = self.existing(name)?;
+        let core = self.settled(name)?;
         let mut records = Vec::new();
         if let Some(new) = change.name.as_deref().filter(|new| *new != name) {
             records.extend(self.renaming(&core, name, new)?);
@@ -159,7 +161,7 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         let _administration = inner.administration.lock().await;
-        let core = self.existing(name)?;
+        let core = self.still(name)?;
         let records = vec![Record::Word(core.id, Word::Trashed { at_unix_s })];
         inner.check_words(&records)?;
         inner.commit(records).await?;

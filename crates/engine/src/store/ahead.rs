@@ -3,6 +3,7 @@
 //! Invariants:
 //! - Best effort: what can't be read, or is not what its sum says, is left alone. The
 //!   read that comes for it finds that out, and puts it right.
+//! - What one brings, another doesn't: readers of clones are often at the same place.
 //! - Nothing comes into the cache that was changed since it was looked at
 //!   ([`crate::cache::Fills`]); no lock against writes is held.
 
@@ -34,15 +35,23 @@ impl<W: World> Store<W> {
         let start = at.0 / BLOCK;
         let filling = self.cache.fills().begin(start..start + count);
         let _pinned = self.pin_unless_cached(&zone, first, count).await;
-        let runs = self.not_in_ram(&zone, first..first + count);
+        let runs = self.not_in_ram(&zone, first..first + count, &filling);
         let reads = runs.iter().map(|run| self.bring(&zone, run, &filling));
         join_all(reads).await;
     }
 
-    /// The runs that only drives have. Their sums are in RAM.
-    fn not_in_ram(&self, zone: &Zone<W>, blocks: Range<u64>) -> Vec<InPlace> {
+    /// The runs that only drives have, and nobody else brings. Their sums are in RAM.
+    fn not_in_ram(
+        &self,
+        zone: &Zone<W>,
+        blocks: Range<u64>,
+        filling: &Filling<'_>,
+    ) -> Vec<InPlace> {
         let mut runs: Vec<InPlace> = Vec::new();
         for block in blocks {
+            if filling.is_behind_another(self.pool_block(zone.shape.zone, block)) {
+                continue;
+            }
             let Some(sum) = self.sum_if_only_in_place(zone, block) else {
                 continue;
             };
@@ -105,14 +114,13 @@ impl<W: World> Store<W> {
 
     /// Waits for what is on its way into the cache of `count` blocks from `first` on, if
     /// a drive would have to be asked for it a second time.
-    pub(super) async fn wait_for_ahead(&self, zone: &Zone<W>, first: u64, count: u64) {
-        let start = self.pool_block(zone.shape.zone, first);
-        let blocks = start..start + count;
+    pub(super) async fn wait_for_fills(&self, zone: &Zone<W>, first: u64, count: u64) {
+        let blocks = self.pool_blocks(zone, first, count);
         if !self.cache.fills().concern(&blocks) {
             return;
         }
         let is_here = |block: u64| {
-            self.cache.contains(start + (block - first))
+            self.cache.contains(blocks.start + (block - first))
                 || self.index.borrow().get(zone.locate(block)).is_some()
         };
         if (first..first + count).all(is_here) {

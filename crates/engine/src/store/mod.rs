@@ -10,7 +10,7 @@
 //! - What a read gives out has been checked against its sum.
 //!
 //! Rooms: [`address`] (where a block lies), `locks`, `index` (what is not in place
-//! yet), `entry` (heads of log entries), `read`, `ahead` (before it is asked for), `write`
+//! yet), `entry` (heads of log entries), `read`, `over` (pages over others), `ahead` (before it is asked for), `write`
 //! (into the log, or around it), `row` (what a row holds, put together if need be), `plan` and `parity` (what
 //! has to change in place), `change` (changing it), `destage` (when), `heal` (stripes
 //! looked through and put right), `forget` (blocks and zones given up), `freed` (pages given back), `replay` (after a crash), `counts`.
@@ -26,6 +26,7 @@ mod freed;
 mod heal;
 mod index;
 mod locks;
+mod over;
 mod parity;
 mod plan;
 mod read;
@@ -89,6 +90,8 @@ pub struct Store<W: World> {
     pub(crate) keeper: Signal,
     /// There may be something to do for the drives.
     pub(crate) lifeline: Signal,
+    /// A page lies over another.
+    pub(crate) filler: Signal,
     /// How many wait for the log to be emptied as fast as it goes.
     draining: Cell<u32>,
     /// Nobody uses the store any more.
@@ -128,6 +131,7 @@ impl<W: World> Store<W> {
             destager: Signal::default(),
             keeper: Signal::default(),
             lifeline: Signal::default(),
+            filler: Signal::default(),
             draining: Cell::new(0),
             ended: Cell::new(false),
         }

@@ -5,12 +5,16 @@
 //! so a block does not change its content meanwhile. It may move from the log into
 //! place: entry and sum are looked at in one instant, without a wait in between, and
 //! what was taken from either stays true.
+//!
+//! Volumes that share pages may be read for the same blocks at once: one asks the drive, and
+//! the others wait for the cache to have them.
 
 use super::address::{StripeRef, ZoneAddress};
 use super::counts::Purpose;
 use super::index::Content;
 use super::row::Want;
 use super::{BLOCK, Store};
+use crate::cache::Filling;
 use crate::drive::DriveErrorKind;
 use crate::integrity::{Pinned, Sum};
 use crate::pool::drives::Zone;
@@ -18,6 +22,7 @@ use crate::raid::{Code, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Payload, PoolOffset, Slice};
 use futures_util::future::join_all;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A block that no redundancy can give.
@@ -70,8 +75,9 @@ impl<W: World> Store<W> {
         self.counts.add(|counts| &counts.commands, 1);
         let place = self.block_at(at);
         let (zone, first, count) = (place.zone, place.block, (len / BLOCK_BYTES) as u64);
-        if !self.cache.fills().is_empty() {
-            Box::pin(self.wait_for_ahead(&zone, first, count)).await;
+        let blocks = self.pool_blocks(&zone, first, count);
+        if self.cache.fills().concern(&blocks) {
+            Box::pin(self.wait_for_fills(&zone, first, count)).await;
         }
         if count == 1 {
             // The common read: no list, no join.
@@ -79,12 +85,14 @@ impl<W: World> Store<W> {
                 Some(source) => source,
                 None => {
                     let _pinned = self.integrity.pin(zone.shape.zone, first..first + 1).await;
+                    Box::pin(self.wait_for_fills(&zone, first, 1)).await;
                     match self.source_now(&zone, first) {
                         Some(source) => source,
                         None => unreachable!("a pinned block has its sum in RAM"),
                     }
                 }
             };
+            let _filling = self.begin_fill(std::slice::from_ref(&source), blocks);
             return self
                 .fetch(&zone, source)
                 .await
@@ -100,14 +108,40 @@ impl<W: World> Store<W> {
         first: u64,
         count: u64,
     ) -> Result<Payload, Unreadable> {
-        let _pinned = self.pin_unless_cached(zone, first, count).await;
+        let mut _pinned = self.pin_unless_cached(zone, first, count).await;
+        // Others that waited for the same sums may have begun meanwhile.
+        if self
+            .cache
+            .fills()
+            .concern(&self.pool_blocks(zone, first, count))
+        {
+            let sums = first..first + count;
+            // What is in RAM by chance may go while they are waited for.
+            _pinned = Some(self.integrity.pin(zone.shape.zone, sums).await);
+            self.wait_for_fills(zone, first, count).await;
+        }
         let sources = self.sources_now(zone, first, count);
+        let _filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));
         let reads = sources.into_iter().map(|source| self.fetch(zone, source));
         let mut payload = Payload::new();
         for outcome in join_all(reads).await {
             payload.push(outcome.map_err(|lost| lost.in_run(first))?);
         }
         Ok(payload)
+    }
+
+    /// Has others wait who want the same blocks, when a drive is asked for them and they
+    /// will be in RAM then. To be called in the instant in which the sources were found.
+    fn begin_fill(&self, sources: &[Source], blocks: Range<u64>) -> Option<Filling<'_>> {
+        let asks_drive = |source: &Source| matches!(source, Source::Drive { .. });
+        let fills = self.cache.is_on() && sources.iter().any(asks_drive);
+        fills.then(|| self.cache.fills().begin_read(blocks))
+    }
+
+    /// The names that blocks of a zone have in the cache.
+    pub(super) fn pool_blocks(&self, zone: &Zone<W>, first: u64, count: u64) -> Range<u64> {
+        let start = self.pool_block(zone.shape.zone, first);
+        start..start + count
     }
 
     pub(super) async fn pin_unless_cached(

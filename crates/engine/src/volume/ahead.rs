@@ -8,8 +8,8 @@
 
 use super::Volume;
 use crate::world::World;
-use base::{BLOCK_BYTES, PoolOffset};
-use futures_util::future::join_all;
+use base::{BLOCK_BYTES, PhysPage, PoolOffset};
+use futures_util::future::{join, join_all};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -141,9 +141,15 @@ impl<W: World> Volume<W> {
             let phys = self.core.map.borrow().get(run.page);
             // No wait between the look at the map and the beginning there: a page may
             // move, and its zone go out of use.
-            if let Some(phys) = phys {
-                let at = PoolOffset(phys.0 * page_bytes + run.inside);
-                self.inner.store.read_ahead(at, run.len).await;
+            let Some(phys) = phys else { return };
+            let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + run.inside);
+            match self.inner.backing(phys) {
+                None => self.inner.store.read_ahead(place(phys), run.len).await,
+                Some(backing) => {
+                    let own = self.inner.store.read_ahead(place(phys), run.len);
+                    let others = self.inner.store.read_ahead(place(backing.page), run.len);
+                    join(own, others).await;
+                }
             }
         });
         join_all(reads).await;

@@ -7,17 +7,19 @@
 //! - A thick volume keeps its pages: they hold zeroes.
 
 use super::io::{failed, runs};
-use super::{IoError, Volume};
+use super::{Elsewhere, IoError, Volume};
 use crate::meta::Record;
 use crate::pool::Claim;
 use crate::store::Write;
 use crate::world::World;
-use base::{BLOCK_BYTES, PageIndex, PoolOffset, VolumeOffset};
+use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, VolumeOffset};
 use futures_util::future::join;
 use std::ops::Range;
+use std::rc::Rc;
 
-/// Pages cleared at once: others come in between.
+/// Pages cleared at once: others come in between. More where they are only given back.
 const PAGES_AT_ONCE: u64 = 1024;
+const GIVEN_BACK_AT_ONCE: u64 = 8192;
 
 /// How a run of a volume is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,9 @@ impl<W: World> Volume<W> {
     /// `OutOfRange`, `Media`, `Deleted`, `PoolFailed`. After an error each sector holds
     /// what was there or zeroes.
     pub async fn clear(&self, at: VolumeOffset, len: u64) -> Result<(), IoError> {
+        if let Some(there) = self.core.live.moved() {
+            return there.clear(at, len).await;
+        }
         self.check_range(at, len as usize)?;
         self.check_writable(at)?;
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
@@ -45,10 +50,26 @@ impl<W: World> Volume<W> {
         let end = at.0 + len;
         let mut from = at.0;
         while from < end {
-            let to = ((from / page_bytes + PAGES_AT_ONCE) * page_bytes).min(end);
-            self.clear_piece(from..to)
-                .await
-                .map_err(|error| error.no_earlier_than(at))?;
+            // What its map says after a move is of no volume any more.
+            if let Some(there) = self.core.live.moved() {
+                return there.clear(VolumeOffset(from), end - from).await;
+            }
+            let hole = self.hole(from, end - from);
+            if hole > 0 {
+                // What is being written there now is written after this.
+                from += hole;
+                continue;
+            }
+            let most = match self.keeps_pages() {
+                true => PAGES_AT_ONCE,
+                false => GIVEN_BACK_AT_ONCE,
+            };
+            let to = ((from / page_bytes + most) * page_bytes).min(end);
+            let cleared = self.clear_piece(from..to).await;
+            let moved = cleared.map_err(|error| error.no_earlier_than(at))?;
+            if let Some(there) = moved {
+                return there.clear(VolumeOffset(from), end - from).await;
+            }
             from = to;
         }
         self.settle(at)
@@ -75,18 +96,32 @@ impl<W: World> Volume<W> {
         })
     }
 
-    async fn clear_piece(&self, bytes: Range<u64>) -> Result<(), IoError> {
+    /// Clears a run of bytes, or says where the volume is by now, and does nothing.
+    async fn clear_piece(&self, bytes: Range<u64>) -> Result<Option<Rc<dyn Elsewhere>>, IoError> {
         let block = BLOCK_BYTES as u64;
-        let whole = bytes.start.next_multiple_of(block)..bytes.end / block * block;
         let outer = bytes.start / block * block..bytes.end.next_multiple_of(block);
         let ranges = &self.core.live.ranges;
         let _range = ranges.exclusive(outer.start, outer.end).await;
+        if let Some(there) = self.core.live.moved() {
+            return Ok(Some(there));
+        }
+        self.check_end(VolumeOffset(bytes.start), bytes.end - bytes.start)?;
+        let cleared = self.clear_held(bytes.clone(), Claim::Clearing).await;
+        Box::pin(self.mirror_clear(bytes, cleared.is_ok())).await;
+        cleared.map(|()| None)
+    }
+
+    /// Makes bytes zeroes, pages and blocks in part, too; the caller holds the whole blocks
+    /// around them.
+    pub(super) async fn clear_held(&self, bytes: Range<u64>, claim: Claim) -> Result<(), IoError> {
+        let block = BLOCK_BYTES as u64;
+        let whole = bytes.start.next_multiple_of(block)..bytes.end / block * block;
         if whole.start > whole.end {
             // Within one block.
             return self.clear_inside_block(bytes).await;
         }
         self.clear_inside_block(bytes.start..whole.start).await?;
-        self.clear_blocks(whole.clone(), Claim::Clearing).await?;
+        self.clear_blocks(whole.clone(), claim).await?;
         self.clear_inside_block(whole.end..bytes.end).await
     }
 
@@ -133,7 +168,12 @@ impl<W: World> Volume<W> {
                 continue;
             };
             let at = PoolOffset(phys.0 * page_bytes + run.inside);
-            zeroes.push(Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64));
+            let zero = match self.is_backed(phys) {
+                // What is not there would be as in the backing.
+                true => Write::Data(at, self.inner.world.buffers().zeroed(run.len).freeze()),
+                false => Write::Zero(at, run.len as u64 / BLOCK_BYTES as u64),
+            };
+            zeroes.push(zero);
         }
         let pages = given_back.clone().unwrap_or_default();
         let at = VolumeOffset(bytes.start);
@@ -149,10 +189,26 @@ impl<W: World> Volume<W> {
         outcome.map_err(|error| failed(VolumeOffset(bytes.start), error))
     }
 
+    /// Whether a page lies over another. Nobody makes it whole while the caller holds some
+    /// of it.
+    fn is_backed(&self, page: PhysPage) -> bool {
+        if self.inner.world.planted("zeroes taken for the backing's") {
+            return false;
+        }
+        self.inner.state.borrow().backings.get(page).is_some()
+    }
+
     /// Whether pages that are cleared stay its own: of a thick volume, and of one that
     /// is about to be.
-    fn keeps_pages(&self) -> bool {
+    pub(super) fn keeps_pages(&self) -> bool {
         self.core.is_promised.get() || self.core.live.keeps_pages.get()
+    }
+
+    /// Pages of a run that others have, too.
+    fn shared_in(&self, pages: &Range<u64>) -> Vec<PhysPage> {
+        let shared = |page| self.place(PageIndex(page)).filter(|(_, shared)| *shared);
+        let places = pages.clone().filter_map(shared);
+        places.map(|(phys, _)| phys).collect()
     }
 
     async fn give_back(&self, pages: Option<Range<u64>>) -> Result<(), crate::pool::PoolError> {
@@ -169,7 +225,13 @@ impl<W: World> Volume<W> {
             freed.for_each(|page| self.inner.store.release(page));
             return Ok(());
         }
+        let freed = match self.inner.world.planted("unmap of a shared page frees it") {
+            true => self.shared_in(&pages),
+            false => Vec::new(),
+        };
         self.inner.commit(vec![unmap]).await?;
+        let freed = freed.into_iter();
+        freed.for_each(|page| self.inner.store.release(page));
         self.inner.world.reached("pages given back");
         Ok(())
     }

@@ -6,6 +6,7 @@
 use super::{IoError, Mapping, Provisioning, Volume, VolumeInfo};
 use crate::world::World;
 use base::{Payload, Slice, VolumeOffset};
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 
@@ -34,6 +35,42 @@ pub trait Elsewhere {
 
     /// As [`Volume::mapping`].
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
+}
+
+impl<W: World> Elsewhere for Volume<W> {
+    fn info(&self) -> VolumeInfo {
+        Volume::info(self)
+    }
+
+    fn resized(&self, _: u64) {}
+
+    fn converted(&self, _: Provisioning) {}
+
+    fn read(&self, at: VolumeOffset, len: usize) -> LocalBoxFuture<'_, Result<Payload, IoError>> {
+        Volume::read(self, at, len).boxed_local()
+    }
+
+    fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        Volume::write(self, at, data).boxed_local()
+    }
+
+    fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        Volume::flush(self).boxed_local()
+    }
+
+    fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        Volume::clear(self, at, len).boxed_local()
+    }
+
+    fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
+        let mapping = async move {
+            match self.moved() {
+                Some(there) => there.mapping(at).await,
+                None => Volume::mapping(self, at),
+            }
+        };
+        mapping.boxed_local()
+    }
 }
 
 /// A volume, wherever it is.
@@ -126,7 +163,7 @@ impl<W: World> Disk<W> {
     /// See there.
     pub async fn mapping(&self, at: VolumeOffset) -> Result<Mapping, IoError> {
         match self {
-            Disk::Here(volume) => volume.mapping(at),
+            Disk::Here(volume) => Elsewhere::mapping(volume, at).await,
             Disk::There(volume) => volume.mapping(at).await,
         }
     }

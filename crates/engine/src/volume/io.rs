@@ -66,6 +66,9 @@ impl<W: World> Volume<W> {
     /// `OutOfRange`, `Media` with the first byte that no copy could give, `Deleted`,
     /// `PoolFailed`.
     pub async fn read(&self, at: VolumeOffset, len: usize) -> Result<Payload, IoError> {
+        if let Some(there) = self.core.live.moved() {
+            return there.read(at, len).await;
+        }
         self.check_range(at, len)?;
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
         if len == 0 {
@@ -74,7 +77,12 @@ impl<W: World> Volume<W> {
         self.inner.store.counts.host_read(len);
         let (start, end) = block_span(at.0, len);
         self.follow(start, end);
-        let _range = self.core.live.ranges.shared(start, end).await;
+        let range = self.core.live.ranges.shared(start, end).await;
+        if let Some(there) = self.core.live.moved() {
+            drop(range);
+            return there.read(at, len).await;
+        }
+        self.check_end(at, len as u64)?;
         let blocks = self.read_blocks(start, (end - start) as usize).await;
         let blocks = blocks.map_err(|error| error.no_earlier_than(at))?;
         Ok(blocks.slice((at.0 - start) as usize, len))
@@ -87,6 +95,9 @@ impl<W: World> Volume<W> {
     /// `OutOfRange`, `Media`, `PoolFull`, `Deleted`, `PoolFailed`. What the range
     /// holds after an error is, sector by sector, what was there or `data`.
     pub async fn write(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
+        if let Some(there) = self.core.live.moved() {
+            return there.write(at, data).await;
+        }
         self.check_range(at, data.len())?;
         self.check_writable(at)?;
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
@@ -99,17 +110,27 @@ impl<W: World> Volume<W> {
             true => (at.0, at.0 + data.len() as u64),
             false => (start, end),
         };
-        let _range = self.core.live.ranges.exclusive(from, to).await;
+        let range = self.core.live.ranges.exclusive(from, to).await;
+        if let Some(there) = self.core.live.moved() {
+            drop(range);
+            return there.write(at, data).await;
+        }
+        self.check_end(at, data.len() as u64)?;
+        let mirrored = self.core.live.mirror().map(|_| data.clone());
         let data = if data.len() as u64 == end - start && data.is_aligned() {
             data
         } else {
             let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
             whole.map_err(|error| error.no_earlier_than(at))?
         };
-        match self.core.detects_zeroes.get() {
-            false => self.write_blocks(start, data).await?,
-            true => Box::pin(self.write_but_zeroes(start, data)).await?,
+        let written = match self.core.detects_zeroes.get() {
+            false => self.write_blocks(start, data).await,
+            true => Box::pin(self.write_but_zeroes(start, data)).await,
+        };
+        if let Some(data) = mirrored {
+            Box::pin(self.mirror_write(at.0, data, written.is_ok())).await;
         }
+        written?;
         self.settle(at)
     }
 
@@ -120,6 +141,9 @@ impl<W: World> Volume<W> {
     /// `Deleted`, `PoolFailed`.
     pub async fn flush(&self) -> Result<(), IoError> {
         let at = VolumeOffset(0);
+        if let Some(there) = self.core.live.moved() {
+            return there.flush().await;
+        }
         let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
         self.settle(at)
     }
@@ -145,7 +169,25 @@ impl<W: World> Volume<W> {
                 context,
             });
         }
+        if self.core.live.withheld.get() {
+            return Err(self.withheld(at));
+        }
         self.inner.check().map_err(|error| failed(at, error))
+    }
+
+    /// That it may not be what it was last.
+    fn withheld(&self, at: VolumeOffset) -> IoError {
+        let transit = self.core.words.about().transit;
+        let other = transit.map_or(String::new(), |transit| transit.pool_name);
+        IoError {
+            kind: IoErrorKind::Withheld,
+            at,
+            context: format!(
+                "volume '{}' was on its way between pools '{}' and '{other}', and may be older here: serve '{other}', too, or call the move off",
+                self.core.name,
+                self.inner.identity().name
+            ),
+        }
     }
 
     pub(super) fn check_writable(&self, at: VolumeOffset) -> Result<(), IoError> {
@@ -172,7 +214,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Reads whole blocks; the caller holds their range.
-    async fn read_blocks(&self, at: u64, len: usize) -> Result<Payload, IoError> {
+    pub(super) async fn read_blocks(&self, at: u64, len: usize) -> Result<Payload, IoError> {
         let page_bytes = self.inner.page_bytes();
         let mut runs = runs(page_bytes, at, len);
         match (runs.next(), runs.next()) {
@@ -196,23 +238,19 @@ impl<W: World> Volume<W> {
         let Some(phys) = self.lookup(run.page) else {
             return Ok(self.zeros(run.len));
         };
-        let page_bytes = self.inner.page_bytes();
-        let at = PoolOffset(phys.0 * page_bytes + run.inside);
-        self.inner
-            .store
-            .read(at, run.len)
-            .await
-            .map_err(|unreadable| {
-                let at = run.page.0 * page_bytes + run.inside + unreadable.start as u64;
-                IoError {
-                    kind: IoErrorKind::Media,
-                    at: VolumeOffset(at),
-                    context: format!(
-                        "volume '{}' at {at}: {}",
-                        self.core.name, unreadable.context
-                    ),
-                }
-            })
+        let read = self.read_at(phys, run.inside, run.len).await;
+        read.map_err(|unreadable| {
+            let start = run.page.0 * self.inner.page_bytes() + run.inside;
+            let at = start + unreadable.start as u64;
+            IoError {
+                kind: IoErrorKind::Media,
+                at: VolumeOffset(at),
+                context: format!(
+                    "volume '{}' at {at}: {}",
+                    self.core.name, unreadable.context
+                ),
+            }
+        })
     }
 
     fn zeros(&self, len: usize) -> Payload {
@@ -321,10 +359,17 @@ impl<W: World> Volume<W> {
         let page_bytes = self.inner.page_bytes();
         let volume_at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         loop {
-            if let Some(phys) = self.own(run.page, Claim::Open).await? {
-                let at = PoolOffset(phys.0 * page_bytes + run.inside);
-                let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
-                return written.map_err(|error| failed(volume_at, error));
+            match self.place(run.page) {
+                Some((phys, false)) => {
+                    let at = PoolOffset(phys.0 * page_bytes + run.inside);
+                    let written = self.inner.store.write(vec![Write::Data(at, data)]).await;
+                    return written.map_err(|error| failed(volume_at, error));
+                }
+                Some((_, true)) => match self.overlay(run, &data).await? {
+                    true => return Ok(()),
+                    false => continue,
+                },
+                None => {}
             }
             let Some(_allocation) = self.core.live.allocate(run.page).await else {
                 continue;
@@ -461,7 +506,7 @@ impl<W: World> Volume<W> {
 
     /// Whether there are so many free pages, in zones not yet in use, too, that an
     /// overwrite may take new ones.
-    fn has_room_to_move(&self) -> bool {
+    pub(super) fn has_room_to_move(&self) -> bool {
         let pages = self.inner.space.borrow().pages();
         self.inner.unpromised_pages() * 8 > pages
     }

@@ -1,14 +1,22 @@
 //! What is in progress on a volume. Nothing here is durable.
 
 use super::ahead::Streams;
+use super::{Elsewhere, Mirror};
 use crate::range_lock::RangeLock;
+use crate::world::World;
 use base::PageIndex;
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often to look whether operations have ended.
+const TURN_REST: Duration = Duration::from_micros(500);
 
 /// I/O in progress on a volume.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Live {
     /// Ranges of bytes being read (shared) and written (exclusive).
     pub ranges: RangeLock,
@@ -18,7 +26,16 @@ pub struct Live {
     pub keeps_pages: Cell<bool>,
     /// Pages being allocated, with who waits for them.
     allocating: RefCell<BTreeMap<PageIndex, Vec<oneshot::Sender<()>>>>,
-    operations: Cell<u64>,
+    /// Gets what is written, too: the volume is being copied to another pool.
+    mirror: RefCell<Option<Rc<Mirror>>>,
+    /// Where the volume is by now, if it has moved.
+    moved: RefCell<Option<Rc<dyn Elsewhere>>>,
+    /// Whether it may not be what it was last: nobody reads or writes it.
+    pub withheld: Cell<bool>,
+    /// In two generations: those that begin now, and those that began before somebody
+    /// wanted to know how long the ones under way take.
+    operations: [Cell<u64>; 2],
+    generation: Cell<usize>,
     deleted: Cell<bool>,
     drained: RefCell<Option<oneshot::Sender<()>>>,
 }
@@ -27,6 +44,7 @@ pub struct Live {
 #[derive(Debug)]
 pub struct Operation<'a> {
     live: &'a Live,
+    generation: usize,
 }
 
 /// The allocation of a page in progress; its end wakes who waits for the page.
@@ -36,7 +54,35 @@ pub struct Allocation<'a> {
     page: PageIndex,
 }
 
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operations = self.under_way();
+        write!(f, "Live {{ {operations} operations }}")
+    }
+}
+
 impl Live {
+    /// Who gets what is written, too.
+    pub fn mirror(&self) -> Option<Rc<Mirror>> {
+        self.mirror.borrow().clone()
+    }
+
+    /// Has somebody get what is written, too, or nobody any more.
+    pub fn set_mirror(&self, mirror: Option<Rc<Mirror>>) {
+        self.mirror.replace(mirror);
+    }
+
+    /// Where the volume is by now, if it has moved.
+    pub fn moved(&self) -> Option<Rc<dyn Elsewhere>> {
+        self.moved.borrow().clone()
+    }
+
+    /// The volume is there from now on. Nobody writes it while this is called.
+    pub fn set_moved(&self, to: Rc<dyn Elsewhere>) {
+        self.mirror.replace(None);
+        self.moved.replace(Some(to));
+    }
+
     /// Whether deletion has begun.
     pub fn is_deleted(&self) -> bool {
         self.deleted.get()
@@ -47,14 +93,32 @@ impl Live {
         if self.deleted.get() {
             return None;
         }
-        self.operations.set(self.operations.get() + 1);
-        Some(Operation { live: self })
+        let generation = self.generation.get();
+        let operations = &self.operations[generation];
+        operations.set(operations.get() + 1);
+        let live = self;
+        Some(Operation { live, generation })
+    }
+
+    fn under_way(&self) -> u64 {
+        self.operations.iter().map(Cell::get).sum()
+    }
+
+    /// Ends when all operations that are under way now have ended; others go on beginning.
+    /// To be asked by one at a time.
+    pub async fn turn_over<W: World>(&self, world: &W) {
+        let before = self.generation.get();
+        // The last turn left none in the other one.
+        self.generation.set(1 - before);
+        while self.operations[before].get() > 0 {
+            world.sleep(TURN_REST).await;
+        }
     }
 
     /// No operation begins from now on; ends when those in progress have ended.
     pub async fn delete(&self) {
         self.deleted.set(true);
-        if self.operations.get() == 0 {
+        if self.under_way() == 0 {
             return;
         }
         let (drained, wait) = oneshot::channel();
@@ -91,9 +155,9 @@ impl Live {
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        let left = self.live.operations.get() - 1;
-        self.live.operations.set(left);
-        if left == 0
+        let operations = &self.live.operations[self.generation];
+        operations.set(operations.get() - 1);
+        if self.live.under_way() == 0
             && let Some(drained) = self.live.drained.take()
         {
             let _ = drained.send(());

@@ -1,21 +1,28 @@
 //! A volume: what protocols read and write.
 //!
 //! `io` is the data path, `clear` gives pages back, [`live`] what is in progress on a volume, [`ahead`] what
-//! sequential readers will want next.
+//! sequential readers will want next; `mirror` and `copy` are for volumes that go to another pool.
 
 pub mod ahead;
 mod clear;
+mod copy;
 mod disk;
+mod fill;
 mod io;
 pub mod live;
+mod mirror;
 pub(crate) mod moving;
+mod over;
 mod private;
+mod range_copy;
+mod shrink;
 mod zeroes;
 
-pub use crate::meta::words::{About, Origin};
+pub use crate::meta::words::{About, Origin, Stage, Transit};
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
 pub use live::Live;
+pub use mirror::{Mirror, MoveProgress};
 
 use crate::meta::VolumeCore;
 use crate::pool::Inner;
@@ -81,6 +88,9 @@ pub enum IoErrorKind {
     Deleted,
     /// The volume is a snapshot, which nobody writes.
     ReadOnly,
+    /// The volume was on its way between two pools, and the other one is not there: this
+    /// may not be what it was last.
+    Withheld,
     /// The pool has lost more than its redundancy, or its metadata, and has
     /// stopped; nothing more is acknowledged.
     PoolFailed,
@@ -154,6 +164,11 @@ impl<W: World> Volume<W> {
     /// Size that initiators see, in bytes (cheap).
     pub fn size_bytes(&self) -> u64 {
         self.core.size_bytes.get()
+    }
+
+    /// Where it is by now, if it has moved to another pool.
+    pub fn moved(&self) -> Option<Rc<dyn Elsewhere>> {
+        self.core.live.moved()
     }
 
     /// The world that it runs in (its buffers take data to write).

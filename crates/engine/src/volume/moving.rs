@@ -7,9 +7,9 @@
 
 use super::{IoError, Volume, io::failed};
 use crate::pool::Claim;
-use crate::store::Write;
+use crate::store::{Unreadable, Write};
 use crate::world::World;
-use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, Slice, VolumeOffset};
+use base::{BLOCK_BYTES, PageIndex, Payload, PhysPage, PoolOffset, Slice, VolumeOffset};
 
 /// A page is copied in pieces of this size, or whole when it is smaller.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -82,8 +82,7 @@ impl<W: World> Volume<W> {
         let mut at = 0;
         while at < page_bytes {
             let len = PIECE_BYTES.min(page_bytes - at) as usize;
-            let piece = self.piece(PoolOffset(from.0 * page_bytes + at), len, &mut lost);
-            let data = piece.await;
+            let data = self.piece(from, at, len, &mut lost).await;
             let place = PoolOffset(to.0 * page_bytes + at);
             let written = match len as u64 == page_bytes {
                 true => store.write_fresh(place, &data).await,
@@ -92,8 +91,8 @@ impl<W: World> Volume<W> {
             written.map_err(|error| failed(volume_at, error))?;
             at += len as u64;
         }
-        for block in lost {
-            let place = PoolOffset(to.0 * page_bytes + (block - from.0 * page_bytes));
+        for inside in lost {
+            let place = PoolOffset(to.0 * page_bytes + inside);
             self.inner.world.reached("lost block moved");
             let marked = store.mark_lost(place).await;
             marked.map_err(|error| failed(volume_at, error))?;
@@ -101,12 +100,17 @@ impl<W: World> Volume<W> {
         Ok(())
     }
 
-    /// A run of blocks, with zeroes for those that can't be read: these are named in
-    /// `lost`.
-    async fn piece(&self, at: PoolOffset, len: usize, lost: &mut Vec<u64>) -> Slice {
-        let store = &self.inner.store;
+    /// A run of blocks of a page, through to its backing, with zeroes for those that can't
+    /// be read: these are named in `lost`, by where in the page they are.
+    pub(super) async fn piece(
+        &self,
+        page: PhysPage,
+        inside: u64,
+        len: usize,
+        lost: &mut Vec<u64>,
+    ) -> Slice {
         let mut whole = self.inner.world.buffers().zeroed(len);
-        if let Ok(payload) = store.read(at, len).await {
+        if let Ok(payload) = self.read_at(page, inside, len).await {
             let mut to = 0;
             for part in payload.parts {
                 whole.put(to, &part);
@@ -115,16 +119,35 @@ impl<W: World> Volume<W> {
             return whole.freeze();
         }
         for start in (0..len).step_by(BLOCK_BYTES) {
-            let block = at + start as u64;
-            match store.read(block, BLOCK_BYTES).await {
+            let block = inside + start as u64;
+            match self.read_at(page, block, BLOCK_BYTES).await {
                 Ok(payload) => {
                     for part in payload.parts {
                         whole.put(start, &part);
                     }
                 }
-                Err(_) => lost.push(block.0),
+                Err(_) => lost.push(block),
             }
         }
         whole.freeze()
+    }
+
+    /// Reads whole blocks of a page, through to its backing.
+    ///
+    /// # Errors
+    /// The first block that can't be had.
+    pub(super) async fn read_at(
+        &self,
+        page: PhysPage,
+        inside: u64,
+        len: usize,
+    ) -> Result<Payload, Unreadable> {
+        let page_bytes = self.inner.page_bytes();
+        let place = |page: PhysPage| PoolOffset(page.0 * page_bytes + inside);
+        let store = &self.inner.store;
+        match self.inner.backing(page) {
+            None => store.read(place(page), len).await,
+            Some(backing) => Box::pin(store.read_over(place(page), place(backing.page), len)).await,
+        }
     }
 }

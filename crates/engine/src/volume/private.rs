@@ -6,21 +6,22 @@
 //!   writes the page meanwhile, also when nobody else has it any more.
 
 use super::{IoError, IoErrorKind, Volume, io::failed};
+use crate::meta::checkpoint::{MAPS_STEP_BYTES, copy_bytes};
 use crate::pool::{Claim, Inner};
 use crate::world::World;
 use base::{PageIndex, PhysPage, VolumeOffset};
 use std::rc::Rc;
 
 /// Room in the metadata for maps that are about to share less.
-pub(super) struct Parting<W: World> {
+pub(crate) struct Parting<W: World> {
     inner: Rc<Inner<W>>,
-    chunks: u64,
+    bytes: u64,
 }
 
 impl<W: World> Drop for Parting<W> {
     fn drop(&mut self) {
         let all = &self.inner.parting;
-        all.set(all.get() - self.chunks);
+        all.set(all.get() - self.bytes);
     }
 }
 
@@ -49,14 +50,27 @@ impl<W: World> Volume<W> {
     /// # Errors
     /// `PoolFull`, `PoolFailed`.
     pub(super) async fn make_private(&self, page: PageIndex, claim: Claim) -> Result<(), IoError> {
-        let at = VolumeOffset(page.0 * self.inner.page_bytes());
         let Some(_allocation) = self.core.live.allocate(page).await else {
             return Ok(());
         };
         // It is being copied now, by us: what counts is whether others have it.
-        let Some(from) = self.shared(page) else {
-            return Ok(());
-        };
+        match self.shared(page) {
+            Some(from) => self.copy_private(page, from, claim).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Copies a page that others have, too, for whoever has the right to allocate it.
+    ///
+    /// # Errors
+    /// As [`Volume::make_private`].
+    pub(super) async fn copy_private(
+        &self,
+        page: PageIndex,
+        from: PhysPage,
+        claim: Claim,
+    ) -> Result<(), IoError> {
+        let at = VolumeOffset(page.0 * self.inner.page_bytes());
         let _parting = self.part(page, 1, at)?;
         let (to, _) = match self.take(1, at, claim).await {
             Ok(taken) => taken,
@@ -84,19 +98,19 @@ impl<W: World> Volume<W> {
     ///
     /// # Errors
     /// `PoolFull`.
-    pub(super) fn part(
+    pub(crate) fn part(
         &self,
         first: PageIndex,
         count: u64,
         at: VolumeOffset,
     ) -> Result<Parting<W>, IoError> {
         let chunks = self.core.map.borrow().shared_chunks(first, count);
-        let parting = Parting {
-            inner: Rc::clone(&self.inner),
-            chunks,
-        };
-        let all = &self.inner.parting;
-        all.set(all.get() + chunks);
+        self.part_chunks(chunks, at)
+    }
+
+    /// The same for `chunks` of them.
+    pub(super) fn part_chunks(&self, chunks: u64, at: VolumeOffset) -> Result<Parting<W>, IoError> {
+        let parting = self.parting(chunks * MAPS_STEP_BYTES);
         if chunks == 0 || self.inner.has_room_for_maps() {
             return Ok(parting);
         }
@@ -112,8 +126,22 @@ impl<W: World> Volume<W> {
         })
     }
 
+    /// The same before pages from `first` on come to be those of others: where there is
+    /// room, also for all that may be written to free pages later.
+    pub(super) fn part_for_copy(&self, first: PageIndex, count: u64) -> Option<Parting<W>> {
+        let parting = self.parting(copy_bytes(&self.core.map.borrow(), first, count));
+        self.inner.has_room_for_copies().then_some(parting)
+    }
+
+    fn parting(&self, bytes: u64) -> Parting<W> {
+        let all = &self.inner.parting;
+        all.set(all.get() + bytes);
+        let inner = Rc::clone(&self.inner);
+        Parting { inner, bytes }
+    }
+
     /// Where a page lies that others have, too.
-    fn shared(&self, page: PageIndex) -> Option<PhysPage> {
+    pub(super) fn shared(&self, page: PageIndex) -> Option<PhysPage> {
         let map = self.core.map.borrow();
         let place = map.place(page, &self.inner.state.borrow().refs)?;
         place.1.then_some(place.0)

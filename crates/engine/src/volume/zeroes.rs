@@ -15,7 +15,8 @@ use base::{BLOCK_BYTES, Slice};
 
 static ZEROES: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
-fn is_zeroes(bytes: &[u8]) -> bool {
+/// Whether all of it is zeroes.
+pub(super) fn is_zeroes(bytes: &[u8]) -> bool {
     bytes
         .chunks(BLOCK_BYTES)
         .all(|part| part == &ZEROES[..part.len()])

@@ -94,6 +94,7 @@ pub(crate) fn failure(error: &IoError, media: fn(Lba) -> Sense) -> Sense {
         IoErrorKind::PoolFull => Sense::POOL_FULL,
         IoErrorKind::ReadOnly => Sense::WRITE_PROTECTED,
         IoErrorKind::Deleted => Sense::LUN_NOT_SUPPORTED,
+        IoErrorKind::Withheld => Sense::WITHHELD,
         IoErrorKind::PoolFailed => Sense::TARGET_FAILURE,
     }
 }
@@ -117,6 +118,7 @@ mod tests {
         assert_eq!(read(IoErrorKind::PoolFull), Sense::POOL_FULL);
         assert_eq!(read(IoErrorKind::ReadOnly), Sense::WRITE_PROTECTED);
         assert_eq!(read(IoErrorKind::Deleted), Sense::LUN_NOT_SUPPORTED);
+        assert_eq!(read(IoErrorKind::Withheld), Sense::WITHHELD);
         assert_eq!(read(IoErrorKind::PoolFailed), Sense::TARGET_FAILURE);
     }
 }

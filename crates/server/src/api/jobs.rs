@@ -1,9 +1,13 @@
-//! Jobs: volumes from images, images from volumes.
+//! Jobs: volumes from images, images from volumes, copies of volumes, volumes to other
+//! pools.
 
 use super::problem::{Body, Segment};
-use super::types::{Job, Problem, Provisioning, VolumeExport, VolumeImport};
-use crate::array::Array;
-use crate::images::{Images, NewExport, NewImport};
+use super::types::{
+    Job, Problem, Provisioning, Volume, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
+};
+use super::volumes::volume;
+use crate::array::{Array, NewPlace};
+use crate::images::{Images, NewCopy, NewExport, NewImport, NewMove};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -68,6 +72,95 @@ pub(super) async fn export_volume(
         rate_bytes_per_s: rate(export.rate_bytes_per_s)?,
     };
     let job = Images::export(&array, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(job)))
+}
+
+/// Begins to move a volume to another pool, while it is used. It is there once the job is
+/// done; until then it stays where it is, and can't be resized, renamed, restored,
+/// converted or deleted.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/move", tag = "jobs", request_body = VolumeMove,
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 202, body = Job), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 503, body = Problem), (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn move_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(wanted): Body<VolumeMove>,
+) -> Result<(StatusCode, Json<Job>), Problem> {
+    let new = NewMove {
+        volume: name,
+        to: NewPlace {
+            pool: wanted.pool,
+            leave_snapshots: wanted.leave_snapshots,
+            force: wanted.force,
+        },
+        rate_bytes_per_s: rate(wanted.rate_bytes_per_s)?,
+    };
+    let job = Images::move_volume(&array, new).await?;
+    Ok((StatusCode::ACCEPTED, Json(job)))
+}
+
+/// Has a volume served as it is, that was on its way from or to a pool that is not there
+/// any more. Where that pool had it last, what was written there is lost.
+#[utoipa::path(
+    delete, path = "/api/v1/volumes/{name}/move", tag = "jobs",
+    params(("name" = String, Path, description = "Name of the volume")),
+    responses(
+        (status = 200, body = Volume), (status = 404, body = Problem),
+        (status = 409, body = Problem)
+    )
+)]
+pub(super) async fn abandon_move(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<Volume>, Problem> {
+    let served = array.abandon_move(name).await?;
+    let all = array.volumes().await?;
+    Ok(Json(volume(&array, &all, served)))
+}
+
+/// Begins to copy from a volume to another, or within it. Whole pages of one lane are shared
+/// and take no space; the rest is read and written.
+#[utoipa::path(
+    post, path = "/api/v1/volumes/{name}/copy", tag = "jobs", request_body = VolumeCopy,
+    params(("name" = String, Path, description = "Name of the volume or snapshot")),
+    responses(
+        (status = 202, body = Job), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn copy_volume(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(copy): Body<VolumeCopy>,
+) -> Result<(StatusCode, Json<Job>), Problem> {
+    let is_snapshot = copy.destination.contains(engine::pool::SNAPSHOT_MARK);
+    if !is_snapshot && !site::is_name(&copy.destination) {
+        let found = &copy.destination;
+        let message = format!("destination: found {found:?}; allowed: {}", site::NAME_RULE);
+        return Err(Problem::invalid(message));
+    }
+    let new = NewCopy {
+        source: name,
+        target: copy.destination,
+        pool: copy.pool,
+        provisioning: match copy.provisioning {
+            Provisioning::Thin => engine::Provisioning::Thin,
+            Provisioning::Thick => engine::Provisioning::Thick,
+        },
+        from_bytes: copy.from_bytes,
+        to_bytes: copy.to_bytes,
+        len_bytes: copy.length_bytes,
+        live: copy.live,
+        rate_bytes_per_s: rate(copy.rate_bytes_per_s)?,
+    };
+    let job = Images::copy(&array, new).await?;
     Ok((StatusCode::ACCEPTED, Json(job)))
 }
 

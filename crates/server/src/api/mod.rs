@@ -90,6 +90,8 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(trash::restore_trashed))
         .routes(routes!(jobs::import_volume))
         .routes(routes!(jobs::export_volume))
+        .routes(routes!(jobs::move_volume, jobs::abandon_move))
+        .routes(routes!(jobs::copy_volume))
         .routes(routes!(jobs::list_jobs))
         .routes(routes!(jobs::get_job, jobs::cancel_job))
         .routes(routes!(exports::list_exports, exports::create_export))

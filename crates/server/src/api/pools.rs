@@ -219,6 +219,8 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
             .capacity_bytes
             .saturating_sub(info.mapped_bytes + info.promised_bytes),
         kept_bytes: info.kept_bytes,
+        backed_bytes: info.backed_bytes,
+        backing_bytes: info.backing_bytes,
         overhead_bytes: super::space::overhead_bytes(&info),
         fullness: super::space::fullness(&info),
         thresholds: super::space::thresholds(&info),

@@ -6,7 +6,9 @@
 mod jobs;
 mod words;
 
-pub use jobs::{Format, Job, JobKind, JobState, VolumeExport, VolumeImport};
+pub use jobs::{
+    Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
+};
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
     SnapshotOf, SnapshotsCreate, TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,
@@ -133,6 +135,12 @@ pub struct Pool {
     pub free_bytes: u64,
     /// Bytes kept back beside the capacity, so that space can be given back at all times.
     pub kept_bytes: u64,
+    /// Bytes of pages that have part of their content in a page of a snapshot, and are
+    /// being made whole.
+    pub backed_bytes: u64,
+    /// Bytes of pages that no volume has any more and that only those need, part of what is
+    /// mapped.
+    pub backing_bytes: u64,
     /// Bytes of its drives that hold no data of volumes: labels, metadata, logs, sums, and
     /// what no zone has.
     pub overhead_bytes: u64,
@@ -443,7 +451,8 @@ pub struct Event {
     pub at_unix_s: u64,
     /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
     /// `drive_missing`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
-    /// `copy_moved`, `scrub`, `group`, `schedule`, `trash`, `pool_stopped`.
+    /// `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`, `space`,
+    /// `pool_stopped`.
     pub kind: String,
     /// For people.
     pub text: String,
@@ -493,6 +502,10 @@ pub struct Volume {
     pub detect_zeroes: bool,
     /// Where it is exported, if it is.
     pub export: Option<LunPlace>,
+    /// The pool that it was on its way to or from, and that has to be there before it is
+    /// served: it may be newer there.
+    #[serde(default)]
+    pub withheld_for: Option<String>,
 }
 
 /// Where a volume is exported.

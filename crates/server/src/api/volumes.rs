@@ -107,8 +107,8 @@ pub(super) async fn create_volume(
     Ok((StatusCode::CREATED, Json(volume(&array, &[], placed))))
 }
 
-/// Changes size, name, description and tags of a volume, in this order. It only grows, and
-/// its initiators are told; of another name they notice nothing.
+/// Changes size, name, description and tags of a volume, in this order. It shrinks by force
+/// only, and loses what is behind its new end; its initiators are told; of another name they notice nothing.
 #[utoipa::path(
     patch, path = "/api/v1/volumes/{name}", tag = "volumes", request_body = VolumeChange,
     params(("name" = String, Path, description = "Name of the volume")),
@@ -130,7 +130,10 @@ pub(super) async fn change_volume(
     change.size_bytes.map_or(Ok(()), check_size)?;
     let words = new_words(&change)?;
     let mut placed = match change.size_bytes {
-        Some(size_bytes) => array.resize_volume(name.clone(), size_bytes).await?,
+        Some(size_bytes) => {
+            let force = change.force_shrink;
+            array.resize_volume(name.clone(), size_bytes, force).await?
+        }
         None => array.volume(&name).await?,
     };
     if words != NewWords::default() {
@@ -246,5 +249,6 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
             target,
             lun: lun as u64,
         }),
+        withheld_for: about.transit.map(|transit| transit.pool_name),
     }
 }

@@ -206,6 +206,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::Scrub => "scrub",
         EventKind::Group => "group",
         EventKind::Schedule => "schedule",
+        EventKind::Move => "move",
         EventKind::Trash => "trash",
         EventKind::Space => "space",
         EventKind::PoolStopped => "pool_stopped",

@@ -93,6 +93,9 @@ impl Array {
         self.change(move |array| async move {
             let there = array.volume(&source).await?;
             array.images.check_whole(&source)?;
+            if read_only {
+                array.images.check_snapshots(&source)?;
+            }
             if read_only && there.is_snapshot() {
                 let context = format!("{source} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));

@@ -94,6 +94,7 @@ impl Array {
             for (volume, name) in pairs {
                 let there = array.volume(&volume).await?;
                 array.images.check_whole(&volume)?;
+                array.images.check_snapshots(&volume)?;
                 if there.is_snapshot() {
                     let context = format!("{volume} is a snapshot already: clone it");
                     return Err(ArrayError::new(ArrayErrorKind::Invalid, context));

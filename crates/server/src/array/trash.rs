@@ -3,23 +3,16 @@
 //! Invariants:
 //! - What is exported is not deleted, unless its export goes with it by force.
 //! - What is in the trash keeps its pages until its time is over, somebody empties the
-//!   trash, or its pool has no room left: then the oldest goes first, and an event tells.
+//!   trash, or its pool has no room left (`giving_way`).
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::shard::ShardState;
 use engine::Pool;
-use engine::pool::{EventKind, PoolInfo};
+use engine::pool::EventKind;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use world::real::RealWorld;
-
-/// How often to look whether something in the trash is to go.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// A pool with less than this part of it free needs what is in the trash.
-const ROOM_PARTS: u64 = 50;
 
 /// What came of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,7 +224,9 @@ impl Array {
         Ok(count)
     }
 
-    async fn delete_for_good(
+    /// Deletes a volume of the trash; where it goes without having been asked for, an event
+    /// says why.
+    pub(super) async fn delete_for_good(
         self: &Arc<Self>,
         there: PlacedVolume,
         why: Option<&'static str>,
@@ -250,55 +245,6 @@ impl Array {
         })
         .await
     }
-
-    /// Deletes what has been in the trash for its time, or is in the way, from now on.
-    pub(crate) fn keep_trash(self: &Arc<Self>) {
-        let array = Arc::downgrade(self);
-        tokio::spawn(async move {
-            while let Some(array) = array.upgrade() {
-                if let Err(error) = array.let_go().await {
-                    tracing::warn!("emptying the trash: {error}");
-                }
-                drop(array);
-                tokio::time::sleep(PAUSE).await;
-            }
-        });
-    }
-
-    async fn let_go(self: &Arc<Self>) -> Result<(), ArrayError> {
-        let all = self.trash().await?;
-        if all.is_empty() {
-            return Ok(());
-        }
-        let pools = self.pools().await?;
-        let is_full = |pool: &str| {
-            let mut infos = pools.iter().map(|(_, info)| info);
-            infos.any(|info| info.name == pool && is_nearly_full(info))
-        };
-        let (now, kept_s) = (now_unix_s(), self.trash_kept().as_secs());
-        // One of each pool at a time: it may be enough.
-        let mut freed: Vec<String> = Vec::new();
-        for volume in all {
-            let since = volume.about.trashed_unix_s.unwrap_or(0);
-            let why = if since.saturating_add(kept_s) <= now {
-                "its time is over"
-            } else if is_full(&volume.pool) && !freed.contains(&volume.pool) {
-                freed.push(volume.pool.clone());
-                "the pool has no room left"
-            } else {
-                continue;
-            };
-            self.delete_for_good(volume, Some(why)).await?;
-        }
-        Ok(())
-    }
-}
-
-fn is_nearly_full(info: &PoolInfo) -> bool {
-    let free = info
-        .capacity_bytes
-        .saturating_sub(info.mapped_bytes + info.promised_bytes);
-    free < info.capacity_bytes / ROOM_PARTS
 }
 
 fn trash_on(state: &ShardState) -> Vec<PlacedVolume> {

@@ -1,6 +1,6 @@
 //! Volumes over all pools.
 
-use super::{Array, ArrayError};
+use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
 use engine::volume::About;
 use engine::{Pool, VolumeInfo, VolumeSpec};
@@ -90,6 +90,18 @@ impl Array {
         self.make_volume(pool, spec, (Vec::new(), false), job).await
     }
 
+    /// The same in the lane of the volume `beside`, if it is in that pool.
+    pub(crate) async fn create_volume_beside(
+        self: &Arc<Self>,
+        pool: String,
+        spec: VolumeSpec,
+        beside: String,
+        job: u64,
+    ) -> Result<PlacedVolume, ArrayError> {
+        self.make_volume(pool, spec, (vec![beside], false), Some(job))
+            .await
+    }
+
     /// Complains when there is no such pool, or the name of a new volume is taken.
     pub(crate) async fn check_new(&self, pool: &str, name: &str) -> Result<(), ArrayError> {
         self.homes(pool)?;
@@ -126,21 +138,31 @@ impl Array {
         .await
     }
 
-    /// Grows the volume called `name` to `size_bytes` and tells its initiators.
+    /// Grows the volume called `name` to `size_bytes` and tells its initiators. Shrinks it,
+    /// too, when `by_force`: what is behind its new end is lost.
     ///
     /// # Errors
-    /// No such volume, a smaller size, or what the pool says.
+    /// No such volume, a smaller size without force, or what the pool says.
     pub async fn resize_volume(
         self: &Arc<Self>,
         name: String,
         size_bytes: u64,
+        by_force: bool,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.volume(&name).await?;
             array.images.check_free(&name, None)?;
             let uuid = there.info.uuid;
             let visit = move |_, pool: Pool<RealWorld>| async move {
-                pool.resize_volume(&name, size_bytes).await?;
+                let volume = pool.volume(&name);
+                let present = volume.map_or(0, |volume| volume.size_bytes());
+                if size_bytes >= present {
+                    pool.resize_volume(&name, size_bytes).await?;
+                } else if by_force {
+                    pool.shrink_volume(&name, size_bytes).await?;
+                } else {
+                    return Err(would_lose(&pool, &name, (present, size_bytes))?);
+                }
                 let volume = pool.volume(&name);
                 let info = volume.map(|volume| volume.info());
                 info.ok_or_else(|| ArrayError::no_volume(&name))
@@ -159,7 +181,7 @@ impl Array {
     }
 
     /// The lane of a pool whose volumes are smallest together.
-    async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
+    pub(super) async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
         let lanes = self.homes(pool)?.len() as u16;
         let mut sizes = Vec::new();
         for lane in 0..lanes {
@@ -168,6 +190,20 @@ impl Array {
         }
         Ok(sizes.into_iter().min().map_or(0, |(_, lane)| lane))
     }
+}
+
+/// That a volume does not shrink without force, and what it would lose.
+fn would_lose(
+    pool: &Pool<RealWorld>,
+    name: &str,
+    (present, size_bytes): (u64, u64),
+) -> Result<ArrayError, ArrayError> {
+    let lost = pool.mapped_behind(name, size_bytes)?;
+    let context = format!(
+        "volume {name} has {present} bytes; shrinking it to {size_bytes} would lose {} of them, of which {lost} are mapped and may be data: say --force-shrink for that",
+        present - size_bytes
+    );
+    Ok(ArrayError::new(ArrayErrorKind::Invalid, context))
 }
 
 fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {

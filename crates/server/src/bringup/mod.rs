@@ -122,6 +122,7 @@ async fn furnish(
         }
     }
     Images::settle(&array).await?;
+    array.settle_moves(&array.images().moving()).await?;
     array.keep_events();
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
@@ -130,7 +131,7 @@ async fn furnish(
     pools::make(plans, shards, data, &mut made).await?;
     volumes::apply(volume_plan, site, &array).await?;
     exports::apply(exports, &array).await?;
-    array.keep_trash();
+    array.keep_trash().await?;
     array.keep_schedules().await?;
     let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
     Images::resume(&array);

@@ -58,6 +58,11 @@ pub(super) async fn apply(
     for (pool, volume) in &plan.kept {
         tracing::info!("volume {volume} in pool {pool} isn't in the site file: it is kept");
     }
+    for (volume, pool) in &plan.moved {
+        tracing::info!(
+            "volume {volume} is in pool {pool}, the site file says otherwise: write pool = \"{pool}\" there"
+        );
+    }
     for (volume, is) in &plan.converted {
         let is = is.as_str();
         tracing::info!(
@@ -96,7 +101,7 @@ pub(super) async fn apply(
             } => {
                 let what = format!("volume {name}");
                 tracing::info!("growing volume {name} to {}", human(size_bytes));
-                let grown = array.resize_volume(name, size_bytes).await;
+                let grown = array.resize_volume(name, size_bytes, false).await;
                 grown.map_err(|error| failed(&what, error))?;
             }
         }

@@ -26,6 +26,9 @@ use std::task::{Context, Poll};
 /// Turns before others on the shard get theirs.
 const TURNS_MAX: usize = 16;
 
+/// How often a command that finds no room is tried, while the trash gives way.
+const TRIES_MAX: usize = 8;
+
 /// What is to be done at home.
 pub(crate) enum Errand {
     /// A command with its data-out.
@@ -78,8 +81,9 @@ impl Runner {
         match errand {
             Errand::Command { task, order, data } => {
                 let written_bytes = data.len() as u64;
+                let state = Rc::clone(&self.state);
                 self.running.push(Box::pin(async move {
-                    let response = session.nexus.execute(order.lun, order.cdb, data).await;
+                    let response = execute(&state, &session, order, data).await;
                     Ended::Command {
                         task,
                         order,
@@ -145,6 +149,31 @@ impl Runner {
         })
         .await;
     }
+}
+
+/// Runs a command: again, while it finds no room and somebody makes some. Trying again
+/// does no harm: nobody knows yet what came of it.
+async fn execute(
+    state: &ShardState,
+    session: &Session,
+    order: Order,
+    data: Slice,
+) -> scsi::Response {
+    let nexus = &session.nexus;
+    for _ in 1..TRIES_MAX {
+        let response = nexus.execute(order.lun, order.cdb, data.clone()).await;
+        if !response.found_no_room() {
+            return response;
+        }
+        let number = scsi::lun::decode(order.lun);
+        let unit = number.and_then(|number| nexus.target().unit(number));
+        let volume = unit.map(|unit| unit.uuid());
+        match volume {
+            Some(volume) if state.make_room(volume).await => {}
+            _ => return response,
+        }
+    }
+    nexus.execute(order.lun, order.cdb, data).await
 }
 
 /// The way from a connection to its home.

@@ -3,6 +3,7 @@
 use super::digest::Digest;
 use super::header::Format;
 use super::place::Seen;
+use super::volume_copy::CopyOf;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +17,10 @@ pub enum JobKind {
     Import,
     /// From a volume into a new file.
     Export,
+    /// A volume to another pool.
+    Move,
+    /// From a volume to a volume.
+    Copy,
 }
 
 /// What has become of a job.
@@ -66,6 +71,15 @@ pub(crate) struct Order {
     /// Export although hosts may write to the volume.
     #[serde(default)]
     pub(crate) live: bool,
+    /// Where a volume moves to; `pool` is where it was.
+    #[serde(default)]
+    pub(crate) to_pool: Option<String>,
+    /// Move although its snapshots stay.
+    #[serde(default)]
+    pub(crate) leave_snapshots: bool,
+    /// What a copy is of.
+    #[serde(default)]
+    pub(crate) copy: Option<CopyOf>,
 }
 
 /// A job on record.
@@ -85,6 +99,9 @@ pub(crate) struct Job {
     /// How far it was when the server went on with it last.
     pub(crate) resumed_bytes: Option<u64>,
     pub(crate) sha256: Option<String>,
+    /// How long a volume stood still when it had moved.
+    #[serde(default)]
+    pub(crate) stall_us: Option<u64>,
     pub(crate) error: Option<String>,
 }
 
@@ -93,17 +110,23 @@ pub(crate) struct Job {
 pub struct JobInfo {
     /// Rises with every job.
     pub id: u64,
-    /// Import or export.
+    /// Import, export, move or copy.
     pub kind: JobKind,
     /// What has become of it.
     pub state: JobState,
     /// The volume that is made or read.
     pub volume: String,
-    /// The pool it is in.
+    /// The pool it is in; of a move, the one that it was in.
     pub pool: String,
-    /// The file that is read or made.
+    /// The pool that it moves to; absent unless it is a move.
+    #[serde(default)]
+    pub to_pool: Option<String>,
+    /// The volume that is copied, if it is a copy.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// The file that is read or made; empty for a move or a copy.
     pub file: String,
-    /// Format of the file.
+    /// Format of the file; says nothing of a move or a copy.
     pub format: Format,
     /// When it was asked for, in seconds since 1970.
     pub began_unix_s: u64,
@@ -124,6 +147,9 @@ pub struct JobInfo {
     pub left_s: Option<u64>,
     /// SHA-256 of the content of the whole disk, as a guest reads it, zeroes included.
     pub sha256: Option<String>,
+    /// Microseconds that the volume stood still for when it had moved.
+    #[serde(default)]
+    pub stall_us: Option<u64>,
     /// Why it failed, or waits.
     pub error: Option<String>,
 }

@@ -1,10 +1,12 @@
-//! Images in and out: jobs that make a volume of an image file, or a file of a volume.
+//! Images in and out: jobs that make a volume of an image file, or a file of a volume; and
+//! jobs that move a volume to another pool.
 //!
 //! - [`place`]: which files of this machine may be used.
 //! - [`header`]: what an image says of itself, and which other files it names.
 //! - [`qemu`], [`nbd`]: QEMU's programs for formats that are not ours.
 //! - [`source`], [`target`], [`copy`], [`digest`]: content from here to there.
-//! - [`start`], [`run`]: a job from its beginning to its end.
+//! - [`start`], [`run`]: a job from its beginning to its end; [`moves`]: one that moves;
+//!   [`volume_copy`]: from volume to volume.
 //!
 //! Invariants:
 //! - A job is on record before it changes anything, so that whatever it has made is known
@@ -17,6 +19,7 @@ mod copy;
 mod digest;
 mod header;
 mod job;
+mod moves;
 mod nbd;
 mod place;
 mod progress;
@@ -26,10 +29,13 @@ mod source;
 mod start;
 mod target;
 mod volume;
+mod volume_copy;
 
 pub use header::Format;
 pub use job::{JobInfo, JobKind, JobState};
+pub use moves::NewMove;
 pub use start::{NewExport, NewImport};
+pub use volume_copy::NewCopy;
 
 use crate::array::{ArrayError, ArrayErrorKind};
 use crate::record::{self, RecordError};
@@ -146,7 +152,9 @@ impl Images {
         self.check(name, |job| Some(job.id) != but)
     }
 
-    /// As [`Images::check_free`], for what an export of the volume does not disturb.
+    /// As [`Images::check_free`], for what an export of the volume does not disturb: one that
+    /// is moved or copied to is a volume that hosts may have, also when the server starts
+    /// with such a job to go on with.
     ///
     /// # Errors
     /// Which job that is.
@@ -185,6 +193,8 @@ impl Images {
         let what = match job.order.kind {
             JobKind::Import => "is being imported",
             JobKind::Export => "is being exported to a file",
+            JobKind::Move => "is being moved to another pool",
+            JobKind::Copy => "is being copied to",
         };
         let id = job.id;
         let context = format!(
@@ -303,6 +313,8 @@ fn info(entry: &Entry) -> JobInfo {
         state: job.state,
         volume: job.order.volume.clone(),
         pool: job.order.pool.clone(),
+        to_pool: job.order.to_pool.clone(),
+        source: job.order.copy.as_ref().map(|copy| copy.source.clone()),
         file: job.order.file.display().to_string(),
         format: job.order.format,
         began_unix_s: job.began_unix_s,
@@ -314,6 +326,7 @@ fn info(entry: &Entry) -> JobInfo {
         bytes_per_s,
         left_s: (bytes_per_s > 0).then(|| left.div_ceil(bytes_per_s.max(1))),
         sha256: job.sha256.clone(),
+        stall_us: job.stall_us,
         error: job.error.clone(),
     }
 }

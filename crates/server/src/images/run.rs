@@ -8,7 +8,7 @@ use super::place::Seen;
 use super::source::{Source, off};
 use super::target::Target;
 use super::volume::Reached;
-use super::{Images, JobState, qemu};
+use super::{Images, JobState, moves, qemu, volume_copy};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -50,6 +50,9 @@ pub(super) async fn check_still(array: &Array, order: &Order) -> Result<(), Arra
 async fn work(array: Arc<Array>, id: u64) {
     let images = array.images();
     let Some(job) = images.get(id) else { return };
+    if job.order.kind == JobKind::Move {
+        return moves::work(&array, &job).await;
+    }
     let cancel = images
         .entries()
         .get(&id)
@@ -64,7 +67,7 @@ async fn work(array: Arc<Array>, id: u64) {
         outcome = copy(&array, &job) => Some(outcome),
     };
     let (state, sha256, mut error) = match outcome {
-        Some(Ok(sum)) => (JobState::Done, Some(sum), None),
+        Some(Ok(sum)) => (JobState::Done, sum, None),
         Some(Err(why)) => (JobState::Failed, None, Some(why)),
         None => (JobState::Cancelled, None, None),
     };
@@ -77,6 +80,8 @@ async fn work(array: Arc<Array>, id: u64) {
     let kind = match job.order.kind {
         JobKind::Import => "import",
         JobKind::Export => "export",
+        JobKind::Move => "move",
+        JobKind::Copy => "copy",
     };
     let (volume, file) = (&job.order.volume, job.order.file.display());
     match &error {
@@ -93,16 +98,18 @@ async fn work(array: Arc<Array>, id: u64) {
     }
 }
 
-async fn copy(array: &Arc<Array>, job: &Job) -> Result<String, String> {
+async fn copy(array: &Arc<Array>, job: &Job) -> Result<Option<String>, String> {
     let images = array.images();
     let turn = images.turns.acquire().await;
     let _turn = turn.map_err(|error| error.to_string())?;
     set_state(images, job.id, JobState::Running, None);
     let sum = match job.order.kind {
-        JobKind::Import => import(array, job).await,
-        JobKind::Export => export(array, job).await,
+        JobKind::Import => import(array, job).await.map(Some),
+        JobKind::Export => export(array, job).await.map(Some),
+        JobKind::Move => Err("it is not copied like this".to_owned()),
+        JobKind::Copy => volume_copy::work(array, job).await,
     };
-    Ok(sum?.hex())
+    Ok(sum?.map(|sum| sum.hex()))
 }
 
 fn set_state(images: &Images, id: u64, state: JobState, error: Option<String>) {
@@ -188,7 +195,7 @@ async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
 }
 
 /// How to go through the disk of a job, of which `digest` has been done.
-fn through(images: &Images, job: &Job, digest: Digest) -> Result<Copy, String> {
+pub(super) fn through(images: &Images, job: &Job, digest: Digest) -> Result<Copy, String> {
     let entries = images.entries();
     let progress = entries
         .get(&job.id)
@@ -201,7 +208,7 @@ fn through(images: &Images, job: &Job, digest: Digest) -> Result<Copy, String> {
     })
 }
 
-async fn keep(images: &Images, id: u64, digest: Digest) -> Result<(), String> {
+pub(super) async fn keep(images: &Images, id: u64, digest: Digest) -> Result<(), String> {
     images.change(id, |job| job.checkpoint = Some(digest));
     images.save().await.map_err(|error| error.context)
 }
@@ -372,7 +379,9 @@ fn publish(part: &Path, file: &Path) -> Result<(), String> {
 /// Takes back what a job has made.
 async fn take_back(array: &Arc<Array>, job: &Job) -> Result<(), String> {
     match job.order.kind {
-        JobKind::Import => {
+        // What was there before stays.
+        JobKind::Copy if job.order.copy.as_ref().is_none_or(|copy| !copy.makes) => Ok(()),
+        JobKind::Import | JobKind::Copy => {
             let found = array.volume(&job.order.volume).await;
             let is_ours = found.is_ok_and(|placed| {
                 job.volume_uuid.as_ref() == Some(&placed.info.uuid.to_string())
@@ -385,6 +394,7 @@ async fn take_back(array: &Arc<Array>, job: &Job) -> Result<(), String> {
                 .await;
             deleted.map_err(|error| error.context)
         }
+        JobKind::Move => Ok(()),
         JobKind::Export => {
             let directory = part_directory(job);
             off(move || match fs::remove_dir_all(&directory) {

@@ -5,7 +5,7 @@ use super::job::{Job, JobKind, Order};
 use super::place::{Seen, invalid};
 use super::source::off;
 use super::{Entry, Images, JobInfo, JobState, PENDING_MAX, qemu, run};
-use crate::array::{Array, ArrayError, ArrayErrorKind};
+use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use engine::{Provisioning, VolumeSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -81,6 +81,9 @@ impl Images {
             rate_bytes_per_s: new.rate_bytes_per_s,
             options: BTreeMap::new(),
             live: false,
+            to_pool: None,
+            leave_snapshots: false,
+            copy: None,
         };
         array.check_new(&new.pool, &new.name).await?;
         let seen = seen.map_err(|error| invalid(error.to_string()))?;
@@ -91,18 +94,28 @@ impl Images {
             provisioning: new.provisioning,
         };
         let made = array.create_volume_for(new.pool, spec, Some(id)).await;
+        images.made(array, id, made).await
+    }
+
+    /// The volume of a job has been made, or has not: the job begins, or never was.
+    pub(super) async fn made(
+        &self,
+        array: &Arc<Array>,
+        id: u64,
+        made: Result<PlacedVolume, ArrayError>,
+    ) -> Result<JobInfo, ArrayError> {
         let uuid = match made {
             Ok(placed) => placed.info.uuid.to_string(),
             Err(error) => {
-                images.entries().remove(&id);
-                images.save().await?;
+                self.entries().remove(&id);
+                self.save().await?;
                 return Err(error);
             }
         };
-        images.change(id, |job| job.volume_uuid = Some(uuid));
-        images.save().await?;
+        self.change(id, |job| job.volume_uuid = Some(uuid));
+        self.save().await?;
         run::spawn(array, id);
-        images.job(id)
+        self.job(id)
     }
 
     /// Begins to make an image of a volume.
@@ -123,6 +136,7 @@ impl Images {
         }
         let placed = array.volume(&new.volume).await?;
         images.check_whole(&new.volume)?;
+        images.check_still(&new.volume)?;
         let order = Order {
             kind: JobKind::Export,
             file,
@@ -133,6 +147,9 @@ impl Images {
             rate_bytes_per_s: new.rate_bytes_per_s,
             options: new.options,
             live: new.live,
+            to_pool: None,
+            leave_snapshots: false,
+            copy: None,
         };
         run::check_still(array, &order).await?;
         let uuid = Some(placed.info.uuid.to_string());
@@ -144,7 +161,7 @@ impl Images {
     }
 
     /// Puts a job on record.
-    async fn enter(
+    pub(super) async fn enter(
         &self,
         order: Order,
         size_bytes: u64,
@@ -162,7 +179,7 @@ impl Images {
             let (mut count, mut twice) = (0, None);
             for Entry { job, .. } in pending {
                 count += 1;
-                let same_volume = order.kind == JobKind::Import && job.order.volume == order.volume;
+                let same_volume = order.kind != JobKind::Export && job.order.volume == order.volume;
                 let same_file = job.order.kind == JobKind::Export && job.order.file == order.file;
                 if same_volume || same_file {
                     twice = Some(job.id);
@@ -189,6 +206,7 @@ impl Images {
                     began_unix_s: now.map_or(0, |now| now.as_secs()),
                     resumed_bytes: None,
                     sha256: None,
+                    stall_us: None,
                     error: None,
                 }),
             );

@@ -103,7 +103,10 @@ impl Elsewhere for Distant {
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
-        let visit = move |volume: Volume<RealWorld>| async move { volume.mapping(at) };
+        let visit = move |volume: Volume<RealWorld>| async move {
+            // Also when it has just moved.
+            Elsewhere::mapping(&volume, at).await
+        };
         self.visit(at, visit).boxed_local()
     }
 }

@@ -7,6 +7,7 @@
 //! - Such a closure runs to its end even when the caller goes away.
 
 pub(crate) mod distant;
+pub(crate) mod room;
 pub(crate) mod session;
 mod state;
 

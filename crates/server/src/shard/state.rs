@@ -1,12 +1,16 @@
 //! What a shard holds: its world, pools, exported targets and sessions.
 
+use super::ShardHandle;
+use super::distant::Distant;
+use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::canonical;
-use engine::{Disk, Pool, PoolError, Provisioning};
+use engine::{Disk, Pool, PoolError, Provisioning, VolumeInfo};
 use scsi::{LogicalUnit, Target};
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use world::real::RealWorld;
@@ -49,6 +53,8 @@ pub struct ShardState {
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
+    /// Who makes room in pools that are full, once there is somebody.
+    room: OnceCell<Arc<Room>>,
     stopping: Cell<bool>,
     closed: Notify,
 }
@@ -62,6 +68,7 @@ impl ShardState {
             targets: RefCell::default(),
             sessions: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
+            room: OnceCell::new(),
             stopping: Cell::new(false),
             closed: Notify::new(),
         })
@@ -76,6 +83,19 @@ impl ShardState {
     /// it.
     pub fn world(&self) -> &RealWorld {
         &self.world
+    }
+
+    /// From now on `room` is where to ask for it; for good.
+    pub(crate) fn set_room(&self, room: Arc<Room>) {
+        self.room.get_or_init(|| room);
+    }
+
+    /// Has room made for a volume that was refused a page. Whether there is some now.
+    pub(crate) async fn make_room(&self, volume: base::Uuid) -> bool {
+        match self.room.get() {
+            Some(room) => room.ask(volume).await,
+            None => false,
+        }
     }
 
     /// Homes an open pool, or a lane of one, here.
@@ -173,7 +193,7 @@ impl ShardState {
         let Some(target) = self.target(target) else {
             return Vec::new();
         };
-        let unit = |lun| target.unit(lun).map(|unit| (lun, unit.volume().clone()));
+        let unit = |lun| target.unit(lun).map(|unit| (lun, unit.volume()));
         target.luns().into_iter().filter_map(unit).collect()
     }
 
@@ -203,6 +223,34 @@ impl ShardState {
                 }
             }
             target.converted(volume);
+        }
+    }
+
+    /// Has LUNs of a volume that has moved show it where it is now: in a lane of a pool at
+    /// `home`. Only initiators that could see a difference are told.
+    pub(crate) fn volume_moved(
+        &self,
+        home: &ShardHandle,
+        (pool, lane): &(String, u16),
+        info: &VolumeInfo,
+    ) {
+        let there = || -> Option<Disk<RealWorld>> {
+            if home.index() == self.index {
+                return Some(self.lane(pool, *lane)?.volume_of(info.uuid)?.into());
+            }
+            let place = (pool.clone(), *lane);
+            let distant = Distant::new(home.clone(), place, info.clone());
+            Some(Disk::There(Rc::new(distant)))
+        };
+        for target in self.targets.borrow().values() {
+            let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+            let mut differs = false;
+            for unit in units.filter(|unit| unit.uuid() == info.uuid) {
+                differs |= there().is_some_and(|there| unit.relocate(there));
+            }
+            if differs {
+                target.converted(info.uuid);
+            }
         }
     }
 

@@ -3,11 +3,12 @@
 //! [`sector`] holds the rule for one sector, [`volume`] for one volume's place in
 //! the pool, [`Oracle`] keeps the books of operations under way.
 
+pub mod copies;
 pub mod sector;
 pub mod volume;
 pub mod words;
 
-use crate::pattern::{self, Place, WriteId};
+use crate::pattern::{self, Content, Place, WriteId};
 use base::SECTOR_BYTES;
 use sector::{Event, History};
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ pub struct Oracle {
     /// By identity. Deleted ones stay until the end of operations on them.
     volumes: BTreeMap<u64, VolumeModel>,
     writes: BTreeMap<WriteId, WriteTicket>,
+    /// Copies under way.
+    copies: Vec<copies::CopyTicket>,
     /// Begins of reads and writes under way, with how many began then.
     under_way: BTreeMap<Event, WriteId>,
 }
@@ -133,8 +136,8 @@ impl Oracle {
     ) -> WriteTicket {
         self.begin_change(volume, sectors, |history, sector, id, (began, horizon)| {
             let shows = match zeroes.contains(&sector) {
-                true => pattern::ZEROES,
-                false => id,
+                true => Content::ZEROES,
+                false => Content::of(id, Place { volume, sector }),
             };
             history.begin_write(id, shows, began, horizon);
         })
@@ -143,7 +146,7 @@ impl Oracle {
     /// A clearing of `sectors` begins: they read as zeroes after it.
     pub fn begin_clear(&mut self, volume: u64, sectors: Range<u64>) -> WriteTicket {
         self.begin_change(volume, sectors, |history, _, id, (began, horizon)| {
-            history.begin_write(id, pattern::ZEROES, began, horizon);
+            history.begin_write(id, Content::ZEROES, began, horizon);
         })
     }
 
@@ -162,6 +165,7 @@ impl Oracle {
         for (sector, history) in sectors.clone().zip(histories) {
             begin(history, sector, id, (began, horizon));
         }
+        self.tell_copies(volume, sectors.clone());
         let ticket = WriteTicket {
             id,
             volume,
@@ -177,10 +181,9 @@ impl Oracle {
         let now = self.tick();
         self.writes.remove(&ticket.id);
         self.under_way.retain(|_, id| *id != ticket.id);
-        for history in self
-            .volume_mut(ticket.volume)
-            .histories(ticket.sectors.clone())
-        {
+        let volume = self.volume_mut(ticket.volume);
+        volume.forget_outside(ticket.id, &ticket.sectors);
+        for history in volume.histories(ticket.sectors.clone()) {
             match ended {
                 Ended::Acknowledged => history.acknowledge(ticket.id, now),
                 Ended::Failed => history.leave_open(ticket.id, now),
@@ -210,12 +213,11 @@ impl Oracle {
         let end = ticket.sector + (bytes.len() / SECTOR_BYTES) as u64;
         let sectors = ticket.sector..end;
         for (sector, content) in sectors.zip(bytes.chunks(SECTOR_BYTES)) {
-            let place = Place {
-                volume: ticket.volume,
-                sector,
-            };
-            let seen = pattern::identify(content, place, volume.ancestors())
-                .and_then(|id| volume.saw(sector, id, ticket.began));
+            if volume.has_shrunk_since(sector, ticket.began) {
+                continue;
+            }
+            let seen = pattern::identify(content)
+                .and_then(|content| volume.saw(sector, content, ticket.began));
             seen.map_err(|wrong| {
                 Violation(format!(
                     "sector {sector} of volume {:?}: {wrong}",
@@ -228,9 +230,12 @@ impl Oracle {
 
     /// The power is cut, or the program killed: nothing under way ends any more.
     pub fn power_cut(&mut self) {
+        self.copies.clear();
         let now = self.tick();
         for ticket in std::mem::take(&mut self.writes).into_values() {
-            for history in self.volume_mut(ticket.volume).histories(ticket.sectors) {
+            let volume = self.volume_mut(ticket.volume);
+            volume.forget_outside(ticket.id, &ticket.sectors);
+            for history in volume.histories(ticket.sectors) {
                 history.leave_open(ticket.id, now);
             }
         }

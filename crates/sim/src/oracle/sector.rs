@@ -9,7 +9,7 @@
 //! - A read of a sector that no write was under way to sees *the* value: from then
 //!   on all reads see it, until the next write. Two copies never take turns.
 
-use crate::pattern::{WriteId, ZEROES};
+use crate::pattern::{Content, WriteId, ZEROES};
 
 /// A point in the order of all begins and ends.
 pub type Event = u64;
@@ -18,8 +18,8 @@ pub type Event = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
     id: WriteId,
-    /// What is read then: its own number, or zeroes when the write clears.
-    shows: WriteId,
+    /// What is read then: its own, or zeroes when the write clears, or what was copied.
+    shows: Content,
     began: Event,
     /// `None` while its write is under way.
     ended: Option<Event>,
@@ -37,7 +37,7 @@ const ANY_TIME: Instant = (0, Event::MAX);
 
 const NEVER_WRITTEN: Value = Value {
     id: ZEROES,
-    shows: ZEROES,
+    shows: Content::ZEROES,
     began: 0,
     ended: Some(0),
     replaced: None,
@@ -51,9 +51,14 @@ pub struct History {
 }
 
 impl History {
+    /// How many values are kept.
+    pub fn values(&self) -> usize {
+        self.values.len()
+    }
+
     /// A write begins, or what clears the sector: `shows` is what is read after it. What
     /// was replaced before `horizon` is forgotten.
-    pub fn begin_write(&mut self, id: WriteId, shows: WriteId, began: Event, horizon: Event) {
+    pub fn begin_write(&mut self, id: WriteId, shows: Content, began: Event, horizon: Event) {
         self.begin(id, std::iter::once(shows), began, horizon);
     }
 
@@ -68,7 +73,7 @@ impl History {
     ) {
         let there = from.filter(|history| !history.values.is_empty());
         match there {
-            None => self.begin(id, std::iter::once(ZEROES), began, horizon),
+            None => self.begin(id, std::iter::once(Content::ZEROES), began, horizon),
             Some(from) => {
                 let left = from.values.iter().filter(|value| value.replaced.is_none());
                 self.begin(id, left.map(|value| value.shows), began, horizon);
@@ -76,10 +81,32 @@ impl History {
         }
     }
 
+    /// The sector is outside the volume now: of what was there, only what is under way may
+    /// still come, should it be inside again by then. None, if nothing is.
+    pub fn outside(self) -> Option<History> {
+        let mut values = vec![NEVER_WRITTEN];
+        values.extend(
+            self.values
+                .into_iter()
+                .filter(|value| value.ended.is_none()),
+        );
+        (values.len() > 1).then_some(History { values })
+    }
+
+    /// What `id` would have left does not come any more.
+    pub fn forget(&mut self, id: WriteId) {
+        self.values.retain(|value| value.id != id);
+    }
+
+    /// A copy begins: what it may leave is said by [`History::may_become`].
+    pub fn begin_nothing(&mut self, id: WriteId, began: Event, horizon: Event) {
+        self.begin(id, std::iter::empty(), began, horizon);
+    }
+
     fn begin(
         &mut self,
         id: WriteId,
-        shown: impl Iterator<Item = WriteId>,
+        shown: impl Iterator<Item = Content>,
         began: Event,
         horizon: Event,
     ) {
@@ -124,6 +151,22 @@ impl History {
     /// A write will never be acknowledged, and may have been done or not.
     pub fn leave_open(&mut self, id: WriteId, now: Event) {
         self.end(id, now);
+        // What is shown by several that are over is one value.
+        let mut over: Vec<Value> = Vec::new();
+        self.values.retain(|value| {
+            if value.ended.is_none() || value.replaced.is_some() || value.source_until.is_some() {
+                return true;
+            }
+            match over.iter_mut().find(|other| other.shows == value.shows) {
+                None => over.push(*value),
+                Some(other) => {
+                    other.began = other.began.min(value.began);
+                    other.ended = other.ended.max(value.ended);
+                }
+            }
+            false
+        });
+        self.values.append(&mut over);
     }
 
     /// The history of a clone that began to be made at `began`, and was made by `now`:
@@ -144,12 +187,50 @@ impl History {
         }
     }
 
+    /// What the sector may have shown at some time since `began`, but for what `but` left.
+    pub fn shown_since(&self, began: Event, but: WriteId) -> Vec<Content> {
+        if self.values.is_empty() {
+            return vec![Content::ZEROES];
+        }
+        let may = |value: &&Value| {
+            value.id != but && value.replaced.is_none_or(|replaced| replaced > began)
+        };
+        let mut shown: Vec<Content> = Vec::new();
+        for value in self.values.iter().filter(may) {
+            if !shown.contains(&value.shows) {
+                shown.push(value.shows);
+            }
+        }
+        shown
+    }
+
+    /// What `id`, which began at `began` and is under way, may leave, too. False when that
+    /// is known.
+    pub fn may_become(&mut self, id: WriteId, shows: Content, began: Event) -> bool {
+        let known = |value: &Value| value.id == id && value.shows == shows;
+        if self.values.iter().any(known) {
+            return false;
+        }
+        if self.values.is_empty() {
+            self.values.push(NEVER_WRITTEN);
+        }
+        self.values.push(Value {
+            id,
+            shows,
+            began,
+            ended: None,
+            replaced: None,
+            source_until: None,
+        });
+        true
+    }
+
     /// A read that began at `began` sees `shown`. For a clone, when that can have been
     /// taken.
     ///
     /// # Errors
     /// Why it may not.
-    pub fn saw(&mut self, shown: WriteId, began: Event) -> Result<Instant, String> {
+    pub fn saw(&mut self, shown: Content, began: Event) -> Result<Instant, String> {
         let values = if self.values.is_empty() {
             &[NEVER_WRITTEN][..]
         } else {
@@ -163,13 +244,12 @@ impl History {
         };
         let widest = |a: Instant, b: Instant| (a.0.min(b.0), a.1.max(b.1));
         let Some(instant) = seen.filter(allowed).map(taken).reduce(widest) else {
-            let expected: Vec<_> = values.iter().filter(allowed).map(|v| v.id).collect();
+            let expected: Vec<_> = values.iter().filter(allowed).map(|v| v.shows).collect();
             return Err(format!(
-                "read {} (a read begun at event {began}), allowed: {}; history {:?}",
-                describe(shown),
+                "read {shown} (a read begun at event {began}), allowed: {}; history {:?}",
                 expected
                     .iter()
-                    .map(|&id| describe(id))
+                    .map(Content::to_string)
                     .collect::<Vec<_>>()
                     .join(" or "),
                 values
@@ -180,7 +260,7 @@ impl History {
     }
 
     /// With no write under way since `began`, what was read is the value.
-    fn settle(&mut self, shown: WriteId, began: Event) {
+    fn settle(&mut self, shown: Content, began: Event) {
         let Some(quiet_since) = self.quiet_since() else {
             return;
         };
@@ -199,13 +279,5 @@ impl History {
         self.values
             .iter()
             .try_fold(0, |last, value| Some(last.max(value.ended?)))
-    }
-}
-
-fn describe(id: WriteId) -> String {
-    if id == ZEROES {
-        "zeroes".to_owned()
-    } else {
-        format!("write {id}")
     }
 }

@@ -8,11 +8,11 @@
 use super::sector::{Event, History, Instant};
 use super::words::WordsModel;
 use super::{Oracle, Violation, WriteTicket};
-use crate::pattern::WriteId;
+use crate::pattern::{Content, WriteId};
 use base::{SECTOR_BYTES, Uuid};
 use engine::{Provisioning, VolumeInfo};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ pub enum Exists {
     Creating,
     /// Yes.
     Yes,
-    /// It is growing to this many bytes.
+    /// It is growing or shrinking to this many bytes.
     Resizing(u64),
     /// Its deletion is under way.
     Deleting,
@@ -67,8 +67,12 @@ pub struct VolumeModel {
     cloned: Option<(u64, Event, Option<WriteId>)>,
     /// When it can have been taken, as far as was seen; of all that were taken with it.
     taken: Option<Rc<Cell<Instant>>>,
-    /// Volumes whose content it may have.
+    /// Volumes that it is a clone of, or was restored from.
     ancestors: BTreeSet<u64>,
+    /// When it shrank last.
+    shrunk: Option<Event>,
+    /// What was under way to sectors that are outside since then.
+    outside: BTreeMap<usize, History>,
 }
 
 impl VolumeModel {
@@ -94,15 +98,29 @@ impl VolumeModel {
         self.exists != Exists::No && self.uuid.map_or_else(by_name, |uuid| uuid == info.uuid)
     }
 
-    pub(super) fn ancestors(&self) -> &BTreeSet<u64> {
-        &self.ancestors
-    }
-
+    /// Those of `sectors` that it has (still).
     pub(super) fn histories(&mut self, sectors: Range<u64>) -> &mut [History] {
-        &mut self.histories[sectors.start as usize..sectors.end as usize]
+        let end = self.histories.len();
+        let (first, last) = (sectors.start as usize, sectors.end as usize);
+        &mut self.histories[first.min(end)..last.min(end)]
     }
 
-    pub(super) fn saw(&mut self, sector: u64, id: WriteId, began: Event) -> Result<(), String> {
+    pub(super) fn history(&self, sector: u64) -> Option<&History> {
+        self.histories.get(sector as usize)
+    }
+
+    /// Whether a sector that is not there was there at `began`.
+    pub(super) fn has_shrunk_since(&self, sector: u64, began: Event) -> bool {
+        sector >= self.sectors() && self.shrunk.is_some_and(|shrunk| shrunk > began)
+    }
+
+    /// Whether something may be outside now that was inside when it was asked for.
+    pub fn shrinks(&self) -> bool {
+        let shrinking = matches!(self.exists, Exists::Resizing(to) if to < self.size_bytes);
+        shrinking || self.shrunk.is_some()
+    }
+
+    pub(super) fn saw(&mut self, sector: u64, id: Content, began: Event) -> Result<(), String> {
         let Some(history) = self.histories.get_mut(sector as usize) else {
             return Err("past the end of the volume".to_owned());
         };
@@ -121,15 +139,33 @@ impl VolumeModel {
         Ok(())
     }
 
-    fn grow(&mut self, size_bytes: u64) {
-        assert!(size_bytes >= self.size_bytes, "volumes only grow");
+    pub(super) fn set_size(&mut self, size_bytes: u64, now: Event) {
+        if size_bytes < self.size_bytes {
+            self.shrunk = Some(now);
+        }
         self.size_bytes = size_bytes;
         let sectors = (size_bytes / SECTOR_BYTES as u64) as usize;
-        self.histories.resize_with(sectors, History::default);
+        let gone = self.histories.drain(sectors.min(self.histories.len())..);
+        for (sector, history) in (sectors..).zip(gone) {
+            self.outside
+                .extend(history.outside().map(|history| (sector, history)));
+        }
+        for sector in self.histories.len()..sectors {
+            let history = self.outside.remove(&sector);
+            self.histories.push(history.unwrap_or_default());
+        }
+    }
+
+    /// A change has ended, and does nothing any more where it is outside.
+    pub(super) fn forget_outside(&mut self, id: WriteId, sectors: &Range<u64>) {
+        let sectors = sectors.start as usize..sectors.end as usize;
+        for (_, history) in self.outside.range_mut(sectors) {
+            history.forget(id);
+        }
     }
 
     /// Takes what the pool says of it after a cut, when that is allowed.
-    fn settle(&mut self, found: Option<&VolumeInfo>) -> Result<(), String> {
+    fn settle(&mut self, found: Option<&VolumeInfo>, now: Event) -> Result<(), String> {
         let Some(found) = found else {
             return match self.exists {
                 Exists::Creating | Exists::Deleting | Exists::No => {
@@ -141,7 +177,9 @@ impl VolumeModel {
         };
         match self.exists {
             Exists::No => return Err("it is there again".to_owned()),
-            Exists::Resizing(size_bytes) if found.size_bytes == size_bytes => self.grow(size_bytes),
+            Exists::Resizing(size_bytes) if found.size_bytes == size_bytes => {
+                self.set_size(size_bytes, now);
+            }
             _ => {}
         }
         if found.size_bytes != self.size_bytes {
@@ -194,8 +232,10 @@ impl Oracle {
             cloned: None,
             taken: None,
             ancestors: BTreeSet::new(),
+            shrunk: None,
+            outside: BTreeMap::new(),
         };
-        volume.grow(size_bytes);
+        volume.set_size(size_bytes, 0);
         self.volumes.insert(id, volume);
         id
     }
@@ -280,6 +320,14 @@ impl Oracle {
         self.volume_mut(id).exists = Exists::Resizing(size_bytes);
     }
 
+    /// A volume begins to shrink to `size_bytes`; up to `behind`, in its last page, it may
+    /// be zeroes before that. Ends like a resize, and like a write.
+    pub fn begin_shrink(&mut self, id: u64, size_bytes: u64, behind: u64) -> WriteTicket {
+        self.begin_resize(id, size_bytes);
+        let sector = SECTOR_BYTES as u64;
+        self.begin_clear(id, size_bytes / sector..behind / sector)
+    }
+
     /// A deletion begins.
     pub fn begin_delete(&mut self, id: u64) {
         self.changes += 1;
@@ -290,6 +338,7 @@ impl Oracle {
     pub fn end_change(&mut self, id: u64, change: Change) {
         self.changes += 1;
         self.finish_clone(id);
+        let now = self.tick();
         let volume = self.volume_mut(id);
         volume.exists = match (volume.exists, change) {
             (Exists::Creating, Change::Done(uuid)) => {
@@ -297,7 +346,7 @@ impl Oracle {
                 Exists::Yes
             }
             (Exists::Resizing(size_bytes), Change::Done(_)) => {
-                volume.grow(size_bytes);
+                volume.set_size(size_bytes, now);
                 Exists::Yes
             }
             (Exists::Deleting, Change::Done(_)) | (Exists::Creating, Change::Refused) => Exists::No,
@@ -306,6 +355,7 @@ impl Oracle {
                 unreachable!("no change of {:?} was under way", volume.name)
             }
         };
+        self.tell_all_copies();
     }
 
     /// The pool lists these volumes, and no change is under way.
@@ -323,13 +373,14 @@ impl Oracle {
         }
         let cut: Vec<u64> = self.volumes.keys().copied().collect();
         cut.into_iter().for_each(|id| self.finish_clone(id));
+        let now = self.tick();
         for volume in self
             .volumes
             .values_mut()
             .filter(|volume| volume.exists != Exists::No)
         {
             let info = found.iter().find(|info| volume.is(info, &known));
-            if let Err(why) = volume.settle(info) {
+            if let Err(why) = volume.settle(info, now) {
                 return Err(Violation(format!("volume {:?}: {why}", volume.name)));
             }
         }
@@ -340,6 +391,7 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::Place;
 
     fn info(size_bytes: u64, uuid: u128) -> VolumeInfo {
         VolumeInfo {
@@ -353,6 +405,10 @@ mod tests {
             mapped_bytes: 0,
             page_bytes: 4096,
         }
+    }
+
+    fn shown(id: u64, volume: u64) -> Content {
+        Content::of(id, Place { volume, sector: 0 })
     }
 
     fn created() -> (Oracle, u64) {
@@ -435,7 +491,7 @@ mod tests {
             for clone in &clones {
                 oracle.end_change(*clone, Change::Done(Uuid::nil()));
             }
-            let seen = [(clones[0], first), (clones[1], second)];
+            let seen = [(clones[0], shown(first, a)), (clones[1], shown(second, b))];
             let outcome = seen
                 .into_iter()
                 .try_for_each(|(clone, id)| oracle.volume_mut(clone).saw(0, id, 100));
@@ -459,15 +515,18 @@ mod tests {
         oracle.end_change(snapshot, Change::Done(Uuid::nil()));
         write(&mut oracle);
         let (ticket, kept) = oracle.begin_restore(id, snapshot, Some("kept"));
-        for shown in [2, 1] {
-            oracle.volume_mut(id).saw(0, shown, 50).unwrap();
+        for write in [2, 1] {
+            oracle.volume_mut(id).saw(0, shown(write, id), 50).unwrap();
         }
         let kept = kept.unwrap();
         oracle.end_change(kept, Change::Done(Uuid::nil()));
         oracle.end_write(&ticket, crate::oracle::Ended::Acknowledged);
-        oracle.volume_mut(kept).saw(0, 2, 100).unwrap();
-        oracle.volume_mut(kept).saw(0, 1, 100).unwrap_err();
-        oracle.volume_mut(id).saw(0, 1, 100).unwrap();
-        oracle.volume_mut(id).saw(0, 2, 100).unwrap_err();
+        oracle.volume_mut(kept).saw(0, shown(2, id), 100).unwrap();
+        oracle
+            .volume_mut(kept)
+            .saw(0, shown(1, id), 100)
+            .unwrap_err();
+        oracle.volume_mut(id).saw(0, shown(1, id), 100).unwrap();
+        oracle.volume_mut(id).saw(0, shown(2, id), 100).unwrap_err();
     }
 }

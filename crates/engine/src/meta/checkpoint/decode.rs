@@ -4,7 +4,7 @@ use super::{
     HEADER_BYTES, HEADER_CRC_OFFSET, Header, MAGIC, SEGMENT_BYTES_MAX, SEGMENT_HEAD_BYTES,
 };
 use crate::codec::Reader;
-use crate::meta::record::{SHARED, TABLE};
+use crate::meta::record::{SHARED, SHARED_ELSEWHERE, TABLE};
 use crate::meta::{Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, Uuid, crc32c};
@@ -124,6 +124,9 @@ fn apply(state: &mut State, records: &[u8]) -> Result<(), String> {
         match r.peek() {
             Some(TABLE) => table(&mut r, state).ok_or("a table of pages that is cut short")??,
             Some(SHARED) => shared(&mut r, state).ok_or("shared chunks that are cut short")??,
+            Some(SHARED_ELSEWHERE) => {
+                shared_elsewhere(&mut r, state).ok_or("shared chunks that are cut short")??;
+            }
             _ => {
                 let record = Record::decode(&mut r).ok_or("a record of no known kind")?;
                 state.apply(&record)?;
@@ -152,4 +155,12 @@ fn shared(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
     let (id, from) = (VolumeId(r.u32()?), VolumeId(r.u32()?));
     let chunks = (r.u32()? as usize, r.u32()? as usize);
     Some(state.apply_shared(id, from, chunks))
+}
+
+fn shared_elsewhere(r: &mut Reader<'_>, state: &mut State) -> Option<Result<(), String>> {
+    r.u8()?;
+    let (id, from) = (VolumeId(r.u32()?), VolumeId(r.u32()?));
+    let chunks = (r.u32()? as usize, r.u32()? as usize);
+    let theirs = r.u32()? as usize;
+    Some(state.apply_shared_elsewhere(id, (from, theirs), chunks))
 }

@@ -5,8 +5,8 @@ use super::{
 };
 use crate::codec::Writer;
 use crate::meta::page_map::{CHUNK, Chunk, TABLE as TABLE_CHUNKS, Table, Tree, UNMAPPED, next_run};
-use crate::meta::record::{MAP_BYTES, SHARED, TABLE};
-use crate::meta::{Part, Record, State, VolumeId};
+use crate::meta::record::{MAP_BYTES, SHARED, SHARED_ELSEWHERE, TABLE};
+use crate::meta::{Backings, Part, Record, State, VolumeId};
 use base::checksum::{Crc32c, crc32c_of};
 use base::{BLOCK_BYTES, PageIndex, PhysPage, Uuid, crc32c};
 use rustc_hash::FxHashMap;
@@ -36,6 +36,8 @@ pub struct Encoder {
     segment_bytes: usize,
     parts: IntoIter<Part>,
     map: Option<Cursor>,
+    /// What backs pages, and the first that is not done.
+    backings: Option<(Backings, PhysPage)>,
     /// Chunks that several volumes have, and the first of these.
     shared: Shared,
     /// The segment in the making.
@@ -49,7 +51,14 @@ pub struct Encoder {
 #[derive(Debug, Default)]
 struct Shared {
     tables: FxHashMap<*const Table, (Rc<Table>, VolumeId)>,
-    chunks: FxHashMap<*const Chunk, (Rc<Chunk>, VolumeId)>,
+    chunks: FxHashMap<*const Chunk, (Rc<Chunk>, VolumeId, usize)>,
+}
+
+/// A run of chunks that are there already, at `theirs` of the volume `with`.
+struct SharedRun {
+    with: VolumeId,
+    theirs: usize,
+    chunks: Range<usize>,
 }
 
 /// Where in a map the encoder is.
@@ -71,6 +80,7 @@ impl Encoder {
             segment_bytes,
             parts: state.snapshot().into_iter(),
             map: None,
+            backings: None,
             shared: Shared::default(),
             segment: new_segment(),
             crc: Crc32c::default(),
@@ -96,8 +106,19 @@ impl Encoder {
                 }
                 continue;
             }
+            if let Some((backings, from)) = &mut self.backings {
+                match backings.next(*from) {
+                    Some((phys, backing)) => {
+                        Record::Backed { phys, backing }.encode(&mut self.segment);
+                        *from = PhysPage(phys.0 + 1);
+                    }
+                    None => self.backings = None,
+                }
+                continue;
+            }
             match self.parts.next() {
                 Some(Part::Record(record)) => record.encode(&mut self.segment),
+                Some(Part::Backings(backings)) => self.backings = Some((backings, PhysPage(0))),
                 Some(Part::Map(id, map)) => self.map = Some(Cursor::new(id, map)),
                 None if self.segment.bytes.len() > SEGMENT_HEAD_BYTES => {
                     return Step::Segment(self.seal());
@@ -170,14 +191,18 @@ impl Cursor {
         let Some((index, chunk)) = self.map.chunk_from(self.chunk) else {
             return false;
         };
-        if let Some((with, chunks)) = self.shared_run(index, shared) {
-            w.u8(SHARED);
+        if let Some(run) = self.shared_run(index, shared) {
+            let elsewhere = run.theirs != run.chunks.start;
+            w.u8(if elsewhere { SHARED_ELSEWHERE } else { SHARED });
             w.u32(self.id.0);
-            w.u32(with.0);
-            w.u32(chunks.start as u32);
-            w.u32(chunks.end as u32);
-            self.map.let_go(self.chunk, chunks.end);
-            (self.chunk, self.done) = (chunks.end, 0);
+            w.u32(run.with.0);
+            w.u32(run.chunks.start as u32);
+            w.u32(run.chunks.end as u32);
+            if elsewhere {
+                w.u32(run.theirs as u32);
+            }
+            self.map.let_go(self.chunk, run.chunks.end);
+            (self.chunk, self.done) = (run.chunks.end, 0);
             return true;
         }
         let from = if index == self.chunk { self.done } else { 0 };
@@ -193,7 +218,7 @@ impl Cursor {
 
     /// The run of chunks from `index` on, or from its table's start, that a volume that
     /// came before has, too. What others have and comes first here is noted.
-    fn shared_run(&self, index: usize, shared: &mut Shared) -> Option<(VolumeId, Range<usize>)> {
+    fn shared_run(&self, index: usize, shared: &mut Shared) -> Option<SharedRun> {
         let start = index / TABLE_CHUNKS * TABLE_CHUNKS;
         if start >= self.chunk
             && self.done == 0
@@ -203,15 +228,23 @@ impl Cursor {
             while self.table_of(end, shared) == Some(with) {
                 end += TABLE_CHUNKS;
             }
-            return Some((with, start..end));
+            return Some(SharedRun {
+                with,
+                theirs: start,
+                chunks: start..end,
+            });
         }
-        let with = self.chunk_of(index, shared)?;
+        let (with, theirs) = self.chunk_of(index, shared)?;
         let mut end = index + 1;
         // To the next gap: the other volume may have something there.
-        while self.chunk_of(end, shared) == Some(with) {
+        while self.chunk_of(end, shared) == Some((with, theirs + end - index)) {
             end += 1;
         }
-        Some((with, index..end))
+        Some(SharedRun {
+            with,
+            theirs,
+            chunks: index..end,
+        })
     }
 
     fn table_of(&self, index: usize, shared: &mut Shared) -> Option<VolumeId> {
@@ -223,7 +256,8 @@ impl Cursor {
         (known.1 != self.id).then_some(known.1)
     }
 
-    fn chunk_of(&self, index: usize, shared: &mut Shared) -> Option<VolumeId> {
+    /// Where the chunk was before, if anywhere: of which volume, which chunk of it.
+    fn chunk_of(&self, index: usize, shared: &mut Shared) -> Option<(VolumeId, usize)> {
         let chunk = self
             .map
             .chunk(index)
@@ -231,8 +265,9 @@ impl Cursor {
         let known = shared
             .chunks
             .entry(Rc::as_ptr(chunk))
-            .or_insert_with(|| (Rc::clone(chunk), self.id));
-        (known.1 != self.id).then_some(known.1)
+            .or_insert_with(|| (Rc::clone(chunk), self.id, index));
+        let (with, theirs) = (known.1, known.2);
+        ((with, theirs) != (self.id, index)).then_some((with, theirs))
     }
 }
 

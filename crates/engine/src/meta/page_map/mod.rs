@@ -12,8 +12,10 @@
 //!   [`Refs`] has that, and is told of every change.
 //! - A page goes to `freed` once nobody holds it any more, and then only.
 
+mod copy;
 mod tree;
 
+pub use copy::{Taken, parts_of_copy};
 pub use tree::{Chunk, Entries, TABLE, Table, Tree};
 
 use super::refs::Refs;

@@ -174,9 +174,20 @@ impl Model {
         };
         let count = prng.between(1, 300);
         let mut freed = Vec::new();
+        let draw = prng.below(11);
+        if draw >= 9 {
+            let from = prng.below(self.maps.len() as u64) as usize;
+            self.copy((from, at), page, prng, &mut freed);
+            return freed;
+        }
         let (refs, maps) = (&mut self.refs, self.maps.len());
         let (map, model) = &mut self.maps[at];
-        match prng.below(8) {
+        match draw {
+            8 => {
+                let mut rest = map.cut(PageIndex(page), refs, &mut freed);
+                while rest.give_up_some(refs, &mut freed) {}
+                model.retain(|at, _| *at < page);
+            }
             0 if maps < 8 => {
                 let shared = (map.share(), model.clone());
                 self.maps.push(shared);
@@ -208,8 +219,42 @@ impl Model {
         freed
     }
 
+    /// Copies pages of one map over others of a map, by whole chunks now and then.
+    fn copy(
+        &mut self,
+        (from, to): (usize, usize),
+        page: u64,
+        prng: &mut Prng,
+        freed: &mut Vec<PhysPage>,
+    ) {
+        let whole = |page: u64| page / CHUNK as u64 * CHUNK as u64;
+        let (there, count) = (prng.below(700), prng.between(1, 700));
+        let (there, page) = match prng.chance(1, 2) {
+            true => (whole(there), whole(page)),
+            false => (there, page),
+        };
+        for (there, here, len) in parts_of_copy(PageIndex(there), PageIndex(page), count as usize) {
+            let taken = self.maps[from].0.taken(there, len);
+            let map = &mut self.maps[to].0;
+            map.put(here, &taken, &mut self.refs, freed);
+        }
+        let range = there..there + count;
+        let copied = self.maps[from]
+            .1
+            .range(range)
+            .map(|(at, phys)| (*at, *phys));
+        let copied: Vec<_> = copied.collect();
+        let model = &mut self.maps[to].1;
+        model.retain(|at, _| !(page..page + count).contains(at));
+        model.extend(
+            copied
+                .into_iter()
+                .map(|(at, phys)| (at - there + page, phys)),
+        );
+    }
+
     fn check(&mut self, freed: Vec<PhysPage>) {
-        let mut holders: BTreeMap<u64, BTreeSet<*const Chunk>> = BTreeMap::new();
+        let mut holders: BTreeMap<u64, u64> = BTreeMap::new();
         let mut chunks: BTreeMap<*const Chunk, u64> = BTreeMap::new();
         let mut tables: BTreeMap<*const Table, u64> = BTreeMap::new();
         for (map, model) in &self.maps {
@@ -223,14 +268,14 @@ impl Model {
             assert_eq!(map.mapped(), model.len() as u64);
             let mut next = 0;
             while let Some((index, chunk)) = map.chunk_from(next) {
-                chunks.insert(Rc::as_ptr(chunk), chunk.pages().count() as u64);
-                for run in runs_of(index, chunk.entries()) {
-                    for phys in run.phys.0..run.phys.0 + run.count {
-                        let chunk: *const Chunk = &**chunk;
-                        holders.entry(phys).or_default().insert(chunk);
-                    }
-                }
                 next = index + 1;
+                let pages = chunk.pages().count() as u64;
+                if chunks.insert(Rc::as_ptr(chunk), pages).is_some() {
+                    continue;
+                }
+                for phys in chunk.pages() {
+                    *holders.entry(phys.0).or_default() += 1;
+                }
             }
         }
         let owned = Owned {
@@ -250,9 +295,9 @@ impl Model {
             holders.keys().eq(self.held.iter()),
             "what is held is what is in maps"
         );
-        for (phys, chunks) in holders {
+        for (phys, entries) in holders {
             let beyond = self.refs.beyond_first(PhysPage(phys));
-            assert_eq!(u64::from(beyond) + 1, chunks.len() as u64, "page {phys}");
+            assert_eq!(u64::from(beyond) + 1, entries, "page {phys}");
         }
     }
 }

@@ -51,6 +51,21 @@ impl Chunk {
         let mapped = self.entries.iter().filter(|&&entry| entry != UNMAPPED);
         mapped.map(|&entry| PhysPage(u64::from(entry)))
     }
+
+    /// Tables that have it and are owned.
+    pub fn owners(&self) -> u32 {
+        self.owners.get()
+    }
+
+    /// One of its owners has it no more.
+    fn let_go(&self, refs: &mut Refs, freed: &mut Vec<PhysPage>) {
+        self.owners.set(self.owners.get() - 1);
+        if self.owners.get() == 0 {
+            refs.owned.chunks -= 1;
+            refs.owned.pages -= self.pages().count() as u64;
+            freed.extend(self.pages().filter(|page| refs.take(*page)));
+        }
+    }
 }
 
 impl Table {
@@ -161,9 +176,9 @@ impl Tree {
         self.clone()
     }
 
-    /// The entries of a chunk, to be changed: made when they are not there, copied when
-    /// somebody else has them, too.
-    pub(super) fn entries_mut(&mut self, index: usize, refs: &mut Refs) -> &mut Entries {
+    /// The table that chunk `index` is in, to be changed: made when it is not there,
+    /// copied when somebody else has it, too.
+    fn table_mut(&mut self, index: usize, refs: &mut Refs) -> &mut Table {
         if self.tables.len() <= index / TABLE {
             self.tables.resize(index / TABLE + 1, None);
         }
@@ -171,9 +186,57 @@ impl Tree {
         if table.owners.get() > 1 || Rc::strong_count(table) > 1 {
             *table = table.copy(refs);
         }
-        let Some(table) = Rc::get_mut(table) else {
-            unreachable!("a table that was copied is nobody else's")
-        };
+        match Rc::get_mut(table) {
+            Some(table) => table,
+            None => unreachable!("a table that was copied is nobody else's"),
+        }
+    }
+
+    /// Has `chunk`, which somebody has, at `index`, too, instead of what it has there;
+    /// pages that were held by nobody else go to `freed`.
+    pub(super) fn put_chunk(
+        &mut self,
+        index: usize,
+        chunk: &Rc<Chunk>,
+        refs: &mut Refs,
+        freed: &mut Vec<PhysPage>,
+    ) {
+        if self.chunk(index).is_some_and(|own| Rc::ptr_eq(own, chunk)) {
+            return;
+        }
+        let place = &mut self.table_mut(index, refs).chunks[index % TABLE];
+        chunk.owners.set(chunk.owners.get() + 1);
+        match place.replace(Rc::clone(chunk)) {
+            None => refs.owned.places += 1,
+            Some(before) => before.let_go(refs, freed),
+        }
+    }
+
+    /// What lies from chunk `first` on, which is no other map's from now on, in a map of
+    /// its own.
+    pub(super) fn split_off(&mut self, first: usize, refs: &mut Refs) -> Tree {
+        let mut rest = Tree::default();
+        let whole = first.div_ceil(TABLE);
+        if self.tables.len() > whole {
+            rest.tables = self.tables.split_off(whole);
+        }
+        if !first.is_multiple_of(TABLE) && matches!(self.tables.get(first / TABLE), Some(Some(_))) {
+            let (mut table, from) = (Table::new(), self.table_mut(first, refs));
+            if let Some(new) = Rc::get_mut(&mut table) {
+                let chunks = new.chunks.iter_mut().zip(&mut from.chunks);
+                chunks
+                    .skip(first % TABLE)
+                    .for_each(|(to, from)| *to = from.take());
+            }
+            rest.tables.push(Some(table));
+        }
+        rest
+    }
+
+    /// The entries of a chunk, to be changed: made when they are not there, copied when
+    /// somebody else has them, too.
+    pub(super) fn entries_mut(&mut self, index: usize, refs: &mut Refs) -> &mut Entries {
+        let table = self.table_mut(index, refs);
         let chunk = table.chunks[index % TABLE].get_or_insert_with(|| {
             refs.owned.chunks += 1;
             refs.owned.places += 1;
@@ -273,12 +336,7 @@ impl Tree {
         }
         refs.owned.places -= table.places();
         for chunk in table.chunks.iter().flatten() {
-            chunk.owners.set(chunk.owners.get() - 1);
-            if chunk.owners.get() == 0 {
-                refs.owned.chunks -= 1;
-                refs.owned.pages -= chunk.pages().count() as u64;
-                freed.extend(chunk.pages().filter(|page| refs.take(*page)));
-            }
+            chunk.let_go(refs, freed);
         }
         true
     }

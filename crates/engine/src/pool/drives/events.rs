@@ -41,6 +41,8 @@ pub enum EventKind {
     Group,
     /// A snapshot that a schedule wants could not be taken, or not be deleted.
     Schedule,
+    /// A volume that was on its way to or from another pool can't be served.
+    Move,
     /// Something is gone from the trash.
     Trash,
     /// The pool is fuller than a threshold, or is not any more.

@@ -7,9 +7,10 @@
 //! (converted, added, removed), `spares` (who stands in for whom, and the commands for
 //! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
 //! task of its own: drives are watched while others are rebuilt. So is [`fullness`]: who
-//! has to be told that space runs out.
+//! has to be told that space runs out; and `fill`: pages that lie over others.
 
 mod copies;
+mod fill;
 pub mod fullness;
 mod groups;
 pub mod health;
@@ -110,6 +111,10 @@ pub(crate) struct Life {
     last_scrub: Cell<Option<(Time, Found)>>,
     /// Held while something is done.
     busy: Mutex<()>,
+    /// How often pages are looked for that lie over others.
+    fill_pause: Cell<Option<Duration>>,
+    /// Held while pages are made whole.
+    filling: Mutex<()>,
     /// Nothing more is begun: the pool is being closed.
     ending: Cell<bool>,
 }
@@ -143,6 +148,7 @@ impl Life {
     pub async fn end_all(&self) {
         self.ending.set(true);
         drop(self.busy.lock().await);
+        drop(self.filling.lock().await);
     }
 
     fn begin(&self, kind: TaskKind, subject: &str, now: Time, progress: (u64, u64)) -> Rc<Task> {
@@ -207,6 +213,7 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
+    world.spawn(fill::watch(world.clone(), Rc::downgrade(inner)));
     if inner.drives.lane().commons.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }

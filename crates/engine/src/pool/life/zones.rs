@@ -42,25 +42,6 @@ pub(super) enum Emptied {
 
 type Owned = (Rc<VolumeCore>, PageIndex, PhysPage);
 
-/// Adds the pages in `range` that the first chunk from `index` on has, and says which
-/// chunk that was.
-fn owned_of(
-    core: &Rc<VolumeCore>,
-    index: usize,
-    range: &Range<u64>,
-    owned: &mut Vec<Owned>,
-) -> Option<usize> {
-    let map = core.map.borrow();
-    let (index, chunk) = map.chunk_from(index)?;
-    for run in runs_of(index, chunk.entries()) {
-        let pages = (0..run.count).map(|at| (run.page.0 + at, run.phys.0 + at));
-        let here = pages.filter(|(_, phys)| range.contains(phys));
-        let of_core = |(page, phys)| (Rc::clone(core), PageIndex(page), PhysPage(phys));
-        owned.extend(here.map(of_core));
-    }
-    Some(index)
-}
-
 impl<W: World> Inner<W> {
     /// Zones that are to go out of use.
     pub(in crate::pool) fn zones_to_empty(&self) -> Vec<Rc<Zone<W>>> {
@@ -215,6 +196,29 @@ impl<W: World> Inner<W> {
         }
     }
 
+    /// Adds the pages in `range`, or that lie over one there, of the first chunk from
+    /// `index` on, and says which chunk that was.
+    fn owned_of(
+        &self,
+        core: &Rc<VolumeCore>,
+        index: usize,
+        range: &Range<u64>,
+        owned: &mut Vec<Owned>,
+    ) -> Option<usize> {
+        let (map, state) = (core.map.borrow(), self.state.borrow());
+        let lies_over = |phys| state.backings.get(PhysPage(phys));
+        let (index, chunk) = map.chunk_from(index)?;
+        for run in runs_of(index, chunk.entries()) {
+            let pages = (0..run.count).map(|at| (run.page.0 + at, run.phys.0 + at));
+            let here = pages.filter(|(_, phys)| {
+                range.contains(phys) || lies_over(*phys).is_some_and(|over| range.contains(&over.0))
+            });
+            let of_core = |(page, phys)| (Rc::clone(core), PageIndex(page), PhysPage(phys));
+            owned.extend(here.map(of_core));
+        }
+        Some(index)
+    }
+
     /// The pages of volumes in a zone. Maps change while others have their turn: some of
     /// these are elsewhere by then, and some that are there are not among them.
     async fn owned_in(&self, zone: u32) -> Result<Vec<Owned>, PoolError> {
@@ -225,7 +229,7 @@ impl<W: World> Inner<W> {
         let mut seen = 0;
         for core in cores {
             let mut next = 0;
-            while let Some(index) = owned_of(&core, next, &range, &mut owned) {
+            while let Some(index) = self.owned_of(&core, next, &range, &mut owned) {
                 next = index + 1;
                 seen += 1;
                 if seen % CHUNKS_AT_ONCE == 0 {

@@ -1,4 +1,4 @@
-//! Imports and exports of images, and the jobs that do them.
+//! Imports and exports of images, moves of volumes, and the jobs that do them.
 
 pub use crate::images::{Format, JobInfo as Job, JobKind, JobState};
 
@@ -26,6 +26,53 @@ pub struct VolumeImport {
     #[serde(default)]
     pub verify: bool,
     /// Most bytes of data a second.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// Where to move a volume, while it is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeMove {
+    /// Pool that is to hold it.
+    pub pool: String,
+    /// Most bytes of data a second.
+    #[serde(default)]
+    pub rate_bytes_per_s: Option<u64>,
+    /// Have its snapshots stay in the pool that it leaves. There they can be cloned,
+    /// exported and deleted, but the volume can't be restored from them.
+    #[serde(default)]
+    pub leave_snapshots: bool,
+    /// Do it although the pool is without a part of its redundancy.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Where to copy a volume to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCopy {
+    /// The volume that is written. One that is not there is made, as large as is needed.
+    pub destination: String,
+    /// Pool that it is to be made in; that of the source unless said otherwise.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// How it takes space, if it is made: thin unless said otherwise.
+    #[serde(default)]
+    pub provisioning: Provisioning,
+    /// From which byte of the source on; a multiple of 512.
+    #[serde(default)]
+    pub from_bytes: u64,
+    /// To which byte of the destination on; a multiple of 512.
+    #[serde(default)]
+    pub to_bytes: u64,
+    /// How many bytes, a multiple of 512; up to the source's end unless said otherwise.
+    #[serde(default)]
+    pub length_bytes: Option<u64>,
+    /// Do it although hosts are logged in to the destination's target.
+    #[serde(default)]
+    pub live: bool,
+    /// Most bytes of data a second, where it is read and written.
     #[serde(default)]
     pub rate_bytes_per_s: Option<u64>,
 }

@@ -26,6 +26,9 @@ pub struct VolumeChange {
     /// Its new size: a multiple of 512, not smaller than now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
+    /// Shrink it, too: what is behind its new end is lost.
+    #[serde(default)]
+    pub force_shrink: bool,
     /// Its new name. Snapshots and exports follow; initiators notice nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

@@ -1,0 +1,137 @@
+//! What a map has comes to be another's, too, or another part's of its own; and a map that
+//! is cut off.
+//!
+//! Invariants:
+//! - A page that comes in is held once more before the one that it replaces is let go of:
+//!   what is on both sides is never free in between.
+//! - A chunk comes as a whole where both sides have whole chunks; its pages are then held
+//!   by it, as before.
+
+use super::{CHUNK, Chunk, PageMap, Refs, UNMAPPED, parts};
+use base::{PageIndex, PhysPage};
+use std::rc::Rc;
+
+/// What a map has of a part that lies within a chunk of the other side.
+#[derive(Debug)]
+pub enum Taken {
+    /// A whole chunk, if one is there.
+    Chunk(Option<Rc<Chunk>>),
+    /// Where pages lie.
+    Pages(Vec<u32>),
+}
+
+/// The parts of a copy of `count` pages from page `from` to page `to`, each within a chunk
+/// where it goes: from where, to where, how many. In the order in which nothing is
+/// overwritten that is still to be copied, should both be of one map.
+pub fn parts_of_copy(
+    from: PageIndex,
+    to: PageIndex,
+    count: usize,
+) -> impl Iterator<Item = (PageIndex, PageIndex, usize)> {
+    let parts: Vec<_> = parts(to, count)
+        .map(|(_, _, len, done)| {
+            let at = |first: PageIndex| PageIndex(first.0 + done as u64);
+            (at(from), at(to), len)
+        })
+        .collect();
+    let backwards = to > from;
+    let len = parts.len();
+    (0..len).map(move |at| parts[if backwards { len - 1 - at } else { at }])
+}
+
+impl PageMap {
+    /// What it has in `len` pages from `first` on, for another place.
+    pub fn taken(&self, first: PageIndex, len: usize) -> Taken {
+        if len == CHUNK && first.0.is_multiple_of(CHUNK as u64) {
+            return Taken::Chunk(self.chunk(first.0 as usize / CHUNK).cloned());
+        }
+        let mut pages = Vec::with_capacity(len);
+        for (chunk, from, len, _) in parts(first, len) {
+            match self.part(chunk, from, len) {
+                Some(part) => pages.extend_from_slice(part),
+                None => pages.resize(pages.len() + len, UNMAPPED),
+            }
+        }
+        Taken::Pages(pages)
+    }
+
+    /// Has `taken` from `first` on, instead of what it has there; what nobody has any more
+    /// goes to `freed`.
+    pub fn put(
+        &mut self,
+        first: PageIndex,
+        taken: &Taken,
+        refs: &mut Refs,
+        freed: &mut Vec<PhysPage>,
+    ) {
+        let index = first.0 as usize / CHUNK;
+        match taken {
+            Taken::Chunk(None) => self.remove(first, CHUNK as u64, refs, freed),
+            Taken::Chunk(Some(chunk)) => {
+                let before = self.chunk(index).map_or(0, |chunk| chunk.pages().count());
+                self.tree.put_chunk(index, chunk, refs, freed);
+                self.mapped -= before as u64;
+                self.mapped += chunk.pages().count() as u64;
+            }
+            Taken::Pages(pages) if pages.iter().all(|&entry| entry == UNMAPPED) => {
+                self.remove(first, pages.len() as u64, refs, freed);
+            }
+            Taken::Pages(pages) => self.put_pages(first, pages, refs, freed),
+        }
+    }
+
+    fn put_pages(
+        &mut self,
+        first: PageIndex,
+        pages: &[u32],
+        refs: &mut Refs,
+        freed: &mut Vec<PhysPage>,
+    ) {
+        let (index, from) = (first.0 as usize / CHUNK, first.0 as usize % CHUNK);
+        let entries = &mut self.tree.entries_mut(index, refs)[from..from + pages.len()];
+        let mut before = Vec::new();
+        for (entry, &page) in entries.iter_mut().zip(pages) {
+            if *entry == page {
+                continue;
+            }
+            if page != UNMAPPED {
+                refs.add(PhysPage(u64::from(page)));
+                refs.owned.pages += 1;
+                self.mapped += 1;
+            }
+            if *entry != UNMAPPED {
+                before.push(PhysPage(u64::from(*entry)));
+            }
+            *entry = page;
+        }
+        refs.owned.pages -= before.len() as u64;
+        self.mapped -= before.len() as u64;
+        freed.extend(before.into_iter().filter(|page| refs.take(*page)));
+    }
+
+    /// Ends before `first`. What lay behind it is in the map that is given, to be given up.
+    pub fn cut(&mut self, first: PageIndex, refs: &mut Refs, freed: &mut Vec<PhysPage>) -> PageMap {
+        let whole = first.0.div_ceil(CHUNK as u64);
+        self.remove(first, whole * CHUNK as u64 - first.0, refs, freed);
+        let tree = self.tree.split_off(whole as usize, refs);
+        let mut mapped = 0;
+        let mut next = 0;
+        while let Some((index, chunk)) = tree.chunk_from(next) {
+            mapped += chunk.pages().count() as u64;
+            next = index + 1;
+        }
+        self.mapped -= mapped;
+        PageMap { tree, mapped }
+    }
+
+    /// Has `chunk`, which somebody has, at `index`, too. False when it has one of its own
+    /// there.
+    pub fn adopt(&mut self, index: usize, chunk: &Rc<Chunk>, refs: &mut Refs) -> bool {
+        if self.chunk(index).is_some() {
+            return false;
+        }
+        self.tree.put_chunk(index, chunk, refs, &mut Vec::new());
+        self.mapped += chunk.pages().count() as u64;
+        true
+    }
+}

@@ -1,0 +1,141 @@
+//! Who is reading through a page to its backing, and pages that have just become whole.
+//!
+//! Invariants:
+//! - A page lets go of its backing only when nobody reads through it any more, and nobody
+//!   begins to: so what backs is never free, and somebody else's, while it is read.
+//! - Between two looks at a page's backing nothing is taken for granted: whoever was told
+//!   of one keeps [`Backing`] as long as it counts on it.
+
+use super::{Inner, PoolError};
+use crate::meta::Record;
+use crate::world::World;
+use base::PhysPage;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often it is looked whether all have ended.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Who reads through.
+#[derive(Debug, Default)]
+pub(crate) struct Through {
+    /// How often somebody has waited for those before.
+    turn: Cell<u64>,
+    users: Rc<Users>,
+    /// Pages that have all themselves, and have not let go of their backing yet.
+    whole: RefCell<BTreeSet<PhysPage>>,
+}
+
+/// How many there are who began in each turn.
+#[derive(Debug, Default)]
+struct Users(RefCell<BTreeMap<u64, u64>>);
+
+/// What backs a page, held there.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    /// Where it lies.
+    pub page: PhysPage,
+    turn: u64,
+    users: Rc<Users>,
+}
+
+impl Through {
+    fn hold(&self, page: PhysPage) -> Backing {
+        let (turn, users) = (self.turn.get(), Rc::clone(&self.users));
+        *users.0.borrow_mut().entry(turn).or_default() += 1;
+        Backing { page, turn, users }
+    }
+
+    /// Begins a turn; the one before.
+    fn turn(&self) -> u64 {
+        self.turn.replace(self.turn.get() + 1)
+    }
+
+    /// Whether anybody is left who began in `turn` or before.
+    fn has_users(&self, turn: u64) -> bool {
+        let users = self.users.0.borrow();
+        users
+            .first_key_value()
+            .is_some_and(|(first, _)| *first <= turn)
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        let mut users = self.users.0.borrow_mut();
+        if let Some(count) = users.get_mut(&self.turn) {
+            *count -= 1;
+            if *count == 0 {
+                users.remove(&self.turn);
+            }
+        }
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// What backs a page, if anything does. No wait may come between the look at the map
+    /// and this.
+    pub(crate) fn backing(&self, page: PhysPage) -> Option<Backing> {
+        let backing = self.state.borrow().backings.get(page)?;
+        if self.is_becoming_whole(page) {
+            return None;
+        }
+        Some(self.through.hold(backing))
+    }
+
+    /// Whether a page needs its backing no more, and has it still.
+    pub(crate) fn is_becoming_whole(&self, page: PhysPage) -> bool {
+        self.through.whole.borrow().contains(&page)
+    }
+
+    /// A page has all of its content itself: it lets go of its backing. Some volume keeps
+    /// it until this ends.
+    ///
+    /// # Errors
+    /// When the pool has stopped, or stops now.
+    pub(crate) async fn become_whole(self: &Rc<Self>, page: PhysPage) -> Result<(), PoolError> {
+        self.through.whole.borrow_mut().insert(page);
+        if !self.world.planted("backing let go while it is read") {
+            self.nobody_reads_through().await;
+        }
+        let outcome = self.commit(vec![Record::Whole { phys: page }]).await;
+        self.through.whole.borrow_mut().remove(&page);
+        outcome
+    }
+
+    /// Ends when all who read through a page at the call have ended.
+    async fn nobody_reads_through(&self) {
+        let before = self.through.turn();
+        while self.through.has_users(before) {
+            self.world.sleep(PAUSE).await;
+        }
+    }
+
+    /// Pages that have a backing.
+    pub(crate) fn backed_pages(&self) -> u64 {
+        self.state.borrow().backings.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_waits_for_all_who_began_before_and_for_no_other() {
+        let through = Through::default();
+        let first = through.hold(PhysPage(1));
+        let one = through.turn();
+        let second = through.hold(PhysPage(1));
+        let two = through.turn();
+        let third = through.hold(PhysPage(2));
+        assert!(through.has_users(one) && through.has_users(two));
+        drop(second);
+        assert!(through.has_users(two), "the first began before, too");
+        drop(first);
+        assert!(!through.has_users(two));
+        assert_eq!(third.page, PhysPage(2));
+    }
+}

@@ -1,0 +1,122 @@
+//! Pages that lie over another are made whole, so that what backs them can be free.
+//!
+//! A task of its own, since drives may be rebuilt for days meanwhile. It goes through the
+//! maps of all volumes as long as any page has a backing, and makes way for commands.
+
+use crate::meta::VolumeCore;
+use crate::meta::page_map::UNMAPPED;
+use crate::pool::{Inner, Pool, PoolError, PoolErrorKind};
+use crate::volume::Volume;
+use crate::world::World;
+use base::{PageIndex, PhysPage};
+use futures_util::future::{join_all, select};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// How often the task looks around, unless said otherwise: what is written meanwhile need
+/// not be copied.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Pages made whole at once.
+const PAGES_AT_ONCE: usize = 4;
+
+/// Chunks of maps looked at before others have a turn, and how long they have.
+const CHUNKS_AT_ONCE: usize = 64;
+const REST: Duration = Duration::from_micros(1);
+
+/// How often the task looks around where nothing was to be done.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Goes on until the pool is gone, stops or is closed.
+pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+    loop {
+        let (store, pause) = {
+            let Some(inner) = pool.upgrade() else { return };
+            let _filling = inner.life.filling.lock().await;
+            let filled = match inner.backed_pages() > 0 && !inner.store.has_replayed() {
+                true => inner.fill_pages().await,
+                false => inner.go_on(),
+            };
+            if filled.is_err() {
+                return;
+            }
+            let pause = inner.life.fill_pause.get().unwrap_or(PAUSE);
+            let is_done = inner.backed_pages() == 0;
+            (is_done.then(|| Rc::clone(&inner.store)), pause)
+        };
+        if let Some(store) = store {
+            let (woken, ticked) = (pin!(store.filler.wait()), pin!(world.sleep(TICK)));
+            select(woken, ticked).await;
+        }
+        world.sleep(pause).await;
+    }
+}
+
+impl<W: World> Pool<W> {
+    /// Sets how often pages are looked for that lie over others.
+    pub fn set_fill_pause(&self, pause: Duration) {
+        self.inner.life.fill_pause.set(Some(pause));
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Makes the pages whole that volumes have at the call.
+    async fn fill_pages(self: &Rc<Self>) -> Result<(), PoolError> {
+        self.go_on()?;
+        let cores: Vec<_> = self.state.borrow().volumes.values().cloned().collect();
+        for core in cores {
+            let (mut next, mut seen) = (0, 0);
+            while let Some((index, pages)) = self.backed_of(&core, next) {
+                next = index + 1;
+                for some in pages.chunks(PAGES_AT_ONCE) {
+                    self.fill_some(&core, some).await?;
+                }
+                seen += 1;
+                if seen % CHUNKS_AT_ONCE == 0 {
+                    self.world.sleep(REST).await;
+                    self.go_on()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first chunk from `next` on that is there, and its pages that have a backing.
+    fn backed_of(
+        &self,
+        core: &VolumeCore,
+        next: usize,
+    ) -> Option<(usize, Vec<(PageIndex, PhysPage)>)> {
+        let map = core.map.borrow();
+        let state = self.state.borrow();
+        let (index, chunk) = map.chunk_from(next)?;
+        let first = (index * chunk.entries().len()) as u64;
+        let entries = (first..).zip(chunk.entries());
+        let mapped = entries.filter(|(_, entry)| **entry != UNMAPPED);
+        let places = mapped.map(|(page, entry)| (PageIndex(page), PhysPage(u64::from(*entry))));
+        let backed = places.filter(|(_, phys)| state.backings.get(*phys).is_some());
+        Some((index, backed.collect()))
+    }
+
+    async fn fill_some(
+        self: &Rc<Self>,
+        core: &Rc<VolumeCore>,
+        pages: &[(PageIndex, PhysPage)],
+    ) -> Result<(), PoolError> {
+        let began = self.world.now();
+        let fills = pages.iter().map(|(page, phys)| {
+            let volume = Volume::new(Rc::clone(self), Rc::clone(core));
+            async move { volume.fill_page(*page, *phys).await }
+        });
+        let mut bytes = 0;
+        for filled in join_all(fills).await {
+            let filled =
+                filled.map_err(|error| PoolError::new(PoolErrorKind::Failed, error.context))?;
+            bytes += filled.unwrap_or(0);
+        }
+        let rate = self.life.pace.rates().rebuild_bytes_per_s;
+        self.rest(rate, bytes, began).await;
+        self.go_on()
+    }
+}

@@ -1,0 +1,100 @@
+//! Pages that lie over another get the rest of their content, behind the scenes.
+//!
+//! Invariants:
+//! - What a reader sees of a page is the same before, meanwhile and afterwards, whichever
+//!   volume he reads it through.
+//! - The volume that it is filled for has the page until it is whole, and nobody writes to
+//!   it there. Others that have it write elsewhere, since it is shared.
+
+use super::zeroes::is_zeroes;
+use super::{IoError, Volume, io::failed};
+use crate::store::Write;
+use crate::world::World;
+use base::{BLOCK_BYTES, PageIndex, PhysPage, PoolOffset, Slice, VolumeOffset};
+
+impl<W: World> Volume<W> {
+    /// Makes the page at `phys`, which is the volume's `page`, whole. How many bytes that
+    /// took; none when it is elsewhere by now.
+    ///
+    /// # Errors
+    /// `PoolFailed`.
+    pub(crate) async fn fill_page(
+        &self,
+        page: PageIndex,
+        phys: PhysPage,
+    ) -> Result<Option<u64>, IoError> {
+        let Some(_operation) = self.core.live.begin() else {
+            return Ok(None);
+        };
+        let page_bytes = self.inner.page_bytes();
+        let (start, at) = (page.0 * page_bytes, VolumeOffset(page.0 * page_bytes));
+        let _range = match self.inner.world.planted("page filled over a write") {
+            true => None,
+            false => {
+                let ranges = &self.core.live.ranges;
+                Some(ranges.shared(start, start + page_bytes).await)
+            }
+        };
+        if self.lookup(page) != Some(phys) {
+            return Ok(None);
+        }
+        let Some(backing) = self.inner.backing(phys) else {
+            return Ok(None);
+        };
+        let place = |page: PhysPage, inside: usize| PoolOffset(page.0 * page_bytes + inside as u64);
+        let runs = self
+            .inner
+            .store
+            .own_runs(place(phys, 0), page_bytes as usize)
+            .await;
+        let mut lost = Vec::new();
+        let mut writes = Vec::new();
+        let mut bytes = 0;
+        for (missing, _) in runs.into_iter().filter(|(_, own)| !own) {
+            let first = missing.start as u64;
+            let data = self
+                .piece(backing.page, first, missing.len(), &mut lost)
+                .await;
+            for (offset, part) in parts_to_write(&data, first, &lost) {
+                bytes += part.len() as u64;
+                writes.push(Write::Data(place(phys, missing.start + offset), part));
+            }
+        }
+        if !writes.is_empty() && !self.inner.world.planted("page whole before it is filled") {
+            let written = self.inner.store.write(writes).await;
+            written.map_err(|error| failed(at, error))?;
+        }
+        for inside in lost {
+            let marked = self
+                .inner
+                .store
+                .mark_lost(place(phys, inside as usize))
+                .await;
+            marked.map_err(|error| failed(at, error))?;
+        }
+        // It is one of those that are waited for.
+        drop(backing);
+        let whole = self.inner.become_whole(phys).await;
+        whole.map_err(|error| failed(at, error))?;
+        self.inner.world.reached("page made whole");
+        Ok(Some(bytes))
+    }
+}
+
+/// The runs of blocks of `data`, which is from `first` of its page on, that are neither
+/// zeroes nor `lost`, with where in `data` they are.
+fn parts_to_write(data: &Slice, first: u64, lost: &[u64]) -> Vec<(usize, Slice)> {
+    let mut parts: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..data.len()).step_by(BLOCK_BYTES) {
+        let is_zeroes = data.slice(at, BLOCK_BYTES).bytes().is_some_and(is_zeroes);
+        if is_zeroes || lost.contains(&(first + at as u64)) {
+            continue;
+        }
+        match parts.last_mut() {
+            Some(part) if part.end == at => part.end += BLOCK_BYTES,
+            _ => parts.push(at..at + BLOCK_BYTES),
+        }
+    }
+    let slice = |part: std::ops::Range<usize>| (part.start, data.slice(part.start, part.len()));
+    parts.into_iter().map(slice).collect()
+}

@@ -1,0 +1,186 @@
+//! What is written to a volume that is on its way to another pool goes there, too.
+//!
+//! Invariants:
+//! - Below the cursor the copy has what the volume has, but for what is on its way under
+//!   a lock: whoever copies holds a run for reading when the cursor passes it, and whoever
+//!   writes holds it alone until the copy has it, too.
+//! - A copy that could not be written is never anybody's volume. The volume itself goes on
+//!   as if nobody had wanted to move it.
+
+use super::{Elsewhere, IoError, Volume};
+use crate::world::World;
+use base::{Slice, Time, VolumeOffset};
+use futures_util::lock::Mutex;
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The longest that a copy rests without a look at whether it is wanted still.
+const REST_MAX: Duration = Duration::from_millis(50);
+
+/// How far a copy is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveProgress {
+    /// Of the volume.
+    pub size_bytes: u64,
+    /// Gone through.
+    pub done_bytes: u64,
+    /// Read of the volume and written to the copy.
+    pub data_bytes: u64,
+}
+
+/// A copy in the making, in another pool.
+pub struct Mirror {
+    /// The copy.
+    pub to: Rc<dyn Elsewhere>,
+    /// Held by the one who takes the next run to be copied: the cursor only rises.
+    pub(super) turn: Mutex<()>,
+    /// What lies below is copied, or is being copied.
+    pub(super) cursor: Cell<u64>,
+    pub(super) progress: Cell<MoveProgress>,
+    /// Data a second, at most.
+    pub(super) rate_bytes_per_s: Option<u64>,
+    /// When the next run may be read.
+    pub(super) due: Cell<Time>,
+    /// Why there will be no copy.
+    failure: RefCell<Option<String>>,
+}
+
+impl Mirror {
+    /// Nothing is copied yet. At most `rate_bytes_per_s` of data will be.
+    pub fn new(to: Rc<dyn Elsewhere>, size_bytes: u64, rate_bytes_per_s: Option<u64>) -> Self {
+        let progress = MoveProgress {
+            size_bytes,
+            ..MoveProgress::default()
+        };
+        Mirror {
+            to,
+            turn: Mutex::default(),
+            cursor: Cell::new(0),
+            progress: Cell::new(progress),
+            rate_bytes_per_s,
+            due: Cell::new(Time(0)),
+            failure: RefCell::default(),
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> MoveProgress {
+        self.progress.get()
+    }
+
+    /// There will be no copy. The first reason stays.
+    pub fn fail(&self, why: String) {
+        self.failure.borrow_mut().get_or_insert(why);
+    }
+
+    /// Why there will be no copy.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    /// That the copy has all that the volume has, but for what is under a lock.
+    ///
+    /// # Errors
+    /// Why it has not.
+    pub fn check_whole(&self) -> Result<(), String> {
+        let progress = self.progress();
+        match self.failure() {
+            Some(why) => Err(why),
+            None if progress.done_bytes == progress.size_bytes => Ok(()),
+            None => Err("it is not all copied".to_owned()),
+        }
+    }
+
+    /// The part of a run that the copy has to have.
+    fn part(&self, run: Range<u64>) -> Option<Range<u64>> {
+        let part = run.start..run.end.min(self.cursor.get());
+        (!part.is_empty() && self.failure.borrow().is_none()).then_some(part)
+    }
+
+    /// Until the next `len` bytes may be read.
+    pub(super) async fn pace<W: World>(&self, world: &W, len: u64) {
+        let Some(rate) = self.rate_bytes_per_s else {
+            return;
+        };
+        // In parts: nobody waits long who wants it to end.
+        while self.due.get() > world.now() && self.failure.borrow().is_none() {
+            let left = self.due.get() - world.now();
+            world.sleep(left.min(REST_MAX)).await;
+        }
+        let takes = Duration::from_secs_f64(len as f64 / rate.max(1) as f64);
+        // What was missed is not made up for.
+        self.due.set(self.due.get().max(world.now()) + takes);
+    }
+}
+
+impl<W: World> Volume<W> {
+    /// Has the copy get what was written at `at`; the caller holds the range alone. A write
+    /// that went wrong may have happened in part: the copy gets what is there now.
+    pub(super) async fn mirror_write(&self, at: u64, data: Slice, went_well: bool) {
+        let Some((mirror, part)) = self.mirrored(at..at + data.len() as u64) else {
+            return;
+        };
+        let data = match went_well {
+            true => Ok(data),
+            false => self.held(&part).await,
+        };
+        let written = match data {
+            Ok(data) => {
+                let data = data.slice(0, (part.end - part.start) as usize);
+                mirror.to.write(VolumeOffset(part.start), data).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            mirror.fail(error.context);
+        }
+    }
+
+    /// Has the copy cleared where the volume was; the caller holds the range alone.
+    pub(super) async fn mirror_clear(&self, bytes: Range<u64>, went_well: bool) {
+        let Some((mirror, part)) = self.mirrored(bytes) else {
+            return;
+        };
+        let at = VolumeOffset(part.start);
+        let written = match went_well {
+            true => mirror.to.clear(at, part.end - part.start).await,
+            false => match self.held(&part).await {
+                Ok(data) => mirror.to.write(at, data).await,
+                Err(error) => Err(error),
+            },
+        };
+        if let Err(error) = written {
+            mirror.fail(error.context);
+        }
+    }
+
+    /// What of a run a copy has to have, and which.
+    fn mirrored(&self, run: Range<u64>) -> Option<(Rc<Mirror>, Range<u64>)> {
+        let mirror = self.core.live.mirror()?;
+        if self.inner.world.planted("mirror skipped below the cursor") {
+            return None;
+        }
+        let part = mirror.part(run)?;
+        self.inner.world.reached("write mirrored to another pool");
+        Some((mirror, part))
+    }
+
+    /// What a run has now; the caller holds it.
+    pub(super) async fn held(&self, run: &Range<u64>) -> Result<Slice, IoError> {
+        let block = base::BLOCK_BYTES as u64;
+        let start = run.start / block * block;
+        let end = run.end.next_multiple_of(block);
+        let blocks = self.read_blocks(start, (end - start) as usize).await?;
+        let mut whole = self.inner.world.buffers().data((end - start) as usize);
+        let mut at = 0;
+        for part in blocks.parts {
+            whole.put(at, &part);
+            at += part.len();
+        }
+        let whole = whole.freeze();
+        let len = (run.end - run.start) as usize;
+        Ok(whole.slice((run.start - start) as usize, len))
+    }
+}

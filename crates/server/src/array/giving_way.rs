@@ -1,0 +1,121 @@
+//! The trash gives way: to time, and to whoever needs the room.
+//!
+//! Invariants:
+//! - What is in the trash goes when its time is over, or when its pool has no room left:
+//!   then the oldest goes first, one at a time, and an event tells.
+//! - A host's write that finds no room is not refused before the trash of that pool is
+//!   empty, unless that takes too long.
+
+use super::snapshots::now_unix_s;
+use super::{Array, ArrayError};
+use crate::shard::room::{Request, Room};
+use base::Uuid;
+use engine::pool::PoolInfo;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often to look whether something in the trash is to go.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A pool with less than this part of it free needs what is in the trash.
+const ROOM_PARTS: u64 = 50;
+
+/// So much is room for any command: more than one command's data.
+const ROOM_BYTES: u64 = 32 << 20;
+
+/// What a look at the trash came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// Pools that something was deleted of.
+    freed: BTreeSet<String>,
+    /// Pools that need room, and had nothing to give.
+    without: BTreeSet<String>,
+}
+
+impl Array {
+    /// Deletes what has been in the trash for its time, or is in the way, from now on.
+    pub(crate) async fn keep_trash(self: &Arc<Self>) -> Result<(), ArrayError> {
+        let room = Arc::new(Room::default());
+        for shard in &self.shards {
+            let room = Arc::clone(&room);
+            shard
+                .call(move |state| async move { state.set_room(room) })
+                .await?;
+        }
+        let array = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                let requests = room.take();
+                let Some(array) = array.upgrade() else { return };
+                if let Err(error) = array.give_way(requests).await {
+                    tracing::warn!("emptying the trash: {error}");
+                }
+                drop(array);
+                // Both ways of it end well: somebody asks, or nobody does.
+                let _ = tokio::time::timeout(PAUSE, room.asked()).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Deletes what is to go, and tells who found no room whether to try again.
+    async fn give_way(self: &Arc<Self>, requests: Vec<Request>) -> Result<(), ArrayError> {
+        let asked: BTreeSet<Uuid> = requests.iter().map(Request::volume).collect();
+        let mut in_need = BTreeSet::new();
+        if !asked.is_empty() {
+            let volumes = self.volumes().await?.into_iter();
+            let of = volumes.filter(|volume| asked.contains(&volume.info.uuid));
+            let of: Vec<_> = of.map(|volume| (volume.info.uuid, volume.pool)).collect();
+            in_need.extend(of.iter().map(|(_, pool)| pool.clone()));
+            let outcome = self.let_go(&in_need).await?;
+            for request in requests {
+                let pool = of.iter().find(|(uuid, _)| *uuid == request.volume());
+                request.answer(pool.is_some_and(|(_, pool)| !outcome.without.contains(pool)));
+            }
+            return Ok(());
+        }
+        self.let_go(&in_need).await.map(drop)
+    }
+
+    /// Deletes what is to go. Of pools `in_need` somebody was refused a page: what is free
+    /// there is not enough, if it isn't much.
+    async fn let_go(self: &Arc<Self>, in_need: &BTreeSet<String>) -> Result<Outcome, ArrayError> {
+        let mut outcome = Outcome::default();
+        let all = self.trash().await?;
+        if all.is_empty() && in_need.is_empty() {
+            return Ok(outcome);
+        }
+        let pools = self.pools().await?;
+        let mut infos = pools.iter().map(|(_, info)| info);
+        let full: BTreeSet<_> = infos
+            .by_ref()
+            .filter(|info| is_nearly_full(info, in_need.contains(&info.name)))
+            .map(|info| info.name.clone())
+            .collect();
+        let (now, kept_s) = (now_unix_s(), self.trash_kept().as_secs());
+        for volume in all {
+            let since = volume.about.trashed_unix_s.unwrap_or(0);
+            let pool = volume.pool.clone();
+            let why = if since.saturating_add(kept_s) <= now {
+                "its time is over"
+            } else if full.contains(&pool) && !outcome.freed.contains(&pool) {
+                // One of each pool at a time: it may be enough.
+                "the pool has no room left"
+            } else {
+                continue;
+            };
+            self.delete_for_good(volume, Some(why)).await?;
+            outcome.freed.insert(pool);
+        }
+        outcome.without = full.difference(&outcome.freed).cloned().collect();
+        Ok(outcome)
+    }
+}
+
+fn is_nearly_full(info: &PoolInfo, in_need: bool) -> bool {
+    let free = info
+        .capacity_bytes
+        .saturating_sub(info.mapped_bytes + info.promised_bytes);
+    free < info.capacity_bytes / ROOM_PARTS || in_need && free < ROOM_BYTES
+}

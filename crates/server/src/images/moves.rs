@@ -1,0 +1,281 @@
+//! Jobs that move a volume to another pool while it is used.
+//!
+//! Invariants:
+//! - Until the very end the volume stays where it is, whatever becomes of the job: what
+//!   ends early takes its copy back, and what a stop of the server interrupts leaves it for
+//!   the next start.
+//! - Nobody copies any more when a job has ended, or the server goes on to close its pools.
+
+use super::job::{Job, JobKind, Order};
+use super::progress::Progress;
+use super::{Format, Images, JobInfo, JobState, run};
+use crate::array::{Array, ArrayError, CopyPlace, NewPlace, PlacedVolume};
+use base::Uuid;
+use futures_util::future::join;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often to look how far a copy is.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// A volume to be moved.
+#[derive(Clone, Debug)]
+pub struct NewMove {
+    /// The volume.
+    pub volume: String,
+    /// Where it goes.
+    pub to: NewPlace,
+    /// Most data a second.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// What came of a job.
+enum Ended {
+    Done(Option<Duration>),
+    Failed(String),
+    Cancelled,
+    /// The server stops.
+    Stopped,
+}
+
+impl Images {
+    /// Begins to move a volume.
+    ///
+    /// # Errors
+    /// What stands in the way. Nothing is left then.
+    pub async fn move_volume(array: &Arc<Array>, new: NewMove) -> Result<JobInfo, ArrayError> {
+        let images = array.images();
+        let there = array.check_move(&new.volume, &new.to).await?;
+        let order = Order {
+            kind: JobKind::Move,
+            file: PathBuf::new(),
+            format: Format::Raw,
+            pool: there.pool.clone(),
+            volume: new.volume,
+            verify: false,
+            rate_bytes_per_s: new.rate_bytes_per_s,
+            options: BTreeMap::new(),
+            live: false,
+            to_pool: Some(new.to.pool.clone()),
+            leave_snapshots: new.to.leave_snapshots,
+            copy: None,
+        };
+        let uuid = Some(there.info.uuid.to_string());
+        let id = images
+            .enter(order, there.info.size_bytes, uuid, Vec::new())
+            .await?;
+        // So that what does not fit is said at once.
+        if let Err(error) = array.begin_copy(&there, &new.to.pool).await {
+            images.entries().remove(&id);
+            images.save().await?;
+            return Err(error);
+        }
+        run::spawn(array, id);
+        images.job(id)
+    }
+
+    /// Identities of the volumes that jobs move.
+    pub(crate) fn moving(&self) -> BTreeSet<Uuid> {
+        let entries = self.entries();
+        let pending = entries.values().filter(|entry| !entry.job.state.is_ended());
+        let moves = pending.filter(|entry| entry.job.order.kind == JobKind::Move);
+        let uuids = moves.filter_map(|entry| entry.job.volume_uuid.as_deref()?.parse().ok());
+        uuids.collect()
+    }
+
+    /// Complains when a job moves the volume called `name`, and its snapshots would have to
+    /// go with it.
+    ///
+    /// # Errors
+    /// Which job that is.
+    pub(crate) fn check_snapshots(&self, name: &str) -> Result<(), ArrayError> {
+        self.check(name, |job| {
+            job.order.kind == JobKind::Move && !job.order.leave_snapshots
+        })
+    }
+
+    /// Complains when a job moves the volume called `name`.
+    ///
+    /// # Errors
+    /// Which job that is.
+    pub(crate) fn check_still(&self, name: &str) -> Result<(), ArrayError> {
+        self.check(name, |job| job.order.kind == JobKind::Move)
+    }
+}
+
+/// Does a job, to its end or until the server's.
+pub(super) async fn work(array: &Arc<Array>, job: &Job) {
+    let images = array.images();
+    let entry = images.entries().get(&job.id).map(|entry| {
+        let progress = Arc::clone(&entry.progress);
+        (progress, entry.cancel.subscribe())
+    });
+    let Some((progress, cancel)) = entry else {
+        return;
+    };
+    let ended = go(array, job, &progress, cancel).await;
+    let (state, stood, mut error) = match ended {
+        Ended::Stopped => return,
+        Ended::Done(stood) => (JobState::Done, stood, None),
+        Ended::Failed(why) => (JobState::Failed, None, Some(why)),
+        Ended::Cancelled => (JobState::Cancelled, None, None),
+    };
+    if state != JobState::Done
+        && let Err(left) = take_back(array, job).await
+    {
+        let why = error.map_or(String::new(), |why| why + "; ");
+        error = Some(format!("{why}its copy is left: {left}"));
+    }
+    let (id, volume) = (job.id, &job.order.volume);
+    let to = job.order.to_pool.as_deref().unwrap_or_default();
+    match (&error, stood) {
+        (Some(why), _) => {
+            tracing::warn!("job {id}, move of {volume} to {to}: {state:?}: {why}");
+        }
+        (None, Some(stood)) => {
+            let us = stood.as_micros();
+            tracing::info!("job {id}, move of {volume} to {to}: {state:?}, it stood still {us} us");
+        }
+        (None, None) => tracing::info!("job {id}, move of {volume} to {to}: {state:?}"),
+    }
+    images.change(id, |job| {
+        job.state = state;
+        job.stall_us = stood.map(|stood| u64::try_from(stood.as_micros()).unwrap_or(u64::MAX));
+        job.error = error;
+    });
+    if let Err(error) = images.save().await {
+        tracing::error!("{error}");
+    }
+}
+
+async fn go(
+    array: &Arc<Array>,
+    job: &Job,
+    progress: &Progress,
+    mut cancel: watch::Receiver<bool>,
+) -> Ended {
+    let images = array.images();
+    let mut stop = images.stopping.subscribe();
+    let turn = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
+        _ = cancel.wait_for(|cancel| *cancel) => return Ended::Cancelled,
+        turn = images.turns.acquire() => turn,
+    };
+    let Ok(_turn) = turn else {
+        return Ended::Stopped;
+    };
+    images.change(job.id, |job| {
+        job.state = JobState::Running;
+        job.error = None;
+    });
+    let (there, copy) = match ends(array, job).await {
+        Ok(Some(ends)) => ends,
+        Ok(None) => return Ended::Done(None),
+        Err(why) => return Ended::Failed(why),
+    };
+    progress.begin(0, job.size_bytes);
+    let rate = job.order.rate_bytes_per_s;
+    let copying = array.copy_volume(&there, &copy, rate);
+    let asked = async {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
+            _ = cancel.wait_for(|cancel| *cancel) => Ended::Cancelled,
+        }
+    };
+    match until(array, &there, progress, copying, asked).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Ended::Failed(error.context),
+        Err(ended) => return ended,
+    }
+    if *cancel.borrow() {
+        return Ended::Cancelled;
+    }
+    match array.hand_over(&there, &copy).await {
+        Ok(stood) => Ended::Done(Some(stood)),
+        Err(error) => Ended::Failed(error.context),
+    }
+}
+
+/// Waits for the end of the copying, and tells how far it is; or has it end, when that is
+/// asked for.
+async fn until(
+    array: &Array,
+    there: &PlacedVolume,
+    progress: &Progress,
+    copying: impl Future<Output = Result<(), ArrayError>>,
+    asked: impl Future<Output = Ended>,
+) -> Result<Result<(), ArrayError>, Ended> {
+    let mut copying = std::pin::pin!(copying);
+    let mut asked = std::pin::pin!(asked);
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut asked => {
+                // It runs on its pool's shard: it has ended only when it says so.
+                let (stopped, _) = join(array.stop_copy(there), &mut copying).await;
+                if let Err(error) = stopped {
+                    tracing::warn!("ending the move of {}: {error}", there.info.name);
+                }
+                return Err(ended);
+            }
+            copied = &mut copying => return Ok(copied),
+            _ = looks.tick() => {
+                if let Some(now) = array.copy_progress(there).await {
+                    let before = progress.at();
+                    progress.advance(
+                        now.done_bytes.saturating_sub(before.done_bytes),
+                        now.data_bytes.saturating_sub(before.data_bytes),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The volume and its copy; `None` when it is there already: it arrived just before the
+/// server ended.
+async fn ends(array: &Arc<Array>, job: &Job) -> Result<Option<(PlacedVolume, CopyPlace)>, String> {
+    let (volume, to) = (&job.order.volume, job.order.to_pool.as_deref());
+    let to = to.ok_or("it does not say where to")?;
+    let there = array.volume(volume).await;
+    let there = there.map_err(|error| error.context)?;
+    if job.volume_uuid.as_ref() != Some(&there.info.uuid.to_string()) {
+        return Err(format!(
+            "volume {volume} is another one than when the job began"
+        ));
+    }
+    if there.pool == to {
+        return Ok(None);
+    }
+    if there.about.transit.is_some() {
+        return Err(format!("volume {volume} is withheld: see `ashlar events`"));
+    }
+    let copy = array.begin_copy(&there, to).await;
+    Ok(Some((there, copy.map_err(|error| error.context)?)))
+}
+
+/// Has the volume stay where it is, and its copy go.
+async fn take_back(array: &Array, job: &Job) -> Result<(), String> {
+    let uuid = job.volume_uuid.as_deref();
+    let uuid = uuid.and_then(|uuid| uuid.parse::<Uuid>().ok());
+    let (Some(uuid), Some(to)) = (uuid, job.order.to_pool.as_deref()) else {
+        return Ok(());
+    };
+    let said = |error: ArrayError| error.context;
+    if let Ok(there) = array.volume(&job.order.volume).await
+        && there.info.uuid == uuid
+        && there.pool != to
+        && there.about.transit.is_none()
+    {
+        array.stop_copy(&there).await.map_err(said)?;
+    }
+    array.drop_copy(uuid, to).await.map_err(said)
+}

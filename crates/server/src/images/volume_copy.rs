@@ -1,0 +1,260 @@
+//! Jobs that copy from volume to volume: inside the engine where both are in one lane, by
+//! reading and writing where they are not.
+//!
+//! Invariants:
+//! - A volume that the job has made goes with it when it fails or is cancelled; of one that
+//!   was there before, what was copied stays.
+//! - A copy that goes on after a restart begins anew, but for one that has begun to overwrite
+//!   what it reads: that one fails.
+
+use super::digest::Digest;
+use super::job::{Job, JobKind, Order};
+use super::place::invalid;
+use super::progress::Progress;
+use super::source::Source;
+use super::target::Target;
+use super::volume::Reached;
+use super::{Format, Images, JobInfo, run};
+use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use engine::{Provisioning, VolumeSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A range of a volume to be copied to a volume.
+#[derive(Clone, Debug)]
+pub struct NewCopy {
+    /// The volume or snapshot that is read.
+    pub source: String,
+    /// The volume that is written; made when there is none.
+    pub target: String,
+    /// The pool that it is to be made in; that of the source unless said otherwise.
+    pub pool: Option<String>,
+    /// Thin or thick, if it is made.
+    pub provisioning: Provisioning,
+    /// From where on.
+    pub from_bytes: u64,
+    /// To where.
+    pub to_bytes: u64,
+    /// How much; up to the source's end unless said otherwise.
+    pub len_bytes: Option<u64>,
+    /// Also while hosts are logged in to the target's target.
+    pub live: bool,
+    /// Most data a second, between lanes.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// What a copy is of, on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CopyOf {
+    pub(crate) source: String,
+    source_uuid: String,
+    from_bytes: u64,
+    to_bytes: u64,
+    /// Whether the job makes the volume.
+    pub(crate) makes: bool,
+}
+
+impl Images {
+    /// Begins to copy.
+    ///
+    /// # Errors
+    /// There is no such volume or range; the target is a snapshot, or hosts may write to it;
+    /// or what making it says. Nothing has changed then.
+    pub async fn copy(array: &Arc<Array>, new: NewCopy) -> Result<JobInfo, ArrayError> {
+        let images = array.images();
+        let source = array.volume(&new.source).await?;
+        images.check_whole(&new.source)?;
+        let len = check_source(&source, &new)?;
+        let there = match array.volume(&new.target).await {
+            Ok(there) => Some(there),
+            Err(error) if error.kind == ArrayErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let pool = new.pool.clone();
+        let pool = match &there {
+            Some(there) => {
+                images.check_free(&new.target, None)?;
+                check_target(there, &new, len)?;
+                there.pool.clone()
+            }
+            None => pool.unwrap_or_else(|| source.pool.clone()),
+        };
+        let order = Order {
+            kind: JobKind::Copy,
+            file: PathBuf::new(),
+            format: Format::Raw,
+            pool: pool.clone(),
+            volume: new.target.clone(),
+            verify: false,
+            rate_bytes_per_s: new.rate_bytes_per_s,
+            options: BTreeMap::new(),
+            live: new.live,
+            copy: Some(CopyOf {
+                source: new.source.clone(),
+                source_uuid: source.info.uuid.to_string(),
+                from_bytes: new.from_bytes,
+                to_bytes: new.to_bytes,
+                makes: there.is_none(),
+            }),
+            to_pool: None,
+            leave_snapshots: false,
+        };
+        if let Some(there) = there {
+            check_quiet(array, &new).await?;
+            let uuid = Some(there.info.uuid.to_string());
+            let id = images.enter(order, len, uuid, Vec::new()).await?;
+            run::spawn(array, id);
+            return images.job(id);
+        }
+        array.check_new(&pool, &new.target).await?;
+        let id = images.enter(order, len, None, Vec::new()).await?;
+        let spec = VolumeSpec {
+            name: new.target,
+            size_bytes: new.to_bytes + len,
+            provisioning: new.provisioning,
+        };
+        let made = array.create_volume_beside(pool, spec, new.source, id).await;
+        images.made(array, id, made).await
+    }
+}
+
+fn check_source(source: &PlacedVolume, new: &NewCopy) -> Result<u64, ArrayError> {
+    let size = source.info.size_bytes;
+    let left = size.saturating_sub(new.from_bytes);
+    let len = new.len_bytes.unwrap_or(left);
+    let grain = base::SECTOR_BYTES as u64;
+    let whole = [new.from_bytes, new.to_bytes, len];
+    if !whole.iter().all(|bytes| bytes.is_multiple_of(grain)) {
+        let context = format!(
+            "found {len} bytes from {} to {}; allowed: multiples of {grain}",
+            new.from_bytes, new.to_bytes
+        );
+        return Err(invalid(context));
+    }
+    if len == 0 || len > left {
+        let context = format!(
+            "found {len} bytes from {} on; volume {} has {size}",
+            new.from_bytes, new.source
+        );
+        return Err(invalid(context));
+    }
+    Ok(len)
+}
+
+fn check_target(there: &PlacedVolume, new: &NewCopy, len: u64) -> Result<(), ArrayError> {
+    let (name, size) = (&new.target, there.info.size_bytes);
+    if there.is_snapshot() {
+        return Err(invalid(format!(
+            "{name} is a snapshot, and nobody writes it: clone it"
+        )));
+    }
+    if new.to_bytes.checked_add(len).is_none_or(|end| end > size) {
+        return Err(invalid(format!(
+            "found {len} bytes to {} on; volume {name} has {size}: grow it first, or say --length",
+            new.to_bytes
+        )));
+    }
+    let other = new.pool.as_ref().filter(|pool| **pool != there.pool);
+    match other {
+        None => Ok(()),
+        Some(pool) => Err(invalid(format!(
+            "volume {name} is in pool {} already, not in {pool}",
+            there.pool
+        ))),
+    }
+}
+
+/// Complains when hosts are logged in to the target's target.
+async fn check_quiet(array: &Array, new: &NewCopy) -> Result<(), ArrayError> {
+    let Some((target, _)) = array.lun_of(&new.target).filter(|_| !new.live) else {
+        return Ok(());
+    };
+    let sessions = array.sessions().await?;
+    match sessions.iter().find(|session| session.target == target) {
+        None => Ok(()),
+        Some(session) => {
+            let context = format!(
+                "{} is logged in to {target} and would find other data on volume {}; log it out, or say --live",
+                session.initiator, new.target
+            );
+            Err(ArrayError::new(ArrayErrorKind::Busy, context))
+        }
+    }
+}
+
+/// Copies, to the end.
+pub(super) async fn work(array: &Arc<Array>, job: &Job) -> Result<Option<Digest>, String> {
+    let images = array.images();
+    let copy = job.order.copy.as_ref().ok_or("it does not say of what")?;
+    let found = |name: String| async move {
+        let found = Reached::find(array, &name).await;
+        found.map_err(|error| error.context)
+    };
+    let source = found(copy.source.clone()).await?;
+    let target = found(job.order.volume.clone()).await?;
+    if source.uuid().to_string() != copy.source_uuid
+        || job.volume_uuid.as_ref() != Some(&target.uuid().to_string())
+    {
+        return Err("a volume is another one than when the job began".to_owned());
+    }
+    let apart = copy.from_bytes.abs_diff(copy.to_bytes);
+    let overlaps = source.uuid() == target.uuid() && apart < job.size_bytes;
+    if overlaps && job.resumed_bytes.is_some() {
+        return Err("the server ended while it overwrote what it copied".to_owned());
+    }
+    if target.is_beside(&source) {
+        inside(images, job, copy, (&source, &target)).await?;
+        return Ok(None);
+    }
+    let begun = job.checkpoint.clone().unwrap_or_else(Digest::new);
+    let target = target.from(copy.to_bytes);
+    if begun.len_bytes() == 0 {
+        // What is not written is zeroes.
+        target.clear(job.size_bytes).await?;
+    }
+    let checkpoint = |digest| async { run::keep(images, job.id, digest).await };
+    let source = Source::volume(source.from(copy.from_bytes));
+    let through = run::through(images, job, begun)?;
+    let target = Target::Volume(target);
+    let sum = through.run(source, Some(&target), checkpoint).await?;
+    Ok(Some(sum))
+}
+
+/// Called off when nobody waits any more.
+struct Wanted(Arc<AtomicBool>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+/// In one lane: the engine does it.
+async fn inside(
+    images: &Images,
+    job: &Job,
+    copy: &CopyOf,
+    (source, target): (&Reached, &Reached),
+) -> Result<(), String> {
+    let progress: Arc<Progress> = run::through(images, job, Digest::new())?.progress;
+    progress.begin(0, job.size_bytes);
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let _wanted = Wanted(Arc::clone(&goes_on));
+    let mut told = 0;
+    let watch = move |done: u64| {
+        progress.advance(done - told, 0);
+        told = done;
+        goes_on.load(Relaxed)
+    };
+    let ends = (copy.from_bytes, copy.to_bytes);
+    let done = target
+        .copy_from(source, ends, job.size_bytes, watch)
+        .await?;
+    match done == job.size_bytes {
+        true => Ok(()),
+        false => Err("it was called off".to_owned()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Writers that found no room in a pool, and wait for somebody to make some.
+//!
+//! Invariants:
+//! - Who asks is answered by a look at the trash that begins afterwards, or gives up.
+//! - Nobody waits here with anything locked: making room may need what a write holds.
+
+use base::Uuid;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+/// Longest to wait: initiators are more patient than that.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who found no room.
+#[derive(Debug)]
+pub(crate) struct Request {
+    volume: Uuid,
+    answer: oneshot::Sender<bool>,
+}
+
+impl Request {
+    /// The volume that was written to.
+    pub(crate) fn volume(&self) -> Uuid {
+        self.volume
+    }
+
+    /// Says whether trying again is worth it.
+    pub(crate) fn answer(self, try_again: bool) {
+        // Whoever asked may have given up.
+        let _ = self.answer.send(try_again);
+    }
+}
+
+/// Where writers and whoever makes room meet.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    requests: Mutex<Vec<Request>>,
+    asked: Notify,
+}
+
+impl Room {
+    /// Asks for room for this volume. Whether there is some now.
+    pub(crate) async fn ask(&self, volume: Uuid) -> bool {
+        let (answer, answered) = oneshot::channel();
+        self.all().push(Request { volume, answer });
+        self.asked.notify_one();
+        matches!(tokio::time::timeout(PATIENCE, answered).await, Ok(Ok(true)))
+    }
+
+    /// Waits until somebody asks.
+    pub(crate) async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// Those who have asked.
+    pub(crate) fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut self.all())
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {
+        // A vector is whole after each step.
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

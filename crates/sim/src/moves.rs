@@ -1,0 +1,593 @@
+//! A run of its own: volumes go from one pool to another and back while clients use them,
+//! through power cuts at any poll.
+//!
+//! Both pools are in one world, with drives that lose nothing that was flushed; what drives
+//! may do beside that is the business of the other runs. The checker is theirs. A boot may
+//! come up with one pool only: a volume that is served then must be the newest.
+
+use crate::oracle::volume::Change;
+use crate::oracle::{Ended, Oracle, Violation};
+use crate::pattern::{self, Place};
+use crate::scenario::{Listener, Verdict};
+use base::{BufPool, Prng, SECTOR_BYTES, Time, VolumeOffset};
+use engine::fsck::{self, Options, Severity};
+use engine::pool::{OtherPool, Settling, There};
+use engine::volume::{Elsewhere, Mirror};
+use engine::{
+    IoError, IoErrorKind, Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec,
+    Provisioning, Volume, VolumeSpec, World,
+};
+use futures_util::future::join;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Of a drive: both pools have room for all volumes.
+const DRIVE_BYTES: u64 = 8 << 20;
+
+/// Among so many seeds one has such a run.
+const ONE_OF: u64 = 4;
+
+/// Polls after which a boot that nobody cuts should long have ended.
+const POLLS_OF_LIFE: u64 = 20_000_000;
+
+/// What outlives boots.
+struct Books {
+    specs: [PoolSpec; 2],
+    media: [Vec<Rc<Media>>; 2],
+    oracle: RefCell<Oracle>,
+    /// Volumes of the run: identity in the run, name.
+    volumes: RefCell<Vec<(u64, String)>>,
+    operations_left: Cell<u64>,
+    clients: u64,
+    failure: RefCell<Option<String>>,
+}
+
+/// One boot.
+struct Session {
+    world: SimWorld,
+    books: Rc<Books>,
+    /// Those that came up.
+    pools: Vec<Pool<SimWorld>>,
+    /// Where clients find each volume.
+    handles: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
+    /// Clients that are at work.
+    busy: Cell<u64>,
+}
+
+/// Whether a seed has such a run beside its other one.
+pub fn is_drawn(seed: &Prng) -> bool {
+    seed.stream("moves").chance(1, ONE_OF)
+}
+
+/// Runs it to the end, or to the first thing that is wrong.
+pub fn run(
+    seed: &Prng,
+    operations: Option<u64>,
+    listener: Option<Listener>,
+    bug: Option<&str>,
+) -> Verdict {
+    let prng = &mut seed.stream("moves config");
+    let books = Rc::new(Books::draw(prng, operations));
+    let all = books.operations_left.get();
+    let mut verdict = Verdict {
+        trace_hash: 0,
+        boots: 0,
+        operations: 0,
+        marks: BTreeMap::new(),
+        failure: None,
+    };
+    let mut now = Time(0);
+    loop {
+        let last = books.operations_left.get() == 0;
+        let first = verdict.boots == 0;
+        let polls_max = match prng.below(4) {
+            _ if first || last => POLLS_OF_LIFE,
+            0 => prng.between(1, 2_000),
+            1 => 1 << prng.between(8, 15),
+            _ => prng.between(2_000, 60_000),
+        };
+        let stream = seed.stream(&format!("moves, boot {}", verdict.boots));
+        let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), now);
+        if let Some(listener) = listener.clone() {
+            world.listen(move |now, line| listener(now, line));
+        }
+        world.plant(bug);
+        world.note(|| format!("moves, boot {}, up to {polls_max} polls", verdict.boots));
+        let plan = (first, last);
+        let outcome = world.run(polls_max, boot(world.clone(), Rc::clone(&books), plan));
+        match outcome {
+            Err(deadlock) => books.fail(deadlock.to_string()),
+            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
+                books.fail(format!("no end after {polls_max} polls: a livelock"));
+            }
+            Ok(_) => {}
+        }
+        match prng.chance(2, 3) {
+            true => world.power_cut(&books.media.concat()),
+            false => world.power_off(),
+        }
+        books.oracle.borrow_mut().power_cut();
+        for (mark, count) in world.marks() {
+            *verdict.marks.entry(mark).or_default() += count;
+        }
+        now = world.now() + Duration::from_secs(1);
+        verdict.trace_hash = verdict.trace_hash.rotate_left(7) ^ world.trace_hash();
+        verdict.boots += 1;
+        verdict.failure = books.failure.borrow().clone();
+        if verdict.failure.is_some() || last {
+            verdict.operations = all - books.operations_left.get();
+            return verdict;
+        }
+    }
+}
+
+impl Books {
+    fn draw(prng: &mut Prng, operations: Option<u64>) -> Books {
+        let mut draw = |name: &str| {
+            let (level, drives) = *prng.pick(&[
+                (Level::Simple, 1),
+                (Level::Raid10 { copies: 2 }, 2),
+                (Level::Raid5, 3),
+            ]);
+            let spec = PoolSpec {
+                stripe_unit_bytes: 8 << 10,
+                page_bytes: 4096 << prng.between(0, 3),
+                journal_bytes: Some(4096 * *prng.pick(&[2, 4, 16])),
+                zone_bytes: Some(64 << 10),
+                log_bytes: Some(256 << 10),
+                volumes_max: 8,
+                ..PoolSpec::new(name, level)
+            };
+            let media = |n| {
+                let spec = MediaSpec {
+                    name: format!("{name}{n}"),
+                    capacity_bytes: DRIVE_BYTES,
+                    rotational: false,
+                    discards: false,
+                    ignores_flush: false,
+                };
+                Rc::new(Media::new(spec, prng.stream(&format!("{name}{n}"))))
+            };
+            let media: Vec<Rc<Media>> = (0..drives).map(media).collect();
+            (spec, media)
+        };
+        let ((a, on_a), (b, on_b)) = (draw("a"), draw("b"));
+        let drawn = prng.between(100, 600);
+        Books {
+            specs: [a, b],
+            media: [on_a, on_b],
+            oracle: RefCell::default(),
+            volumes: RefCell::default(),
+            operations_left: Cell::new(operations.map_or(drawn, |most| most.min(drawn))),
+            clients: prng.between(1, 6),
+            failure: RefCell::default(),
+        }
+    }
+
+    fn fail(&self, what: impl Into<String>) {
+        self.failure.borrow_mut().get_or_insert(what.into());
+    }
+
+    fn drives(&self, world: &SimWorld, pool: usize) -> Vec<NamedDrive<SimWorld>> {
+        let drive = |media: &Rc<Media>| NamedDrive {
+            name: media.spec().name.clone(),
+            drive: SimDrive::adversarial(world, media),
+        };
+        self.media[pool].iter().map(drive).collect()
+    }
+
+    fn take_operation(&self) -> bool {
+        let left = self.operations_left.get();
+        if left == 0 || self.failure.borrow().is_some() {
+            return false;
+        }
+        self.operations_left.set(left - 1);
+        true
+    }
+}
+
+/// What runs inside one boot.
+async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
+    let mut prng = world.prng("moves");
+    let mut pools = Vec::new();
+    let alone = (!first && !last && prng.chance(1, 8)).then(|| prng.below(2) as usize);
+    for pool in (0..2).filter(|pool| alone.is_none_or(|alone| alone == *pool)) {
+        let drives = books.drives(&world, pool);
+        let opened = match first {
+            true => Pool::create(world.clone(), books.specs[pool].clone(), drives).await,
+            false => Pool::open(world.clone(), drives).await,
+        };
+        match opened {
+            Ok(pool) => pools.push(pool),
+            Err(error) => return books.fail(format!("opening pool {pool}: {error}")),
+        }
+    }
+    let session = Rc::new(Session {
+        world,
+        books,
+        pools,
+        handles: RefCell::default(),
+        busy: Cell::new(0),
+    });
+    if first {
+        return session.make_volumes(&mut prng).await;
+    }
+    if alone.is_none() {
+        let settled = session.settle(&mut prng).await;
+        session.expect("settling", settled);
+    }
+    session.find_volumes(alone.is_some());
+    if last || prng.chance(1, 3) {
+        session.verify().await;
+    }
+    session.work(alone.is_none()).await;
+    if last {
+        session.end().await;
+    }
+}
+
+impl Session {
+    fn fail(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.world.note(|| format!("WRONG: {what}"));
+        self.books.fail(what);
+    }
+
+    fn expect<T>(&self, what: &str, outcome: Result<T, PoolError>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fail(format!("{what}: {:?}: {error}", error.kind));
+                None
+            }
+        }
+    }
+
+    async fn make_volumes(&self, prng: &mut Prng) {
+        for n in 0..prng.between(1, 2) {
+            let spec = VolumeSpec {
+                name: format!("v{n}"),
+                size_bytes: prng.between(1, 1024) * SECTOR,
+                provisioning: *prng.pick(&[Provisioning::Thin, Provisioning::Thick]),
+            };
+            let detects = prng.chance(1, 4);
+            let id = self.books.oracle.borrow_mut().begin_create(
+                &spec.name,
+                spec.size_bytes,
+                (spec.provisioning, detects),
+            );
+            let made = self.pools[0].create_volume_as(spec.clone(), detects).await;
+            let Some(volume) = self.expect("creating a volume", made) else {
+                return;
+            };
+            let done = Change::Done(volume.info().uuid);
+            self.books.oracle.borrow_mut().end_change(id, done);
+            self.books.volumes.borrow_mut().push((id, spec.name));
+        }
+    }
+
+    fn other(pool: &Pool<SimWorld>) -> OtherPool {
+        let info = pool.info();
+        OtherPool {
+            uuid: info.uuid,
+            name: info.name,
+        }
+    }
+
+    /// What a server does at its start. Copies are gone on with or dropped.
+    async fn settle(&self, prng: &mut Prng) -> Result<(), PoolError> {
+        for (number, pool) in self.pools.iter().enumerate() {
+            let other = &self.pools[1 - number];
+            for (info, _) in pool.transits() {
+                // It may have been settled with the other one's.
+                let mut now = pool.transits().into_iter();
+                let Some((_, transit)) = now.find(|(one, _)| one.uuid == info.uuid) else {
+                    continue;
+                };
+                let mut theirs = other.transits().into_iter();
+                let there = match theirs.find(|(one, _)| one.uuid == info.uuid) {
+                    Some((_, transit)) => There::OnItsWay(transit.stage),
+                    None if other.volume_of(info.uuid).is_some() => There::Settled,
+                    None => There::Nothing,
+                };
+                let what = Settling::of(transit.stage, there);
+                self.world
+                    .note(|| format!("{} of {}: {what:?}", info.name, pool.name()));
+                match what {
+                    Settling::CallOffDeparture => pool.call_off_departure(info.uuid).await?,
+                    Settling::EndDeparture => {
+                        pool.end_departure(info.uuid).await?;
+                        if matches!(there, There::OnItsWay(_)) {
+                            other.end_arrival(info.uuid).await?;
+                        }
+                    }
+                    Settling::EndArrival => pool.end_arrival(info.uuid).await?,
+                    Settling::Copy if prng.chance(2, 3) => {}
+                    Settling::CallOffArrival | Settling::Copy => {
+                        pool.call_off_arrival(info.uuid).await?;
+                    }
+                    Settling::Nothing => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pool that has the volume called `name`.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.pools
+            .iter()
+            .position(|pool| pool.volume(name).is_some())
+    }
+
+    fn find_volumes(&self, alone: bool) {
+        for (id, name) in self.books.volumes.borrow().iter() {
+            let mut found = self.pools.iter().filter_map(|pool| pool.volume(name));
+            match (found.next(), found.next()) {
+                (Some(volume), None) => {
+                    if self.books.oracle.borrow().volume(*id).uuid() != Some(volume.info().uuid) {
+                        self.fail(format!("volume {name} has another identity"));
+                    }
+                    self.handles.borrow_mut().insert(*id, volume);
+                }
+                (None, _) if alone => {}
+                (None, _) => self.fail(format!("volume {name} is in no pool")),
+                (Some(_), Some(_)) => self.fail(format!("volume {name} is in both pools")),
+            }
+        }
+    }
+
+    /// Clients, and somebody who moves volumes, side by side.
+    async fn work(self: &Rc<Self>, both: bool) {
+        let mut ends = Vec::new();
+        for client in 0..self.books.clients {
+            let (session, prng) = (
+                Rc::clone(self),
+                self.world.prng(&format!("client {client}")),
+            );
+            self.busy.set(self.busy.get() + 1);
+            let (done, end) = futures_channel::oneshot::channel();
+            self.world.spawn(async move {
+                session.use_volumes(prng).await;
+                session.busy.set(session.busy.get() - 1);
+                // Nobody waits any more when the boot was cut.
+                let _ = done.send(());
+            });
+            ends.push(end);
+        }
+        if both {
+            let mut prng = self.world.prng("mover");
+            while self.busy.get() > 0 && self.books.failure.borrow().is_none() {
+                self.move_one(&mut prng).await;
+                let pause = Duration::from_micros(prng.below(2_000));
+                self.world.sleep(pause).await;
+            }
+        }
+        for end in ends {
+            if end.await.is_err() {
+                self.fail("a client was dropped before its end");
+            }
+        }
+    }
+
+    async fn move_one(&self, prng: &mut Prng) {
+        let volumes = self.books.volumes.borrow().clone();
+        let (id, name) = prng.pick(&volumes);
+        let Some(from) = self.place(name) else {
+            return self.fail(format!("volume {name} is in no pool"));
+        };
+        let (a, b) = (&self.pools[from], &self.pools[1 - from]);
+        let Some(there) = a.volume(name) else { return };
+        let uuid = there.info().uuid;
+        self.world
+            .note(|| format!("move of {name} to {} begins", b.name()));
+        let (info, about, own) = (there.info(), there.about(), Self::other(a));
+        let copy = b.begin_arrival(&info, &about, &own).await;
+        let Some(copy) = self.expect("a copy", copy) else {
+            return;
+        };
+        let to: Rc<dyn Elsewhere> = Rc::new(copy);
+        let rate = prng.chance(1, 4).then(|| prng.between(8 << 20, 64 << 20));
+        let begun = a.begin_departure(name, to, rate).await;
+        let Some((volume, mirror)) = self.expect("a departure", begun) else {
+            return;
+        };
+        let cancels = prng.chance(1, 6).then(|| prng.below(3_000));
+        let copying = volume.copy_to(&mirror);
+        let (copied, ()) = join(copying, self.cancel(&mirror, cancels)).await;
+        if let Err(why) = copied {
+            if cancels.is_none() {
+                self.fail(format!("copying {name}: {why}"));
+            }
+            self.call_off(a, b, uuid).await;
+            return;
+        }
+        // Now and then what is mirrored goes on for a while.
+        let pause = Duration::from_micros(prng.below(1_000));
+        self.world.sleep(pause).await;
+        let refuses = prng.chance(1, 8);
+        let arrive = async |info, about| match refuses {
+            true => Err(PoolError {
+                kind: PoolErrorKind::Failed,
+                context: "not now".to_owned(),
+            }),
+            false => b.arrive(&info, &about).await,
+        };
+        let stood = a.hand_over(uuid, &Self::other(b), arrive).await;
+        if refuses || (cancels.is_some() && stood.is_err()) {
+            if stood.is_ok() {
+                self.fail(format!("{name} has moved and did not arrive"));
+            }
+            self.call_off(a, b, uuid).await;
+            return;
+        }
+        self.expect("the switch", stood);
+        // Clients go on with what they have, for a while or for good.
+        if prng.chance(1, 2)
+            && let Some(there) = b.volume(name)
+        {
+            self.handles.borrow_mut().insert(*id, there);
+        }
+        self.expect("letting go", a.end_departure(uuid).await);
+        self.expect("settling there", b.end_arrival(uuid).await);
+        self.world
+            .note(|| format!("move of {name} to {} ends", b.name()));
+    }
+
+    async fn cancel(&self, mirror: &Mirror, after_us: Option<u64>) {
+        let Some(after_us) = after_us else { return };
+        self.world.sleep(Duration::from_micros(after_us)).await;
+        mirror.fail("called off".to_owned());
+    }
+
+    async fn call_off(&self, a: &Pool<SimWorld>, b: &Pool<SimWorld>, uuid: base::Uuid) {
+        self.expect("calling off", a.call_off_departure(uuid).await);
+        self.expect("dropping a copy", b.call_off_arrival(uuid).await);
+    }
+
+    /// A client: reads, writes and clears until nothing is left to do.
+    async fn use_volumes(&self, mut prng: Prng) {
+        while self.books.take_operation() {
+            if prng.chance(1, 3) {
+                let rest = Duration::from_nanos(prng.below(400_000));
+                self.world.sleep(rest).await;
+            }
+            let handles: Vec<_> = {
+                let handles = self.handles.borrow();
+                handles.iter().map(|(id, one)| (*id, one.clone())).collect()
+            };
+            if handles.is_empty() {
+                continue;
+            }
+            let (id, volume) = prng.pick(&handles).clone();
+            let end = self.books.oracle.borrow().volume(id).sectors();
+            let start = match prng.chance(1, 2) {
+                true => prng.below(end),
+                false => prng.below(4) * end / 4,
+            };
+            let sectors = start..start + prng.between(1, (end - start).min(64));
+            match prng.below(8) {
+                0..3 => self.read(id, &volume, sectors).await,
+                3 => self.change(id, &volume, sectors, true).await,
+                _ => self.change(id, &volume, sectors, false).await,
+            }
+        }
+    }
+
+    /// Nobody uses what may be old; everything else has to go well.
+    fn check_error(&self, what: &str, error: &IoError) {
+        let both = self.pools.len() == 2;
+        if both || error.kind != IoErrorKind::Withheld {
+            self.fail(format!("{what}: {:?}: {error}", error.kind));
+        }
+    }
+
+    async fn read(&self, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
+        let ticket = {
+            let mut oracle = self.books.oracle.borrow_mut();
+            oracle.begin_read(id, sectors.start)
+        };
+        let len = ((sectors.end - sectors.start) * SECTOR) as usize;
+        let at = VolumeOffset(sectors.start * SECTOR);
+        let bytes = match volume.read(at, len).await {
+            Ok(payload) => Some(payload.to_vec()),
+            Err(error) => {
+                self.check_error("a read", &error);
+                None
+            }
+        };
+        self.world
+            .note(|| format!("read of volume {id} sectors {sectors:?} ends"));
+        let mut oracle = self.books.oracle.borrow_mut();
+        let seen = oracle.end_read(&ticket, bytes.as_deref());
+        drop(oracle);
+        if let Err(Violation(what)) = seen {
+            self.fail(what);
+        }
+    }
+
+    async fn change(&self, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>, clears: bool) {
+        let ticket = {
+            let mut oracle = self.books.oracle.borrow_mut();
+            match clears {
+                true => oracle.begin_clear(id, sectors.clone()),
+                false => oracle.begin_write(id, sectors.clone()),
+            }
+        };
+        let number = ticket.id;
+        self.world
+            .note(|| format!("write {number} of volume {id} sectors {sectors:?} begins"));
+        let len = (sectors.end - sectors.start) * SECTOR;
+        let at = VolumeOffset(sectors.start * SECTOR);
+        let outcome = match clears {
+            true => volume.clear(at, len).await,
+            false => {
+                let mut buf = self.world.buffers().data(len as usize);
+                let sector = sectors.start;
+                if let Some(bytes) = buf.bytes_mut() {
+                    pattern::fill(bytes, number, Place { volume: id, sector });
+                }
+                volume.write(at, buf.freeze()).await
+            }
+        };
+        let ended = match outcome {
+            Ok(()) => Ended::Acknowledged,
+            Err(error) => {
+                self.check_error("a write", &error);
+                Ended::Failed
+            }
+        };
+        self.world
+            .note(|| format!("write {number} ends: {ended:?}"));
+        self.books.oracle.borrow_mut().end_write(&ticket, ended);
+    }
+
+    async fn verify(&self) {
+        let handles = self.handles.borrow().clone();
+        for (id, volume) in handles {
+            let end = self.books.oracle.borrow().volume(id).sectors();
+            for start in (0..end).step_by(128) {
+                self.read(id, &volume, start..(start + 128).min(end)).await;
+            }
+        }
+    }
+
+    /// Everything is read once more and deleted; nothing may be left, or be wrong on the
+    /// drives.
+    async fn end(&self) {
+        self.verify().await;
+        let volumes = self.books.volumes.borrow().clone();
+        for (pool, (_, name)) in volumes
+            .iter()
+            .filter_map(|one| Some((self.place(&one.1)?, one)))
+        {
+            self.expect("a deletion", self.pools[pool].delete_volume(name).await);
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            for (info, _) in pool.transits() {
+                self.expect("a copy", pool.call_off_arrival(info.uuid).await);
+            }
+            let info = pool.info();
+            if info.mapped_bytes + info.promised_bytes + info.provisioned_bytes != 0 {
+                self.fail(format!("an empty pool has pages: {info:?}"));
+            }
+            self.expect("closing", pool.close().await);
+            let drives = self.books.drives(&self.world, number);
+            match fsck::check(&self.world, drives, Options { deep: true }).await {
+                Ok(report) => {
+                    let mut bad = report.findings.iter();
+                    if let Some(bad) = bad.find(|finding| finding.severity > Severity::Note) {
+                        self.fail(format!("fsck: {}: {}", bad.place, bad.text));
+                    }
+                }
+                Err(error) => self.fail(format!("fsck: {error}")),
+            }
+        }
+    }
+}
