@@ -24,12 +24,12 @@ def iscsi_perf(urls, sessions, seconds):
     return rate
 
 
-def ashlar_load(url, profile, seconds, *more, depth=DEPTH):
+def ashlar_load(url, profile, seconds, *more, depth=DEPTH, warmup=1):
     """The totals of a run of `ashlar load`."""
     # Exit code 3 says that a latency limit failed, which is not asked here.
     pace = ["--iodepth", depth] if depth else []
     command = [TARGET / "release/ashlar", "load", profile, "--target", url, *pace,
-               "--warmup", "1s", "--duration", f"{seconds}s", "--json", "-", *more]
+               "--warmup", f"{warmup}s", "--duration", f"{seconds}s", "--json", "-", *more]
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode not in (0, 3):
         raise Failure(f"ashlar load {url}: {done.stderr.strip()[-1000:]}")
@@ -39,9 +39,9 @@ def ashlar_load(url, profile, seconds, *more, depth=DEPTH):
     return total
 
 
-def ashlar_rate(url, profile, seconds, *more, depth=DEPTH):
+def ashlar_rate(url, profile, seconds, *more, depth=DEPTH, warmup=1):
     """Completed operations per second of `ashlar load`."""
-    total = ashlar_load(url, profile, seconds, *more, depth=depth)
+    total = ashlar_load(url, profile, seconds, *more, depth=depth, warmup=warmup)
     return total["reads_per_s"] + total["writes_per_s"]
 
 

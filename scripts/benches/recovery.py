@@ -30,23 +30,3 @@ def recovery(table, bench):
         for lane, name in lanes:
             quiet, busy = (f"{got[f'{phase}_{lane}_max_ms']:.1f} ms" for phase in ("quiet", "checkpoint"))
             table.add(f"{what}: longest {name} during checkpoints", busy, f"without: {quiet}")
-    snapshots(table, bench, program, tib)
-
-
-def snapshots(table, bench, program, tib):
-    """Of a volume of about 1 TiB, in a pool of the worst maps."""
-    home, runs = bench.disk / "recovery", []
-    for _ in range(bench.rounds):
-        home.mkdir()
-        run(program, "make", home, "scattered", tib)
-        lines = run(program, "snapshots", home).split()
-        runs.append({name: float(value) for name, value in (line.split("=") for line in lines)})
-        shutil.rmtree(home)
-    got = {name: statistics.median(figures[name] for figures in runs) for name in runs[0]}
-    what = f"{got['mapped_tib']:.2f} TiB mapped, no two pages consecutive"
-    for count in (1, 10, 1000):
-        for step, name in [("snapshot", "a snapshot"), ("clone", "a clone of it"), ("restore", "restoring it")]:
-            nth = f"with {count:,} of them" if count > 1 else "the first one"
-            table.limit(f"{what}, {nth}: {name}", got[f"{step}_{count}_ms"], "ms", 100)
-    table.add(f"{what}: memory for each snapshot", f"{got['rss_kib_per_snapshot']:.0f} KiB")
-    table.add(f"{what}: 64 clones", f"{got['clones_64_s']:.3f} s", target="≤ 2 s", met=got["clones_64_s"] <= 2)

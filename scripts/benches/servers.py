@@ -93,10 +93,11 @@ class Site(Server):
     behind a target of its own and in a lane of its own; as many shards as a site file
     that says nothing gets."""
 
-    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=()):
+    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=(), room=1.25):
         self.portal, self.api = free_address(), free_address()
-        # Labels, metadata, logs and sums want room, and overwrites some to move to.
-        size_mib = 320 * luns + int(lun_mib * 1.25 / DATA_SHARE[level](drives)) // drives
+        # Labels, metadata, logs and sums want room, and overwrites some to move to: `room`
+        # is that for data, in sizes of the LUNs.
+        size_mib = 320 * luns + int(lun_mib * room / DATA_SHARE[level](drives)) // drives
         lun_mib //= luns
         names = [f"p0d{i}" for i in range(drives)]
         lines = ["[site]", f'name = "{name}"', "[api]", f'listen = "{self.api}"',
@@ -147,7 +148,7 @@ class Site(Server):
         before = None
         while True:
             pool = self.pool(index)
-            quiet = pool["log_used_bytes"] == 0 and not pool["tasks"]
+            quiet = pool["log_used_bytes"] == 0 and pool["backed_bytes"] == 0 and not pool["tasks"]
             if quiet and before == pool["io"]:
                 return pool
             before = pool["io"]
@@ -157,6 +158,25 @@ class Site(Server):
         """Processor time of all its threads so far, without the kernel's workers."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+class QemuNbd(Server):
+    """A qcow2 image behind qemu-nbd, with direct I/O, each write durable by itself."""
+
+    def __init__(self, work, image):
+        self.socket = work / "qemu-nbd.socket"
+        self.socket.unlink(missing_ok=True)
+        self.url = f"nbd+unix:///?socket={self.socket}"
+        super().__init__(["qemu-nbd", "-f", "qcow2", "--cache=directsync", "--aio=io_uring", "--persistent",
+                          "--socket", self.socket, image], work / "qemu-nbd.log")
+
+    def serving(self):
+        def answers():
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.socket))
+            return True
+        self.wait_for(answers)
+        return self
 
 
 class Tgt(Server):

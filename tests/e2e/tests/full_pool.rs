@@ -117,3 +117,58 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
         "{events:?}"
     );
 }
+
+/// What is in the trash is room for whoever writes, however fast: nothing is refused before
+/// it is empty.
+#[test]
+fn the_trash_gives_way_before_a_write_is_refused() {
+    let array = Array::start_with(&POOL.text());
+    let trashed = ["one", "other"];
+    for (number, name) in trashed.into_iter().enumerate() {
+        let create = ["volume", "create", name, "--pool", "p", "--size", "64 MiB"];
+        array.command(&create).ok();
+        let target = format!("iqn.2026-11.test:{number}");
+        let create = ["export", "create", &target, "--volume", name];
+        array.command(&create).ok();
+        let mut host = Initiator::login(array.portal(), "iqn.2026-11.test:host", &target).unwrap();
+        for page in 0..100 {
+            let answer = host.write(page * PAGE_SECTORS, block(page)).unwrap();
+            assert_eq!(answer, Answer::Good(Vec::new()));
+        }
+        drop(host);
+        array
+            .command(&["volume", "delete", name, "--yes", "--force"])
+            .ok();
+    }
+    let pool = array.json(&["pool", "show", "p"]);
+    let bytes = |key: &str| pool[key].as_u64().unwrap();
+    assert_eq!(bytes("mapped_bytes"), 200 * PAGE, "still there");
+    let pages = (bytes("mapped_bytes") + bytes("free_bytes")) / PAGE;
+
+    // As fast as it goes, several at a time.
+    let mut host = Initiator::login(array.portal(), "iqn.2026-11.test:fast", TARGET)
+        .unwrap()
+        .heeding_warnings();
+    let (mut next, mut good) = (0, 0);
+    let refused = loop {
+        while host.under_way() < 16 {
+            host.start_write(next * PAGE_SECTORS, block(next)).unwrap();
+            next += 1;
+        }
+        match host.next_end().unwrap().1 {
+            Answer::Good(_) => good += 1,
+            answer => break answer,
+        }
+    };
+    assert_eq!(check(&refused), NO_SPACE, "{refused:?}");
+    while host.under_way() > 0 {
+        let (_, answer) = host.next_end().unwrap();
+        good += u64::from(answer == Answer::Good(Vec::new()));
+    }
+    assert_eq!(good, pages, "all of the pool, and what was in the trash");
+    let told = array.events("trash");
+    for name in trashed {
+        let gone = format!("volume '{name}' is gone from the trash: the pool has no room left");
+        assert!(told.contains(&gone), "{told:?}");
+    }
+}

@@ -86,10 +86,22 @@ check_phase() {
 	poweroff -f
 }
 
+obey_phase() {
+	. /slots.sh
+	# The console would show what it is told, too.
+	stty -echo
+	echo "guest: OBEYS"
+	while read -r order; do
+		eval "$order" || fail "$order"
+		echo "guest: OBEYED"
+	done
+}
+
 case $(cat /proc/cmdline) in
 *ashlar.phase=write*) write_phase ;;
 *ashlar.phase=fill*) fill_phase ;;
 *ashlar.phase=trim*) trim_phase ;;
 *ashlar.phase=check*) check_phase ;;
+*ashlar.phase=obey*) obey_phase ;;
 *) fail "no phase" ;;
 esac

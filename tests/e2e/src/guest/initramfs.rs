@@ -17,7 +17,7 @@ pub struct Image {
 
 impl Image {
     /// Builds it from the kernel package that `make setup` unpacked and from the
-    /// host's static busybox and e2fsprogs.
+    /// host's static busybox, e2fsprogs and xfsprogs.
     ///
     /// # Panics
     /// When one of them is missing; the message names `make setup`.
@@ -57,11 +57,14 @@ fn read(path: &Path) -> Vec<u8> {
 
 fn archive(kernel_home: &Path) -> Vec<u8> {
     let mut archive = Archive::default();
-    for directory in ["bin", "sbin", "dev", "proc", "sys", "mnt", "etc", "modules"] {
+    for directory in [
+        "bin", "sbin", "dev", "proc", "sys", "mnt", "peek", "etc", "modules",
+    ] {
         archive.directory(directory);
     }
     archive.character_device("dev/console", 5, 1);
     archive.program("init", include_bytes!("init.sh"));
+    archive.program("slots.sh", include_bytes!("slots.sh"));
     archive.program("bin/busybox", &read(&program::find("busybox")));
     // An empty mtab keeps e2fsprogs from complaining about a missing one.
     archive.program("etc/mtab", b"");
@@ -76,7 +79,7 @@ fn archive(kernel_home: &Path) -> Vec<u8> {
     }
 
     let mut libraries = BTreeSet::new();
-    for name in ["mkfs.ext4", "e2fsck"] {
+    for name in ["mkfs.ext4", "e2fsck", "mkfs.xfs", "xfs_repair"] {
         let path = program::find(name);
         archive.program(&format!("sbin/{name}"), &read(&path));
         libraries.extend(libraries_of(&path));

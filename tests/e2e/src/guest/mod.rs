@@ -2,14 +2,14 @@
 //!
 //! The guest is the distribution's own kernel under QEMU's TCG (so that it runs
 //! where there is no KVM), with an initramfs made here out of the host's static
-//! busybox and e2fsprogs. It talks to the test over its serial console, in lines
+//! busybox, e2fsprogs and xfsprogs. It talks to the test over its serial console, in lines
 //! that begin with `guest:`.
 
 mod boot;
 mod cpio;
 mod initramfs;
 
-pub use boot::Guest;
+pub use boot::{Disk, Guest};
 pub use initramfs::Image;
 pub(crate) use initramfs::target_directory;
 
@@ -25,6 +25,8 @@ pub enum Phase {
     Trim,
     /// Replay the journal, check the file system and every checksum.
     Check,
+    /// Do as it is told over the console, see [`Guest::order`].
+    Obey,
 }
 
 impl Phase {
@@ -34,6 +36,7 @@ impl Phase {
             Phase::Fill => "fill",
             Phase::Trim => "trim",
             Phase::Check => "check",
+            Phase::Obey => "obey",
         }
     }
 }
