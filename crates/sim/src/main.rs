@@ -80,10 +80,13 @@ struct Run {
 
 #[derive(Args)]
 struct Plants {
-    /// Try so many seeds for each, from the first on, and say which finds it; by
-    /// default those that the list gives.
+    /// Try so many seeds for each, and say which finds it; by default those that the
+    /// list gives.
     #[arg(long)]
     seeds: Option<u64>,
+    /// The first of those seeds.
+    #[arg(long, default_value_t = 1, requires = "seeds")]
+    from: u64,
     /// Only bugs whose name has this in it.
     #[arg(long, default_value = "")]
     only: String,
@@ -221,7 +224,7 @@ fn plant(options: &Plants) -> ExitCode {
             scope.spawn(|| {
                 while let Some(bug) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let window = match options.seeds {
-                        Some(seeds) => 1..seeds + 1,
+                        Some(seeds) => options.from..options.from.saturating_add(seeds),
                         None => plants::window_of(bug),
                     };
                     let outcome = plants::prove(bug, window);
