@@ -220,7 +220,8 @@ impl Session {
             None => stuck,
         };
         let wanted = self.books.oracle.borrow().volumes().map(bytes).sum::<u64>();
-        wanted + stuck > info.capacity_bytes
+        // What only backs others belongs to no volume, and comes back later.
+        wanted + stuck + info.backing_bytes > info.capacity_bytes
     }
 
     /// That what the pool said of how full it is, is so. Nothing is under way.

@@ -118,6 +118,28 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     );
 }
 
+/// Writes pages from `next` on as fast as it goes, several at a time, until there is no
+/// room. How many have been written.
+fn write_until_full(host: &mut Initiator, mut next: u64) -> u64 {
+    let mut good = 0;
+    let refused = loop {
+        while host.under_way() < 16 {
+            host.start_write(next * PAGE_SECTORS, block(next)).unwrap();
+            next += 1;
+        }
+        match host.next_end().unwrap().1 {
+            Answer::Good(_) => good += 1,
+            answer => break answer,
+        }
+    };
+    assert_eq!(check(&refused), NO_SPACE, "{refused:?}");
+    while host.under_way() > 0 {
+        let (_, answer) = host.next_end().unwrap();
+        good += u64::from(answer == Answer::Good(Vec::new()));
+    }
+    good
+}
+
 /// What is in the trash is room for whoever writes, however fast: nothing is refused before
 /// it is empty.
 #[test]
@@ -145,30 +167,40 @@ fn the_trash_gives_way_before_a_write_is_refused() {
     assert_eq!(bytes("mapped_bytes"), 200 * PAGE, "still there");
     let pages = (bytes("mapped_bytes") + bytes("free_bytes")) / PAGE;
 
-    // As fast as it goes, several at a time.
     let mut host = Initiator::login(array.portal(), "iqn.2026-11.test:fast", TARGET)
         .unwrap()
         .heeding_warnings();
-    let (mut next, mut good) = (0, 0);
-    let refused = loop {
-        while host.under_way() < 16 {
-            host.start_write(next * PAGE_SECTORS, block(next)).unwrap();
-            next += 1;
-        }
-        match host.next_end().unwrap().1 {
-            Answer::Good(_) => good += 1,
-            answer => break answer,
-        }
-    };
-    assert_eq!(check(&refused), NO_SPACE, "{refused:?}");
-    while host.under_way() > 0 {
-        let (_, answer) = host.next_end().unwrap();
-        good += u64::from(answer == Answer::Good(Vec::new()));
-    }
+    let good = write_until_full(&mut host, 0);
     assert_eq!(good, pages, "all of the pool, and what was in the trash");
     let told = array.events("trash");
     for name in trashed {
         let gone = format!("volume '{name}' is gone from the trash: the pool has no room left");
         assert!(told.contains(&gone), "{told:?}");
     }
+}
+
+/// Pages that are there only because others lie over them are room for whoever writes: a
+/// snapshot's, once it is gone.
+#[test]
+fn what_only_backs_others_gives_way_before_a_write_is_refused() {
+    let array = Array::start_with(&POOL.text());
+    let mut host = Initiator::login(array.portal(), "iqn.2026-11.test:fast", TARGET)
+        .unwrap()
+        .heeding_warnings();
+    let overwritten = 150;
+    let mut write_all = || {
+        for page in 0..overwritten {
+            let answer = host.write(page * PAGE_SECTORS, block(page)).unwrap();
+            assert_eq!(answer, Answer::Good(Vec::new()));
+        }
+    };
+    write_all();
+    array.command(&["snapshot", "create", "v@s"]).ok();
+    write_all();
+    array.command(&["snapshot", "delete", "v@s"]).ok();
+    let pool = array.json(&["pool", "show", "p"]);
+    let bytes = |key: &str| pool[key].as_u64().unwrap();
+    let pages = (bytes("mapped_bytes") + bytes("free_bytes")) / PAGE;
+    let good = write_until_full(&mut host, overwritten);
+    assert_eq!(good, pages - overwritten);
 }

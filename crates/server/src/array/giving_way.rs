@@ -1,19 +1,22 @@
-//! The trash gives way: to time, and to whoever needs the room.
+//! The trash gives way: to time, and to whoever needs the room. So do pages that are there
+//! only because others are not written whole yet.
 //!
 //! Invariants:
 //! - What is in the trash goes when its time is over, or when its pool has no room left:
 //!   then the oldest goes first, one at a time, and an event tells.
 //! - A host's write that finds no room is not refused before the trash of that pool is
-//!   empty, unless that takes too long.
+//!   empty and every page whole, unless that takes too long.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError};
 use crate::shard::room::{Request, Room};
 use base::Uuid;
+use engine::Pool;
 use engine::pool::PoolInfo;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use world::real::RealWorld;
 
 /// How often to look whether something in the trash is to go.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -107,6 +110,15 @@ impl Array {
             };
             self.delete_for_good(volume, Some(why)).await?;
             outcome.freed.insert(pool);
+        }
+        for info in pools.iter().map(|(_, info)| info) {
+            let is_short = in_need.contains(&info.name) && !outcome.freed.contains(&info.name);
+            if is_short && info.backing_bytes > 0 {
+                let fill =
+                    |_, pool: Pool<RealWorld>| async move { Ok(pool.free_backings().await?) };
+                self.with_pool(&info.name, fill).await?;
+                outcome.freed.insert(info.name.clone());
+            }
         }
         outcome.without = full.difference(&outcome.freed).cloned().collect();
         Ok(outcome)

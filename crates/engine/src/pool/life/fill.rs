@@ -58,6 +58,16 @@ impl<W: World> Pool<W> {
     pub fn set_fill_pause(&self, pause: Duration) {
         self.inner.life.fill_pause.set(Some(pause));
     }
+
+    /// Gives the pages back now that only back others, those that do so at the call: they
+    /// come back by themselves, but not at once, and here is somebody who finds no room.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn free_backings(&self) -> Result<(), PoolError> {
+        let _filling = self.inner.life.filling.lock().await;
+        self.inner.fill_pages().await
+    }
 }
 
 impl<W: World> Inner<W> {
