@@ -6,7 +6,7 @@
 use crate::config::Config;
 use base::Uuid;
 use engine::lane::Lane;
-use engine::pool::{Event, Holdings, VolumeChange, WordsChange};
+use engine::pool::{Event, Holdings, SNAPSHOT_MARK, VolumeChange, WordsChange};
 use engine::volume::About;
 use engine::{
     Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo, Volume, VolumeInfo, VolumeSpec,
@@ -244,20 +244,40 @@ impl Lanes {
     /// As the pool's.
     pub async fn change_words(&self, name: &str, change: &WordsChange) -> Result<(), PoolError> {
         let lane = self.lane_of(name);
-        self.check_free(lane, change.name.as_deref())?;
+        let volume = lane.volume(name).map(|volume| volume.info());
+        if let Some((info, new)) = volume.zip(change.name.as_deref()) {
+            self.check_free(lane, &info, new)?;
+        }
         lane.change_words(name, change).await
     }
 
-    /// That no other lane has a volume of that name.
-    fn check_free(&self, lane: &Pool<SimWorld>, name: Option<&str>) -> Result<(), PoolError> {
-        let mut others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
-        match name.filter(|name| others.any(|pool| pool.volume(name).is_some())) {
-            None => Ok(()),
-            Some(name) => Err(PoolError {
-                kind: PoolErrorKind::Exists,
-                context: format!("{name} is in another lane"),
-            }),
+    /// That no other lane has a volume that is called as this one is to be, or as one of
+    /// its snapshots would be then.
+    fn check_free(
+        &self,
+        lane: &Pool<SimWorld>,
+        volume: &VolumeInfo,
+        new: &str,
+    ) -> Result<(), PoolError> {
+        let prefix = format!("{}{SNAPSHOT_MARK}", volume.name);
+        let follower = |info: VolumeInfo| {
+            let own = info.name.strip_prefix(&prefix)?;
+            Some(format!("{new}{SNAPSHOT_MARK}{own}"))
+        };
+        let followers = lane.volumes().into_iter().filter_map(follower);
+        let others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
+        for name in followers.chain([new.to_owned()]) {
+            if others
+                .clone()
+                .any(|pool: &Pool<SimWorld>| pool.volume(&name).is_some())
+            {
+                return Err(PoolError {
+                    kind: PoolErrorKind::Exists,
+                    context: format!("{name} is in another lane"),
+                });
+            }
         }
+        Ok(())
     }
 
     /// Puts a volume into the trash.
@@ -286,7 +306,9 @@ impl Lanes {
         let lane = self.lane_of_uuid(uuid);
         let trash = lane.trash();
         let old = trash.iter().find(|(info, _)| info.uuid == uuid);
-        self.check_free(lane, name.or(old.map(|(info, _)| info.name.as_str())))?;
+        if let Some((info, _)) = old {
+            self.check_free(lane, info, name.unwrap_or(&info.name))?;
+        }
         lane.recover_trashed(uuid, name).await
     }
 

@@ -157,3 +157,25 @@ fn several_are_taken_at_one_instant_wherever_they_are() {
         json!("c")
     );
 }
+
+/// Snapshots follow their volume's name: not onto a name that one in another pool has.
+#[test]
+fn a_name_is_taken_when_a_snapshot_would_get_one_that_is() {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
+    let serving = home.serve();
+    for (name, pool) in [("a", "p0"), ("b", "p1"), ("c", "p1")] {
+        serving.done(&["volume", "create", name, "--pool", pool, "--size", "1 MiB"]);
+    }
+    serving.done(&["snapshot", "create", "a@n", "b@n"]);
+    serving.done(&["volume", "delete", "b", "--yes", "--at-once"]);
+    let (code, why) = serving.refused(&["volume", "rename", "a", "b"]);
+    assert_eq!(code, 6, "{why}");
+    assert!(why.contains("a volume b@n already, in pool p1"), "{why}");
+    serving.done(&["volume", "delete", "a", "--yes"]);
+    let (code, why) = serving.refused(&["trash", "restore", "a", "--name", "b"]);
+    assert_eq!(code, 6, "{why}");
+    serving.done(&["trash", "restore", "a"]);
+    // Without snapshots the name is free.
+    serving.done(&["volume", "rename", "c", "b"]);
+    assert_eq!(names(&serving.json(&["snapshot", "list"])), ["a@n", "b@n"]);
+}

@@ -6,6 +6,7 @@
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use engine::Pool;
 use engine::pool::SNAPSHOT_MARK;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use world::real::RealWorld;
@@ -132,14 +133,37 @@ impl Array {
     ) -> Result<(), ArrayError> {
         self.images.check_free(name, job)?;
         let volumes = self.volumes().await?;
-        let Some(there) = volumes.iter().find(|known| known.info.name == name) else {
-            return Ok(());
-        };
-        let context = format!(
-            "there is a volume {name} already, in pool {}; choose another name",
-            there.pool
-        );
-        Err(ArrayError::new(ArrayErrorKind::Exists, context))
+        match volumes.iter().find(|known| known.info.name == name) {
+            None => Ok(()),
+            Some(there) => Err(is_taken(there)),
+        }
+    }
+
+    /// That `volume` can be called `new`, and its snapshots after it, wherever there may be
+    /// others of such names.
+    pub(super) async fn check_names_free(
+        &self,
+        volume: &PlacedVolume,
+        new: &str,
+    ) -> Result<(), ArrayError> {
+        self.check_name_free(new).await?;
+        let volumes = self.volumes().await?;
+        let by_name: BTreeMap<&str, &PlacedVolume> = volumes
+            .iter()
+            .map(|known| (known.info.name.as_str(), known))
+            .collect();
+        let prefix = format!("{}{SNAPSHOT_MARK}", volume.info.name);
+        for snapshot in volumes.iter().filter(|known| known.is_of(volume)) {
+            let Some(own) = snapshot.info.name.strip_prefix(&prefix) else {
+                continue;
+            };
+            let name = format!("{new}{SNAPSHOT_MARK}{own}");
+            let there = by_name.get(name.as_str());
+            if let Some(there) = there.filter(|there| there.info.uuid != snapshot.info.uuid) {
+                return Err(is_taken(there));
+            }
+        }
+        Ok(())
     }
 
     /// Deletes the snapshot called `name`. What was cloned from it stays as it is.
@@ -150,6 +174,14 @@ impl Array {
         self.snapshot(&name).await?;
         self.delete_at_once(name).await
     }
+}
+
+fn is_taken(there: &PlacedVolume) -> ArrayError {
+    let context = format!(
+        "there is a volume {} already, in pool {}; choose another name",
+        there.info.name, there.pool
+    );
+    ArrayError::new(ArrayErrorKind::Exists, context)
 }
 
 fn no_snapshot(name: &str) -> ArrayError {

@@ -180,9 +180,8 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.trashed(&name).await?;
-            array
-                .check_name_free(new.as_ref().unwrap_or(&there.info.name))
-                .await?;
+            let called = new.as_ref().unwrap_or(&there.info.name);
+            array.check_names_free(&there, called).await?;
             let uuid = there.info.uuid;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 pool.recover_trashed(uuid, new.as_deref()).await?;

@@ -102,7 +102,7 @@ impl Array {
             if let Some(new) = &new {
                 check_rename(&there, new)?;
                 array.images.check_name_stays(&name)?;
-                array.check_name_free(new).await?;
+                array.check_names_free(&there, new).await?;
                 attributes.extend(array.site_name(&there, new));
             }
             let change = WordsChange {
