@@ -296,6 +296,18 @@ impl Buf {
         }
     }
 
+    /// Copies all of `from` to `at`, its parts one after another.
+    ///
+    /// # Panics
+    /// As [`Buf::put`].
+    pub fn put_all(&mut self, at: usize, from: &Payload) {
+        let mut to = at;
+        for part in &from.parts {
+            self.put(to, part);
+            to += part.len();
+        }
+    }
+
     /// Gives up writing for sharing.
     pub fn freeze(self) -> Slice {
         let len = self.len;

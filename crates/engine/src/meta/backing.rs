@@ -48,8 +48,8 @@ impl Backings {
         Some(PhysPage(u64::from(*backing)))
     }
 
-    /// Gives a page a backing, and gives back the one that it had. False, and nothing
-    /// changed, when either is outside the format.
+    /// Gives a page a backing instead of the one that it had. False, and nothing changed,
+    /// when either is outside the format.
     pub fn insert(&mut self, page: PhysPage, backing: PhysPage) -> bool {
         let inside = |page: PhysPage| u32::try_from(page.0).ok().filter(|&page| page < UNMAPPED);
         let (Some(page), Some(backing)) = (inside(page), inside(backing)) else {

@@ -60,22 +60,21 @@ impl State {
         (first, end): (usize, usize),
     ) -> Result<(), String> {
         let (core, from) = (Rc::clone(self.known(id)?), Rc::clone(self.known(from)?));
-        let tables = self.tables_of(Some(id));
-        for at in 0..end.saturating_sub(first) {
+        let adopt = |state: &mut State, at| {
             let chunk = from.map.borrow().chunk(theirs + at).cloned();
-            let adopted = chunk.is_some_and(|chunk| {
-                core.map
-                    .borrow_mut()
-                    .adopt(first + at, &chunk, &mut self.refs)
-            });
-            if !adopted {
-                return Err(format!(
-                    "volume id {} shares what is not there, or what it has of its own",
-                    id.0
-                ));
-            }
-        }
-        self.tables = self.tables - tables + self.tables_of(Some(id));
-        Ok(())
+            chunk.is_some_and(|chunk| {
+                let mut map = core.map.borrow_mut();
+                map.adopt(first + at, &chunk, &mut state.refs)
+            })
+        };
+        let all = self.counting_tables(Some(id), |state| {
+            (0..end.saturating_sub(first)).all(|at| adopt(state, at))
+        });
+        all.then_some(()).ok_or_else(|| {
+            format!(
+                "volume id {} shares what is not there, or what it has of its own",
+                id.0
+            )
+        })
     }
 }

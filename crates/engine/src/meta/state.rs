@@ -150,9 +150,7 @@ impl State {
         };
         let before = wanted(self);
         let freed = self.freed.len();
-        let tables = self.tables_of(id);
-        self.make(record)?;
-        self.tables = self.tables - tables + self.tables_of(id);
+        self.counting_tables(id, |state| state.make(record))?;
         self.let_go_of_backings(freed);
         let after = wanted(self);
         self.promises.change(before, after, record.promises());
@@ -440,12 +438,11 @@ impl State {
         places: impl ExactSizeIterator<Item = u32> + Clone,
     ) -> Result<(), String> {
         let core = Rc::clone(self.known(id)?);
-        let tables = self.tables_of(Some(id));
-        let mapped = core
-            .map
-            .borrow_mut()
-            .insert_table(first, places, &mut self.refs);
-        self.tables = self.tables - tables + self.tables_of(Some(id));
+        let mapped = self.counting_tables(Some(id), |state| {
+            core.map
+                .borrow_mut()
+                .insert_table(first, places, &mut state.refs)
+        });
         mapped.map_err(|page| mapped_twice(id, page))
     }
 
@@ -470,12 +467,11 @@ impl State {
         if core.id == from.id {
             return Err(twice());
         }
-        let tables = self.tables_of(Some(id));
-        let shared =
+        let shared = self.counting_tables(Some(id), |state| {
             core.map
                 .borrow_mut()
-                .share_chunks(&from.map.borrow(), first, end, &mut self.refs);
-        self.tables = self.tables - tables + self.tables_of(Some(id));
+                .share_chunks(&from.map.borrow(), first, end, &mut state.refs)
+        });
         shared.then_some(()).ok_or_else(twice)
     }
 
@@ -525,7 +521,19 @@ impl State {
         parts
     }
 
-    pub(super) fn tables_of(&self, id: Option<VolumeId>) -> u64 {
+    /// Does what may give a volume's map other tables than it has, and counts them.
+    pub(super) fn counting_tables<T>(
+        &mut self,
+        id: Option<VolumeId>,
+        change: impl FnOnce(&mut State) -> T,
+    ) -> T {
+        let before = self.tables_of(id);
+        let outcome = change(self);
+        self.tables = self.tables - before + self.tables_of(id);
+        outcome
+    }
+
+    fn tables_of(&self, id: Option<VolumeId>) -> u64 {
         let core = id.and_then(|id| self.volumes.get(&id));
         core.map_or(0, |core| core.map.borrow().tables().count() as u64)
     }

@@ -160,9 +160,7 @@ impl<W: World> Pool<W> {
                 return Ok(self.handle(&there));
             }
             // The volume has changed while nobody copied it.
-            there.live.delete().await;
-            inner.commit(vec![Record::Delete { id: there.id }]).await?;
-            self.release_all().await;
+            self.let_go_of(&there).await?;
         }
         self.check_new(&info.name)?;
         let id = self.next_ids(1)?;
@@ -328,10 +326,7 @@ impl<W: World> Pool<W> {
                 false => Err(no_move(uuid)),
             };
         };
-        core.live.delete().await;
-        inner.commit(vec![Record::Delete { id: core.id }]).await?;
-        self.release_all().await;
-        Ok(())
+        self.let_go_of(&core).await
     }
 
     /// The other pool has let go of a volume that has arrived here, or never will have it.
@@ -392,10 +387,7 @@ impl<W: World> Pool<W> {
         if !is_copy {
             return Err(no_move(uuid));
         }
-        core.live.delete().await;
-        inner.commit(vec![Record::Delete { id: core.id }]).await?;
-        self.release_all().await;
-        Ok(())
+        self.let_go_of(&core).await
     }
 
     fn incoming(&self, uuid: Uuid) -> Result<Rc<VolumeCore>, PoolError> {

@@ -23,17 +23,13 @@ impl<W: World> Pool<W> {
     pub fn mapped_behind(&self, name: &str, size_bytes: u64) -> Result<u64, PoolError> {
         self.inner.check()?;
         let core = self.existing(name)?;
-        let page_bytes = self.inner.page_bytes();
         let (mut at, end) = (size_bytes, core.size_bytes.get());
+        let volume = self.handle(&core);
         let mut mapped = 0;
-        let map = core.map.borrow();
         while at < end {
-            let first = at / page_bytes;
-            let left = end.div_ceil(page_bytes) - first;
-            let (is_mapped, pages) = map.alike(PageIndex(first), left);
-            let next = ((first + pages) * page_bytes).min(end);
-            mapped += if is_mapped { next - at } else { 0 };
-            at = next;
+            let (is_mapped, len) = volume.mapped_run(at, end - at);
+            mapped += if is_mapped { len } else { 0 };
+            at += len;
         }
         Ok(mapped)
     }

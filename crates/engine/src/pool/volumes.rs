@@ -211,6 +211,15 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let _administration = inner.administration.lock().await;
         let core = self.still(name)?;
+        self.let_go_of(&core).await
+    }
+
+    /// Deletes a volume; the caller holds the administration's lock.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub(super) async fn let_go_of(&self, core: &VolumeCore) -> Result<(), PoolError> {
+        let inner = &self.inner;
         core.live.delete().await;
         let early = "deleted pages free before the deletion is durable";
         if inner.world.planted(early) {

@@ -204,9 +204,7 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let _administration = inner.administration.lock().await;
         let core = self.trashed(uuid)?;
-        core.live.delete().await;
-        inner.commit(vec![Record::Delete { id: core.id }]).await?;
-        self.release_all().await;
+        self.let_go_of(&core).await?;
         inner.world.reached("volume deleted from the trash");
         Ok(())
     }

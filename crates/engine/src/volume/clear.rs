@@ -84,15 +84,11 @@ impl<W: World> Volume<W> {
         if self.core.live.is_deleted() {
             return Err(self.deleted(at));
         }
-        let page_bytes = self.inner.page_bytes();
-        let page = at.0 / page_bytes;
-        let left = self.size_bytes().div_ceil(page_bytes).saturating_sub(page);
-        let map = self.core.map.borrow();
-        let (is_mapped, pages) = map.alike(PageIndex(page), left.min(64 * PAGES_AT_ONCE));
-        let end = ((page + pages) * page_bytes).min(self.size_bytes());
+        let left = self.size_bytes().saturating_sub(at.0);
+        let (is_mapped, len_bytes) = self.mapped_run(at.0, left);
         Ok(Mapping {
             is_mapped,
-            len_bytes: end.saturating_sub(at.0),
+            len_bytes,
         })
     }
 

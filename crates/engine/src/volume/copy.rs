@@ -8,7 +8,7 @@
 use super::io::runs;
 use super::{Mirror, Volume};
 use crate::world::World;
-use base::{PageIndex, Payload, Slice, VolumeOffset};
+use base::{Payload, Slice, VolumeOffset};
 use futures_util::future::join_all;
 use std::ops::Range;
 use std::time::Duration;
@@ -76,9 +76,9 @@ impl<W: World> Volume<W> {
         if start == size_bytes || mirror.failure().is_some() {
             return Ok(false);
         }
-        let end = self.next_end(start).min(size_bytes);
+        let end = self.next_end(start, size_bytes);
         let held_end = end.next_multiple_of(base::BLOCK_BYTES as u64);
-        if self.is_there(start) {
+        if self.mapped_run(start, 1).0 {
             mirror.pace(&self.inner.world, end - start).await;
         }
         let _range = self.core.live.ranges.shared(start, held_end).await;
@@ -93,42 +93,26 @@ impl<W: World> Volume<W> {
     }
 
     /// Where the piece that begins at `start` ends: what has no pages is one.
-    fn next_end(&self, start: u64) -> u64 {
+    fn next_end(&self, start: u64, size_bytes: u64) -> u64 {
         let piece = (start / PIECE_BYTES + 1) * PIECE_BYTES;
-        match self.is_there(start) {
-            true => piece,
-            false => piece.max((start + self.alike(start)) / PIECE_BYTES * PIECE_BYTES),
+        match self.mapped_run(start, size_bytes - start) {
+            (true, _) => piece.min(size_bytes),
+            (false, alike) => piece
+                .max((start + alike) / PIECE_BYTES * PIECE_BYTES)
+                .min(size_bytes),
         }
-    }
-
-    fn is_there(&self, at: u64) -> bool {
-        self.lookup(PageIndex(at / self.inner.page_bytes()))
-            .is_some()
-    }
-
-    /// How many bytes from `at` on are alike in whether they have pages.
-    fn alike(&self, at: u64) -> u64 {
-        let page_bytes = self.inner.page_bytes();
-        let page = at / page_bytes;
-        let left = self.size_bytes().div_ceil(page_bytes).saturating_sub(page);
-        let (_, pages) = self
-            .core
-            .map
-            .borrow()
-            .alike(PageIndex(page), left.min(1 << 16));
-        ((page + pages.max(1)) * page_bytes) - at
     }
 
     /// Copies what is held.
     async fn copy_run(&self, mirror: &Mirror, run: Range<u64>) -> Result<(), String> {
         let mut at = run.start;
         while at < run.end {
-            let alike = self.alike(at).min(run.end - at);
-            let to = match self.is_there(at) {
+            let (is_there, alike) = self.mapped_run(at, run.end - at);
+            let to = match is_there {
                 false => at + alike,
                 true => (at + alike).min((at / PIECE_BYTES + 1) * PIECE_BYTES),
             };
-            match self.is_there(at) {
+            match is_there {
                 false => clear_there(mirror, at..to).await?,
                 true => self.copy_piece(mirror, at..to).await?,
             }
@@ -142,7 +126,10 @@ impl<W: World> Volume<W> {
             VolumeOffset(piece.start),
             (piece.end - piece.start) as usize,
         );
-        let here = self.held(&piece).await.map_err(|error| error.context)?;
+        let here = self
+            .read_held(piece.start, piece.end - piece.start)
+            .await
+            .map_err(|error| error.context)?;
         let mapping = mirror.to.mapping(at).await;
         let mapping = mapping.map_err(|error| error.context)?;
         let is_blank = !mapping.is_mapped && mapping.len_bytes >= len as u64;

@@ -49,13 +49,13 @@ pub(super) fn runs(page_bytes: u64, at: u64, len: usize) -> impl Iterator<Item =
     })
 }
 
+/// Pages of a map looked at at once.
+const LOOKED_PAGES_MAX: u64 = 64 << 10;
+
 /// The whole blocks around a run of bytes.
-fn block_span(at: u64, len: usize) -> (u64, u64) {
+pub(super) fn block_span(at: u64, len: u64) -> (u64, u64) {
     let block = BLOCK_BYTES as u64;
-    (
-        at / block * block,
-        (at + len as u64).next_multiple_of(block),
-    )
+    (at / block * block, (at + len).next_multiple_of(block))
 }
 
 impl<W: World> Volume<W> {
@@ -75,7 +75,7 @@ impl<W: World> Volume<W> {
             return Ok(Payload::new());
         }
         self.inner.store.counts.host_read(len);
-        let (start, end) = block_span(at.0, len);
+        let (start, end) = block_span(at.0, len as u64);
         self.follow(start, end);
         let range = self.core.live.ranges.shared(start, end).await;
         if let Some(there) = self.core.live.moved() {
@@ -105,7 +105,7 @@ impl<W: World> Volume<W> {
             return Ok(());
         }
         self.inner.store.counts.host_write(data.len());
-        let (start, end) = block_span(at.0, data.len());
+        let (start, end) = block_span(at.0, data.len() as u64);
         let (from, to) = match self.inner.world.planted("lock not widened to whole blocks") {
             true => (at.0, at.0 + data.len() as u64),
             false => (start, end),
@@ -117,16 +117,7 @@ impl<W: World> Volume<W> {
         }
         self.check_end(at, data.len() as u64)?;
         let mirrored = self.core.live.mirror().map(|_| data.clone());
-        let data = if data.len() as u64 == end - start && data.is_aligned() {
-            data
-        } else {
-            let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
-            whole.map_err(|error| error.no_earlier_than(at))?
-        };
-        let written = match self.core.detects_zeroes.get() {
-            false => self.write_blocks(start, data).await,
-            true => Box::pin(self.write_but_zeroes(start, data)).await,
-        };
+        let written = self.write_held(at, data).await;
         if let Some(data) = mirrored {
             Box::pin(self.mirror_write(at.0, data, written.is_ok())).await;
         }
@@ -213,6 +204,32 @@ impl<W: World> Volume<W> {
         }
     }
 
+    /// Reads what need not be whole blocks, into one buffer; the caller holds the blocks.
+    pub(super) async fn read_held(&self, at: u64, len: u64) -> Result<Slice, IoError> {
+        let (start, end) = block_span(at, len);
+        let read = self.read_blocks(start, (end - start) as usize).await;
+        let read = read.map_err(|error| error.no_earlier_than(VolumeOffset(at)))?;
+        let mut whole = self.inner.world.buffers().data((end - start) as usize);
+        whole.put_all(0, &read);
+        Ok(whole.freeze().slice((at - start) as usize, len as usize))
+    }
+
+    /// Writes what need not be whole blocks; the caller holds the blocks.
+    pub(super) async fn write_held(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
+        let (start, end) = block_span(at.0, data.len() as u64);
+        let data = match data.len() as u64 == end - start && data.is_aligned() {
+            true => data,
+            false => {
+                let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
+                whole.map_err(|error| error.no_earlier_than(at))?
+            }
+        };
+        match self.core.detects_zeroes.get() {
+            false => self.write_blocks(start, data).await,
+            true => Box::pin(self.write_but_zeroes(start, data)).await,
+        }
+    }
+
     /// Reads whole blocks; the caller holds their range.
     pub(super) async fn read_blocks(&self, at: u64, len: usize) -> Result<Payload, IoError> {
         let page_bytes = self.inner.page_bytes();
@@ -265,6 +282,17 @@ impl<W: World> Volume<W> {
         zeros
     }
 
+    /// Whether what is at `at` is mapped, and how many bytes from there on are alike in
+    /// that: `max` at most.
+    pub(crate) fn mapped_run(&self, at: u64, max: u64) -> (bool, u64) {
+        let page_bytes = self.inner.page_bytes();
+        let first = at / page_bytes;
+        let pages = (at + max).div_ceil(page_bytes) - first;
+        let map = self.core.map.borrow();
+        let (is_mapped, alike) = map.alike(PageIndex(first), pages.min(LOOKED_PAGES_MAX));
+        (is_mapped, ((first + alike) * page_bytes - at).min(max))
+    }
+
     pub(super) fn lookup(&self, page: PageIndex) -> Option<PhysPage> {
         self.core.map.borrow().get(page)
     }
@@ -305,11 +333,8 @@ impl<W: World> Volume<W> {
             edges.push(last);
         }
         for edge in edges {
-            let mut to = (edge - start) as usize;
-            for part in self.read_blocks(edge, BLOCK_BYTES).await?.parts {
-                whole.put(to, &part);
-                to += part.len();
-            }
+            let block = self.read_blocks(edge, BLOCK_BYTES).await?;
+            whole.put_all((edge - start) as usize, &block);
         }
         whole.put((at.0 - start) as usize, &data);
         Ok(whole.freeze())

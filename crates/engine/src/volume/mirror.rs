@@ -7,7 +7,7 @@
 //! - A copy that could not be written is never anybody's volume. The volume itself goes on
 //!   as if nobody had wanted to move it.
 
-use super::{Elsewhere, IoError, Volume};
+use super::{Elsewhere, Volume};
 use crate::world::World;
 use base::{Slice, Time, VolumeOffset};
 use futures_util::lock::Mutex;
@@ -124,7 +124,7 @@ impl<W: World> Volume<W> {
         };
         let data = match went_well {
             true => Ok(data),
-            false => self.held(&part).await,
+            false => self.read_held(part.start, part.end - part.start).await,
         };
         let written = match data {
             Ok(data) => {
@@ -146,7 +146,7 @@ impl<W: World> Volume<W> {
         let at = VolumeOffset(part.start);
         let written = match went_well {
             true => mirror.to.clear(at, part.end - part.start).await,
-            false => match self.held(&part).await {
+            false => match self.read_held(at.0, part.end - part.start).await {
                 Ok(data) => mirror.to.write(at, data).await,
                 Err(error) => Err(error),
             },
@@ -165,22 +165,5 @@ impl<W: World> Volume<W> {
         let part = mirror.part(run)?;
         self.inner.world.reached("write mirrored to another pool");
         Some((mirror, part))
-    }
-
-    /// What a run has now; the caller holds it.
-    pub(super) async fn held(&self, run: &Range<u64>) -> Result<Slice, IoError> {
-        let block = base::BLOCK_BYTES as u64;
-        let start = run.start / block * block;
-        let end = run.end.next_multiple_of(block);
-        let blocks = self.read_blocks(start, (end - start) as usize).await?;
-        let mut whole = self.inner.world.buffers().data((end - start) as usize);
-        let mut at = 0;
-        for part in blocks.parts {
-            whole.put(at, &part);
-            at += part.len();
-        }
-        let whole = whole.freeze();
-        let len = (run.end - run.start) as usize;
-        Ok(whole.slice((run.start - start) as usize, len))
     }
 }

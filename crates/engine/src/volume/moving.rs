@@ -111,21 +111,13 @@ impl<W: World> Volume<W> {
     ) -> Slice {
         let mut whole = self.inner.world.buffers().zeroed(len);
         if let Ok(payload) = self.read_at(page, inside, len).await {
-            let mut to = 0;
-            for part in payload.parts {
-                whole.put(to, &part);
-                to += part.len();
-            }
+            whole.put_all(0, &payload);
             return whole.freeze();
         }
         for start in (0..len).step_by(BLOCK_BYTES) {
             let block = inside + start as u64;
             match self.read_at(page, block, BLOCK_BYTES).await {
-                Ok(payload) => {
-                    for part in payload.parts {
-                        whole.put(start, &part);
-                    }
-                }
+                Ok(payload) => whole.put_all(start, &payload),
                 Err(_) => lost.push(block),
             }
         }

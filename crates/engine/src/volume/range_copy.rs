@@ -17,14 +17,14 @@
 //! - Ranges of one volume that overlap end as if all had been read before anything was
 //!   written.
 
-use super::io::failed;
+use super::io::{block_span, failed};
 use super::{IoError, IoErrorKind, Volume};
 use crate::meta::Record;
 use crate::meta::page_map::CHUNK;
 use crate::pool::Claim;
 use crate::range_lock::Guard;
 use crate::world::World;
-use base::{BLOCK_BYTES, PageIndex, Slice, VolumeOffset};
+use base::{PageIndex, Slice, VolumeOffset};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,8 +37,6 @@ const ENTERED_PAGES_MAX: u64 = 4 * CHUNK as u64;
 const MOVED_BYTES_MAX: u64 = 1 << 20;
 /// Bytes at once that are not there on the source's side.
 const CLEARED_PAGES_MAX: u64 = 1024;
-/// Pages looked at once for what is mapped.
-const LOOKED_PAGES_MAX: u64 = 64 << 10;
 /// After so many pieces others have their turn, whatever came of them.
 const PIECES_AT_ONCE: u64 = 32;
 const REST: Duration = Duration::from_micros(1);
@@ -193,13 +191,9 @@ impl<W: World> Volume<W> {
 
     /// Bytes from `at` on, `max` at most, that are not mapped.
     pub(super) fn hole(&self, at: u64, max: u64) -> u64 {
-        let page_bytes = self.inner.page_bytes();
-        let first = at / page_bytes;
-        let pages = (at + max).div_ceil(page_bytes) - first;
-        let map = self.core.map.borrow();
-        match map.alike(PageIndex(first), pages.min(LOOKED_PAGES_MAX)) {
+        match self.mapped_run(at, max) {
             (true, _) => 0,
-            (false, alike) => ((first + alike) * page_bytes - at).min(max),
+            (false, len) => len,
         }
     }
 
@@ -257,8 +251,8 @@ impl<W: World> Volume<W> {
 
     /// Holds the source's range as a reader and the destination's as a writer.
     async fn hold_both(&self, source: &Volume<W>, piece: Piece) -> Vec<Guard> {
-        let read = whole_blocks(piece.from, piece.len);
-        let written = whole_blocks(piece.to, piece.len);
+        let read = block_span(piece.from, piece.len);
+        let written = block_span(piece.to, piece.len);
         let reading = async || {
             let planted = self.inner.world.planted("copy without the source's lock");
             match planted {
@@ -328,12 +322,9 @@ impl<W: World> Volume<W> {
         let mut done = 0;
         while done < piece.len {
             let (from, left) = (piece.from + done, piece.len - done);
-            let (len, data) = match source.hole(from, left) {
-                0 => {
-                    let len = source.data_run(from, left);
-                    (len, Some(source.read_whole(from, len).await?))
-                }
-                hole => (hole, None),
+            let (len, data) = match source.mapped_run(from, left) {
+                (true, len) => (len, Some(source.read_held(from, len).await?)),
+                (false, len) => (len, None),
             };
             let to = piece.to + done;
             parts.push((to..to + len, data));
@@ -349,47 +340,6 @@ impl<W: World> Volume<W> {
         Ok(())
     }
 
-    /// Bytes from `at` on, `max` at most, that are mapped.
-    fn data_run(&self, at: u64, max: u64) -> u64 {
-        let page_bytes = self.inner.page_bytes();
-        let first = at / page_bytes;
-        let pages = (at + max).div_ceil(page_bytes) - first;
-        let map = self.core.map.borrow();
-        let (_, alike) = map.alike(PageIndex(first), pages);
-        ((first + alike) * page_bytes - at).min(max)
-    }
-
-    /// Reads what need not be whole blocks, into one buffer; the caller holds the blocks.
-    async fn read_whole(&self, at: u64, len: u64) -> Result<Slice, IoError> {
-        let (start, end) = whole_blocks(at, len);
-        let read = self.read_blocks(start, (end - start) as usize).await;
-        let read = read.map_err(|error| error.no_earlier_than(VolumeOffset(at)))?;
-        let mut whole = self.inner.world.buffers().data((end - start) as usize);
-        let mut to = 0;
-        for part in read.parts {
-            whole.put(to, &part);
-            to += part.len();
-        }
-        let whole = whole.freeze();
-        Ok(whole.slice((at - start) as usize, len as usize))
-    }
-
-    /// Writes what need not be whole blocks; the caller holds the blocks.
-    async fn write_held(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
-        let (start, end) = whole_blocks(at.0, data.len() as u64);
-        let data = match data.len() as u64 == end - start && data.is_aligned() {
-            true => data,
-            false => {
-                let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
-                whole.map_err(|error| error.no_earlier_than(at))?
-            }
-        };
-        match self.core.detects_zeroes.get() {
-            false => self.write_blocks(start, data).await,
-            true => Box::pin(self.write_but_zeroes(start, data)).await,
-        }
-    }
-
     fn no_room_for_copy(&self, at: VolumeOffset) -> IoError {
         self.inner.refuse_maps();
         IoError {
@@ -402,10 +352,4 @@ impl<W: World> Volume<W> {
             ),
         }
     }
-}
-
-/// The whole blocks around a run of bytes.
-fn whole_blocks(at: u64, len: u64) -> (u64, u64) {
-    let block = BLOCK_BYTES as u64;
-    (at / block * block, (at + len).next_multiple_of(block))
 }
