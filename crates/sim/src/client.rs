@@ -285,8 +285,9 @@ async fn write_with(
             let promised = promised && session.is_promised_all(id);
             if promised || !session.may_have_been_full(fullness) {
                 session.fail(format!(
-                    "write {} of volume {id}, with room: {error}",
-                    ticket.id
+                    "write {} of volume {id}, with room: {error}; {}",
+                    ticket.id,
+                    session.room()
                 ));
             }
             Ended::Failed

@@ -186,6 +186,17 @@ impl Session {
         is_thick && model.converting.is_none() && !self.books.config.shares()
     }
 
+    /// What there is of room, and who has it, for people.
+    pub fn room(&self) -> String {
+        let info = self.pool.info();
+        let oracle = self.books.oracle.borrow();
+        let sizes: Vec<_> = oracle.volumes().map(|volume| volume.size_bytes).collect();
+        format!(
+            "{} bytes: {} mapped ({} over others), {} promised; volumes of {sizes:?}",
+            info.capacity_bytes, info.mapped_bytes, info.backed_bytes, info.promised_bytes
+        )
+    }
+
     /// Whether the volumes could need more pages than the pool has.
     fn overcommitted(&self) -> bool {
         let info = self.pool.info();
@@ -220,8 +231,8 @@ impl Session {
             None => stuck,
         };
         let wanted = self.books.oracle.borrow().volumes().map(bytes).sum::<u64>();
-        // What only backs others belongs to no volume, and comes back later.
-        wanted + stuck + info.backing_bytes > info.capacity_bytes
+        // What backs others belongs to no volume, or is not its own until they are whole.
+        wanted + stuck + info.backed_bytes > info.capacity_bytes
     }
 
     /// That what the pool said of how full it is, is so. Nothing is under way.

@@ -52,7 +52,12 @@ impl<W: World> Volume<W> {
         let chunks = self.core.map.borrow().shared_chunks(run.page, 1);
         // It stands in checkpoints, also where the chunk is nobody else's.
         let _parting = self.part_chunks(chunks.max(1), at)?;
-        let (to, _) = self.take(1, at, Claim::Open).await?;
+        let (to, _) = match self.take(1, at, Claim::Open).await {
+            Ok(taken) => taken,
+            // Others have let go of it meanwhile: it is ours.
+            Err(_) if self.shared(run.page).is_none() => return Ok(false),
+            Err(full) => return Err(full),
+        };
         self.write_over(run, data, to, under).await?;
         self.inner.store.filler.set();
         self.inner.world.reached("page laid over another");

@@ -113,7 +113,7 @@ impl Array {
         }
         for info in pools.iter().map(|(_, info)| info) {
             let is_short = in_need.contains(&info.name) && !outcome.freed.contains(&info.name);
-            if is_short && info.backing_bytes > 0 {
+            if is_short && info.backed_bytes > 0 {
                 let fill =
                     |_, pool: Pool<RealWorld>| async move { Ok(pool.free_backings().await?) };
                 self.with_pool(&info.name, fill).await?;

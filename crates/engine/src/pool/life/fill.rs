@@ -59,8 +59,9 @@ impl<W: World> Pool<W> {
         self.inner.life.fill_pause.set(Some(pause));
     }
 
-    /// Gives the pages back now that only back others, those that do so at the call: they
-    /// come back by themselves, but not at once, and here is somebody who finds no room.
+    /// Makes the pages whole now that lie over others at the call: that would happen by
+    /// itself, but not at once, and here is somebody who finds no room. What only backed
+    /// them is free then, and what a volume shared with them is its own.
     ///
     /// # Errors
     /// When the pool has stopped.
