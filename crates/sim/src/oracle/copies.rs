@@ -64,9 +64,12 @@ impl Oracle {
         ticket
     }
 
-    /// A copy ends.
+    /// A copy ends. Of one that was done while its target shrank, what was copied before may
+    /// have gone with the rest that was there.
     pub fn end_copy(&mut self, ticket: &CopyTicket, ended: Ended) {
         self.copies.retain(|copy| copy.write.id != ticket.write.id);
+        let has_shrunk = self.volume(ticket.write.volume).shrunk_since(ticket.began);
+        let ended = if has_shrunk { Ended::Failed } else { ended };
         self.end_write(&ticket.write, ended);
         self.let_through(ticket.began);
     }

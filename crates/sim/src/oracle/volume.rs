@@ -111,7 +111,11 @@ impl VolumeModel {
 
     /// Whether a sector that is not there was there at `began`.
     pub(super) fn has_shrunk_since(&self, sector: u64, began: Event) -> bool {
-        sector >= self.sectors() && self.shrunk.is_some_and(|shrunk| shrunk > began)
+        sector >= self.sectors() && self.shrunk_since(began)
+    }
+
+    pub(super) fn shrunk_since(&self, began: Event) -> bool {
+        self.shrunk.is_some_and(|shrunk| shrunk > began)
     }
 
     /// Whether something may be outside now that was inside when it was asked for.
