@@ -8,6 +8,7 @@
 mod array;
 mod bring_up;
 mod commands;
+mod consistency;
 mod copy;
 mod drives;
 mod events;

@@ -4,6 +4,7 @@ use super::problem::{Body, Segment};
 use super::types::{
     Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
 };
+use crate::array::consistency;
 use crate::array::words::{self, DESCRIPTION_BYTES_MAX, TAG_RULE};
 use crate::array::{Array, Deletion, NewWords, PlacedVolume};
 use axum::Json;
@@ -220,6 +221,7 @@ fn check_size(size_bytes: u64) -> Result<(), Problem> {
 pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Volume {
     let mut of = all.iter().filter(|other| placed.is_of(other));
     let of = of.next().map(|other| other.info.name.clone());
+    let group = consistency::group_of(&placed).cloned();
     let PlacedVolume {
         pool, info, about, ..
     } = placed;
@@ -239,6 +241,7 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
         read_only: info.read_only,
         description: words::description(&about),
         tags: words::tags(&about),
+        group,
         origin: about.origin.map(|origin| VolumeOrigin {
             uuid: origin.uuid.to_string(),
             volume: of,

@@ -109,25 +109,72 @@ impl Array {
                 name: new.clone(),
                 attributes,
             };
-            let uuid = there.info.uuid;
-            let old = name.clone();
-            let visit = move |_, pool: Pool<RealWorld>| async move {
-                pool.change_words(&old, &change).await?;
-                let volume = pool.volume_of(uuid);
-                let said = volume.map(|volume| (volume.info(), volume.about()));
-                said.ok_or_else(|| ArrayError::no_volume(&old))
-            };
-            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            let said = array.say(there, change).await?;
             if let Some(new) = new {
                 array.follow_rename(&name, &new).await;
             }
-            Ok(PlacedVolume {
-                info,
-                about,
-                ..there
-            })
+            Ok(said)
         })
         .await
+    }
+
+    /// Says it, for one whose turn it is to change the array.
+    async fn say(
+        &self,
+        there: PlacedVolume,
+        change: WordsChange,
+    ) -> Result<PlacedVolume, ArrayError> {
+        let (uuid, name) = (there.info.uuid, there.info.name.clone());
+        let visit = move |_, pool: Pool<RealWorld>| async move {
+            pool.change_words(&name, &change).await?;
+            let volume = pool.volume_of(uuid);
+            let said = volume.map(|volume| (volume.info(), volume.about()));
+            said.ok_or_else(|| ArrayError::no_volume(&name))
+        };
+        let (info, about) = self.with_lane(&there.pool, there.lane, visit).await?;
+        Ok(PlacedVolume {
+            info,
+            about,
+            ..there
+        })
+    }
+
+    /// Attaches something of the array's own to volumes, to all or to none; what has no value
+    /// is taken away. For one whose turn it is to change the array.
+    ///
+    /// # Errors
+    /// What the first pool that refuses says. Only a crash, or a pool that stops, leaves
+    /// some of it.
+    pub(super) async fn attach(
+        &self,
+        volumes: &[PlacedVolume],
+        attributes: impl Fn(&PlacedVolume) -> Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let mut done: Vec<PlacedVolume> = Vec::new();
+        for volume in volumes {
+            let change = WordsChange {
+                name: None,
+                attributes: attributes(volume),
+            };
+            match self.say(volume.clone(), change).await {
+                Ok(said) => done.push(said),
+                Err(error) => {
+                    for (said, was) in done.into_iter().zip(volumes) {
+                        let change = WordsChange {
+                            name: None,
+                            attributes: before(was, attributes(was)),
+                        };
+                        if let Err(error) = self.say(said, change).await {
+                            let name = &was.info.name;
+                            tracing::warn!("volume {name} can't be what it was: {error}");
+                        }
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        done.iter().for_each(|volume| self.learn_schedules(volume));
+        Ok(done)
     }
 
     /// The note of what the site file calls a volume that is going to be renamed, if it
@@ -158,6 +205,17 @@ impl Array {
             tracing::warn!("volume {old} is called {new} now, and exports can't be kept: {error}");
         }
     }
+}
+
+/// What undoes `attributes` of a volume as it was.
+fn before(was: &PlacedVolume, attributes: Vec<(String, String)>) -> Vec<(String, String)> {
+    let value = |key: &String| was.about.attributes.get(key).cloned().unwrap_or_default();
+    let keys = attributes.into_iter().map(|(key, _)| key);
+    keys.map(|key| {
+        let value = value(&key);
+        (key, value)
+    })
+    .collect()
 }
 
 /// That a volume can be called `new`; a snapshot keeps the name of its volume.

@@ -1,0 +1,288 @@
+//! Consistency groups: volumes that are snapshotted together, by the name of their group.
+//!
+//! A group is nothing by itself: each member has an attribute that says which one it is in.
+//! So membership goes with a volume wherever it goes, and survives what it survives.
+//!
+//! Invariants:
+//! - A volume is in one group at most, and a snapshot in none. A group without volumes is
+//!   not there.
+//! - Every member has all schedules of its group; who is in none has none of them. Only a
+//!   crash in the middle of a change leaves it otherwise, and the next run mends that.
+//! - What is in the trash is not snapshotted. It is in its group again when it comes back,
+//!   with the schedules that this has then.
+
+mod schedules;
+
+use super::schedule::{self, Schedule, Subject, all_of, merged};
+use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Attribute of a volume: the name of its group.
+const GROUP: &str = "_group";
+
+/// Volumes that are snapshotted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsistencyGroup {
+    /// What people call it.
+    pub name: String,
+    /// Its volumes, by name; none when the last one has just left.
+    pub volumes: Vec<PlacedVolume>,
+    /// When snapshots of all of them are taken.
+    pub schedules: Vec<Schedule>,
+}
+
+impl ConsistencyGroup {
+    fn of(name: String, volumes: Vec<PlacedVolume>) -> Self {
+        let schedules = merged(volumes.iter().flat_map(all_of));
+        ConsistencyGroup {
+            name,
+            volumes,
+            schedules,
+        }
+    }
+}
+
+/// The name of the group that a volume is in.
+pub fn group_of(volume: &PlacedVolume) -> Option<&String> {
+    volume.about.attributes.get(GROUP)
+}
+
+/// The groups that there are, by name.
+fn groups(volumes: Vec<PlacedVolume>) -> Vec<ConsistencyGroup> {
+    let mut by_name: BTreeMap<String, Vec<PlacedVolume>> = BTreeMap::new();
+    for volume in volumes {
+        if let Some(group) = group_of(&volume).cloned() {
+            by_name.entry(group).or_default().push(volume);
+        }
+    }
+    let group = |(name, volumes)| ConsistencyGroup::of(name, volumes);
+    by_name.into_iter().map(group).collect()
+}
+
+impl Array {
+    /// The consistency groups, by name.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn consistency_groups(&self) -> Result<Vec<ConsistencyGroup>, ArrayError> {
+        Ok(groups(self.volumes().await?))
+    }
+
+    /// The consistency group called `name`.
+    ///
+    /// # Errors
+    /// There is none, or a shard has stopped.
+    pub async fn consistency_group(&self, name: &str) -> Result<ConsistencyGroup, ArrayError> {
+        let all = self.consistency_groups().await?;
+        let found = all.into_iter().find(|group| group.name == name);
+        found.ok_or_else(|| {
+            let context = format!("there is no consistency group {name}");
+            ArrayError::new(ArrayErrorKind::NotFound, context)
+        })
+    }
+
+    /// Makes a group of volumes.
+    ///
+    /// # Errors
+    /// There is a group of this name; or as for [`Array::change_group`].
+    pub async fn create_group(
+        self: &Arc<Self>,
+        name: String,
+        volumes: Vec<String>,
+    ) -> Result<ConsistencyGroup, ArrayError> {
+        self.change(move |array| async move {
+            if array.consistency_group(&name).await.is_ok() {
+                let context = format!(
+                    "there is a consistency group {name} already; add to that, or choose another name"
+                );
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
+            let new = ConsistencyGroup::of(name, Vec::new());
+            array.regroup(new, &volumes, &[]).await
+        })
+        .await
+    }
+
+    /// Adds volumes to a group, and takes others out of it; all of that or nothing. Volumes
+    /// that are in it already are no mistake. What it gives has no volumes when the group is
+    /// gone with its last one.
+    ///
+    /// # Errors
+    /// There is no such group or volume; one is a snapshot, or in another group, or not in
+    /// this one; its name has no room for those of snapshots by schedule; or what its pool
+    /// says.
+    pub async fn change_group(
+        self: &Arc<Self>,
+        name: String,
+        add: Vec<String>,
+        remove: Vec<String>,
+    ) -> Result<ConsistencyGroup, ArrayError> {
+        self.change(move |array| async move {
+            let group = array.consistency_group(&name).await?;
+            if let Some(both) = add.iter().find(|name| remove.contains(*name)) {
+                let context = format!("volume {both}: found it both to be added and to be removed");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            array.regroup(group, &add, &remove).await
+        })
+        .await
+    }
+
+    /// Ends a group. Its volumes stay, and so do all snapshots.
+    ///
+    /// # Errors
+    /// There is none, or what a pool says.
+    pub async fn delete_group(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let group = array.consistency_group(&name).await?;
+            array.attach(&group.volumes, left).await.map(drop)
+        })
+        .await
+    }
+
+    /// Takes snapshots of all volumes of a group at one instant, each called `VOLUME@OWN`.
+    ///
+    /// # Errors
+    /// There is no such group, or as for [`Array::take_snapshots`]; none is there then.
+    pub async fn snapshot_group(
+        self: &Arc<Self>,
+        name: String,
+        own: String,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        self.change(move |array| async move {
+            let group = array.consistency_group(&name).await?;
+            array.take_of(&group.volumes, &own).await
+        })
+        .await
+    }
+
+    /// Takes snapshots of volumes at one instant, for one whose turn it is.
+    async fn take_of(
+        &self,
+        volumes: &[PlacedVolume],
+        own: &str,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let pair = |volume: &PlacedVolume| (volume.info.name.clone(), own.to_owned());
+        self.take_pairs(volumes.iter().map(pair).collect()).await
+    }
+
+    /// Has volumes be in a group, with its schedules, and others no longer.
+    async fn regroup(
+        &self,
+        group: ConsistencyGroup,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<ConsistencyGroup, ArrayError> {
+        let mut changing = leaving(&group, remove)?;
+        let all = self.volumes().await?;
+        for name in BTreeSet::from_iter(add) {
+            let found = all.iter().find(|volume| volume.info.name == *name);
+            let volume = found.ok_or_else(|| ArrayError::no_volume(name))?;
+            if group_of(volume) != Some(&group.name) {
+                check_join(volume, !group.schedules.is_empty())?;
+                changing.push(volume.clone());
+            }
+        }
+        let said = |volume: &PlacedVolume| match group_of(volume) {
+            Some(_) => left(volume),
+            None => joined(&group),
+        };
+        self.attach(&changing, said).await?;
+        let mut volumes = self.volumes().await?;
+        volumes.retain(|volume| group_of(volume) == Some(&group.name));
+        Ok(ConsistencyGroup::of(group.name, volumes))
+    }
+
+    /// Has a volume that comes from the trash have the schedules that its group has by now.
+    pub(super) async fn back_in_its_group(&self, back: PlacedVolume) -> PlacedVolume {
+        let Some(name) = group_of(&back).cloned() else {
+            return back;
+        };
+        let others = self.volumes().await.unwrap_or_default().into_iter();
+        let others: Vec<PlacedVolume> = others
+            .filter(|other| group_of(other) == Some(&name) && other.info.uuid != back.info.uuid)
+            .collect();
+        if others.is_empty() {
+            return back;
+        }
+        let mut said: BTreeMap<String, String> = left(&back).into_iter().collect();
+        said.extend(joined(&ConsistencyGroup::of(name, others)));
+        let said: Vec<(String, String)> = said.into_iter().collect();
+        match self
+            .attach(std::slice::from_ref(&back), |_| said.clone())
+            .await
+        {
+            Ok(mut said) => said.pop().unwrap_or(back),
+            Err(error) => {
+                let name = &back.info.name;
+                tracing::warn!("volume {name} has old schedules of its group: {error}");
+                back
+            }
+        }
+    }
+}
+
+/// What a member of a group says.
+fn joined(group: &ConsistencyGroup) -> Vec<(String, String)> {
+    let is_in = (GROUP.to_owned(), group.name.clone());
+    let schedules = group.schedules.iter();
+    let schedules = schedules.map(|schedule| (schedule.key(), schedule.value()));
+    std::iter::once(is_in).chain(schedules).collect()
+}
+
+/// What a volume says no more when it has left its group.
+fn left(volume: &PlacedVolume) -> Vec<(String, String)> {
+    let of_group = all_of(volume).into_iter();
+    let of_group = of_group.filter(|schedule| schedule.subject == Subject::Group);
+    let keys = of_group.map(|schedule| schedule.key());
+    let keys = std::iter::once(GROUP.to_owned()).chain(keys);
+    keys.map(|key| (key, String::new())).collect()
+}
+
+/// The members of these names.
+fn leaving(group: &ConsistencyGroup, names: &[String]) -> Result<Vec<PlacedVolume>, ArrayError> {
+    let member = |name: &String| {
+        let found = group
+            .volumes
+            .iter()
+            .find(|volume| volume.info.name == *name);
+        found.cloned().ok_or_else(|| {
+            let context = format!("volume {name} is not in consistency group {}", group.name);
+            ArrayError::new(ArrayErrorKind::NotFound, context)
+        })
+    };
+    let names: BTreeSet<&String> = names.iter().collect();
+    names.into_iter().map(member).collect()
+}
+
+/// That a volume can join a group, which has schedules or not.
+fn check_join(volume: &PlacedVolume, has_schedules: bool) -> Result<(), ArrayError> {
+    let name = &volume.info.name;
+    let no = |kind, context| Err(ArrayError::new(kind, context));
+    if volume.is_snapshot() {
+        let why = format!("{name} is a snapshot: allowed in a consistency group are volumes");
+        return no(ArrayErrorKind::Invalid, why);
+    }
+    if let Some(other) = group_of(volume) {
+        let why = format!(
+            "volume {name} is in consistency group {other}: take it out of that first, with \
+             `ashlar group remove {other} {name}`"
+        );
+        return no(ArrayErrorKind::Busy, why);
+    }
+    match has_schedules {
+        true => check_fits(name),
+        false => Ok(()),
+    }
+}
+
+/// That snapshots by schedule of this volume have room for their names.
+fn check_fits(name: &str) -> Result<(), ArrayError> {
+    if schedule::fits(name) {
+        return Ok(());
+    }
+    let rule = "a name of up to 40 bytes, so that snapshots by schedule have theirs";
+    let context = format!("volume {name}: allowed in a consistency group with schedules: {rule}");
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+}
