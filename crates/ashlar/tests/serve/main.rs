@@ -20,6 +20,7 @@ mod provisioning;
 mod refusals;
 mod restore;
 mod schedules;
+mod site_words;
 mod snapshots;
 mod space;
 mod trash;

@@ -39,12 +39,6 @@ pub(super) async fn create_schedule(
     Body(create): Body<ScheduleCreate>,
 ) -> Result<(StatusCode, Json<Schedule>), Problem> {
     check(&create)?;
-    if !schedule::fits(&name) {
-        let rule = "a volume's name of up to 40 bytes, so that snapshots have theirs";
-        return Err(Problem::invalid(format!(
-            "volume: found {name:?}; allowed: {rule}"
-        )));
-    }
     let made = array
         .add_schedule(&name, create.every_s, create.keep)
         .await?;

@@ -2,9 +2,8 @@
 //!
 //! Invariant: what older versions wrote is read as they meant it.
 
-use super::PlacedVolume;
+use super::{ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::calendar::{Moment, moment};
-use engine::pool::SNAPSHOT_MARK;
 use std::collections::BTreeMap;
 
 /// The shortest pause between runs.
@@ -194,16 +193,24 @@ pub(super) fn free_number(taken: &[Schedule]) -> Option<u64> {
     (1..=site::SCHEDULES_MAX).find(is_free)
 }
 
-/// What a volume's schedules take at most of the name of a snapshot.
-pub fn fits(volume: &str) -> bool {
-    let longest = stamp(0).len() + "auto1-".len() + AGAIN.len() + SNAPSHOT_MARK.len_utf8();
-    debug_assert_eq!(longest + site::SCHEDULED_NAME_BYTES_MAX, 64);
-    volume.len() <= site::SCHEDULED_NAME_BYTES_MAX
+/// That snapshots by schedule of this volume have room for their names.
+///
+/// # Errors
+/// `Invalid`, with what is allowed.
+pub(super) fn check_fits(volume: &str) -> Result<(), ArrayError> {
+    let most = site::SCHEDULED_NAME_BYTES_MAX;
+    if volume.len() <= most {
+        return Ok(());
+    }
+    let rule = format!("a volume's name of up to {most} bytes, so that snapshots have theirs");
+    let context = format!("volume: found {volume:?}; allowed: {rule}");
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::pool::SNAPSHOT_MARK;
 
     const HOURLY: Schedule = Schedule {
         subject: Subject::Volume,
@@ -297,6 +304,14 @@ mod tests {
     fn snapshots_are_called_by_the_time_of_day() {
         assert_eq!(HOURLY.snapshot(951_782_400), "auto2-20000229-000000");
         assert_eq!(HOURLY.snapshot(1_767_225_599), "auto2-20251231-235959");
-        assert!(fits(&"v".repeat(40)) && !fits(&"v".repeat(41)));
+        let by_group = Schedule {
+            subject: Subject::Group,
+            ..HOURLY
+        };
+        for schedule in [HOURLY, by_group] {
+            let name = format!("{SNAPSHOT_MARK}{}{AGAIN}", schedule.snapshot(0));
+            assert!(site::SCHEDULED_NAME_BYTES_MAX + name.len() <= 64, "{name}");
+        }
+        assert!(check_fits(&"v".repeat(40)).is_ok() && check_fits(&"v".repeat(41)).is_err());
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Those of consistency groups run by the same clock (`consistency/schedules.rs`).
 
-use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, free_number, of};
+use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
 use super::snapshots::now_unix_s;
 use super::words::NewWords;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
@@ -40,7 +40,8 @@ impl Array {
     /// Has snapshots of a volume taken, the first one at once.
     ///
     /// # Errors
-    /// No such volume, it is a snapshot, it has too many, or what the pool says.
+    /// No such volume, it is a snapshot, it has too many, its name has no room for those of
+    /// snapshots, or what the pool says.
     pub async fn add_schedule(
         self: &Arc<Self>,
         name: &str,
@@ -59,6 +60,7 @@ impl Array {
             };
             return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
         };
+        check_fits(name)?;
         let schedule = Schedule::new(Subject::Volume, number, (every_s, keep), now_unix_s());
         self.note(name, schedule.key(), schedule.value()).await?;
         Ok(schedule)

@@ -13,7 +13,7 @@
 
 mod schedules;
 
-use super::schedule::{self, Schedule, Subject, all_of, merged};
+use super::schedule::{Schedule, Subject, all_of, check_fits, merged};
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -275,14 +275,4 @@ fn check_join(volume: &PlacedVolume, has_schedules: bool) -> Result<(), ArrayErr
         true => check_fits(name),
         false => Ok(()),
     }
-}
-
-/// That snapshots by schedule of this volume have room for their names.
-fn check_fits(name: &str) -> Result<(), ArrayError> {
-    if schedule::fits(name) {
-        return Ok(());
-    }
-    let rule = "a name of up to 40 bytes, so that snapshots by schedule have theirs";
-    let context = format!("volume {name}: allowed in a consistency group with schedules: {rule}");
-    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

@@ -5,8 +5,8 @@
 //!   and under one name of their own, or of none.
 //! - How many are kept counts by volume; those of a volume's own schedules are not touched.
 
-use super::{ConsistencyGroup, check_fits, groups};
-use crate::array::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, free_number, merged};
+use super::{ConsistencyGroup, groups};
+use crate::array::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, check_fits, free_number, merged};
 use crate::array::schedules::Known;
 use crate::array::snapshots::now_unix_s;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
