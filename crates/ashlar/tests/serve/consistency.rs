@@ -105,6 +105,11 @@ fn groups_are_made_changed_and_kept_over_a_kill() {
     assert_eq!(serving.refused(&["group", "show", "web"]).0, 5);
     serving.done(&["group", "delete", "db"]);
     assert_eq!(group(&serving, &["list"]), json!([]));
+    let longest = "x".repeat(64);
+    assert_eq!(
+        group(&serving, &["create", &longest, "a"])["name"],
+        *longest
+    );
     assert_eq!(serving.json(&["volume", "show", "log"])["pool"], "p1");
 }
 
@@ -298,6 +303,39 @@ fn a_group_schedule_takes_all_at_one_instant_and_keeps_so_many_of_each() {
     serving.done(&["group", "schedule", "db", "--remove", "1"]);
     assert_eq!(group(&serving, &["schedule", "db"])[0]["number"], 2);
     assert_eq!(serving.events(false), Vec::<String>::new());
+}
+
+#[test]
+fn a_volume_keeps_what_the_schedule_of_its_old_group_took() {
+    let (_home, serving) = home();
+    let schedule = |name: &str, every: &str| {
+        group(
+            &serving,
+            &["schedule", name, "--every", every, "--keep", "1"],
+        );
+    };
+    // Both have the number 1, and most often come in one second.
+    group(&serving, &["create", "old", "a"]);
+    group(&serving, &["create", "new", "b"]);
+    schedule("old", "1h");
+    schedule("new", "1s");
+    let of_a = ["snapshot", "list", "a"];
+    let list = serving.wait(&of_a, |list| list.as_array().unwrap().len() == 1);
+    let first = names(&list)[0].to_owned();
+    serving.done(&["group", "remove", "old", "a"]);
+    group(&serving, &["add", "new", "a"]);
+    let others = |list: &Value| -> Vec<String> {
+        let others = names(list).into_iter().filter(|name| *name != first);
+        others.map(str::to_owned).collect()
+    };
+    let list = serving.wait(&of_a, |list| !others(list).is_empty());
+    let second = others(&list);
+    // One of the new group has gone for another.
+    let list = serving.wait(&of_a, |list| {
+        let now = others(list);
+        !now.is_empty() && second.iter().all(|name| !now.contains(name))
+    });
+    assert!(names(&list).contains(&first.as_str()), "{list}");
 }
 
 #[test]

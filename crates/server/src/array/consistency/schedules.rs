@@ -35,7 +35,10 @@ impl Array {
                     format!("consistency group {name} has {most} schedules: delete one first");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             };
-            let schedule = Schedule::new(Subject::Group, number, (every_s, keep), now_unix_s());
+            let others = array.consistency_groups().await?.into_iter();
+            let others: Vec<Schedule> = others.flat_map(|group| group.schedules).collect();
+            let new = Schedule::new(Subject::Group, number, (every_s, keep), now_unix_s());
+            let schedule = told_from(&others, new);
             let said = |_: &PlacedVolume| vec![(schedule.key(), schedule.value())];
             array.attach(&group.volumes, said).await?;
             Ok(schedule)
@@ -155,5 +158,30 @@ impl Array {
             }
             taken => taken,
         }
+    }
+}
+
+/// A new schedule that no other group has one like: when a volume goes from one to the other,
+/// snapshots of both are told from each other by the number and this time.
+fn told_from(others: &[Schedule], mut new: Schedule) -> Schedule {
+    while others.iter().any(|other| other.is_same(&new)) {
+        new.since_unix_s += 1;
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_that_two_groups_get_in_one_second_differ() {
+        let new = Schedule::new(Subject::Group, 1, (60, 2), 1000);
+        let next = told_from(&[new], new);
+        assert!(!next.is_same(&new));
+        assert_eq!(next.next_unix_s(), 1000, "due at once all the same");
+        let third = told_from(&[next, new], new);
+        assert!(!third.is_same(&new) && !third.is_same(&next));
+        assert_eq!(told_from(&[], new), new);
     }
 }
