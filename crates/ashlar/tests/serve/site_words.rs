@@ -82,6 +82,8 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
         "snapshot", "schedule", "v0", "--every", "60 min", "--keep", "24",
     ]);
     serving.done(&["group", "create", "mine", "v0"]);
+    // Which it does not take along into another group.
+    serving.done(&["group", "schedule", "mine", "--every", "3h", "--keep", "1"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
     home.set_site(&site(OF_V0, GROUP));
     let serving = home.serve();
@@ -89,7 +91,10 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
     check(&serving, "v0", tags.clone());
     assert_eq!(serving.refused(&["group", "show", "mine"]).0, 5);
     let log = home.log();
-    assert!(log.contains("v0: from group mine to group erp"), "{log}");
+    assert!(
+        log.contains("group erp of the site file gets volume v0, from group mine"),
+        "{log}"
+    );
 
     // What people take away comes back, also under another name.
     serving.done(&["group", "remove", "erp", "v0"]);

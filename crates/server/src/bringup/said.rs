@@ -9,13 +9,10 @@
 //! - None of it keeps the array from coming up: what can't be said is named in the log.
 
 use crate::array::consistency::group_of;
-use crate::array::{
-    Array, ArrayError, ArrayErrorKind, ConsistencyGroup, NewWords, PlacedVolume, Schedule,
-};
+use crate::array::{Array, ArrayError, ConsistencyGroup, NewWords, PlacedVolume, Schedule};
 use crate::array::{schedule, words};
 use engine::pool::VolumeChange;
 use site::Site;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -118,35 +115,20 @@ async fn gather(
     array: &Arc<Array>,
     wanted: &site::ConsistencyGroup,
 ) -> Result<ConsistencyGroup, ArrayError> {
-    let mut add = Vec::new();
-    let mut elsewhere: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let name = &wanted.name;
     for volume in &array.volumes().await? {
-        let name = volume.info.name.clone();
-        match group_of(volume) {
-            _ if !wanted.volumes.contains(&name) => continue,
-            Some(group) if *group == wanted.name => continue,
-            Some(other) => elsewhere
-                .entry(other.clone())
-                .or_default()
-                .push(name.clone()),
-            None => {}
+        let (volume, group) = (&volume.info.name, group_of(volume));
+        if group == Some(name) || !wanted.volumes.contains(volume) {
+            continue;
         }
-        add.push(name);
+        match group {
+            None => tracing::info!("group {name} of the site file gets volume {volume}"),
+            Some(other) => tracing::info!(
+                "group {name} of the site file gets volume {volume}, from group {other}"
+            ),
+        }
     }
-    for (other, leaving) in elsewhere {
-        let (names, to) = (leaving.join(", "), &wanted.name);
-        tracing::info!("{names}: from group {other} to group {to}, as the site file says");
-        array.change_group(other, Vec::new(), leaving).await?;
-    }
-    let name = wanted.name.clone();
-    if add.is_empty() {
-        return array.consistency_group(&name).await;
-    }
-    tracing::info!("group {name} of the site file gets {}", add.join(", "));
-    match array.consistency_group(&name).await {
-        Err(error) if error.kind == ArrayErrorKind::NotFound => array.create_group(name, add).await,
-        there => array.change_group(there?.name, add, Vec::new()).await,
-    }
+    array.gather(name.clone(), wanted.volumes.clone()).await
 }
 
 #[cfg(test)]

@@ -174,24 +174,71 @@ impl Array {
         add: &[String],
         remove: &[String],
     ) -> Result<ConsistencyGroup, ArrayError> {
-        let mut changing = leaving(&group, remove)?;
-        let all = self.volumes().await?;
-        for name in BTreeSet::from_iter(add) {
-            let found = all.iter().find(|volume| volume.info.name == *name);
-            let volume = found.ok_or_else(|| ArrayError::no_volume(name))?;
-            if group_of(volume) != Some(&group.name) {
-                check_join(volume, !group.schedules.is_empty())?;
-                changing.push(volume.clone());
-            }
+        let leaving = leaving(&group, remove)?;
+        let mut changing = self.others(&group, add).await?;
+        if let Some(volume) = changing.iter().find(|volume| group_of(volume).is_some()) {
+            return Err(in_another(volume));
         }
+        check_names(&group, &changing)?;
+        changing.extend(leaving);
         let said = |volume: &PlacedVolume| match group_of(volume) {
             Some(_) => left(volume),
-            None => joined(&group),
+            None => joined(volume, &group),
         };
         self.attach(&changing, said).await?;
+        self.present(group.name).await
+    }
+
+    /// Has volumes be in a group, which is made if there is none, out of others if need be; all
+    /// of them or none.
+    ///
+    /// # Errors
+    /// There is no such volume, it is a snapshot, or its name has no room for those of
+    /// snapshots by schedule; or what its pool says.
+    pub(crate) async fn gather(
+        self: &Arc<Self>,
+        name: String,
+        volumes: Vec<String>,
+    ) -> Result<ConsistencyGroup, ArrayError> {
+        self.change(move |array| async move {
+            let group = array.present(name).await?;
+            let changing = array.others(&group, &volumes).await?;
+            check_names(&group, &changing)?;
+            let said = |volume: &PlacedVolume| joined(volume, &group);
+            array.attach(&changing, said).await?;
+            array.present(group.name).await
+        })
+        .await
+    }
+
+    /// The group of this name as it is, if only without volumes.
+    async fn present(&self, name: String) -> Result<ConsistencyGroup, ArrayError> {
         let mut volumes = self.volumes().await?;
-        volumes.retain(|volume| group_of(volume) == Some(&group.name));
-        Ok(ConsistencyGroup::of(group.name, volumes))
+        volumes.retain(|volume| group_of(volume) == Some(&name));
+        Ok(ConsistencyGroup::of(name, volumes))
+    }
+
+    /// The volumes of these names that are not in a group.
+    async fn others(
+        &self,
+        group: &ConsistencyGroup,
+        names: &[String],
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let all = self.volumes().await?;
+        let mut others = Vec::new();
+        for name in BTreeSet::from_iter(names) {
+            let found = all.iter().find(|volume| volume.info.name == *name);
+            let volume = found.ok_or_else(|| ArrayError::no_volume(name))?;
+            if volume.is_snapshot() {
+                let context =
+                    format!("{name} is a snapshot: allowed in a consistency group are volumes");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            if group_of(volume) != Some(&group.name) {
+                others.push(volume.clone());
+            }
+        }
+        Ok(others)
     }
 
     /// Has a volume that comes from the trash have the schedules that its group has by now.
@@ -206,13 +253,9 @@ impl Array {
         if others.is_empty() {
             return back;
         }
-        let mut said: BTreeMap<String, String> = left(&back).into_iter().collect();
-        said.extend(joined(&ConsistencyGroup::of(name, others)));
-        let said: Vec<(String, String)> = said.into_iter().collect();
-        match self
-            .attach(std::slice::from_ref(&back), |_| said.clone())
-            .await
-        {
+        let group = ConsistencyGroup::of(name, others);
+        let said = |volume: &PlacedVolume| joined(volume, &group);
+        match self.attach(std::slice::from_ref(&back), said).await {
             Ok(mut said) => said.pop().unwrap_or(back),
             Err(error) => {
                 let name = &back.info.name;
@@ -223,12 +266,13 @@ impl Array {
     }
 }
 
-/// What a member of a group says.
-fn joined(group: &ConsistencyGroup) -> Vec<(String, String)> {
-    let is_in = (GROUP.to_owned(), group.name.clone());
+/// What a volume says when it has joined a group, wherever it was before.
+fn joined(volume: &PlacedVolume, group: &ConsistencyGroup) -> Vec<(String, String)> {
+    let mut said: BTreeMap<String, String> = left(volume).into_iter().collect();
+    said.insert(GROUP.to_owned(), group.name.clone());
     let schedules = group.schedules.iter();
-    let schedules = schedules.map(|schedule| (schedule.key(), schedule.value()));
-    std::iter::once(is_in).chain(schedules).collect()
+    said.extend(schedules.map(|schedule| (schedule.key(), schedule.value())));
+    said.into_iter().collect()
 }
 
 /// What a volume says no more when it has left its group.
@@ -256,23 +300,23 @@ fn leaving(group: &ConsistencyGroup, names: &[String]) -> Result<Vec<PlacedVolum
     names.into_iter().map(member).collect()
 }
 
-/// That a volume can join a group, which has schedules or not.
-fn check_join(volume: &PlacedVolume, has_schedules: bool) -> Result<(), ArrayError> {
+/// That the names of volumes that join a group have room for those of snapshots by schedule.
+fn check_names(group: &ConsistencyGroup, joining: &[PlacedVolume]) -> Result<(), ArrayError> {
+    match group.schedules.is_empty() {
+        true => Ok(()),
+        false => joining
+            .iter()
+            .try_for_each(|volume| check_fits(&volume.info.name)),
+    }
+}
+
+/// Why a volume that is in a group can't join another one.
+fn in_another(volume: &PlacedVolume) -> ArrayError {
     let name = &volume.info.name;
-    let no = |kind, context| Err(ArrayError::new(kind, context));
-    if volume.is_snapshot() {
-        let why = format!("{name} is a snapshot: allowed in a consistency group are volumes");
-        return no(ArrayErrorKind::Invalid, why);
-    }
-    if let Some(other) = group_of(volume) {
-        let why = format!(
-            "volume {name} is in consistency group {other}: take it out of that first, with \
-             `ashlar group remove {other} {name}`"
-        );
-        return no(ArrayErrorKind::Busy, why);
-    }
-    match has_schedules {
-        true => check_fits(name),
-        false => Ok(()),
-    }
+    let other = group_of(volume).map_or("", String::as_str);
+    let context = format!(
+        "volume {name} is in consistency group {other}: take it out of that first, with \
+         `ashlar group remove {other} {name}`"
+    );
+    ArrayError::new(ArrayErrorKind::Busy, context)
 }
