@@ -11,6 +11,7 @@ mod export;
 mod failure;
 mod fsck;
 mod fsck_report;
+mod group;
 mod job;
 mod load;
 mod moves;
@@ -59,6 +60,9 @@ enum Command {
     /// Show, take and delete snapshots of volumes
     #[command(subcommand)]
     Snapshot(snapshot::Command),
+    /// Show, make, change and delete consistency groups: volumes that are snapshotted together
+    #[command(subcommand)]
+    Group(group::Command),
     /// Show what was deleted, take it back, or let it go for good
     #[command(subcommand)]
     Trash(trash::Command),
@@ -104,6 +108,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Pool(command) => pool::run(client, command),
         Command::Volume(command) => volume::run(client, command),
         Command::Snapshot(command) => snapshot::run(client, command),
+        Command::Group(command) => group::run(client, command),
         Command::Trash(command) => trash::run(client, command),
         Command::Job(command) => job::run(client, command),
         Command::Export(command) => export::run(client, command),

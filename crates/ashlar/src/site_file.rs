@@ -32,6 +32,7 @@ fn summary(site: &Site) -> String {
         (site.drives.len(), "drives"),
         (site.pools.len(), "pools"),
         (site.volumes.len(), "volumes"),
+        (site.groups.len(), "consistency groups"),
         (site.exports.len(), "exports"),
         (site.vms.len(), "VMs"),
     ];

@@ -17,11 +17,9 @@ fn every(text: &str) -> Result<u64, String> {
     Ok(span.as_secs())
 }
 
-/// Snapshots by the clock.
+/// Which schedules: without any of these they are listed.
 #[derive(Debug, clap::Args)]
-pub struct ScheduleArgs {
-    /// Name of the volume; without more, its schedules are listed
-    volume: String,
+pub struct When {
     /// Take a snapshot so often, such as "1h" or "15 min", the first one now
     #[arg(long, value_parser = every, requires = "keep", conflicts_with = "remove")]
     every: Option<u64>,
@@ -33,6 +31,15 @@ pub struct ScheduleArgs {
     remove: Option<u64>,
     #[command(flatten)]
     format: Format,
+}
+
+/// Snapshots by the clock.
+#[derive(Debug, clap::Args)]
+pub struct ScheduleArgs {
+    /// Name of the volume; without more, its schedules are listed
+    volume: String,
+    #[command(flatten)]
+    when: When,
 }
 
 #[derive(clap::Subcommand)]
@@ -132,7 +139,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 None => format!("{volume} is what {snapshot} is"),
             })
         }
-        Command::Schedule(args) => schedule(client, args),
+        Command::Schedule(ScheduleArgs { volume, when }) => {
+            let what = format!("volume {volume}");
+            schedule(client, (&["volumes", &volume, "schedules"], &what), when)
+        }
         Command::Delete { snapshot, format } => {
             client.delete(&["snapshots", &snapshot])?;
             format.done(&format!("snapshot {snapshot} is deleted"))
@@ -166,27 +176,30 @@ fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), F
     format.print(&taken, |taken| table(taken))
 }
 
-fn schedule(client: &Client, args: ScheduleArgs) -> Result<(), Failure> {
-    let ScheduleArgs {
-        volume,
+/// What `when` asks for of the schedules at `path`, which are those of `what`.
+pub fn schedule(
+    client: &Client,
+    (path, what): (&[&str; 3], &str),
+    when: When,
+) -> Result<(), Failure> {
+    let When {
         every,
         keep,
         remove,
         format,
-    } = args;
-    let path = ["volumes", &volume, "schedules"];
+    } = when;
     if let Some(number) = remove {
         let number = number.to_string();
-        client.delete(&["volumes", &volume, "schedules", &number])?;
-        return format.done(&format!("schedule {number} of volume {volume} is ended"));
+        client.delete(&[&path[..], &[&number]].concat())?;
+        return format.done(&format!("schedule {number} of {what} is ended"));
     }
     match (every, keep) {
         (Some(every_s), Some(keep)) => {
-            let made: Schedule = client.post(&path, &ScheduleCreate { every_s, keep })?;
+            let made: Schedule = client.post(path, &ScheduleCreate { every_s, keep })?;
             format.print(&made, |made| schedules(std::slice::from_ref(made)))
         }
         _ => {
-            let all: Vec<Schedule> = client.get(&path)?;
+            let all: Vec<Schedule> = client.get(path)?;
             format.print(&all, |all| schedules(all))
         }
     }
@@ -211,7 +224,7 @@ fn schedules(all: &[Schedule]) -> Table {
     table
 }
 
-fn table(snapshots: &[Snapshot]) -> Table {
+pub fn table(snapshots: &[Snapshot]) -> Table {
     use Align::{Left, Right};
     let mut table = Table::new(&[
         ("NAME", Left),

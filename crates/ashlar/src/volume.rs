@@ -636,6 +636,9 @@ pub fn show(volume: &Volume) -> String {
     if !tags.is_empty() {
         lines.push(("tags", tags.join(" ")));
     }
+    if let Some(group) = &volume.group {
+        lines.push(("group", group.clone()));
+    }
     if let Some(origin) = &volume.origin {
         let from = origin.volume.as_ref().unwrap_or(&origin.name);
         let gone = if origin.volume.is_some() {

@@ -132,6 +132,7 @@ mod tests {
             drives: Vec::new(),
             pools: Vec::new(),
             volumes: Vec::new(),
+            groups: Vec::new(),
             exports: vec![Export {
                 target: target.clone(),
                 volumes: (0..volumes).map(|n| format!("v{n}")).collect(),

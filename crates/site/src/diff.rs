@@ -3,7 +3,8 @@
 //! Only what is missing is made and only growth is done by itself. What exists
 //! and isn't in the file is kept and named; what would lose data is refused. Levels and
 //! drives of a pool that exists are changed by command only: where the file says
-//! otherwise, that is named, and what is on the drives counts.
+//! otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules
+//! and the like lose nothing and are applied without being compared here.
 
 use crate::size::human;
 use crate::types::{Group, Level, Pool, Provisioning, Site};

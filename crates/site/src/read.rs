@@ -3,13 +3,14 @@
 
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
-use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
+use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
-    Api, Background, Drive, DriveSource, Export, Group, Images, Initiators, Level, Pool, Portal,
-    Provisioning, RateLimit, Site, Vm, Volume,
+    Api, Background, ConsistencyGroup, Drive, DriveSource, Export, Group, Images, Initiators,
+    Level, Pool, Portal, RateLimit, Site, Vm, Volume,
 };
+use crate::volumes;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub(crate) struct Rows {
     pub(crate) drives: Vec<Row<Drive>>,
     pub(crate) pools: Vec<Row<PoolRow>>,
     pub(crate) volumes: Vec<Row<Volume>>,
+    pub(crate) groups: Vec<Row<ConsistencyGroup>>,
     pub(crate) exports: Vec<Row<Export>>,
     pub(crate) vms: Vec<Row<Vm>>,
 }
@@ -70,6 +72,7 @@ impl Rows {
             drives: items(self.drives),
             pools: items(self.pools).into_iter().map(|row| row.pool).collect(),
             volumes: items(self.volumes),
+            groups: items(self.groups),
             exports: items(self.exports),
             vms: items(self.vms),
         }
@@ -86,7 +89,8 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     let portals = tables(&mut file, lines, "portal", portal);
     let drives = tables(&mut file, lines, "drive", drive);
     let pools = tables(&mut file, lines, "pool", pool);
-    let volumes = tables(&mut file, lines, "volume", volume);
+    let volumes = tables(&mut file, lines, "volume", volumes::volume);
+    let groups = tables(&mut file, lines, "group", volumes::group);
     let exports = tables(&mut file, lines, "export", export);
     let vms = tables(&mut file, lines, "vm", vm);
     for (key, count) in [
@@ -114,6 +118,7 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         drives,
         pools,
         volumes,
+        groups,
         exports,
         vms,
     }
@@ -397,35 +402,6 @@ fn power_of_two(
     })
 }
 
-fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
-    let name = name(&mut reader, "name");
-    let pool = reader.required("pool", &format!("a pool's name, {NAME_RULE}"), |value| {
-        value
-            .as_str()
-            .filter(|name| is_name(name))
-            .map(str::to_owned)
-    });
-    let size_rule = format!("{SIZE_RULE}; {VOLUME_SIZE_RULE}");
-    let size_bytes = reader.required("size", &size_rule, |value| {
-        size_of(value).filter(|size| size::is_volume_size(*size))
-    });
-    let provisioning = reader.optional(
-        "provisioning",
-        "\"thin\" or \"thick\"",
-        |value| match value.as_str()? {
-            "thin" => Some(Provisioning::Thin),
-            "thick" => Some(Provisioning::Thick),
-            _ => None,
-        },
-    );
-    reader.finish(Volume {
-        name,
-        pool: pool.unwrap_or_default(),
-        size_bytes: size_bytes.unwrap_or(VOLUME_GRAIN_BYTES),
-        provisioning: provisioning.unwrap_or(Provisioning::Thin),
-    })
-}
-
 fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
     let target = reader.required("target", TARGET_RULE, |value| {
         value
@@ -490,7 +466,7 @@ fn vm(mut reader: TableReader<'_, '_>) -> Row<Vm> {
     })
 }
 
-fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> String {
+pub(crate) fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> String {
     let name = reader.required(key, NAME_RULE, |value| {
         value
             .as_str()
@@ -510,7 +486,7 @@ fn percent(value: &DeValue<'_>) -> Option<u8> {
     u8::try_from(percent).ok()
 }
 
-fn size_of(value: &DeValue<'_>) -> Option<u64> {
+pub(crate) fn size_of(value: &DeValue<'_>) -> Option<u64> {
     size::parse(value.as_str()?)
 }
 

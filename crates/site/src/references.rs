@@ -5,6 +5,7 @@ use crate::read::{PoolRow, Rows};
 use crate::size;
 use crate::table::Row;
 use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
+use crate::volumes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -39,6 +40,13 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
         found,
     );
     unique(
+        &rows.groups,
+        "group",
+        "name",
+        |g| Some(g.name.clone()),
+        found,
+    );
+    unique(
         &rows.exports,
         "export",
         "target",
@@ -53,11 +61,19 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     volume_pools(rows, found);
     thick_room(rows, found);
     export_volumes(rows, found);
+    volumes::group_volumes(rows, found);
+    volumes::scheduled_names(rows, found);
     vm_targets(rows, found);
     api_and_portals(rows, found);
 }
 
-fn push(found: &mut Vec<Diagnostic>, line: usize, key: &str, what: String, allowed: String) {
+pub(crate) fn push(
+    found: &mut Vec<Diagnostic>,
+    line: usize,
+    key: &str,
+    what: String,
+    allowed: String,
+) {
     found.push(Diagnostic {
         line,
         key: key.to_owned(),
@@ -122,7 +138,7 @@ fn drive_places(rows: &Rows, found: &mut Vec<Diagnostic>) {
 }
 
 /// What may stand where a name is looked up.
-fn one_of<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn one_of<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
     let names: Vec<&str> = names.into_iter().take(20).collect();
     if names.is_empty() {
@@ -261,7 +277,7 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn plural(count: usize, what: &str) -> String {
+pub(crate) fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

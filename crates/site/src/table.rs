@@ -161,12 +161,21 @@ impl<'a, 'd> TableReader<'a, 'd> {
 
     /// The tables under `key` (`[[key]]`), each with its line.
     pub(crate) fn tables(&mut self, key: &'static str) -> Vec<(usize, &'a DeTable<'d>)> {
+        self.tables_as(key, &format!("tables [[{key}]]"))
+    }
+
+    /// The same, where messages say `rule`.
+    pub(crate) fn tables_as(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+    ) -> Vec<(usize, &'a DeTable<'d>)> {
         self.known.push(key);
         let Some((line, value)) = self.value(key) else {
             return Vec::new();
         };
         let Some(elements) = value.as_array() else {
-            self.report(line, key, describe(value), &format!("tables [[{key}]]"));
+            self.report(line, key, describe(value), rule);
             return Vec::new();
         };
         let mut tables = Vec::new();
@@ -174,13 +183,43 @@ impl<'a, 'd> TableReader<'a, 'd> {
             let line = self.lines.at(element.span().start);
             match element.get_ref().as_table() {
                 Some(table) => tables.push((line, table)),
-                None => {
-                    let rule = format!("tables [[{key}]]");
-                    self.report(line, key, describe(element.get_ref()), &rule);
-                }
+                None => self.report(line, key, describe(element.get_ref()), rule),
             }
         }
         tables
+    }
+
+    /// The words under `key` (`{ name = "word" }`), each of which passes `is_good`.
+    pub(crate) fn words(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        is_good: impl Fn(&str, &str) -> bool,
+    ) -> BTreeMap<String, String> {
+        self.known.push(key);
+        let mut words = BTreeMap::new();
+        let Some((line, value)) = self.value(key) else {
+            return words;
+        };
+        let Some(table) = value.as_table() else {
+            let rule = format!("a table, such as {{ vm = \"web01\" }}: {rule}");
+            self.report(line, key, describe(value), &rule);
+            return words;
+        };
+        for (name, value) in table.iter() {
+            let line = self.lines.at(name.span().start);
+            let (name, value) = (name.get_ref(), value.get_ref());
+            match value.as_str().filter(|word| is_good(name, word)) {
+                Some(word) => {
+                    words.insert(name.to_string(), word.to_owned());
+                }
+                None => {
+                    let found = format!("{name} = {}", describe(value));
+                    self.report(line, key, found, rule);
+                }
+            }
+        }
+        words
     }
 
     /// The table under `key` (`[key]`), with its line.

@@ -1,5 +1,7 @@
 //! What a site file says, in checked types.
 
+use crate::schedule::Schedule;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +30,8 @@ pub struct Site {
     pub pools: Vec<Pool>,
     /// Volumes in the pools; names are unique over the site.
     pub volumes: Vec<Volume>,
+    /// Volumes that are snapshotted together; a volume is in one group at most.
+    pub groups: Vec<ConsistencyGroup>,
     /// Targets and what is behind them.
     pub exports: Vec<Export>,
     /// VMs whose disks are here, with their workloads.
@@ -180,6 +184,25 @@ pub struct Volume {
     pub size_bytes: u64,
     /// Thin or thick.
     pub provisioning: Provisioning,
+    /// What it is for; what it was said to be for, when `None`.
+    pub description: Option<String>,
+    /// Tags that it has at least, by key.
+    pub tags: BTreeMap<String, String>,
+    /// Whether pages that are written as zeroes take no space; as it is, when `None`.
+    pub detect_zeroes: Option<bool>,
+    /// Schedules that it has at least.
+    pub schedules: Vec<Schedule>,
+}
+
+/// Volumes that are snapshotted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsistencyGroup {
+    /// Unique over the site.
+    pub name: String,
+    /// Names of volumes that it has at least; one or more.
+    pub volumes: Vec<String>,
+    /// Schedules that it has at least.
+    pub schedules: Vec<Schedule>,
 }
 
 /// Who may log in to a target.

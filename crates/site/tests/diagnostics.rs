@@ -140,7 +140,7 @@ cases! {
     unknown_key: "shards = 2\n" => "shard = 2\n",
         ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
-        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, portal, drive, pool, volume, export, vm"];
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, portal, drive, pool, volume, group, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
         [format!("t.toml:1: site.name: found nothing; allowed: {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",

@@ -312,6 +312,11 @@ fn the_description_names_every_resource() {
     assert_eq!(
         paths,
         [
+            "/api/v1/consistency-groups",
+            "/api/v1/consistency-groups/{name}",
+            "/api/v1/consistency-groups/{name}/schedules",
+            "/api/v1/consistency-groups/{name}/schedules/{number}",
+            "/api/v1/consistency-groups/{name}/snapshots",
             "/api/v1/drives",
             "/api/v1/drives/{name}",
             "/api/v1/drives/{name}/fail",

@@ -8,6 +8,7 @@
 mod array;
 mod bring_up;
 mod commands;
+mod consistency;
 mod copy;
 mod drives;
 mod events;
@@ -19,6 +20,7 @@ mod provisioning;
 mod refusals;
 mod restore;
 mod schedules;
+mod site_words;
 mod snapshots;
 mod space;
 mod trash;

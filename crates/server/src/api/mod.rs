@@ -4,6 +4,7 @@
 //! Handlers are thin: they check what came in, ask the [`Array`], and turn the
 //! outcome into the JSON of [`types`].
 
+mod consistency;
 mod drives;
 mod events;
 mod exports;
@@ -84,6 +85,18 @@ pub fn router(array: Arc<Array>) -> Router {
             schedules::create_schedule
         ))
         .routes(routes!(schedules::delete_schedule))
+        .routes(routes!(consistency::list_groups, consistency::create_group))
+        .routes(routes!(
+            consistency::get_group,
+            consistency::change_group,
+            consistency::delete_group
+        ))
+        .routes(routes!(consistency::snapshot_group))
+        .routes(routes!(
+            schedules::list_group_schedules,
+            schedules::create_group_schedule
+        ))
+        .routes(routes!(schedules::delete_group_schedule))
         .routes(routes!(snapshots::get_snapshot, snapshots::delete_snapshot))
         .routes(routes!(trash::list_trash, trash::empty_trash))
         .routes(routes!(trash::delete_trashed))

@@ -2,7 +2,7 @@
 
 use super::problem::{Body, Segment};
 use super::types::{Problem, Schedule, ScheduleCreate};
-use crate::array::{self, Array, schedules};
+use crate::array::{self, Array, schedule};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -38,10 +38,19 @@ pub(super) async fn create_schedule(
     Segment(name): Segment<String>,
     Body(create): Body<ScheduleCreate>,
 ) -> Result<(StatusCode, Json<Schedule>), Problem> {
-    let (every, most) = (schedules::EVERY_S_MIN, schedules::EVERY_S_MAX);
+    check(&create)?;
+    let made = array
+        .add_schedule(&name, create.every_s, create.keep)
+        .await?;
+    Ok((StatusCode::CREATED, Json(schedule(made))))
+}
+
+/// That there can be such a schedule.
+fn check(create: &ScheduleCreate) -> Result<(), Problem> {
+    let (every, most) = (schedule::EVERY_S_MIN, schedule::EVERY_S_MAX);
     let allowed = [
         ("every_s", create.every_s, every..=most),
-        ("keep", create.keep, 1..=schedules::KEEP_MAX),
+        ("keep", create.keep, 1..=site::KEEP_MAX),
     ];
     for (key, found, allowed) in allowed {
         if !allowed.contains(&found) {
@@ -50,16 +59,7 @@ pub(super) async fn create_schedule(
             return Err(Problem::invalid(message));
         }
     }
-    if !schedules::fits(&name) {
-        let rule = "a volume's name of up to 40 bytes, so that snapshots have theirs";
-        return Err(Problem::invalid(format!(
-            "volume: found {name:?}; allowed: {rule}"
-        )));
-    }
-    let made = array
-        .add_schedule(&name, create.every_s, create.keep)
-        .await?;
-    Ok((StatusCode::CREATED, Json(schedule(made))))
+    Ok(())
 }
 
 /// Ends a schedule. Snapshots that it took stay.
@@ -79,7 +79,62 @@ pub(super) async fn delete_schedule(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn schedule(schedule: array::Schedule) -> Schedule {
+/// The schedules of a consistency group.
+#[utoipa::path(
+    get, path = "/api/v1/consistency-groups/{name}/schedules", tag = "consistency groups",
+    params(("name" = String, Path, description = "Name of the group")),
+    responses((status = 200, body = Vec<Schedule>), (status = 404, body = Problem))
+)]
+pub(super) async fn list_group_schedules(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<Vec<Schedule>>, Problem> {
+    let all = array.consistency_group(&name).await?.schedules.into_iter();
+    Ok(Json(all.map(schedule).collect()))
+}
+
+/// Has snapshots of all volumes of a group taken by the clock, at one instant, the first ones
+/// at once; or none, when that can't be of one of them, which an event tells. Of each volume
+/// those beyond what is kept are deleted, the oldest first: those of this schedule only.
+#[utoipa::path(
+    post, path = "/api/v1/consistency-groups/{name}/schedules", tag = "consistency groups",
+    request_body = ScheduleCreate,
+    params(("name" = String, Path, description = "Name of the group")),
+    responses(
+        (status = 201, body = Schedule), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn create_group_schedule(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(create): Body<ScheduleCreate>,
+) -> Result<(StatusCode, Json<Schedule>), Problem> {
+    check(&create)?;
+    let ScheduleCreate { every_s, keep } = create;
+    let made = array.add_group_schedule(name, every_s, keep).await?;
+    Ok((StatusCode::CREATED, Json(schedule(made))))
+}
+
+/// Ends a schedule of a group. Snapshots that it took stay.
+#[utoipa::path(
+    delete, path = "/api/v1/consistency-groups/{name}/schedules/{number}",
+    tag = "consistency groups",
+    params(
+        ("name" = String, Path, description = "Name of the group"),
+        ("number" = u64, Path, description = "Number of the schedule")
+    ),
+    responses((status = 204), (status = 404, body = Problem))
+)]
+pub(super) async fn delete_group_schedule(
+    State(array): State<Arc<Array>>,
+    Segment((name, number)): Segment<(String, u64)>,
+) -> Result<StatusCode, Problem> {
+    array.remove_group_schedule(name, number).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn schedule(schedule: array::Schedule) -> Schedule {
     Schedule {
         number: schedule.number,
         every_s: schedule.every_s,

@@ -3,8 +3,11 @@
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.
 
+mod consistency;
 mod jobs;
 mod words;
+
+pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
@@ -495,6 +498,9 @@ pub struct Volume {
     /// Tags, by key.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// The consistency group that it is in, if it is in one.
+    #[serde(default)]
+    pub group: Option<String>,
     /// What it was taken from, if it is a snapshot or a clone.
     #[serde(default)]
     pub origin: Option<VolumeOrigin>,

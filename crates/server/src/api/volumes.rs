@@ -4,7 +4,8 @@ use super::problem::{Body, Segment};
 use super::types::{
     Deleted, LunPlace, Problem, Provisioning, Volume, VolumeChange, VolumeCreate, VolumeOrigin,
 };
-use crate::array::words::{self, DESCRIPTION_BYTES_MAX, TAG_RULE};
+use crate::array::consistency;
+use crate::array::words;
 use crate::array::{Array, Deletion, NewWords, PlacedVolume};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
@@ -144,18 +145,17 @@ pub(super) async fn change_volume(
 }
 
 fn new_words(change: &VolumeChange) -> Result<NewWords, Problem> {
-    let one_line =
-        |text: &String| text.len() <= DESCRIPTION_BYTES_MAX && !text.chars().any(char::is_control);
-    if let Some(text) = change.description.as_ref().filter(|text| !one_line(text)) {
-        let rule = format!("up to {DESCRIPTION_BYTES_MAX} bytes on one line");
+    let wrong = |text: &&String| !site::is_description(text);
+    if let Some(text) = change.description.as_ref().filter(wrong) {
+        let rule = site::DESCRIPTION_RULE;
         let message = format!("description: found {text:?}; allowed: {rule}");
         return Err(Problem::invalid(message));
     }
     let mut tags = Vec::new();
     for (key, value) in &change.tags {
-        if !words::is_tag(key, value.as_deref().unwrap_or("-")) {
+        if !site::is_tag(key, value.as_deref().unwrap_or("-")) {
             let found = format!("{key}={}", value.as_deref().unwrap_or_default());
-            let message = format!("tags: found {found:?}; allowed: {TAG_RULE}");
+            let message = format!("tags: found {found:?}; allowed: {}", site::TAG_RULE);
             return Err(Problem::invalid(message));
         }
         tags.push((key.clone(), value.clone().unwrap_or_default()));
@@ -220,6 +220,7 @@ fn check_size(size_bytes: u64) -> Result<(), Problem> {
 pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) -> Volume {
     let mut of = all.iter().filter(|other| placed.is_of(other));
     let of = of.next().map(|other| other.info.name.clone());
+    let group = consistency::group_of(&placed).cloned();
     let PlacedVolume {
         pool, info, about, ..
     } = placed;
@@ -239,6 +240,7 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
         read_only: info.read_only,
         description: words::description(&about),
         tags: words::tags(&about),
+        group,
         origin: about.origin.map(|origin| VolumeOrigin {
             uuid: origin.uuid.to_string(),
             volume: of,

@@ -9,6 +9,7 @@
 //! - An export made by the API is on stable media before it can be logged in to,
 //!   so it is there again after a restart.
 
+pub(crate) mod consistency;
 mod drives;
 mod error;
 mod events;
@@ -18,7 +19,8 @@ mod groups;
 mod history;
 mod moves;
 mod places;
-pub(crate) mod schedules;
+pub(crate) mod schedule;
+mod schedules;
 mod sessions;
 mod snapshots;
 mod space;
@@ -27,6 +29,7 @@ mod trash;
 mod volumes;
 pub(crate) mod words;
 
+pub use consistency::ConsistencyGroup;
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
 pub(crate) use exports::kept;
@@ -36,7 +39,7 @@ pub use history::{History, PoolEvent};
 pub(crate) use moves::CopyPlace;
 pub use moves::NewPlace;
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
-pub use schedules::Schedule;
+pub use schedule::Schedule;
 pub use together::Present;
 pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;

@@ -89,24 +89,30 @@ impl Array {
         self: &Arc<Self>,
         pairs: Vec<(String, String)>,
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
-        self.change(move |array| async move {
-            let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
-            for (volume, name) in pairs {
-                let there = array.volume(&volume).await?;
-                array.images.check_whole(&volume)?;
-                array.images.check_snapshots(&volume)?;
-                if there.is_snapshot() {
-                    let context = format!("{volume} is a snapshot already: clone it");
-                    return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-                }
-                let name = format!("{volume}{SNAPSHOT_MARK}{name}");
-                array.check_name_free(&name).await?;
-                let lane = lanes.entry((there.pool, there.lane)).or_default();
-                lane.push((volume, name));
+        self.change(move |array| async move { array.take_pairs(pairs).await })
+            .await
+    }
+
+    /// As [`Array::take_snapshots`], for one whose turn it is to change the array.
+    pub(super) async fn take_pairs(
+        &self,
+        pairs: Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let mut lanes: BTreeMap<(String, u16), Vec<(String, String)>> = BTreeMap::new();
+        for (volume, name) in pairs {
+            let there = self.volume(&volume).await?;
+            self.images.check_whole(&volume)?;
+            self.images.check_snapshots(&volume)?;
+            if there.is_snapshot() {
+                let context = format!("{volume} is a snapshot already: clone it");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
-            array.take_in(lanes).await
-        })
-        .await
+            let name = format!("{volume}{SNAPSHOT_MARK}{name}");
+            self.check_name_free(&name).await?;
+            let lane = lanes.entry((there.pool, there.lane)).or_default();
+            lane.push((volume, name));
+        }
+        self.take_in(lanes).await
     }
 
     async fn take_in(

@@ -196,7 +196,7 @@ impl Array {
                 ..there
             };
             array.learn_schedules(&back);
-            Ok(back)
+            Ok(array.back_in_its_group(back).await)
         })
         .await
     }

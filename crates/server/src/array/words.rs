@@ -24,23 +24,15 @@ const DESCRIPTION: [&str; 4] = [
     "_description.3",
     "_description.4",
 ];
-/// Bytes of a description, at most.
-pub const DESCRIPTION_BYTES_MAX: usize = 240;
 /// Bytes of an attribute's value.
 const PART_BYTES: usize = 64;
-/// What [`is_tag`] takes, for messages.
-pub const TAG_RULE: &str = "a key of 1 to 23 letters, digits, '-', '_', '.', '/', the first a \
-     letter or digit, and a value of 1 to 64 bytes on one line";
-
-/// Whether people may attach `key` with `value`.
-pub fn is_tag(key: &str, value: &str) -> bool {
-    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    key.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && key.len() <= engine::meta::words::KEY_BYTES_MAX
-        && key.chars().all(is_key)
-        && (1..=PART_BYTES).contains(&value.len())
-        && !value.chars().any(char::is_control)
-}
+// What the site file and people may say is what the engine takes.
+const _: () = assert!(
+    site::TAG_KEY_BYTES_MAX == engine::meta::words::KEY_BYTES_MAX
+        && site::TAG_VALUE_BYTES_MAX == PART_BYTES
+        && PART_BYTES == engine::meta::words::VALUE_BYTES_MAX
+        && site::DESCRIPTION_BYTES_MAX < DESCRIPTION.len() * PART_BYTES
+);
 
 /// People's tags among the attributes.
 pub fn tags(about: &About) -> BTreeMap<String, String> {
@@ -109,25 +101,72 @@ impl Array {
                 name: new.clone(),
                 attributes,
             };
-            let uuid = there.info.uuid;
-            let old = name.clone();
-            let visit = move |_, pool: Pool<RealWorld>| async move {
-                pool.change_words(&old, &change).await?;
-                let volume = pool.volume_of(uuid);
-                let said = volume.map(|volume| (volume.info(), volume.about()));
-                said.ok_or_else(|| ArrayError::no_volume(&old))
-            };
-            let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
+            let said = array.say(there, change).await?;
             if let Some(new) = new {
                 array.follow_rename(&name, &new).await;
             }
-            Ok(PlacedVolume {
-                info,
-                about,
-                ..there
-            })
+            Ok(said)
         })
         .await
+    }
+
+    /// Says it, for one whose turn it is to change the array.
+    async fn say(
+        &self,
+        there: PlacedVolume,
+        change: WordsChange,
+    ) -> Result<PlacedVolume, ArrayError> {
+        let (uuid, name) = (there.info.uuid, there.info.name.clone());
+        let visit = move |_, pool: Pool<RealWorld>| async move {
+            pool.change_words(&name, &change).await?;
+            let volume = pool.volume_of(uuid);
+            let said = volume.map(|volume| (volume.info(), volume.about()));
+            said.ok_or_else(|| ArrayError::no_volume(&name))
+        };
+        let (info, about) = self.with_lane(&there.pool, there.lane, visit).await?;
+        Ok(PlacedVolume {
+            info,
+            about,
+            ..there
+        })
+    }
+
+    /// Attaches something of the array's own to volumes, to all or to none; what has no value
+    /// is taken away. For one whose turn it is to change the array.
+    ///
+    /// # Errors
+    /// What the first pool that refuses says. Only a crash, or a pool that stops, leaves
+    /// some of it.
+    pub(super) async fn attach(
+        &self,
+        volumes: &[PlacedVolume],
+        attributes: impl Fn(&PlacedVolume) -> Vec<(String, String)>,
+    ) -> Result<Vec<PlacedVolume>, ArrayError> {
+        let mut done: Vec<PlacedVolume> = Vec::new();
+        for volume in volumes {
+            let change = WordsChange {
+                name: None,
+                attributes: attributes(volume),
+            };
+            match self.say(volume.clone(), change).await {
+                Ok(said) => done.push(said),
+                Err(error) => {
+                    for (said, was) in done.into_iter().zip(volumes) {
+                        let change = WordsChange {
+                            name: None,
+                            attributes: before(was, attributes(was)),
+                        };
+                        if let Err(error) = self.say(said, change).await {
+                            let name = &was.info.name;
+                            tracing::warn!("volume {name} can't be what it was: {error}");
+                        }
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        done.iter().for_each(|volume| self.learn_schedules(volume));
+        Ok(done)
     }
 
     /// The note of what the site file calls a volume that is going to be renamed, if it
@@ -160,6 +199,17 @@ impl Array {
     }
 }
 
+/// What undoes `attributes` of a volume as it was.
+fn before(was: &PlacedVolume, attributes: Vec<(String, String)>) -> Vec<(String, String)> {
+    let value = |key: &String| was.about.attributes.get(key).cloned().unwrap_or_default();
+    let keys = attributes.into_iter().map(|(key, _)| key);
+    keys.map(|key| {
+        let value = value(&key);
+        (key, value)
+    })
+    .collect()
+}
+
 /// That a volume can be called `new`; a snapshot keeps the name of its volume.
 fn check_rename(there: &PlacedVolume, new: &str) -> Result<(), ArrayError> {
     let wrong = |rule: &str| {
@@ -190,7 +240,7 @@ mod tests {
         let long = "ä€𝄞 x".repeat(24);
         let fitting = long.chars().scan(0, |bytes, c| {
             *bytes += c.len_utf8();
-            (*bytes <= DESCRIPTION_BYTES_MAX).then_some(c)
+            (*bytes <= site::DESCRIPTION_BYTES_MAX).then_some(c)
         });
         let most: String = fitting.collect();
         for text in ["", "one line", most.as_str()] {
@@ -201,28 +251,6 @@ mod tests {
             }
             assert_eq!(description(&about), text);
             assert!(tags(&about).is_empty(), "it is no tag");
-        }
-    }
-
-    #[test]
-    fn tags_are_short_and_plain() {
-        for (key, value) in [
-            ("vm", "web01"),
-            ("a/b-c_d.e", "ä b"),
-            ("k", &"x".repeat(64)),
-        ] {
-            assert!(is_tag(key, value), "{key}={value}");
-        }
-        for (key, value) in [
-            ("", "x"),
-            ("_own", "x"),
-            ("a b", "x"),
-            ("k", ""),
-            ("k", "a\nb"),
-            ("k", &"x".repeat(65)),
-            (&"k".repeat(24), "x"),
-        ] {
-            assert!(!is_tag(key, value), "{key}={value}");
         }
     }
 }

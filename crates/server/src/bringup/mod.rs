@@ -16,6 +16,7 @@ mod lanes;
 mod made;
 mod pools;
 mod renamed;
+mod said;
 mod volumes;
 
 pub use drives::Patience;
@@ -130,6 +131,7 @@ async fn furnish(
     let exports = exports::plan(site, data, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
     volumes::apply(volume_plan, site, &array).await?;
+    said::apply(site, &array).await?;
     exports::apply(exports, &array).await?;
     array.keep_trash().await?;
     array.keep_schedules().await?;

@@ -34,7 +34,7 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
         } else if describes(was) && !is_there(was) {
             tracing::warn!(
                 "volume {was} of the site file is called {now} now: write that name there, also \
-                 in its exports"
+                 in exports and groups"
             );
             renamed.insert(was, now);
         }
@@ -51,6 +51,8 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
     exports
         .flat_map(|export| &mut export.volumes)
         .for_each(follow);
+    let groups = followed.groups.iter_mut();
+    groups.flat_map(|group| &mut group.volumes).for_each(follow);
     for volume in array.trash().await? {
         let name = &volume.info.name;
         if followed.volumes.iter().any(|of_site| of_site.name == *name) && !is_there(name) {

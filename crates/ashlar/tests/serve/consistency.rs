@@ -1,0 +1,424 @@
+//! Consistency groups, by command and by request.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::commands::request;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Two lanes with `a`, `b` and `v0`, and a second pool with `c`.
+fn home() -> (Home, Serving) {
+    let lanes = SITE
+        .replace("level = \"10\"", "level = \"10\"\nlanes = 2")
+        .replace("64 MiB", "160 MiB");
+    let home = Home::new(&format!("{lanes}{SECOND_POOL}"));
+    let serving = home.serve();
+    for (name, pool) in [("a", "p0"), ("b", "p0"), ("c", "p1")] {
+        serving.done(&["volume", "create", name, "--pool", pool, "--size", "1 MiB"]);
+    }
+    (home, serving)
+}
+
+fn group(serving: &Serving, args: &[&str]) -> Value {
+    serving.json(&[&["group"], args].concat())
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let all = list.as_array().unwrap().iter();
+    all.map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+/// Of each own name of snapshots the volumes that have one, and when they were taken.
+fn runs(list: &Value) -> BTreeMap<String, Vec<(String, u64)>> {
+    let mut runs: BTreeMap<String, Vec<(String, u64)>> = BTreeMap::new();
+    for one in list.as_array().unwrap() {
+        let (volume, own) = one["name"].as_str().unwrap().split_once('@').unwrap();
+        let at = one["at_unix_s"].as_u64().unwrap();
+        let run = runs.entry(own.to_owned()).or_default();
+        run.push((volume.to_owned(), at));
+    }
+    runs
+}
+
+/// Waits until there are two snapshots of each of `members`, of the same two runs, of which
+/// none is in `old`, and gives them.
+fn two_runs(serving: &Serving, members: &[&str], old: &[String]) -> Vec<String> {
+    let of_group = |list: &Value| {
+        let mut runs = runs(list);
+        runs.retain(|own, _| own.starts_with("grp"));
+        runs
+    };
+    let is_there = |list: &Value| {
+        let runs = of_group(list);
+        let whole = |run: &Vec<(String, u64)>| {
+            let volumes: Vec<&str> = run.iter().map(|(volume, _)| volume.as_str()).collect();
+            members.iter().all(|member| volumes.contains(member))
+        };
+        let new = runs.iter().filter(|(own, _)| !old.contains(own));
+        let kept = |member: &&str| {
+            let has = |run: &&Vec<(String, u64)>| run.iter().any(|(volume, _)| volume == member);
+            runs.values().filter(has).count() == 2
+        };
+        new.filter(|(_, run)| whole(run)).count() == 2 && members.iter().all(kept)
+    };
+    let list = serving.wait(&["snapshot", "list"], is_there);
+    let runs = of_group(&list);
+    for (own, run) in &runs {
+        assert!(run.iter().all(|(_, at)| *at == run[0].1), "{own}: {run:?}");
+    }
+    runs.into_keys().filter(|own| !old.contains(own)).collect()
+}
+
+#[test]
+fn groups_are_made_changed_and_kept_over_a_kill() {
+    let (home, serving) = home();
+    assert_eq!(group(&serving, &["list"]), json!([]));
+    let made = group(&serving, &["create", "db", "c", "a"]);
+    assert_eq!(
+        made,
+        json!({"name": "db", "volumes": ["a", "c"], "schedules": []})
+    );
+    group(&serving, &["create", "web", "b"]);
+    let changed = group(&serving, &["add", "db", "v0", "a"]);
+    assert_eq!(changed["volumes"], json!(["a", "c", "v0"]));
+    assert_eq!(
+        group(&serving, &["remove", "db", "a"])["volumes"],
+        json!(["c", "v0"])
+    );
+    serving.done(&["volume", "rename", "c", "log"]);
+    assert_eq!(serving.stop("KILL").code(), None);
+
+    let serving = home.serve();
+    assert_eq!(names(&group(&serving, &["list"])), ["db", "web"]);
+    let shown = group(&serving, &["show", "db"]);
+    assert_eq!(shown["volumes"], json!(["log", "v0"]));
+    let of = |name: &str| serving.json(&["volume", "show", name])["group"].clone();
+    assert_eq!((of("log"), of("a")), (json!("db"), json!(null)));
+    // What people say of it and what is cloned from it has nothing to do with that.
+    assert_eq!(serving.json(&["volume", "show", "log"])["tags"], json!({}));
+    serving.done(&["volume", "clone", "log", "copy"]);
+    assert_eq!(of("copy"), json!(null));
+
+    assert_eq!(
+        group(&serving, &["remove", "web", "b"])["volumes"],
+        json!([])
+    );
+    assert_eq!(serving.refused(&["group", "show", "web"]).0, 5);
+    serving.done(&["group", "delete", "db"]);
+    assert_eq!(group(&serving, &["list"]), json!([]));
+    let longest = "x".repeat(64);
+    assert_eq!(
+        group(&serving, &["create", &longest, "a"])["name"],
+        *longest
+    );
+    assert_eq!(serving.json(&["volume", "show", "log"])["pool"], "p1");
+}
+
+#[test]
+fn wrong_requests_for_groups_are_refused_and_change_nothing() {
+    let (_home, serving) = home();
+    group(&serving, &["create", "db", "a", "c"]);
+    serving.done(&["snapshot", "create", "b@s"]);
+    let long = "x".repeat(41);
+    serving.done(&["volume", "create", &long, "--pool", "p0", "--size", "1 MiB"]);
+    group(&serving, &["create", "long", &long]);
+    // It has as much said of it as can be.
+    serving.done(&["volume", "clone", "b", "full"]);
+    let tags: Vec<String> = (0..32).map(|number| format!("k{number}=v")).collect();
+    let tags = tags.iter().map(String::as_str);
+    let tag: Vec<&str> = ["volume", "tag", "full"].into_iter().chain(tags).collect();
+    serving.done(&tag);
+    serving.done(&[
+        "group", "schedule", "db", "--every", "1h", "--keep", "1", "--json",
+    ]);
+    serving.wait(&["snapshot", "list"], |list| {
+        list.as_array().unwrap().len() == 3
+    });
+    let before = (
+        group(&serving, &["list"]),
+        serving.json(&["volume", "list"]),
+    );
+    let hourly = ["--every", "1h", "--keep", "1"];
+    let cases: &[(i32, &[&str], &str)] = &[
+        (
+            6,
+            &["create", "db", "b"],
+            "there is a consistency group db already",
+        ),
+        (6, &["create", "web", "b", "a"], "ashlar group remove db a"),
+        (5, &["create", "web", "b", "no"], "there is no volume no"),
+        (2, &["create", "web", "b@s"], "b@s is a snapshot"),
+        (
+            2,
+            &["create", "web", "b", "full"],
+            "volume 'full' would have 33 attributes",
+        ),
+        (2, &["create", "a b", "b"], "name: found \"a b\""),
+        (2, &["create", "web"], "VOLUME"),
+        (5, &["add", "web", "b"], "there is no consistency group web"),
+        (5, &["add", "db", "b", "no"], "there is no volume no"),
+        (2, &["add", "db", "b", "b@s"], "b@s is a snapshot"),
+        (6, &["add", "db", "b", &long], "ashlar group remove long"),
+        (
+            5,
+            &["remove", "db", "a", "b"],
+            "b is not in consistency group db",
+        ),
+        (
+            5,
+            &["remove", "web", "a"],
+            "there is no consistency group web",
+        ),
+        (5, &["delete", "web"], "there is no consistency group web"),
+        (
+            5,
+            &["snapshot", "web", "s"],
+            "there is no consistency group web",
+        ),
+        (2, &["snapshot", "db", "of/two"], "name: found \"of/two\""),
+        (5, &["schedule", "web"], "there is no consistency group web"),
+        (5, &["schedule", "db", "--remove", "7"], "has no schedule 7"),
+        (
+            2,
+            &["schedule", "db", "--every", "1h", "--keep", "0"],
+            "keep: found 0",
+        ),
+        (
+            2,
+            &[&["schedule", "long"], &hourly[..]].concat(),
+            "up to 40 bytes",
+        ),
+    ];
+    for (code, args, part) in cases {
+        let (found, said) = serving.refused(&[&["group"], *args].concat());
+        assert_eq!(found, *code, "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
+    }
+    // Who joins a group with schedules has to have room for its snapshots' names.
+    serving.done(&["group", "delete", "long"]);
+    let (code, said) = serving.refused(&["group", "add", "db", &long]);
+    assert_eq!((code, said.contains("up to 40 bytes")), (2, true), "{said}");
+    group(&serving, &["create", "long", &long]);
+    let path = "/api/v1/consistency-groups";
+    for (line, body, status) in [
+        (
+            format!("POST {path}"),
+            r#"{"name":"web","volumes":[]}"#,
+            400,
+        ),
+        (format!("POST {path}"), r#"{"name":"web"}"#, 400),
+        (format!("PATCH {path}/db"), "{}", 400),
+        (
+            format!("PATCH {path}/db"),
+            r#"{"add":["b"],"remove":["c","b"]}"#,
+            400,
+        ),
+        (
+            format!("PATCH {path}/db"),
+            r#"{"add":["b"],"remove":["v0"]}"#,
+            404,
+        ),
+        (format!("PATCH {path}/db"), r#"{"name":"web"}"#, 400),
+        (format!("PUT {path}/db"), "{}", 405),
+        (format!("DELETE {path}/db/schedules/x"), "", 404),
+    ] {
+        let answer = request(&serving.api, &line, "", body);
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(answer.starts_with(&expected), "{line} {body}: {answer}");
+    }
+    let after = (
+        group(&serving, &["list"]),
+        serving.json(&["volume", "list"]),
+    );
+    assert_eq!(after, before);
+}
+
+#[test]
+fn all_volumes_of_a_group_are_taken_at_one_instant_or_none() {
+    let (_home, serving) = home();
+    group(&serving, &["create", "db", "a", "b", "c", "v0"]);
+    let taken = group(&serving, &["snapshot", "db", "noon"]);
+    assert_eq!(names(&taken), ["a@noon", "b@noon", "c@noon", "v0@noon"]);
+    let run = &runs(&taken)["noon"];
+    assert!(run.iter().all(|(_, at)| *at == run[0].1), "{run:?}");
+
+    // A name is taken in the last pool only.
+    serving.done(&["snapshot", "create", "c@late"]);
+    let before = serving.json(&["snapshot", "list"]);
+    let (code, said) = serving.refused(&["group", "snapshot", "db", "late"]);
+    assert_eq!((code, said.contains("c@late")), (6, true), "{said}");
+    assert_eq!(serving.json(&["snapshot", "list"]), before);
+}
+
+#[test]
+fn a_group_schedule_takes_all_at_one_instant_and_keeps_so_many_of_each() {
+    let (home, serving) = home();
+    let every_second = ["--every", "1s", "--keep", "2"];
+    group(&serving, &["create", "db", "a", "c"]);
+    // Of the same number, and not touched.
+    serving.done(&["snapshot", "schedule", "a", "--every", "1h", "--keep", "1"]);
+    let made = group(&serving, &[&["schedule", "db"], &every_second[..]].concat());
+    assert_eq!(
+        (&made["number"], &made["every_s"], &made["keep"]),
+        (&json!(1), &json!(1), &json!(2))
+    );
+    let early = two_runs(&serving, &["a", "c"], &[]);
+    // Others come, and go after them.
+    let mut old = [early, two_runs(&serving, &["a", "c"], &[])].concat();
+    // Who joins is in the next run, and who leaves is not.
+    group(&serving, &["add", "db", "b", "v0"]);
+    group(&serving, &["remove", "db", "a"]);
+    let alone = group(&serving, &["create", "web", "a"]);
+    assert_eq!(alone["schedules"], json!([]), "it has left them behind");
+    let list = serving.json(&["snapshot", "list"]);
+    old.extend(runs(&list).into_keys());
+    let new = two_runs(&serving, &["b", "c", "v0"], &old);
+    let list = serving.json(&["snapshot", "list"]);
+    let runs = runs(&list);
+    let a_has = |own: &String| {
+        runs.get(own)
+            .is_some_and(|run| run.iter().any(|(v, _)| v == "a"))
+    };
+    assert!(!new.iter().any(a_has), "{runs:#?}");
+    let of_a = serving.json(&["snapshot", "list", "a"]);
+    let own = names(&of_a).into_iter();
+    let own: Vec<&str> = own.filter(|name| name.starts_with("a@auto1-")).collect();
+    assert_eq!(own.len(), 1, "its own schedule's");
+    assert_eq!(of_a.as_array().unwrap().len(), 3, "and what it had: {of_a}");
+    let of_volume = serving.json(&["snapshot", "schedule", "b"]);
+    assert_eq!(of_volume, json!([]), "the group's are the group's");
+
+    // It goes on after a kill, with what is kept of before.
+    assert_eq!(serving.stop("KILL").code(), None);
+    let serving = home.serve();
+    let shown = group(&serving, &["schedule", "db"]);
+    assert_eq!(
+        (shown.as_array().unwrap().len(), &shown[0]["number"]),
+        (1, &json!(1))
+    );
+    two_runs(&serving, &["b", "c", "v0"], &new);
+    group(
+        &serving,
+        &["schedule", "db", "--every", "1h", "--keep", "3"],
+    );
+    serving.done(&["group", "schedule", "db", "--remove", "1"]);
+    assert_eq!(group(&serving, &["schedule", "db"])[0]["number"], 2);
+    assert_eq!(serving.events(false), Vec::<String>::new());
+}
+
+#[test]
+fn a_volume_keeps_what_the_schedule_of_its_old_group_took() {
+    let (_home, serving) = home();
+    let schedule = |name: &str, every: &str| {
+        group(
+            &serving,
+            &["schedule", name, "--every", every, "--keep", "1"],
+        );
+    };
+    // Both have the number 1, and most often come in one second.
+    group(&serving, &["create", "old", "a"]);
+    group(&serving, &["create", "new", "b"]);
+    schedule("old", "1h");
+    schedule("new", "1s");
+    let of_a = ["snapshot", "list", "a"];
+    let list = serving.wait(&of_a, |list| list.as_array().unwrap().len() == 1);
+    let first = names(&list)[0].to_owned();
+    serving.done(&["group", "remove", "old", "a"]);
+    group(&serving, &["add", "new", "a"]);
+    let others = |list: &Value| -> Vec<String> {
+        let others = names(list).into_iter().filter(|name| *name != first);
+        others.map(str::to_owned).collect()
+    };
+    let list = serving.wait(&of_a, |list| !others(list).is_empty());
+    let second = others(&list);
+    // One of the new group has gone for another.
+    let list = serving.wait(&of_a, |list| {
+        let now = others(list);
+        !now.is_empty() && second.iter().all(|name| !now.contains(name))
+    });
+    assert!(names(&list).contains(&first.as_str()), "{list}");
+}
+
+#[test]
+fn what_comes_from_the_trash_is_in_its_group_with_the_schedules_of_now() {
+    let (_home, serving) = home();
+    group(&serving, &["create", "db", "a", "c"]);
+    let hourly = |every: &str| {
+        group(
+            &serving,
+            &["schedule", "db", "--every", every, "--keep", "1"],
+        );
+    };
+    hourly("1h");
+    serving.done(&["volume", "delete", "a"]);
+    assert_eq!(group(&serving, &["show", "db"])["volumes"], json!(["c"]));
+    let taken = group(&serving, &["snapshot", "db", "without"]);
+    assert_eq!(names(&taken), ["c@without"]);
+    hourly("2h");
+    serving.done(&["group", "schedule", "db", "--remove", "1"]);
+    serving.done(&["trash", "restore", "a"]);
+    assert_eq!(
+        group(&serving, &["show", "db"])["volumes"],
+        json!(["a", "c"])
+    );
+    // What `a` has by itself is what the group had.
+    group(&serving, &["remove", "db", "c"]);
+    let shown = group(&serving, &["schedule", "db"]);
+    let all = shown.as_array().unwrap();
+    assert_eq!(
+        (all.len(), &all[0]["every_s"]),
+        (1, &json!(7200)),
+        "{shown}"
+    );
+
+    // A group whose last volume is in the trash is gone as long as that is.
+    serving.done(&["volume", "delete", "a"]);
+    assert_eq!(serving.refused(&["group", "show", "db"]).0, 5);
+    serving.done(&["trash", "restore", "a", "--name", "again"]);
+    let shown = group(&serving, &["show", "db"]);
+    assert_eq!(shown["volumes"], json!(["again"]));
+    assert_eq!(shown["schedules"][0]["every_s"], 7200);
+}
+
+#[test]
+fn a_volume_on_its_way_fails_a_run_and_is_in_its_group_when_it_is_there() {
+    let (_home, serving) = home();
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let fill = ["load", "rand-4k-read", "--target", &url, "--fill"];
+    serving.done(&[&fill[..], &["--duration", "1s", "--warmup", "0s"]].concat());
+    group(&serving, &["create", "db", "v0", "c"]);
+    let slowly = ["--pool", "p1", "--rate", "64 KiB", "--detach"];
+    let job = serving.json(&[&["volume", "move", "v0"], &slowly[..]].concat());
+    let (code, said) = serving.refused(&["group", "snapshot", "db", "now"]);
+    assert_eq!(
+        (code, said.contains("volume v0 is being moved")),
+        (6, true),
+        "{said}"
+    );
+    group(
+        &serving,
+        &["schedule", "db", "--every", "1h", "--keep", "1"],
+    );
+    let events = serving.wait(&["events"], |events| {
+        let events = events.as_array().unwrap();
+        events.iter().any(|event| event["kind"] == "schedule")
+    });
+    let text =
+        "schedule 1 of consistency group 'db': no snapshot is taken: volume v0 is being moved";
+    assert!(events.to_string().contains(text), "{events}");
+    assert_eq!(serving.json(&["snapshot", "list"]), json!([]));
+
+    serving.done(&["job", "cancel", &job["id"].to_string()]);
+    serving.wait(&["job", "list"], |jobs| jobs[0]["state"] == "cancelled");
+    let moved = serving.json(&["volume", "move", "v0", "--pool", "p1"]);
+    assert_eq!(moved["state"], "done");
+    serving.done(&["group", "remove", "db", "c"]);
+    // All that is known of the group is what `v0` has taken along.
+    let shown = group(&serving, &["show", "db"]);
+    assert_eq!(shown["volumes"], json!(["v0"]));
+    assert_eq!(shown["schedules"][0]["every_s"], 3600);
+    let taken = group(&serving, &["snapshot", "db", "there"]);
+    assert_eq!(
+        (names(&taken), &taken[0]["pool"]),
+        (vec!["v0@there"], &json!("p1"))
+    );
+}

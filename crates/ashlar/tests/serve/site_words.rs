@@ -1,0 +1,148 @@
+//! What the site file says of volumes and groups beside their size, over starts.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use serde_json::{Value, json};
+
+const SIZE: &str = "size = \"8 MiB\"\n";
+
+/// The site with this said of `v0`, and `more` after all.
+fn site(of_v0: &str, more: &str) -> String {
+    let w = "[[volume]]\nname = \"w\"\npool = \"p1\"\nsize = \"1 MiB\"\n";
+    let text = SITE.replace(SIZE, &format!("{SIZE}{of_v0}"));
+    format!("{text}{SECOND_POOL}{w}{more}")
+}
+
+const OF_V0: &str = r#"description = "system disk"
+tags = { vm = "web01" }
+detect_zeroes = true
+snapshots = [{ every = "1h", keep = 24 }, { every = "2 h", keep = 3 }]
+"#;
+const GROUP: &str = r#"[[group]]
+name = "erp"
+volumes = ["v0", "w"]
+snapshots = [{ every = "1 d", keep = 2 }]
+"#;
+
+/// Of each schedule its number, and how often it takes how many.
+fn schedules(serving: &Serving, args: &[&str]) -> Vec<(u64, u64, u64)> {
+    let all = serving.json(args);
+    let all = all.as_array().unwrap().iter();
+    let of = |one: &Value, key: &str| one[key].as_u64().unwrap();
+    all.map(|one| (of(one, "number"), of(one, "every_s"), of(one, "keep")))
+        .collect()
+}
+
+fn check(serving: &Serving, name: &str, tags: Value) {
+    let v0 = serving.json(&["volume", "show", name]);
+    assert_eq!(
+        (&v0["description"], &v0["detect_zeroes"], &v0["tags"]),
+        (&json!("system disk"), &json!(true), &tags)
+    );
+    let own = schedules(serving, &["snapshot", "schedule", name]);
+    assert_eq!(own, [(1, 3600, 24), (2, 7200, 3)]);
+    let shown = serving.json(&["group", "show", "erp"]);
+    assert_eq!(shown["volumes"], json!([name, "w"]));
+    let group = schedules(serving, &["group", "schedule", "erp"]);
+    assert_eq!(group, [(1, 86_400, 2)]);
+}
+
+#[test]
+fn a_new_volume_has_all_that_the_site_says_of_it_and_a_second_start_changes_nothing() {
+    let home = Home::new(&site(OF_V0, GROUP));
+    let serving = home.serve();
+    check(&serving, "v0", json!({"vm": "web01"}));
+    // Of both at one instant, and two of `v0` alone.
+    let all = serving.wait(&["snapshot", "list"], |all| {
+        all.as_array().unwrap().len() == 4
+    });
+    let of_group: Vec<&Value> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["name"].as_str().unwrap().contains("@grp1-"))
+        .collect();
+    assert_eq!(of_group.len(), 2, "{all}");
+    assert_eq!(of_group[0]["at_unix_s"], of_group[1]["at_unix_s"]);
+    let groups = serving.json(&["group", "list"]);
+    assert_eq!(serving.stop("KILL").code(), None);
+
+    let serving = home.serve();
+    assert_eq!(serving.json(&["group", "list"]), groups);
+    check(&serving, "v0", json!({"vm": "web01"}));
+    assert!(!home.log().contains("site file"), "{}", home.log());
+}
+
+#[test]
+fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays() {
+    let home = Home::new(&site("", ""));
+    let serving = home.serve();
+    serving.done(&["volume", "describe", "v0", "old"]);
+    serving.done(&["volume", "tag", "v0", "owner=ann", "vm=web09"]);
+    serving.done(&[
+        "snapshot", "schedule", "v0", "--every", "60 min", "--keep", "24",
+    ]);
+    serving.done(&["group", "create", "mine", "v0"]);
+    // Which it does not take along into another group.
+    serving.done(&["group", "schedule", "mine", "--every", "3h", "--keep", "1"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    home.set_site(&site(OF_V0, GROUP));
+    let serving = home.serve();
+    let tags = json!({"owner": "ann", "vm": "web01"});
+    check(&serving, "v0", tags.clone());
+    assert_eq!(serving.refused(&["group", "show", "mine"]).0, 5);
+    let log = home.log();
+    assert!(
+        log.contains("group erp of the site file gets volume v0, from group mine"),
+        "{log}"
+    );
+
+    // What people take away comes back, also under another name.
+    serving.done(&["group", "remove", "erp", "v0"]);
+    serving.done(&["volume", "tag", "v0", "--remove", "vm"]);
+    serving.done(&["volume", "rename", "v0", "web"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let serving = home.serve();
+    let shown = serving.json(&["group", "show", "erp"]);
+    assert_eq!(shown["volumes"], json!(["w", "web"]));
+    assert_eq!(serving.json(&["volume", "show", "web"])["tags"], tags);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+
+    // A file that says no more takes nothing away.
+    home.set_site(&site("", "").replace("\"v0\"", "\"web\""));
+    let serving = home.serve();
+    assert_eq!(serving.json(&["group", "show", "erp"]), shown);
+    let own = schedules(&serving, &["snapshot", "schedule", "web"]);
+    assert_eq!(own, [(1, 3600, 24), (2, 7200, 3)]);
+    assert_eq!(
+        serving.json(&["volume", "show", "web"])["detect_zeroes"],
+        true
+    );
+}
+
+#[test]
+fn what_can_not_be_said_is_told_and_the_array_comes_up() {
+    let home = Home::new(&site("", ""));
+    let serving = home.serve();
+    let tags: Vec<String> = (0..32).map(|number| format!("k{number}=v")).collect();
+    let tags = tags.iter().map(String::as_str);
+    let tag: Vec<&str> = ["volume", "tag", "v0"].into_iter().chain(tags).collect();
+    serving.done(&tag);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    home.set_site(&site(OF_V0, GROUP));
+    let serving = home.serve();
+    assert_eq!(serving.json(&["group", "list"]), json!([]));
+    let v0 = serving.json(&["volume", "show", "v0"]);
+    assert_eq!(
+        (&v0["description"], &v0["detect_zeroes"]),
+        (&json!(""), &json!(true))
+    );
+    let log = home.log();
+    for what in [
+        "volume v0, description and tags",
+        "volume v0, a schedule",
+        "group erp",
+    ] {
+        let line = format!("{what}: it can't be as the site file says: ");
+        assert!(log.contains(&line), "{line}\n{log}");
+    }
+}

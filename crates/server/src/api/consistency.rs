@@ -1,0 +1,138 @@
+//! Consistency groups: volumes that are snapshotted together. Their schedules are in
+//! [`super::schedules`].
+
+use super::problem::{Body, Segment};
+use super::schedules::schedule;
+use super::snapshots::snapshot;
+use super::types::{
+    ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate, Problem, Snapshot,
+    SnapshotCreate,
+};
+use super::volumes::check_name;
+use crate::array::{self, Array};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+
+/// The consistency groups, by name.
+#[utoipa::path(
+    get, path = "/api/v1/consistency-groups", tag = "consistency groups",
+    responses((status = 200, body = Vec<ConsistencyGroup>), (status = 503, body = Problem))
+)]
+pub(super) async fn list_groups(
+    State(array): State<Arc<Array>>,
+) -> Result<Json<Vec<ConsistencyGroup>>, Problem> {
+    let all = array.consistency_groups().await?.into_iter();
+    Ok(Json(all.map(group).collect()))
+}
+
+/// The consistency group of this name.
+#[utoipa::path(
+    get, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
+    params(("name" = String, Path, description = "Name of the group")),
+    responses((status = 200, body = ConsistencyGroup), (status = 404, body = Problem))
+)]
+pub(super) async fn get_group(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<ConsistencyGroup>, Problem> {
+    Ok(Json(group(array.consistency_group(&name).await?)))
+}
+
+/// Makes a group of volumes. Each may be in one group.
+#[utoipa::path(
+    post, path = "/api/v1/consistency-groups", tag = "consistency groups",
+    request_body = ConsistencyGroupCreate,
+    responses(
+        (status = 201, body = ConsistencyGroup), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn create_group(
+    State(array): State<Arc<Array>>,
+    Body(create): Body<ConsistencyGroupCreate>,
+) -> Result<(StatusCode, Json<ConsistencyGroup>), Problem> {
+    check_name(&create.name)?;
+    if create.volumes.is_empty() {
+        let rule = "one volume or more: a group without volumes is not there";
+        return Err(Problem::invalid(format!(
+            "volumes: found none; allowed: {rule}"
+        )));
+    }
+    let made = array.create_group(create.name, create.volumes).await?;
+    Ok((StatusCode::CREATED, Json(group(made))))
+}
+
+/// Adds volumes to a group, which get its schedules, and takes others out of it, which lose
+/// them. A group is gone with its last volume.
+#[utoipa::path(
+    patch, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
+    request_body = ConsistencyGroupChange,
+    params(("name" = String, Path, description = "Name of the group")),
+    responses(
+        (status = 200, body = ConsistencyGroup), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn change_group(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(change): Body<ConsistencyGroupChange>,
+) -> Result<Json<ConsistencyGroup>, Problem> {
+    if change == ConsistencyGroupChange::default() {
+        let rule = "volumes to add or to remove";
+        return Err(Problem::invalid(format!("found nothing; allowed: {rule}")));
+    }
+    let changed = array.change_group(name, change.add, change.remove).await?;
+    Ok(Json(group(changed)))
+}
+
+/// Ends a group. Its volumes stay, and so do all snapshots.
+#[utoipa::path(
+    delete, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
+    params(("name" = String, Path, description = "Name of the group")),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem))
+)]
+pub(super) async fn delete_group(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Problem> {
+    array.delete_group(name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes snapshots of all volumes of a group at one instant: all of them or none.
+#[utoipa::path(
+    post, path = "/api/v1/consistency-groups/{name}/snapshots", tag = "consistency groups",
+    request_body = SnapshotCreate,
+    params(("name" = String, Path, description = "Name of the group")),
+    responses(
+        (status = 201, body = Vec<Snapshot>), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 507, body = Problem)
+    )
+)]
+pub(super) async fn snapshot_group(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(create): Body<SnapshotCreate>,
+) -> Result<(StatusCode, Json<Vec<Snapshot>>), Problem> {
+    check_name(&create.name)?;
+    let mut taken = array.snapshot_group(name, create.name).await?;
+    taken.sort_by(|a, b| a.info.name.cmp(&b.info.name));
+    let all = array.volumes().await?;
+    let shown = taken.into_iter().map(|one| snapshot(&array, &all, one));
+    Ok((StatusCode::CREATED, Json(shown.collect())))
+}
+
+fn group(group: array::ConsistencyGroup) -> ConsistencyGroup {
+    let volumes = group.volumes.into_iter();
+    ConsistencyGroup {
+        name: group.name,
+        volumes: volumes.map(|volume| volume.info.name).collect(),
+        schedules: group.schedules.into_iter().map(schedule).collect(),
+    }
+}
