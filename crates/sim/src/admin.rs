@@ -195,7 +195,9 @@ async fn resize(session: &Session, prng: &mut Prng) {
         Err(error) => {
             if error.kind != PoolErrorKind::Full || !session.may_have_been_full(fullness) {
                 let room = session.room();
-                session.fail(format!("resize of volume {id} to {wanted}: {error}; {room}"));
+                session.fail(format!(
+                    "resize of volume {id} to {wanted}: {error}; {room}"
+                ));
             }
             Change::Refused
         }
