@@ -95,13 +95,24 @@ fn without_the_new_pool_it_is_withheld_until_that_is_there_or_given_up() {
     );
     assert_eq!(serving.stop("KILL").code(), None);
 
-    // Given back, it is all there.
-    home.set_site(&format!("{SITE}{SECOND_POOL}"));
+    // What the site file wants of it waits, and keeps nothing from being served.
+    let larger = SITE.replace("\"8 MiB\"", "\"16 MiB\"");
+    home.set_site(&larger);
     let serving = home.serve();
-    assert_eq!(
-        places(&serving.json(&["volume", "list"])),
-        [("p1", &Value::Null)]
+    assert_eq!(places(&serving.json(&["volume", "list"])), withheld);
+    let log = home.log();
+    assert!(
+        log.contains("volume v0 is grown at the next start"),
+        "{log}"
     );
+    assert_eq!(serving.stop("KILL").code(), None);
+
+    // Given back, it is all there.
+    home.set_site(&format!("{larger}{SECOND_POOL}"));
+    let serving = home.serve();
+    let all = serving.json(&["volume", "list"]);
+    assert_eq!(places(&all), [("p1", &Value::Null)]);
+    assert_eq!(all[0]["size_bytes"], 16 << 20);
 }
 
 #[test]

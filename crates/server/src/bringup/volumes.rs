@@ -1,7 +1,8 @@
-//! Volumes: the site's are made or grown; others are kept and named.
+//! Volumes: the site's are made or grown; others are kept and named. What a job has to itself
+//! is grown another time.
 
 use super::{BringUpError, BringUpErrorKind};
-use crate::array::Array;
+use crate::array::{Array, ArrayErrorKind};
 use engine::VolumeSpec;
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
 use site::{Provisioning, Site, human};
@@ -101,8 +102,15 @@ pub(super) async fn apply(
             } => {
                 let what = format!("volume {name}");
                 tracing::info!("growing volume {name} to {}", human(size_bytes));
-                let grown = array.resize_volume(name, size_bytes, false).await;
-                grown.map_err(|error| failed(&what, error))?;
+                match array.resize_volume(name, size_bytes, false).await {
+                    Ok(_) => {}
+                    // A job that was interrupted goes on with it, as it is. That is no reason
+                    // not to serve the others.
+                    Err(error) if error.kind == ArrayErrorKind::Busy => {
+                        tracing::warn!("{what} is grown at the next start: {error}");
+                    }
+                    Err(error) => return Err(failed(&what, error)),
+                }
             }
         }
     }
