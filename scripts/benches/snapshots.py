@@ -4,7 +4,8 @@ read; beside the same of qcow2 images.
 "Right after a snapshot" lasts only until a page has been written once. So it is measured in
 bursts that are short beside the volume, each with a snapshot of its own, and what part of the
 writes met a page that the snapshot has, too, is counted. The states that it is compared with
-are measured in the same bursts.
+are measured in the same bursts, in turns: of the same volume without a snapshot, and, when
+all pages are the volume's own again, of a second volume that never had one.
 """
 
 import shutil
@@ -16,7 +17,7 @@ from .basics import TARGET, Failure, run
 from .clients import ashlar_rate, fill, raw_file
 from .servers import QemuNbd, Site
 
-LUN_MIB = 2048
+LUN_MIB = 1536
 # As many as qemu-nbd takes from one client.
 DEPTH = 16
 BURST_S = 0.25
@@ -24,6 +25,7 @@ BURSTS = 4
 PAGE = 256 << 10
 CLUSTER = 64 << 10
 CLONES = 64
+DEEP = 100
 BOOTING = 32
 GIB = 1 << 30
 
@@ -31,10 +33,13 @@ GIB = 1 << 30
 def snapshots(table, bench):
     maps(table, bench)
     ours, theirs = overwrites(bench), overwrites_of_qcow2(bench)
-    for key, how, at_least in (("after", "right after a snapshot", 0.5),
-                               ("private", "when the pages are the volume's own again", 0.95)):
-        against(table, f"RAID 10 on disk, 4 KiB random durable overwrite, {DEPTH} outstanding, over iSCSI, {how}",
-                "without", ours["without"], ours[key], at_least, ours["note"] if key == "after" else "")
+    what = f"RAID 10 on disk, 4 KiB random durable overwrite, {DEPTH} outstanding, over iSCSI,"
+    against(table, f"{what} right after a snapshot", "without", ours["without"], ours["after"], 0.5, ours["note"])
+    against(table, f"{what} when the pages are the volume's own again", "beside it, without a snapshot", ours["twin"],
+            ours["private"], 0.95)
+    what = f"RAID 10 on disk, 4 KiB random reads, {DEPTH} outstanding, over iSCSI,"
+    against(table, f"{what} of the last of {DEEP} clones of clones", "of the volume itself", ours["first"],
+            ours["last"], 0.95)
     for key, how in (("after", "of a new overlay"), ("private", "of an overlay that has all of it")):
         against(table, f"peer: qcow2 by qemu-nbd, the same {how}", "without overlay", theirs["without"], theirs[key],
                 note=theirs["note"] if key == "after" else "")
@@ -92,10 +97,19 @@ def burst(url):
     return ashlar_rate(url, "rand-4k-write", BURST_S, depth=DEPTH, warmup=0)
 
 
-def bursts(site, rates):
+def in_turns(site, *pairs):
+    """Bursts of each of these, `(URL, rates)`, over and over."""
     for _ in range(BURSTS):
-        site.settled()
-        rates.append(burst(site.urls[0]))
+        for url, rates in pairs:
+            site.settled()
+            rates.append(burst(url))
+
+
+def exported(site, volume):
+    """The URL of a volume that gets a target of its own."""
+    name = f"iqn.2026-11.dev.ashlar:{volume}"
+    site.ask("exports", "POST", {"target": name, "volumes": [volume]})
+    return f"iscsi://{site.portal}/{name}/0"
 
 
 def bursts_after_snapshots(site, without, rates, shares):
@@ -114,18 +128,29 @@ def bursts_after_snapshots(site, without, rates, shares):
 
 def overwrites(bench):
     """Writes per second without a snapshot, right after one, and once all pages are the
-    volume's own though a snapshot is there."""
-    rates, shares = {"without": [], "after": [], "private": []}, []
-    site = Site(bench.disk, "snapshots", 4, "10", lun_mib=LUN_MIB, room=2.6)
+    volume's own though a snapshot is there; reads of the volume and of a clone far from it."""
+    rates, shares = {key: [] for key in ("without", "after", "twin", "private", "first", "last")}, []
+    site = Site(bench.disk, "snapshots", 4, "10", lun_mib=LUN_MIB, room=4)
     with site.emptied(), site:
         [url] = site.serving().urls
+        site.ask("volumes", "POST", {"name": "twin", "pool": "pool0", "size_bytes": LUN_MIB << 20})
+        twin = exported(site, "twin")
         fill(url)
+        fill(twin)
         for _ in range(bench.rounds):
             bursts_after_snapshots(site, rates["without"], rates["after"], shares)
             site.ask("volumes/lun0/snapshots", "POST", {"name": "kept"})
             fill(url)
-            bursts(site, rates["private"])
+            fill(twin)
+            in_turns(site, (twin, rates["twin"]), (url, rates["private"]))
             site.ask("snapshots/lun0@kept", "DELETE")
+        names = ["lun0", *(f"deep{depth}" for depth in range(DEEP))]
+        for of, name in zip(names, names[1:]):
+            site.ask(f"volumes/{of}/clone", "POST", {"name": name})
+        last = exported(site, names[-1])
+        for _ in range(bench.rounds):
+            for key, of in (("first", url), ("last", last)):
+                rates[key].append(ashlar_rate(of, "rand-4k-read", bench.seconds / 4, depth=DEPTH))
     rates["note"] = f"{statistics.median(shares):.0%} of the writes were the first to their page"
     return rates
 
@@ -179,14 +204,13 @@ def clones(table, bench):
                 for clone in range(CLONES):
                     site.ask("volumes/lun0@gold/clone", "POST", {"name": f"c{turn}-{clone}"})
                 times.append(time.monotonic() - began)
-            for clone in range(BOOTING):
-                site.ask("exports", "POST", {"target": target(clone), "volumes": [f"c0-{clone}"]})
+            guests = [exported(site, f"c0-{clone}") for clone in range(BOOTING)]
         for _ in range(bench.rounds):
             # Nothing is in RAM at the beginning.
             with site:
                 site.serving()
                 before = site.pool()
-                boot_storm(site)
+                boot_storm(guests)
                 after = site.pool()
             asked.append(after["io"]["host_reads"]["bytes"] - before["io"]["host_reads"]["bytes"])
             # For commands, and ahead of them.
@@ -202,15 +226,10 @@ def clones(table, bench):
               f"{once:.2f} GiB", f"{statistics.median(asked) / GIB:.1f} GiB asked for", "", "≤ 1.1 GiB", once <= 1.1)
 
 
-def target(clone):
-    return f"iqn.2026-11.dev.ashlar:clone{clone}"
-
-
-def boot_storm(site):
+def boot_storm(urls):
     step = 16
     reads = [word for at in range(0, 1024, step) for word in ("-c", f"read {at}M {step}M")]
-    commands = [["qemu-io", "-r", "-f", "raw", *reads, f"iscsi://{site.portal}/{target(clone)}/0"]
-                for clone in range(BOOTING)]
+    commands = [["qemu-io", "-r", "-f", "raw", *reads, url] for url in urls]
     guests = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True) for command in commands]
     for guest in guests:

@@ -246,6 +246,11 @@ impl Serving {
             "{args:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.is_empty() || text.ends_with('\n'),
+            "{args:?}: {text:?}"
+        );
     }
 
     /// Runs a command that has to fail; gives exit code and what it said.
