@@ -102,6 +102,27 @@ fn a_volume_in_the_trash_has_no_name_and_keeps_what_it_has() {
 }
 
 #[test]
+fn a_snapshot_in_the_trash_keeps_no_name_from_others_until_it_comes_back() {
+    let shelf = Shelf::with_pool(1, Level::Simple);
+    shelf.open(async |pool| {
+        pool.create_volume(thin("w", PAGE as u64)).await.unwrap();
+        pool.clone_volume("v", "v@s", true, 0).await.unwrap();
+        pool.clone_volume("w", "w@s", true, 0).await.unwrap();
+        pool.delete_volume("w").await.unwrap();
+        let taken = pool.change_words("v", &named("w")).await.unwrap_err();
+        assert_eq!(taken.kind, PoolErrorKind::Exists, "w@s is another's");
+        let uuid = pool.volume("v@s").unwrap().info().uuid;
+        pool.trash_volume("v@s", 1).await.unwrap();
+        pool.change_words("v", &named("w")).await.unwrap();
+        assert_eq!(names(&pool), ["w", "w@s"]);
+        let taken = pool.recover_trashed(uuid, None).await.unwrap_err();
+        assert_eq!(taken.kind, PoolErrorKind::Exists);
+        pool.recover_trashed(uuid, Some("w@t")).await.unwrap();
+        assert_eq!(names(&pool), ["w", "w@s", "w@t"]);
+    });
+}
+
+#[test]
 fn what_can_not_be_said_is_refused_and_changes_nothing() {
     let shelf = Shelf::with_pool(1, Level::Simple);
     shelf.open(async |pool| {

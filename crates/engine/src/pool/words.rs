@@ -126,7 +126,10 @@ impl<W: World> Pool<W> {
             };
             let called = format!("{new}{SNAPSHOT_MARK}{rest}");
             check_snapshot_name(&called)?;
-            self.check_new(&called)?;
+            // Names in the trash may be others', too, until they come back.
+            if !other.words.is_trashed() {
+                self.check_new(&called)?;
+            }
             records.push(Record::Word(other.id, Word::Name(called)));
         }
         Ok(records)

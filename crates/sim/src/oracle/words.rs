@@ -97,8 +97,11 @@ impl Oracle {
     /// Whether volume `id` can be called `new`, with its snapshots.
     pub fn can_be_called(&self, id: u64, new: &str) -> bool {
         let followers = self.followers(id, new);
-        let mut names = followers.iter().map(|(_, name)| name.as_str());
-        !self.is_taken(new) && !names.any(|name| self.is_taken(name))
+        // Names in the trash may be others', too, until they come back.
+        let mut shown = followers
+            .iter()
+            .filter(|(follower, _)| !self.volume(*follower).words.is_trashed);
+        !self.is_taken(new) && !shown.any(|(_, name)| self.is_taken(name))
     }
 
     /// A change of what is said begins.
