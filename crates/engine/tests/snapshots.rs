@@ -6,6 +6,7 @@ mod common;
 use base::VolumeOffset;
 use common::{PAGE, Shelf, bytes, content, spec, thick, thin};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume};
+use futures_util::future::join4;
 use world::sim::SimWorld;
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
@@ -240,5 +241,32 @@ fn several_are_taken_together_or_none_is() {
         let much: Vec<(&str, &str)> = much.iter().map(|name| ("v", name.as_str())).collect();
         assert_eq!(take(&much, true).await, Err(PoolErrorKind::Full));
         assert_eq!(pool.volumes().len(), 6);
+    });
+}
+
+/// Whoever comes while a volume is being deleted finds none, and nothing is left of it.
+#[test]
+fn a_volume_in_deletion_can_not_be_taken_or_restored() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        pool.create_volume(thin("w", PAGE as u64)).await.unwrap();
+        pool.clone_volume("w", "w@s", true, 0).await.unwrap();
+        let pairs = [("w", "w@t"), ("v", "v@t")];
+        let (deleted, taken, cloned, restored) = join4(
+            pool.delete_volume("v"),
+            pool.snapshot_together(&pairs, 0, std::future::ready(true)),
+            pool.clone_volume("v", "c", false, 0),
+            pool.restore("v", "w@s", Some("v@r"), 0),
+        )
+        .await;
+        deleted.unwrap();
+        let refused = [taken.map(drop), cloned.map(drop), restored.map(drop)];
+        for error in refused.map(Result::unwrap_err) {
+            assert_eq!(error.kind, PoolErrorKind::NotFound, "{error}");
+            assert!(error.context.contains("'v'"), "{error}");
+        }
+        let names: Vec<_> = pool.volumes().into_iter().map(|info| info.name).collect();
+        assert_eq!(names, ["w", "w@s"]);
+        assert_eq!(pool.info().mapped_bytes, 0);
     });
 }
