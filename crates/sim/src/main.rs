@@ -7,15 +7,21 @@
 
 use clap::{Args, Parser, Subcommand};
 use sim::{plants, rate, seeds};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A seed that takes longer than this is named, so that one that never ends is known when the
+/// run is ended from outside. Most take less than a second.
+const SLOW: Duration = Duration::from_secs(60);
+/// How often to look for those.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Proves by simulation that an acknowledged write survives.
 #[derive(Parser)]
@@ -114,7 +120,6 @@ fn run_seeds(run: &Run) -> ExitCode {
         .commit
         .clone()
         .or_else(|| std::env::var("ASHLAR_COMMIT").ok());
-    let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     let mut all: Vec<u64> = (0..run.seeds)
         .map(|index| run.from.wrapping_add(index))
         .collect();
@@ -123,33 +128,25 @@ fn run_seeds(run: &Run) -> ExitCode {
     let jobs = run
         .jobs
         .or_else(|| thread::available_parallelism().ok())
-        .map_or(1, NonZero::get);
+        .map_or(1, NonZero::get)
+        .min(all.len());
     let began = Instant::now();
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Totals::default()));
+    let pass = Pass {
+        ops: run.ops,
+        commit: commit.unwrap_or_else(|| "unknown".to_owned()),
+        all,
+        next: AtomicUsize::new(0),
+        running: Mutex::default(),
+        totals: Mutex::default(),
+    };
     thread::scope(|scope| {
-        for _ in 0..jobs.min(all.len()) {
-            scope.spawn(|| {
-                while let Some(&seed) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = seeds::check(seed, run.ops);
-                    let mut totals = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    match outcome {
-                        Ok(verdict) => {
-                            totals.operations += verdict.operations;
-                            totals.boots += verdict.boots;
-                            for (mark, count) in verdict.marks {
-                                *totals.marks.entry(mark).or_default() += count;
-                            }
-                        }
-                        Err(failure) => {
-                            totals.failures += 1;
-                            report(seed, run.ops, &commit, &failure);
-                        }
-                    }
-                }
-            });
+        for _ in 0..jobs {
+            scope.spawn(|| pass.work());
         }
+        scope.spawn(|| pass.watch());
     });
-    let totals = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let totals = pass.totals.into_inner();
+    let totals = totals.unwrap_or_else(PoisonError::into_inner);
     println!(
         "{} requests over {} boots in {:.1} s ({} seeds asked for, {} of the regressions list, each run twice)",
         totals.operations,
@@ -160,8 +157,13 @@ fn run_seeds(run: &Run) -> ExitCode {
     );
     let runs_a_core_minute = 2.0 * totals.operations as f64
         / 2_000.0
-        / (began.elapsed().as_secs_f64() * jobs.min(all.len()) as f64 / 60.0);
+        / (began.elapsed().as_secs_f64() * jobs as f64 / 60.0);
     println!("that is {runs_a_core_minute:.0} runs of 2,000 requests a minute and core");
+    let (longest, slowest) = totals.slowest;
+    println!(
+        "the slowest is seed {slowest}: {:.1} s",
+        longest.as_secs_f64()
+    );
     let missed = run.marks && print_marks(&totals.marks);
     println!("seeds {}, failures {}", run.seeds, totals.failures);
     if totals.failures == 0 && !missed {
@@ -171,8 +173,67 @@ fn run_seeds(run: &Run) -> ExitCode {
     }
 }
 
+/// Seeds run side by side.
+struct Pass {
+    ops: Option<u64>,
+    commit: String,
+    all: Vec<u64>,
+    /// Index of the next one to be begun.
+    next: AtomicUsize,
+    /// Those under way, and since when.
+    running: Mutex<BTreeMap<u64, Instant>>,
+    totals: Mutex<Totals>,
+}
+
+impl Pass {
+    /// Runs seeds until none is left.
+    fn work(&self) {
+        while let Some(&seed) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let began = Instant::now();
+            lock(&self.running).insert(seed, began);
+            let outcome = seeds::check(seed, self.ops);
+            let mut totals = lock(&self.totals);
+            totals.slowest = totals.slowest.max((began.elapsed(), seed));
+            match outcome {
+                Ok(verdict) => {
+                    totals.operations += verdict.operations;
+                    totals.boots += verdict.boots;
+                    for (mark, count) in verdict.marks {
+                        *totals.marks.entry(mark).or_default() += count;
+                    }
+                }
+                Err(failure) => {
+                    totals.failures += 1;
+                    report(seed, self.ops, &self.commit, &failure);
+                }
+            }
+            lock(&self.running).remove(&seed);
+        }
+    }
+
+    /// Names seeds that take long, once each, until all have ended.
+    fn watch(&self) {
+        let mut told = BTreeSet::new();
+        while self.next.load(Ordering::Relaxed) < self.all.len() || !lock(&self.running).is_empty()
+        {
+            for (seed, began) in lock(&self.running).iter() {
+                if began.elapsed() > SLOW && told.insert(*seed) {
+                    println!("seed {seed} has not ended after {} s", SLOW.as_secs());
+                }
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each step leaves it whole.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[derive(Default)]
 struct Totals {
+    slowest: (Duration, u64),
     operations: u64,
     boots: u64,
     failures: u64,
