@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, percent, span, utc};
+use crate::volume;
 use server::api::types::{Job, JobKind, JobState};
 use site::human;
 use std::io::{self, IsTerminal, Write};
@@ -43,6 +44,29 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+}
+
+/// How a job is gone about that a command begins.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Work {
+    /// Most data a second, such as "200 MiB"
+    #[arg(long, value_parser = volume::size)]
+    pub rate: Option<u64>,
+    /// Don't wait for the end
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+impl Work {
+    /// Follows a job that has begun to its end, if that is wanted.
+    pub fn begun(self, client: &Client, begun: Job) -> Result<(), Failure> {
+        match self.detach {
+            true => self.format.print_text(&begun, show),
+            false => follow(client, begun, self.format),
+        }
+    }
 }
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {

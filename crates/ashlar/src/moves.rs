@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::job;
 use crate::volume;
 use server::api::types::{Job, Volume, VolumeMove};
 
@@ -23,9 +23,6 @@ pub struct Move {
     /// Pool that is to hold it
     #[arg(long, required_unless_present = "abandon")]
     pool: Option<String>,
-    /// Most data a second, such as "200 MiB"
-    #[arg(long, value_parser = volume::size)]
-    rate: Option<u64>,
     /// Its snapshots stay where they are: they can be cloned, exported and deleted there,
     /// but not restored
     #[arg(long)]
@@ -37,26 +34,23 @@ pub struct Move {
     /// there last is lost, too
     #[arg(long, conflicts_with_all = ["pool", "rate", "leave_snapshots", "force", "detach"])]
     abandon: bool,
-    /// Don't wait for the end
-    #[arg(long)]
-    detach: bool,
     #[command(flatten)]
-    format: Format,
+    work: job::Work,
 }
 
 pub fn run(client: &Client, wanted: Move) -> Result<(), Failure> {
-    let Move { name, format, .. } = wanted;
+    let Move { name, work, .. } = wanted;
     if wanted.abandon {
         let volume: Volume = client.remove(&["volumes", &name, "move"], &[])?;
-        return format.print_text(&volume, volume::show);
+        return work.format.print_text(&volume, volume::show);
     }
     let to = VolumeMove {
         // There unless something is abandoned.
         pool: wanted.pool.unwrap_or_default(),
-        rate_bytes_per_s: wanted.rate,
+        rate_bytes_per_s: work.rate,
         leave_snapshots: wanted.leave_snapshots,
         force: wanted.force,
     };
     let job: Job = client.post(&["volumes", &name, "move"], &to)?;
-    volume::begun(client, job, wanted.detach, format)
+    work.begun(client, job)
 }

@@ -82,7 +82,7 @@ pub enum Command {
     ///
     /// A destination that is not there is made. In one lane of a pool whole pages that lie alike
     /// on both sides are shared: that takes a moment, and no space until one of them changes. The
-    /// rest, and all of a thick destination, is read and written. It is a job: Ctrl-C leaves it
+    /// rest, and all of a thick destination, is read and written, which --rate is for. It is a job: Ctrl-C leaves it
     /// running, `ashlar job` shows, follows and cancels it.
     Copy {
         /// Name of the volume, or of the snapshot (VOLUME@NAME)
@@ -107,14 +107,8 @@ pub enum Command {
         /// Also while hosts are logged in to the destination's target
         #[arg(long)]
         live: bool,
-        /// Most data a second, such as "200 MiB", between lanes and pools
-        #[arg(long, value_parser = size)]
-        rate: Option<u64>,
-        /// Don't wait for the end
-        #[arg(long)]
-        detach: bool,
         #[command(flatten)]
-        format: Format,
+        work: job::Work,
     },
     /// Give a volume another name; snapshots and exports follow, initiators notice nothing
     Rename {
@@ -193,14 +187,8 @@ pub enum Command {
         /// Read the volume back in the end, and compare
         #[arg(long)]
         verify: bool,
-        /// Most data a second, such as "200 MiB"
-        #[arg(long, value_parser = size)]
-        rate: Option<u64>,
-        /// Don't wait for the end
-        #[arg(long)]
-        detach: bool,
         #[command(flatten)]
-        format: Format,
+        work: job::Work,
     },
     /// Make an image of a volume: raw, qcow2, VHDX or VMDK
     #[command(after_help = IMAGES)]
@@ -221,14 +209,8 @@ pub enum Command {
         /// Also while hosts are logged in to the volume's target
         #[arg(long)]
         live: bool,
-        /// Most data a second, such as "200 MiB"
-        #[arg(long, value_parser = size)]
-        rate: Option<u64>,
-        /// Don't wait for the end
-        #[arg(long)]
-        detach: bool,
         #[command(flatten)]
-        format: Format,
+        work: job::Work,
     },
     /// Move a volume to another pool, while it is used
     #[command(after_help = moves::HELP)]
@@ -316,9 +298,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             pool,
             thick,
             live,
-            rate,
-            detach,
-            format,
+            work,
         } => {
             let copy = VolumeCopy {
                 destination,
@@ -331,10 +311,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 to_bytes: to,
                 length_bytes: length,
                 live,
-                rate_bytes_per_s: rate,
+                rate_bytes_per_s: work.rate,
             };
             let job: Job = client.post(&["volumes", &source, "copy"], &copy)?;
-            begun(client, job, detach, format)
+            work.begun(client, job)
         }
         Command::Rename { name, new, format } => {
             let change = VolumeChange {
@@ -398,9 +378,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             image,
             thick,
             verify,
-            rate,
-            detach,
-            format,
+            work,
         } => {
             let import = VolumeImport {
                 file: absolute(&file)?,
@@ -411,10 +389,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                     false => Provisioning::Thin,
                 },
                 verify,
-                rate_bytes_per_s: rate,
+                rate_bytes_per_s: work.rate,
             };
             let job: Job = client.post(&["volumes", &name, "import"], &import)?;
-            begun(client, job, detach, format)
+            work.begun(client, job)
         }
         Command::Export {
             volume,
@@ -423,9 +401,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             option,
             verify,
             live,
-            rate,
-            detach,
-            format,
+            work,
         } => {
             let export = VolumeExport {
                 file: absolute(&file)?,
@@ -433,10 +409,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 options: option.into_iter().collect(),
                 verify,
                 live,
-                rate_bytes_per_s: rate,
+                rate_bytes_per_s: work.rate,
             };
             let job: Job = client.post(&["volumes", &volume, "export"], &export)?;
-            begun(client, job, detach, format)
+            work.begun(client, job)
         }
         Command::Move(wanted) => moves::run(client, wanted),
         Command::Delete {
@@ -531,13 +507,6 @@ fn on_or_off(text: &str) -> Result<bool, String> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err("allowed: on, off".to_owned()),
-    }
-}
-
-pub fn begun(client: &Client, begun: Job, detach: bool, format: Format) -> Result<(), Failure> {
-    match detach {
-        true => format.print_text(&begun, job::show),
-        false => job::follow(client, begun, format),
     }
 }
 

@@ -45,6 +45,14 @@ level = "simple"
 drives = ["e0"]
 "#;
 
+/// [`SITE`] with two lanes and room for them, and [`SECOND_POOL`].
+pub fn two_lanes_and_a_pool() -> String {
+    let lanes = SITE
+        .replace("level = \"10\"", "level = \"10\"\nlanes = 2")
+        .replace("64 MiB", "160 MiB");
+    format!("{lanes}{SECOND_POOL}")
+}
+
 /// A directory with a site file and a data directory.
 pub struct Home {
     dir: tempfile::TempDir,

@@ -1,16 +1,13 @@
 //! Consistency groups, by command and by request.
 
-use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::array::{Home, Serving, two_lanes_and_a_pool};
 use crate::commands::request;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Two lanes with `a`, `b` and `v0`, and a second pool with `c`.
 fn home() -> (Home, Serving) {
-    let lanes = SITE
-        .replace("level = \"10\"", "level = \"10\"\nlanes = 2")
-        .replace("64 MiB", "160 MiB");
-    let home = Home::new(&format!("{lanes}{SECOND_POOL}"));
+    let home = Home::new(&two_lanes_and_a_pool());
     let serving = home.serve();
     for (name, pool) in [("a", "p0"), ("b", "p0"), ("c", "p1")] {
         serving.done(&["volume", "create", name, "--pool", pool, "--size", "1 MiB"]);

@@ -1,6 +1,6 @@
 //! Restoring, and snapshots of several volumes at one instant, by command.
 
-use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::array::{Home, SECOND_POOL, SITE, Serving, two_lanes_and_a_pool};
 use serde_json::{Value, json};
 
 fn names(list: &Value) -> Vec<&str> {
@@ -120,10 +120,7 @@ fn what_can_not_be_restored_is_refused() {
 
 #[test]
 fn several_are_taken_at_one_instant_wherever_they_are() {
-    let lanes = SITE
-        .replace("level = \"10\"", "level = \"10\"\nlanes = 2")
-        .replace("64 MiB", "160 MiB");
-    let home = Home::new(&format!("{lanes}{SECOND_POOL}"));
+    let home = Home::new(&two_lanes_and_a_pool());
     let serving = home.serve();
     for (name, pool) in [("a", "p0"), ("b", "p0"), ("c", "p1")] {
         serving.done(&["volume", "create", name, "--pool", pool, "--size", "1 MiB"]);
