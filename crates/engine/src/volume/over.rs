@@ -23,6 +23,9 @@ struct Under {
     backing: PhysPage,
     /// What the old page has beyond its backing, and where in the page.
     copies: Vec<(u64, Slice)>,
+    /// Whether the old page has nothing beyond the backing, not even where it is written now:
+    /// then the backing alone reads as it does.
+    is_alike: bool,
     /// Keeps the backing there.
     _held: Option<Backing>,
 }
@@ -81,6 +84,7 @@ impl<W: World> Volume<W> {
             return Some(Under {
                 backing: from,
                 copies: Vec::new(),
+                is_alike: true,
                 _held: None,
             });
         };
@@ -89,8 +93,10 @@ impl<W: World> Volume<W> {
         let start = PoolOffset(from.0 * page_bytes);
         let runs = store.own_runs(start, page_bytes as usize).await;
         let written = run.inside as usize..run.inside as usize + run.len;
-        let own = runs.into_iter().filter(|(_, own)| *own);
+        let own: Vec<_> = runs.into_iter().filter(|(_, own)| *own).collect();
+        let is_alike = own.is_empty();
         let own: Vec<Range<usize>> = own
+            .into_iter()
             .flat_map(|(bytes, _)| without(bytes, &written))
             .collect();
         if own.iter().map(|bytes| bytes.len() as u64).sum::<u64>() * 2 > page_bytes {
@@ -113,6 +119,7 @@ impl<W: World> Volume<W> {
         Some(Under {
             backing: held.page,
             copies,
+            is_alike,
             _held: Some(held),
         })
     }
@@ -128,7 +135,6 @@ impl<W: World> Volume<W> {
         let start = PoolOffset(to.0 * page_bytes);
         let blocks = page_bytes / BLOCK_BYTES as u64;
         let is_clean = !self.inner.store.needs_zeroing(start, blocks).await;
-        let is_alone = under.copies.is_empty();
         let mut parts = under.copies;
         parts.push((run.inside, data.clone()));
         parts.sort_by_key(|(at, _)| *at);
@@ -150,8 +156,8 @@ impl<W: World> Volume<W> {
         };
         let written = self.inner.store.write(writes);
         let mapped = self.inner.commit(vec![map]);
-        // Until it is written, a page of which nothing was ever written reads as before.
-        let at_once = is_clean && is_alone;
+        // Until it is written, a page of which nothing was ever written reads as its backing.
+        let at_once = is_clean && under.is_alike;
         let outcome = match at_once || self.inner.world.planted("overlay before its content") {
             true => {
                 let (written, mapped) = join(written, mapped).await;
