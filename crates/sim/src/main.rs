@@ -13,15 +13,15 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A seed that takes longer than this is named, so that one that never ends is known when the
 /// run is ended from outside. Most take less than a second.
 const SLOW: Duration = Duration::from_secs(60);
-/// How often to look for those.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often to look for those where none ends.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Proves by simulation that an acknowledged write survives.
 #[derive(Parser)]
@@ -137,6 +137,7 @@ fn run_seeds(run: &Run) -> ExitCode {
         all,
         next: AtomicUsize::new(0),
         running: Mutex::default(),
+        ended: Condvar::new(),
         totals: Mutex::default(),
     };
     thread::scope(|scope| {
@@ -182,6 +183,8 @@ struct Pass {
     next: AtomicUsize,
     /// Those under way, and since when.
     running: Mutex<BTreeMap<u64, Instant>>,
+    /// One of them has ended.
+    ended: Condvar,
     totals: Mutex<Totals>,
 }
 
@@ -208,20 +211,22 @@ impl Pass {
                 }
             }
             lock(&self.running).remove(&seed);
+            self.ended.notify_all();
         }
     }
 
     /// Names seeds that take long, once each, until all have ended.
     fn watch(&self) {
         let mut told = BTreeSet::new();
-        while self.next.load(Ordering::Relaxed) < self.all.len() || !lock(&self.running).is_empty()
-        {
-            for (seed, began) in lock(&self.running).iter() {
+        let mut running = lock(&self.running);
+        while self.next.load(Ordering::Relaxed) < self.all.len() || !running.is_empty() {
+            for (seed, began) in running.iter() {
                 if began.elapsed() > SLOW && told.insert(*seed) {
                     println!("seed {seed} has not ended after {} s", SLOW.as_secs());
                 }
             }
-            thread::sleep(LOOK);
+            let waited = self.ended.wait_timeout(running, LOOK);
+            (running, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
