@@ -51,6 +51,16 @@ pub enum Answer {
     Status(u8),
 }
 
+impl Answer {
+    /// Sense key and code of a command that ended with CHECK CONDITION.
+    pub fn sense(&self) -> Option<(u8, (u8, u8))> {
+        match self {
+            Answer::Check(Sense { key, code, .. }) => Some((*key, *code)),
+            _ => None,
+        }
+    }
+}
+
 /// A command under way: the data that it sends, or has got so far.
 #[derive(Debug)]
 struct Task {

@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use e2e::array::{Array, TARGET};
-use e2e::initiator::{Answer, Initiator, SECTOR, Sense};
+use e2e::initiator::{Answer, Initiator, SECTOR};
 use e2e::site_text::OnePool;
 
 const POOL: OnePool = OnePool {
@@ -20,14 +20,6 @@ const PAGE_SECTORS: u64 = PAGE / SECTOR as u64;
 
 fn block(page: u64) -> Vec<u8> {
     vec![(page % 100) as u8 + 1; 4096]
-}
-
-/// The sense data of a command that did not end well.
-fn check(answer: &Answer) -> Option<(u8, (u8, u8))> {
-    match answer {
-        Answer::Check(Sense { key, code, .. }) => Some((*key, *code)),
-        _ => None,
-    }
 }
 
 const SOFT_THRESHOLD: Option<(u8, (u8, u8))> = Some((6, (0x38, 0x07)));
@@ -54,7 +46,7 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     while page * 100 < pages * 82 {
         match write(&mut one, page) {
             Answer::Good(_) => page += 1,
-            answer => assert_eq!(check(&answer), SOFT_THRESHOLD, "{answer:?}"),
+            answer => assert_eq!(answer.sense(), SOFT_THRESHOLD, "{answer:?}"),
         }
     }
     // Both hear of it, once: what is there can be read before and after.
@@ -64,7 +56,7 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
         match other.read(0, 8).unwrap() {
             Answer::Good(data) => assert!(data == block(0)),
             answer => {
-                assert_eq!(check(&answer), SOFT_THRESHOLD, "{answer:?}");
+                assert_eq!(answer.sense(), SOFT_THRESHOLD, "{answer:?}");
                 warned += 1;
             }
         }
@@ -77,9 +69,9 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     loop {
         match write(&mut one, page) {
             Answer::Good(_) => page += 1,
-            answer if check(&answer) == SOFT_THRESHOLD => {}
+            answer if answer.sense() == SOFT_THRESHOLD => {}
             answer => {
-                assert_eq!(check(&answer), NO_SPACE, "{answer:?}");
+                assert_eq!(answer.sense(), NO_SPACE, "{answer:?}");
                 break;
             }
         }
@@ -96,7 +88,7 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
         other.read(3 * PAGE_SECTORS, 8).unwrap(),
         Answer::Good(vec![200; 4096])
     );
-    assert_eq!(check(&write(&mut one, page)), NO_SPACE);
+    assert_eq!(write(&mut one, page).sense(), NO_SPACE);
 
     // The other volume was promised its pages; deleted, they are anybody's.
     array
@@ -132,7 +124,7 @@ fn write_until_full(host: &mut Initiator, mut next: u64) -> u64 {
             answer => break answer,
         }
     };
-    assert_eq!(check(&refused), NO_SPACE, "{refused:?}");
+    assert_eq!(refused.sense(), NO_SPACE, "{refused:?}");
     while host.under_way() > 0 {
         let (_, answer) = host.next_end().unwrap();
         good += u64::from(answer == Answer::Good(Vec::new()));

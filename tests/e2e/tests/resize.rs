@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use e2e::array::{Array, TARGET};
-use e2e::initiator::{Answer, Initiator, SECTOR, Sense};
+use e2e::initiator::{Answer, Initiator, SECTOR};
 use e2e::site_text::OnePool;
 
 const POOL: OnePool = OnePool {
@@ -15,14 +15,6 @@ const POOL: OnePool = OnePool {
     volume_mib: 16,
 };
 const MIB_SECTORS: u64 = (1 << 20) / SECTOR as u64;
-
-/// Sense key and code of a command that did not end well.
-fn check(answer: &Answer) -> Option<(u8, (u8, u8))> {
-    match answer {
-        Answer::Check(Sense { key, code, .. }) => Some((*key, *code)),
-        _ => None,
-    }
-}
 
 const CAPACITY_CHANGED: Option<(u8, (u8, u8))> = Some((6, (0x2a, 0x09)));
 const OUT_OF_RANGE: Option<(u8, (u8, u8))> = Some((5, (0x21, 0x00)));
@@ -46,11 +38,11 @@ fn hosts_are_told_of_a_new_size_once_and_find_what_is_there() {
     one.write(0, first.clone()).unwrap();
     one.write(near_the_end, last.clone()).unwrap();
     let behind = 16 * MIB_SECTORS;
-    assert_eq!(check(&one.read(behind, 8).unwrap()), OUT_OF_RANGE);
+    assert_eq!(one.read(behind, 8).unwrap().sense(), OUT_OF_RANGE);
 
     assert_eq!(resize(&array, "20 MiB", &[]), Some(0));
     for host in &mut hosts {
-        assert_eq!(check(&host.read(0, 8).unwrap()), CAPACITY_CHANGED);
+        assert_eq!(host.read(0, 8).unwrap().sense(), CAPACITY_CHANGED);
         assert_eq!(host.read(behind, 8).unwrap(), Answer::Good(vec![0; 4096]));
         let there = host.read(near_the_end, 8).unwrap();
         assert_eq!(there, Answer::Good(last.clone()));
@@ -63,19 +55,19 @@ fn hosts_are_told_of_a_new_size_once_and_find_what_is_there() {
     }
     assert_eq!(resize(&array, "8 MiB", &["--force-shrink"]), Some(0));
     for host in &mut hosts {
-        assert_eq!(check(&host.read(0, 8).unwrap()), CAPACITY_CHANGED);
+        assert_eq!(host.read(0, 8).unwrap().sense(), CAPACITY_CHANGED);
         assert_eq!(host.read(0, 8).unwrap(), Answer::Good(first.clone()));
         for lba in [8 * MIB_SECTORS, near_the_end] {
-            assert_eq!(check(&host.read(lba, 8).unwrap()), OUT_OF_RANGE);
+            assert_eq!(host.read(lba, 8).unwrap().sense(), OUT_OF_RANGE);
         }
         let refused = host.write(near_the_end, last.clone()).unwrap();
-        assert_eq!(check(&refused), OUT_OF_RANGE);
+        assert_eq!(refused.sense(), OUT_OF_RANGE);
     }
 
     // What was behind the end does not come back.
     assert_eq!(resize(&array, "16 MiB", &[]), Some(0));
     for host in &mut hosts {
-        assert_eq!(check(&host.read(0, 8).unwrap()), CAPACITY_CHANGED);
+        assert_eq!(host.read(0, 8).unwrap().sense(), CAPACITY_CHANGED);
         let there = host.read(near_the_end, 8).unwrap();
         assert_eq!(there, Answer::Good(vec![0; 4096]));
     }

@@ -146,12 +146,15 @@ impl Array {
         volume: &PlacedVolume,
         new: &str,
     ) -> Result<(), ArrayError> {
-        self.check_name_free(new).await?;
+        self.images.check_free(new, None)?;
         let volumes = self.volumes().await?;
         let by_name: BTreeMap<&str, &PlacedVolume> = volumes
             .iter()
             .map(|known| (known.info.name.as_str(), known))
             .collect();
+        if let Some(there) = by_name.get(new) {
+            return Err(is_taken(there));
+        }
         let prefix = format!("{}{SNAPSHOT_MARK}", volume.info.name);
         for snapshot in volumes.iter().filter(|known| known.is_of(volume)) {
             let Some(own) = snapshot.info.name.strip_prefix(&prefix) else {
