@@ -440,6 +440,14 @@ impl Record {
         })
     }
 
+    /// Bytes that it adds to what is said of volumes, at most.
+    pub fn words_bytes(&self) -> u64 {
+        match self {
+            Record::Word(_, word) => word.bytes(),
+            _ => 0,
+        }
+    }
+
     /// The volume that it changes, if it changes one.
     pub fn volume(&self) -> Option<VolumeId> {
         match self {

@@ -20,6 +20,11 @@ pub const VALUE_BYTES_MAX: usize = 64;
 /// Attributes of a volume, at most.
 pub const ATTRIBUTES_MAX: usize = 32;
 
+/// Bytes of a piece of a memo, at most.
+pub const MEMO_PIECE_BYTES: usize = 80;
+/// Bytes of a memo, at most.
+pub const MEMO_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes of words that a checkpoint slot is laid out for, for each volume.
 pub const WORDS_BYTES: u64 = 128;
 
@@ -77,6 +82,8 @@ pub enum Word {
     Recovered,
     /// It is on its way to or from another pool, or is so no more.
     Transit(Option<Transit>),
+    /// This piece of its memo; none when there are no bytes.
+    Memo { piece: u16, bytes: Vec<u8> },
 }
 
 const ORIGIN: u8 = 40;
@@ -85,6 +92,7 @@ const ATTRIBUTE: u8 = 42;
 const TRASHED: u8 = 43;
 const RECOVERED: u8 = 44;
 const TRANSIT: u8 = 60;
+const MEMO: u8 = 61;
 
 /// Stages of a [`Transit`] in journal and checkpoint.
 const SETTLED: u8 = 0;
@@ -105,6 +113,7 @@ impl Word {
             Word::Trashed { .. } => TRASHED,
             Word::Recovered => RECOVERED,
             Word::Transit(_) => TRANSIT,
+            Word::Memo { .. } => MEMO,
         }
     }
 
@@ -136,6 +145,12 @@ impl Word {
                 w.uuid(transit.pool);
                 w.name(&transit.pool_name, NAME_BYTES_MAX);
             }
+            Word::Memo { piece, bytes } => {
+                w.u16(*piece);
+                // Checked when it came in.
+                w.u8(bytes.len() as u8);
+                w.bytes.extend_from_slice(bytes);
+            }
         }
     }
 
@@ -157,6 +172,7 @@ impl Word {
             },
             RECOVERED => Word::Recovered,
             TRANSIT => Word::Transit(transit(r)?),
+            MEMO => memo(r)?,
             _ => return None,
         })
     }
@@ -168,6 +184,7 @@ impl Word {
             // Counted for every volume, so that there is room for it always.
             Word::Trashed { .. } => 0,
             Word::Attribute { value, .. } if value.is_empty() => 0,
+            Word::Memo { bytes, .. } if bytes.is_empty() => 0,
             word => word.bytes(),
         }
     }
@@ -194,6 +211,16 @@ fn transit(r: &mut Reader<'_>) -> Option<Option<Transit>> {
         pool: r.uuid()?,
         pool_name: r.name(NAME_BYTES_MAX)?,
     }))
+}
+
+fn memo(r: &mut Reader<'_>) -> Option<Word> {
+    let piece = r.u16()?;
+    let len = usize::from(r.u8()?);
+    let bytes = r.take(len).filter(|_| len <= MEMO_PIECE_BYTES)?;
+    Some(Word::Memo {
+        piece,
+        bytes: bytes.to_vec(),
+    })
 }
 
 fn text(r: &mut Reader<'_>, most: usize) -> Option<String> {
@@ -235,6 +262,28 @@ pub struct About {
     pub trashed_unix_s: Option<u64>,
     /// Where it comes from or goes to, while it is on its way.
     pub transit: Option<Transit>,
+    /// What those who serve it have to remember of it, in pieces.
+    pub memo: BTreeMap<u16, Vec<u8>>,
+}
+
+impl About {
+    /// The words that make another memo of the one there is; those that say nothing new
+    /// are left out.
+    pub fn new_memo(&self, memo: &[u8]) -> Vec<Word> {
+        let chunks: Vec<&[u8]> = memo.chunks(MEMO_PIECE_BYTES).collect();
+        let pieces = chunks.iter().enumerate();
+        let pieces = pieces.map(|(piece, bytes)| (piece as u16, bytes.to_vec()));
+        let changed = pieces.filter(|(piece, bytes)| self.memo.get(piece) != Some(bytes));
+        let gone = self.memo.keys().filter(|piece| usize::from(**piece) >= chunks.len());
+        let gone = gone.map(|piece| (*piece, Vec::new()));
+        let word = |(piece, bytes)| Word::Memo { piece, bytes };
+        changed.chain(gone).map(word).collect()
+    }
+
+    /// The memo, whole; empty when there is none.
+    pub fn whole_memo(&self) -> Vec<u8> {
+        self.memo.values().flatten().copied().collect()
+    }
 }
 
 /// Words of a volume but its name.
@@ -263,6 +312,12 @@ impl Words {
             Word::Trashed { at_unix_s } => about.trashed_unix_s = Some(*at_unix_s),
             Word::Recovered => about.trashed_unix_s = None,
             Word::Transit(transit) => about.transit = transit.clone(),
+            Word::Memo { piece, bytes } if bytes.is_empty() => {
+                about.memo.remove(piece);
+            }
+            Word::Memo { piece, bytes } => {
+                about.memo.insert(*piece, bytes.clone());
+            }
         }
         self.stage
             .set(about.transit.as_ref().map(|transit| transit.stage));
@@ -293,6 +348,10 @@ impl Words {
                 before.map(|(key, value)| (HEAD_BYTES + 2 + key.len() + value.len()) as u64)
             }
             Word::Transit(_) => about.transit.as_ref().map(|_| TRANSIT_BYTES),
+            Word::Memo { piece, .. } => {
+                let before = about.memo.get(piece);
+                before.map(|bytes| (HEAD_BYTES + 3 + bytes.len()) as u64)
+            }
             _ => None,
         };
         word.more_bytes().saturating_sub(before.unwrap_or(0))
@@ -312,11 +371,14 @@ impl Words {
         let trashed = trashed.map(|at_unix_s| Word::Trashed { at_unix_s });
         let attributes = about.attributes.into_iter().map(attribute);
         let transit = about.transit.map(|transit| Word::Transit(Some(transit)));
+        let memo = about.memo.into_iter();
+        let memo = memo.map(|(piece, bytes)| Word::Memo { piece, bytes });
         origin
             .into_iter()
             .chain(attributes)
             .chain(trashed)
             .chain(transit)
+            .chain(memo)
             .collect()
     }
 }
@@ -349,6 +411,14 @@ mod tests {
             on_its_way(Stage::Leaving),
             on_its_way(Stage::Arrived),
             Word::Transit(None),
+            Word::Memo {
+                piece: u16::MAX,
+                bytes: vec![0xa5; MEMO_PIECE_BYTES],
+            },
+            Word::Memo {
+                piece: 7,
+                bytes: Vec::new(),
+            },
         ]
     }
 
@@ -391,6 +461,29 @@ mod tests {
         assert_eq!(Record::decode(&mut Reader::new(&long)), None);
         let garbage = [ATTRIBUTE, 0, 0, 0, 0, 1, 0xff, 0, 0, 0];
         assert_eq!(Record::decode(&mut Reader::new(&garbage)), None);
+    }
+
+    #[test]
+    fn a_memo_changes_by_the_pieces_that_differ() {
+        let (name, words) = (Name::new("a"), Words::default());
+        let remember = |memo: &[u8]| {
+            let said = words.about().new_memo(memo);
+            let more: u64 = said.iter().map(|word| words.more_bytes(word)).sum();
+            let before = words.bytes();
+            said.iter().for_each(|word| words.apply(&name, word));
+            assert_eq!(words.about().whole_memo(), memo);
+            assert!(words.bytes() <= before + more, "{} of {more}", words.bytes());
+            said.len()
+        };
+        let long: Vec<u8> = (0..=255).collect();
+        assert_eq!(remember(&long), 4);
+        let mut other = long.clone();
+        other[100] = 0;
+        assert_eq!(remember(&other), 1, "one piece differs");
+        assert_eq!(remember(&other), 0);
+        assert_eq!(remember(&other[..80]), 3, "three go");
+        assert_eq!(remember(&[]), 1);
+        assert_eq!(words.bytes(), 0);
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub(crate) struct Inner<W: World> {
     pub through: Through,
     /// Bytes that checkpoints may grow by: of maps that are about to share less.
     pub parting: Cell<u64>,
+    /// Bytes of words that are about to be said.
+    pub words_coming: Cell<u64>,
     /// How often something was refused for want of room for maps.
     pub map_refusals: Cell<u64>,
     /// The zone that is being emptied, as long as that can be called off.
@@ -136,6 +138,7 @@ impl<W: World> Inner<W> {
             moving: Cell::new(0),
             through: Through::default(),
             parting: Cell::new(0),
+            words_coming: Cell::new(0),
             map_refusals: Cell::new(0),
             emptying: Cell::new(None),
             zoning: Default::default(),

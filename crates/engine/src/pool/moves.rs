@@ -249,12 +249,12 @@ impl<W: World> Pool<W> {
         inner.commit(leaving).await?;
         let volume = self.handle(&core);
         volume.calm().await;
-        let (info, about) = (volume.info(), core.words.about());
         let began = inner.world.now();
         let still = match inner.world.planted("move loses a write at the switch") {
             true => None,
             false => Some(core.live.ranges.shared(WHOLE.0, WHOLE.1).await),
         };
+        let (info, about) = (volume.info(), core.words.about());
         if inner.world.planted(EARLY) {
             inner.commit(vec![Record::Delete { id: core.id }]).await?;
         }
@@ -296,6 +296,7 @@ impl<W: World> Pool<W> {
             value: String::new(),
         });
         let mut words: Vec<Word> = gone.chain(said(about)).collect();
+        words.extend(core.words.about().new_memo(&about.whole_memo()));
         if core.name != info.name.as_str() {
             words.push(Word::Name(info.name.clone()));
         }

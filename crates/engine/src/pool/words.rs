@@ -228,7 +228,8 @@ impl<W: World> Inner<W> {
     pub(in crate::pool) fn more_words_bytes(&self, more: u64) -> u64 {
         let words = {
             let state = self.state.borrow();
-            state.words_bytes + state.volumes.len() as u64 * TRASHED_BYTES + more
+            let trashed = state.volumes.len() as u64 * TRASHED_BYTES;
+            state.words_bytes + self.words_coming.get() + trashed + more
         };
         let identity = self.identity();
         checkpoint::more_bytes(words, identity.journal_bytes)
@@ -261,7 +262,7 @@ impl<W: World> Inner<W> {
 
     /// That what is going to be said fits the checkpoint slots, beside the worst maps that
     /// the pool's drives can come to.
-    pub(super) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
+    pub(crate) fn check_words(&self, records: &[Record]) -> Result<(), PoolError> {
         let more: u64 = {
             let state = self.state.borrow();
             let more = |record: &Record| match record {

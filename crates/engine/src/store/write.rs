@@ -88,6 +88,11 @@ impl<W: World> Store<W> {
         join_all(appends).await.into_iter().collect()
     }
 
+    /// Bytes of [`Write`]s that are durable together or not at all, at most.
+    pub fn write_bytes_max(&self) -> usize {
+        self.entry_bytes_max(&self.log)
+    }
+
     /// What is durable in the log is what reads see.
     fn take_up_writes(&self, batch: &[Write], appended: Appended) {
         let hold = Rc::new(appended.hold);

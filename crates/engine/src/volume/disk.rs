@@ -3,7 +3,7 @@
 //! Who serves a volume of another shard pays for the way there and back; the volume is
 //! the same, with one order of its commands and one set of locks.
 
-use super::{IoError, Mapping, Provisioning, Volume, VolumeInfo};
+use super::{Alteration, Altered, IoError, Mapping, Provisioning, Volume, VolumeInfo};
 use crate::world::World;
 use base::{Payload, Slice, VolumeOffset};
 use futures_util::FutureExt;
@@ -26,6 +26,19 @@ pub trait Elsewhere {
 
     /// As [`Volume::write`].
     fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>>;
+
+    /// As [`Volume::alter`].
+    fn alter(
+        &self,
+        at: VolumeOffset,
+        alteration: Alteration,
+    ) -> LocalBoxFuture<'_, Result<Altered, IoError>>;
+
+    /// [`Volume::memo`], as it was when it was last asked.
+    fn memo(&self) -> Vec<u8>;
+
+    /// As [`Volume::keep_memo`].
+    fn keep_memo(&self, memo: Vec<u8>) -> LocalBoxFuture<'_, Result<(), IoError>>;
 
     /// As [`Volume::flush`].
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>>;
@@ -52,6 +65,22 @@ impl<W: World> Elsewhere for Volume<W> {
 
     fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
         Volume::write(self, at, data).boxed_local()
+    }
+
+    fn alter(
+        &self,
+        at: VolumeOffset,
+        alteration: Alteration,
+    ) -> LocalBoxFuture<'_, Result<Altered, IoError>> {
+        Volume::alter(self, at, alteration).boxed_local()
+    }
+
+    fn memo(&self) -> Vec<u8> {
+        Volume::memo(self)
+    }
+
+    fn keep_memo(&self, memo: Vec<u8>) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        Volume::keep_memo(self, memo).boxed_local()
     }
 
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {
@@ -132,6 +161,41 @@ impl<W: World> Disk<W> {
         match self {
             Disk::Here(volume) => volume.write(at, data).await,
             Disk::There(volume) => volume.write(at, data).await,
+        }
+    }
+
+    /// As [`Volume::alter`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn alter(
+        &self,
+        at: VolumeOffset,
+        alteration: Alteration,
+    ) -> Result<Altered, IoError> {
+        match self {
+            // Its future is large, and rare.
+            Disk::Here(volume) => Elsewhere::alter(volume, at, alteration).await,
+            Disk::There(volume) => volume.alter(at, alteration).await,
+        }
+    }
+
+    /// As [`Elsewhere::memo`].
+    pub fn memo(&self) -> Vec<u8> {
+        match self {
+            Disk::Here(volume) => volume.memo(),
+            Disk::There(volume) => volume.memo(),
+        }
+    }
+
+    /// As [`Volume::keep_memo`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn keep_memo(&self, memo: Vec<u8>) -> Result<(), IoError> {
+        match self {
+            Disk::Here(volume) => Elsewhere::keep_memo(volume, memo).await,
+            Disk::There(volume) => volume.keep_memo(memo).await,
         }
     }
 

@@ -380,7 +380,7 @@ impl<W: World> Volume<W> {
     }
 
     /// Writes a part of one page.
-    async fn write_part(&self, run: Run, data: Slice) -> Result<(), IoError> {
+    pub(super) async fn write_part(&self, run: Run, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         let volume_at = VolumeOffset(run.page.0 * page_bytes + run.inside);
         loop {

@@ -4,12 +4,14 @@
 //! sequential readers will want next; `mirror` and `copy` are for volumes that go to another pool.
 
 pub mod ahead;
+mod alter;
 mod clear;
 mod copy;
 mod disk;
 mod fill;
 mod io;
 pub mod live;
+mod memo;
 mod mirror;
 pub(crate) mod moving;
 mod over;
@@ -19,6 +21,7 @@ mod shrink;
 mod zeroes;
 
 pub use crate::meta::words::{About, Origin, Stage, Transit};
+pub use alter::{Alteration, Altered, WHOLE_BYTES_MAX};
 pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
 pub use live::Live;

@@ -276,7 +276,8 @@ fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), 
             volume.ok_or_else(gone)?.into()
         } else {
             let at = (placed.pool, placed.lane);
-            Disk::There(Rc::new(Distant::new(home, at, placed.info)))
+            let memo = placed.about.whole_memo();
+            Disk::There(Rc::new(Distant::new(home, at, placed.info).with_memo(memo)))
         };
         let lun = u16::try_from(lun).map_err(|_| {
             let context = format!("target {target} can't have a LUN {lun}");

@@ -5,7 +5,7 @@
 
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, VolumeOffset};
-use engine::volume::{Elsewhere, Mapping};
+use engine::volume::{Alteration, Altered, Elsewhere, Mapping};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -18,6 +18,7 @@ pub struct Distant {
     pool: String,
     lane: u16,
     info: RefCell<VolumeInfo>,
+    memo: RefCell<Vec<u8>>,
 }
 
 impl Distant {
@@ -28,7 +29,14 @@ impl Distant {
             pool,
             lane,
             info: RefCell::new(info),
+            memo: RefCell::default(),
         }
+    }
+
+    /// The same, with this memo.
+    pub fn with_memo(self, memo: Vec<u8>) -> Self {
+        self.memo.replace(memo);
+        self
     }
 
     /// Does something to the volume, where it is.
@@ -90,6 +98,31 @@ impl Elsewhere for Distant {
     fn write(&self, at: VolumeOffset, data: Slice) -> LocalBoxFuture<'_, Result<(), IoError>> {
         let visit = move |volume: Volume<RealWorld>| async move { volume.write(at, data).await };
         self.visit(at, visit).boxed_local()
+    }
+
+    fn alter(
+        &self,
+        at: VolumeOffset,
+        alteration: Alteration,
+    ) -> LocalBoxFuture<'_, Result<Altered, IoError>> {
+        let visit =
+            move |volume: Volume<RealWorld>| async move { volume.alter(at, alteration).await };
+        self.visit(at, visit).boxed_local()
+    }
+
+    fn memo(&self) -> Vec<u8> {
+        self.memo.borrow().clone()
+    }
+
+    fn keep_memo(&self, memo: Vec<u8>) -> LocalBoxFuture<'_, Result<(), IoError>> {
+        let keep = async move {
+            let kept = memo.clone();
+            let visit = |volume: Volume<RealWorld>| async move { volume.keep_memo(memo).await };
+            self.visit(VolumeOffset(0), visit).await?;
+            self.memo.replace(kept);
+            Ok(())
+        };
+        keep.boxed_local()
     }
 
     fn flush(&self) -> LocalBoxFuture<'_, Result<(), IoError>> {

@@ -1,0 +1,68 @@
+//! What those who serve a volume have to remember of it over a restart, such as persistent
+//! reservations. The engine keeps the bytes and knows nothing of their meaning.
+//!
+//! Invariants:
+//! - A memo changes as a whole: a crash leaves the one before or the new one.
+//! - It is the volume's: it goes with it to another pool, but not to snapshots and clones.
+
+use super::{IoError, IoErrorKind, Volume, io::failed};
+use crate::meta::Record;
+use crate::meta::words::MEMO_BYTES_MAX;
+use crate::pool::PoolErrorKind;
+use crate::world::World;
+use base::VolumeOffset;
+
+impl<W: World> Volume<W> {
+    /// The memo; empty when there is none.
+    pub fn memo(&self) -> Vec<u8> {
+        self.core.words.about().whole_memo()
+    }
+
+    /// Keeps `memo` instead of the one that there is. It is durable when this ends.
+    ///
+    /// # Errors
+    /// `PoolFull` when the metadata has no room for it: the one before holds then.
+    /// `Deleted`, `PoolFailed`.
+    pub async fn keep_memo(&self, memo: Vec<u8>) -> Result<(), IoError> {
+        let at = VolumeOffset(0);
+        let _operation = self.core.live.begin().ok_or_else(|| self.deleted(at))?;
+        // One after the other, and none while the volume is handed over to another pool.
+        let turn = self.core.live.ranges.exclusive(0, 1).await;
+        if let Some(there) = self.core.live.moved() {
+            drop(turn);
+            return there.keep_memo(memo).await;
+        }
+        let inner = &self.inner;
+        let words = self.core.words.about().new_memo(&memo);
+        let record = |word| Record::Word(self.core.id, word);
+        let records: Vec<Record> = words.into_iter().map(record).collect();
+        let fits = memo.len() <= MEMO_BYTES_MAX && records.len() <= inner.records_at_once();
+        let checked = inner.check_words(&records);
+        let full = |context| IoError {
+            kind: IoErrorKind::PoolFull,
+            at,
+            context,
+        };
+        if !fits {
+            let context = format!(
+                "volume '{}' can't keep a memo of {} bytes",
+                self.core.name,
+                memo.len()
+            );
+            return Err(full(context));
+        }
+        checked.map_err(|error| match error.kind {
+            PoolErrorKind::Full => full(error.context),
+            _ => failed(at, error),
+        })?;
+        let coming = &inner.words_coming;
+        let more: u64 = records.iter().map(Record::words_bytes).sum();
+        coming.set(coming.get() + more);
+        let kept = match inner.world.planted("memo is not made durable") {
+            true => Ok(()),
+            false => inner.commit(records).await,
+        };
+        coming.set(coming.get() - more);
+        kept.map_err(|error| failed(at, error))
+    }
+}
