@@ -2,14 +2,18 @@
 //! in; status, sense and data out.
 //!
 //! - [`target`], [`unit`], [`nexus`]: who sees what, and runs commands on it.
+//! - [`ports`], [`reservation`]: by which way, and who may.
 //! - [`cdb`]: what a CDB asks for, and whether it may.
 //! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
 //!   commands.
 
 pub mod cdb;
 mod commands;
+mod dispatch;
 pub mod lun;
 pub mod nexus;
+pub mod ports;
+pub mod reservation;
 pub mod sense;
 pub mod target;
 pub mod unit;
@@ -17,6 +21,7 @@ mod vpd;
 
 pub use cdb::{Command, data_out_bytes, decode};
 pub use nexus::{Nexus, Response};
+pub use reservation::{InitiatorPort, NexusId};
 pub use sense::{Attention, Sense};
 pub use target::{LUN_MAX, Target};
-pub use unit::{Identity, LogicalUnit};
+pub use unit::{Identity, LogicalUnit, Registration};

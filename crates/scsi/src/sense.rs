@@ -8,6 +8,8 @@ pub mod status {
     pub const GOOD: u8 = 0x00;
     /// It did not; the sense data says why.
     pub const CHECK_CONDITION: u8 = 0x02;
+    /// What may be done depends on a reservation that another has.
+    pub const RESERVATION_CONFLICT: u8 = 0x18;
     /// No room in the task set: try again later.
     pub const TASK_SET_FULL: u8 = 0x28;
 }
@@ -90,6 +92,20 @@ impl Sense {
     pub const POOL_FULL: Sense = Sense::new(Key::DataProtect, 0x27, 0x07);
     /// 27/00 WRITE PROTECTED.
     pub const WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0);
+    /// 27/02 LOGICAL UNIT SOFTWARE WRITE PROTECTED: SWP of the control mode page.
+    pub const SOFTWARE_WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0x02);
+    /// 04/1B LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS.
+    pub const SANITIZING: Sense = Sense::new(Key::NotReady, 0x04, 0x1b);
+    /// 26/04 INVALID RELEASE OF PERSISTENT RESERVATION.
+    pub const INVALID_RELEASE: Sense = Sense::new(Key::IllegalRequest, 0x26, 0x04);
+    /// 55/04 INSUFFICIENT REGISTRATION RESOURCES.
+    pub const NO_ROOM_FOR_REGISTRATION: Sense = Sense::new(Key::IllegalRequest, 0x55, 0x04);
+    /// 04/0A LOGICAL UNIT NOT ACCESSIBLE, ASYMMETRIC ACCESS STATE TRANSITION.
+    pub const IN_TRANSITION: Sense = Sense::new(Key::NotReady, 0x04, 0x0a);
+    /// 04/0B LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN STANDBY STATE.
+    pub const IN_STANDBY: Sense = Sense::new(Key::NotReady, 0x04, 0x0b);
+    /// 04/0C LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN UNAVAILABLE STATE.
+    pub const UNAVAILABLE: Sense = Sense::new(Key::NotReady, 0x04, 0x0c);
     /// 44/00 INTERNAL TARGET FAILURE.
     pub const TARGET_FAILURE: Sense = Sense::new(Key::HardwareError, 0x44, 0);
 
@@ -190,6 +206,16 @@ pub enum Attention {
     BusDeviceReset,
     /// 2F/00 COMMANDS CLEARED BY ANOTHER INITIATOR.
     CommandsCleared,
+    /// 2A/01 MODE PARAMETERS CHANGED.
+    ModeChanged,
+    /// 2A/03 RESERVATIONS PREEMPTED.
+    ReservationsPreempted,
+    /// 2A/04 RESERVATIONS RELEASED.
+    ReservationsReleased,
+    /// 2A/05 REGISTRATIONS PREEMPTED.
+    RegistrationsPreempted,
+    /// 2A/06 ASYMMETRIC ACCESS STATE CHANGED.
+    AccessStateChanged,
     /// 2A/09 CAPACITY DATA HAS CHANGED.
     CapacityChanged,
     /// 38/07 THIN PROVISIONING SOFT THRESHOLD REACHED.
@@ -207,6 +233,11 @@ impl Attention {
             Attention::PowerOn => (0x29, 0x00),
             Attention::BusDeviceReset => (0x29, 0x03),
             Attention::CommandsCleared => (0x2f, 0x00),
+            Attention::ModeChanged => (0x2a, 0x01),
+            Attention::ReservationsPreempted => (0x2a, 0x03),
+            Attention::ReservationsReleased => (0x2a, 0x04),
+            Attention::RegistrationsPreempted => (0x2a, 0x05),
+            Attention::AccessStateChanged => (0x2a, 0x06),
             Attention::CapacityChanged => (0x2a, 0x09),
             Attention::SoftThreshold => (0x38, 0x07),
             Attention::InquiryChanged => (0x3f, 0x03),

@@ -1,35 +1,38 @@
 //! A target: which logical unit stands at which LUN, and who is connected.
 //!
-//! Changes to the map, resizes and resets become unit attentions on every I_T
-//! nexus but the one that asked (SAM-5 clause 5.14).
+//! Changes to the map, resizes and resets become unit attentions on every I_T nexus
+//! (SAM-5 clause 5.14).
 
 use crate::nexus::Nexus;
+use crate::ports::{AccessState, Ports};
+use crate::reservation::{InitiatorPort, NexusId, Told};
 use crate::sense::Attention;
 use crate::unit::LogicalUnit;
 use base::{BufPool, Uuid};
 use engine::World;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 
 /// Largest LUN: what flat addressing can carry (SAM-5 clause 4.7.7.3).
 pub const LUN_MAX: u16 = 0x3fff;
 
-/// A target device with one target port.
+/// A target device.
 pub struct Target<W: World> {
     name: String,
-    buffers: BufPool,
+    world: W,
+    ports: RefCell<Ports>,
     units: RefCell<BTreeMap<u16, Rc<LogicalUnit<W>>>>,
     nexuses: RefCell<Vec<Weak<Nexus<W>>>>,
 }
 
 impl<W: World> Target<W> {
     /// A target called `name` (an iSCSI qualified name) without logical units.
-    /// Parameter data is put into `buffers`.
-    pub fn new(name: &str, buffers: BufPool) -> Rc<Self> {
+    pub fn new(name: &str, world: W) -> Rc<Self> {
         Rc::new(Target {
             name: name.to_owned(),
-            buffers,
+            world,
+            ports: RefCell::default(),
             units: RefCell::default(),
             nexuses: RefCell::default(),
         })
@@ -40,8 +43,33 @@ impl<W: World> Target<W> {
         &self.name
     }
 
+    /// Parameter data is put into these.
     pub(crate) fn buffers(&self) -> &BufPool {
-        &self.buffers
+        self.world.buffers()
+    }
+
+    pub(crate) fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// Its ports, in groups.
+    pub(crate) fn ports(&self) -> Ref<'_, Ports> {
+        self.ports.borrow()
+    }
+
+    /// A group of ports gives access in another way from now on. Every nexus but those
+    /// of `by` is told.
+    pub fn set_access(&self, group: u16, state: AccessState, by: Option<&Nexus<W>>) {
+        if !self.ports.borrow_mut().set_access(group, state) {
+            return;
+        }
+        for nexus in self.connected() {
+            if by.is_none_or(|by| !std::ptr::eq(Rc::as_ptr(&nexus), by)) {
+                for lun in self.luns() {
+                    nexus.raise(lun, Attention::AccessStateChanged);
+                }
+            }
+        }
     }
 
     /// The LUNs that are mapped, ascending.
@@ -106,28 +134,51 @@ impl<W: World> Target<W> {
         }
     }
 
-    /// Logical unit reset: every nexus but `by` hears of it. The caller has
-    /// ended the tasks of the logical unit before.
-    pub fn unit_reset(&self, lun: u16, by: &Nexus<W>) {
-        if self.units.borrow().contains_key(&lun) {
+    /// Tells every nexus but `by` of something at `lun`.
+    pub(crate) fn tell_others(&self, lun: u16, attention: Attention, by: &Nexus<W>) {
+        for nexus in self.connected() {
+            if !std::ptr::eq(Rc::as_ptr(&nexus), by) {
+                nexus.raise(lun, attention);
+            }
+        }
+    }
+
+    /// Tells each of these nexuses, where it is connected, of something at `lun`.
+    pub(crate) fn tell_each(&self, lun: u16, told: &[Told]) {
+        for nexus in self.connected() {
+            for told in told.iter().filter(|told| told.nexus == *nexus.id()) {
+                nexus.raise(lun, told.attention);
+            }
+        }
+    }
+
+    /// Logical unit reset: every nexus hears of it, also the one that asked (SAM-5 clause
+    /// 6.3.3). The caller has ended the tasks of the logical unit before.
+    pub fn unit_reset(&self, lun: u16) {
+        if let Some(unit) = self.unit(lun) {
+            unit.reset();
             for nexus in self.connected() {
-                if !std::ptr::eq(Rc::as_ptr(&nexus), by) {
-                    nexus.raise(lun, Attention::BusDeviceReset);
-                }
+                nexus.raise(lun, Attention::BusDeviceReset);
             }
         }
     }
 
     /// Target reset, warm or cold: as a reset of every logical unit.
-    pub fn target_reset(&self, by: &Nexus<W>) {
+    pub fn target_reset(&self) {
         for lun in self.luns() {
-            self.unit_reset(lun, by);
+            self.unit_reset(lun);
         }
     }
 
-    /// A new I_T nexus. It ends when the last reference is dropped.
-    pub fn connect(self: &Rc<Self>) -> Rc<Nexus<W>> {
-        let nexus = Rc::new(Nexus::new(Rc::clone(self)));
+    /// A new I_T nexus, of this initiator port and the target port with this relative
+    /// identifier. It ends when the last reference is dropped.
+    pub fn connect(self: &Rc<Self>, initiator: InitiatorPort, target_port: u16) -> Rc<Nexus<W>> {
+        self.ports.borrow_mut().add(target_port);
+        let id = NexusId {
+            initiator,
+            target_port,
+        };
+        let nexus = Rc::new(Nexus::new(Rc::clone(self), id));
         for lun in self.luns() {
             nexus.raise(lun, Attention::PowerOn);
         }
@@ -145,7 +196,7 @@ impl<W: World> Target<W> {
         }
     }
 
-    fn connected(&self) -> Vec<Rc<Nexus<W>>> {
+    pub(crate) fn connected(&self) -> Vec<Rc<Nexus<W>>> {
         self.nexuses
             .borrow()
             .iter()

@@ -1,8 +1,11 @@
-//! A logical unit: a volume, and the names that initiators know it by.
+//! A logical unit: a volume, the names that initiators know it by, and what they have
+//! agreed on with it.
 
-use base::Uuid;
-use engine::{Disk, Provisioning, World};
-use std::cell::RefCell;
+use crate::reservation::{NexusId, Reservations, Unreadable};
+use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
+use engine::{Disk, IoError, Provisioning, World};
+use futures_util::lock::{Mutex, MutexGuard};
+use std::cell::{Cell, Ref, RefCell};
 
 /// Company part of the NAA designator. The locally administered bit is set: it
 /// is nobody's registered identifier, and the hundred bits behind it come from
@@ -41,24 +44,144 @@ impl Identity {
     }
 }
 
+/// A persistent registration, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Whose.
+    pub nexus: NexusId,
+    /// The key.
+    pub key: u64,
+    /// Whether the reservation is his, too.
+    pub is_holder: bool,
+}
+
 /// A volume as a direct-access block device.
 pub struct LogicalUnit<W: World> {
     /// Where it is may change, what it is does not.
     volume: RefCell<Disk<W>>,
     uuid: Uuid,
     identity: Identity,
+    reservations: RefCell<Reservations>,
+    /// Held by the one who changes reservations.
+    reserving: Mutex<()>,
+    mode: Cell<Mode>,
+    sanitizing: Cell<bool>,
+    blocks_per_physical: Cell<u32>,
+}
+
+/// Mode parameters that initiators can change (SPC-4 clause 7.5.8). All of them see the
+/// same; a reset takes them back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// D_SENSE: sense data comes as descriptors.
+    pub(crate) descriptor_sense: bool,
+    /// SWP: nothing is written.
+    pub(crate) write_protected: bool,
 }
 
 impl<W: World> LogicalUnit<W> {
-    /// The logical unit that shows `volume`.
-    pub fn new(volume: impl Into<Disk<W>>) -> Self {
+    /// The logical unit that shows `volume`, with the reservations that it was left with.
+    ///
+    /// # Errors
+    /// The reservations can't be understood.
+    pub fn new(volume: impl Into<Disk<W>>) -> Result<Self, Unreadable> {
         let volume = volume.into();
         let uuid = volume.info().uuid;
-        LogicalUnit {
+        let reservations = Reservations::of_memo(&volume.memo())?;
+        Ok(LogicalUnit {
             volume: RefCell::new(volume),
             uuid,
             identity: Identity::of(uuid),
+            reservations: RefCell::new(reservations),
+            reserving: Mutex::new(()),
+            mode: Cell::default(),
+            sanitizing: Cell::new(false),
+            blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
+        })
+    }
+
+    /// The same, but it says that its physical blocks are as long as its logical ones, for
+    /// initiators that want that.
+    pub fn with_short_blocks(self) -> Self {
+        self.blocks_per_physical.set(1);
+        self
+    }
+
+    /// Logical blocks to a physical one, as initiators are told.
+    pub(crate) fn blocks_per_physical(&self) -> u32 {
+        self.blocks_per_physical.get()
+    }
+
+    /// What is reserved.
+    pub(crate) fn reservations(&self) -> Ref<'_, Reservations> {
+        self.reservations.borrow()
+    }
+
+    /// The right to change reservations.
+    pub(crate) async fn reserving(&self) -> MutexGuard<'_, ()> {
+        self.reserving.lock().await
+    }
+
+    /// These hold from now on; first, where that is asked for, they are made durable. The
+    /// caller has the right to change them.
+    ///
+    /// # Errors
+    /// They can't be kept: those before hold.
+    pub(crate) async fn set_reservations(&self, new: Reservations) -> Result<(), IoError> {
+        let (before, memo) = (self.reservations().memo(), new.memo());
+        if before != memo {
+            self.volume().keep_memo(memo).await?;
         }
+        let new = new.with_old_of(&self.reservations());
+        self.reservations.replace(new);
+        Ok(())
+    }
+
+    /// Changes reservations of the old kind, which nobody keeps.
+    pub(crate) fn with_old_reservation<T>(&self, change: impl FnOnce(&mut Reservations) -> T) -> T {
+        change(&mut self.reservations.borrow_mut())
+    }
+
+    /// Initiators with a persistent registration, with their keys, and whether they hold a
+    /// reservation; its type.
+    pub fn registrations(&self) -> (Option<u8>, Vec<Registration>) {
+        let reservations = self.reservations();
+        let registration = |(nexus, key, is_holder): (&NexusId, u64, bool)| Registration {
+            nexus: nexus.clone(),
+            key,
+            is_holder,
+        };
+        let all = reservations.holders().map(registration).collect();
+        (reservations.held_kind(), all)
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode.get()
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.set(mode);
+    }
+
+    /// Whether all of it is being erased.
+    pub(crate) fn is_sanitizing(&self) -> bool {
+        self.sanitizing.get()
+    }
+
+    pub(crate) fn set_sanitizing(&self, sanitizing: bool) {
+        self.sanitizing.set(sanitizing);
+    }
+
+    /// Logical unit reset: what a reset takes back is as it was at the start.
+    pub(crate) fn reset(&self) {
+        self.mode.set(Mode::default());
+        self.with_old_reservation(Reservations::reset);
+    }
+
+    /// Blocks that are written whole, also when the power goes, at most.
+    pub(crate) fn whole_blocks(&self) -> u32 {
+        let bytes = self.volume.borrow().info().whole_bytes_max;
+        (bytes / SECTOR_BYTES as u64) as u32
     }
 
     /// The volume behind it.
@@ -90,7 +213,7 @@ impl<W: World> LogicalUnit<W> {
 
     /// Capacity in logical blocks.
     pub fn blocks(&self) -> u64 {
-        self.volume.borrow().size_bytes() / base::SECTOR_BYTES as u64
+        self.volume.borrow().size_bytes() / SECTOR_BYTES as u64
     }
 
     /// Whether nobody writes it: a snapshot.
@@ -102,7 +225,7 @@ impl<W: World> LogicalUnit<W> {
     /// thick volume, which keeps all of its pages.
     pub fn unmap_blocks(&self) -> Option<u32> {
         let info = self.volume.borrow().info();
-        let blocks = info.page_bytes / base::SECTOR_BYTES as u64;
+        let blocks = info.page_bytes / SECTOR_BYTES as u64;
         let is_thin = info.provisioning == Provisioning::Thin;
         is_thin.then_some(u32::try_from(blocks).unwrap_or(u32::MAX))
     }

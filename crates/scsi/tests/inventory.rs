@@ -3,9 +3,8 @@
 
 mod bench;
 
-use bench::{TARGET, VOLUME_BLOCKS, sense, thin, with_bench};
+use bench::{TARGET, VOLUME_BLOCKS, sense, thin, unit, with_bench};
 use proptest::prelude::*;
-use scsi::LogicalUnit;
 
 const TUR: [u8; 6] = [0; 6];
 
@@ -52,16 +51,17 @@ fn a_target_without_units_still_reports_them() {
 #[test]
 fn a_unit_attention_is_told_once_and_not_by_inquiry() {
     with_bench(async |bench| {
-        let nexus = bench.target.connect();
+        let nexus = bench.connect(1);
         let data = bench.good(&nexus, &[0x12, 0, 0, 0, 96, 0], &[]).await;
         assert_eq!((data.len(), &data[8..16]), (96, &b"ASHLAR  "[..]));
         assert_eq!(sense(&bench.run(&nexus, &TUR, &[]).await), (6, 0x29, 0));
         bench.good(&nexus, &TUR, &[]).await;
         // An unknown command after a reset: the attention goes first.
         let other = bench.settled().await;
-        bench.target.unit_reset(0, &other);
+        bench.target.unit_reset(0);
         assert_eq!(sense(&bench.run(&nexus, &[0xc1], &[]).await), (6, 0x29, 3));
         assert_eq!(sense(&bench.run(&nexus, &[0xc1], &[]).await), (5, 0x20, 0));
+        assert_eq!(sense(&bench.run(&other, &TUR, &[]).await), (6, 0x29, 3));
         bench.good(&other, &TUR, &[]).await;
         nexus.commands_cleared(0);
         assert_eq!(sense(&bench.run(&nexus, &TUR, &[]).await), (6, 0x2f, 0));
@@ -71,7 +71,7 @@ fn a_unit_attention_is_told_once_and_not_by_inquiry() {
 #[test]
 fn request_sense_takes_a_waiting_attention_in_either_format() {
     with_bench(async |bench| {
-        let nexus = bench.target.connect();
+        let nexus = bench.connect(1);
         let fixed = bench.good(&nexus, &[0x03, 0, 0, 0, 255, 0], &[]).await;
         assert_eq!((fixed[0], fixed[2], fixed[12]), (0x70, 6, 0x29));
         let none = bench.good(&nexus, &[0x03, 1, 0, 0, 255, 0], &[]).await;
@@ -90,15 +90,9 @@ fn changes_reach_every_nexus() {
             .target
             .resized(bench.pool.volume("v").unwrap().info().uuid);
         let second = bench.pool.create_volume(thin("w", 1 << 20)).await.unwrap();
-        assert!(
-            !bench.target.map(0, LogicalUnit::new(second.clone())),
-            "taken"
-        );
-        assert!(
-            !bench.target.map(0x4000, LogicalUnit::new(second.clone())),
-            "too large"
-        );
-        assert!(bench.target.map(1, LogicalUnit::new(second)));
+        assert!(!bench.target.map(0, unit(second.clone())), "taken");
+        assert!(!bench.target.map(0x4000, unit(second.clone())), "too large");
+        assert!(bench.target.map(1, unit(second)));
         for nexus in [&a, &b] {
             assert_eq!(sense(&bench.run(nexus, &TUR, &[]).await), (6, 0x2a, 9));
             assert_eq!(sense(&bench.run(nexus, &TUR, &[]).await), (6, 0x3f, 0x0e));
@@ -119,7 +113,7 @@ fn reporting_the_luns_takes_the_news_of_them_away() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;
         let second = bench.pool.create_volume(thin("w", 1 << 20)).await.unwrap();
-        assert!(bench.target.map(1, LogicalUnit::new(second)));
+        assert!(bench.target.map(1, unit(second)));
         let luns = bench
             .good(&nexus, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], &[])
             .await;

@@ -6,12 +6,12 @@ mod bench;
 
 use bench::{
     Bench, PAGE_BLOCKS, PAGE_BYTES, VOLUME_BLOCKS, bytes, information, sense, sixteen, ten, thin,
-    with_bench,
+    unit, with_bench,
 };
 use engine::pool::VolumeChange;
 use engine::{Provisioning, VolumeSpec};
 use proptest::prelude::*;
-use scsi::{LogicalUnit, Nexus};
+use scsi::Nexus;
 use std::collections::BTreeSet;
 use world::sim::SimWorld;
 
@@ -69,7 +69,7 @@ async fn with_thick(bench: &Bench, nexus: &Nexus<SimWorld>) {
         ..thin("thick", 3 * PAGE_BYTES as u64)
     };
     let volume = bench.pool.create_volume(spec).await.unwrap();
-    assert!(bench.target.map(THICK, LogicalUnit::new(volume)));
+    assert!(bench.target.map(THICK, unit(volume)));
     for _ in 0..2 {
         bench.run_at(nexus, THICK, &[0; 6], &[]).await;
     }
@@ -182,7 +182,7 @@ fn a_long_write_same_goes_in_pieces_that_fit_together() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;
         let large = bench.pool.create_volume(thin("large", 4 << 20)).await;
-        assert!(bench.target.map(2, LogicalUnit::new(large.unwrap())));
+        assert!(bench.target.map(2, unit(large.unwrap())));
         for _ in 0..2 {
             bench.run_at(&nexus, 2, &[0; 6], &[]).await;
         }

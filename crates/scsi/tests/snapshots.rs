@@ -3,8 +3,7 @@
 
 mod bench;
 
-use bench::{PAGE_BLOCKS, PAGE_BYTES, bytes, sense, sixteen, ten, with_bench};
-use scsi::LogicalUnit;
+use bench::{PAGE_BLOCKS, PAGE_BYTES, bytes, sense, sixteen, ten, unit, with_bench};
 
 const SNAPSHOT: u16 = 1;
 
@@ -16,7 +15,7 @@ fn a_snapshot_reads_as_it_was_and_refuses_every_write() {
         let write = ten(0x2a, 0, PAGE_BLOCKS as u16);
         bench.good(&nexus, &write, &before).await;
         let snapshot = bench.pool.clone_volume("v", "v@s", true, 5).await.unwrap();
-        assert!(bench.target.map(SNAPSHOT, LogicalUnit::new(snapshot)));
+        assert!(bench.target.map(SNAPSHOT, unit(snapshot)));
         for _ in 0..2 {
             bench.run_at(&nexus, SNAPSHOT, &[0; 6], &[]).await;
         }

@@ -5,9 +5,8 @@ mod bench;
 
 use bench::{
     PAGE_BLOCKS, PAGE_BYTES, VOLUME_BLOCKS, bytes, information, sense, sixteen, ten, thin, twelve,
-    with_bench,
+    unit, with_bench,
 };
-use scsi::LogicalUnit;
 
 #[test]
 fn every_form_of_read_gives_what_every_form_of_write_wrote() {
@@ -172,7 +171,7 @@ fn a_full_pool_protects_its_data() {
             .create_volume(thin("large", 64 << 20))
             .await
             .unwrap();
-        assert!(bench.target.map(1, LogicalUnit::new(large)));
+        assert!(bench.target.map(1, unit(large)));
         let page = bytes(3, PAGE_BYTES);
         let mut refused = None;
         // Twice: the unit attentions of the new LUN come first.
@@ -205,7 +204,7 @@ fn a_stopped_pool_is_a_failed_target_and_a_deleted_volume_an_absent_unit() {
             .create_volume(thin("doomed", 1 << 20))
             .await
             .unwrap();
-        assert!(bench.target.map(1, LogicalUnit::new(doomed)));
+        assert!(bench.target.map(1, unit(doomed)));
         bench.run_at(&nexus, 1, &[0; 6], &[]).await;
         bench.run_at(&nexus, 1, &[0; 6], &[]).await;
         bench.run(&nexus, &[0; 6], &[]).await;

@@ -162,7 +162,7 @@ async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
+async fn a_reset_is_answered_and_every_nexus_hears_of_it() {
     let served = Served::start().await;
     let mut by = Initiator::settled(&served, 1).await;
     let mut other = Initiator::settled(&served, 2).await;
@@ -181,11 +181,8 @@ async fn a_reset_is_answered_and_the_other_nexus_hears_of_it() {
     let answer = by.receive().await.unwrap();
     assert_eq!((answer.tag(), answer.header[2]), (absent, 2), "no such LUN");
     assert_eq!(other.run(&[0; 6], 0, &[]).await.sense(), (6, 0x29, 3));
-    assert_eq!(
-        by.run(&[0; 6], 0, &[]).await.header[3],
-        0,
-        "who asked for it knows"
-    );
+    assert_eq!(by.run(&[0; 6], 0, &[]).await.sense(), (6, 0x29, 3));
+    assert_eq!(by.run(&[0; 6], 0, &[]).await.header[3], 0);
     served.stop().await;
 }
 

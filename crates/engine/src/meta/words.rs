@@ -274,7 +274,10 @@ impl About {
         let pieces = chunks.iter().enumerate();
         let pieces = pieces.map(|(piece, bytes)| (piece as u16, bytes.to_vec()));
         let changed = pieces.filter(|(piece, bytes)| self.memo.get(piece) != Some(bytes));
-        let gone = self.memo.keys().filter(|piece| usize::from(**piece) >= chunks.len());
+        let gone = self
+            .memo
+            .keys()
+            .filter(|piece| usize::from(**piece) >= chunks.len());
         let gone = gone.map(|piece| (*piece, Vec::new()));
         let word = |(piece, bytes)| Word::Memo { piece, bytes };
         changed.chain(gone).map(word).collect()
@@ -472,7 +475,11 @@ mod tests {
             let before = words.bytes();
             said.iter().for_each(|word| words.apply(&name, word));
             assert_eq!(words.about().whole_memo(), memo);
-            assert!(words.bytes() <= before + more, "{} of {more}", words.bytes());
+            assert!(
+                words.bytes() <= before + more,
+                "{} of {more}",
+                words.bytes()
+            );
             said.len()
         };
         let long: Vec<u8> = (0..=255).collect();

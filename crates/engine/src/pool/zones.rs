@@ -100,7 +100,7 @@ impl<W: World> Inner<W> {
     }
 
     /// Pages of zones that are not in use yet.
-    pub(super) fn unopened_pages(&self) -> u64 {
+    pub(crate) fn unopened_pages(&self) -> u64 {
         let groups = self.drives.groups();
         groups.iter().map(|group| self.unopened_of(group)).sum()
     }

@@ -129,13 +129,20 @@ impl<W: World> Volume<W> {
         match alteration {
             Alteration::Whole(data) => Ok(Ok(data.clone())),
             Alteration::Exchange { expected, new } => {
-                let found = match self.inner.world.planted("compare and write does not compare") {
+                let found = match self
+                    .inner
+                    .world
+                    .planted("compare and write does not compare")
+                {
                     true => expected.clone(),
                     false => self.read_held(at.0, len).await?,
                 };
                 let (found, expected) = (found.bytes(), expected.bytes());
                 // Without bytes, as calibrated runs have it, nothing differs.
-                let both = found.unwrap_or_default().iter().zip(expected.unwrap_or_default());
+                let both = found
+                    .unwrap_or_default()
+                    .iter()
+                    .zip(expected.unwrap_or_default());
                 let differs = { both }.position(|(found, expected)| found != expected);
                 Ok(match differs {
                     None => Ok(new.clone()),

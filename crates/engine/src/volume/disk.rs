@@ -3,7 +3,7 @@
 //! Who serves a volume of another shard pays for the way there and back; the volume is
 //! the same, with one order of its commands and one set of locks.
 
-use super::{Alteration, Altered, IoError, Mapping, Provisioning, Volume, VolumeInfo};
+use super::{Alteration, Altered, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo};
 use crate::world::World;
 use base::{Payload, Slice, VolumeOffset};
 use futures_util::FutureExt;
@@ -45,6 +45,9 @@ pub trait Elsewhere {
 
     /// As [`Volume::clear`].
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>>;
+
+    /// As [`Volume::room`].
+    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>>;
 
     /// As [`Volume::mapping`].
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
@@ -89,6 +92,16 @@ impl<W: World> Elsewhere for Volume<W> {
 
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
         Volume::clear(self, at, len).boxed_local()
+    }
+
+    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
+        let room = async move {
+            match self.moved() {
+                Some(there) => there.room().await,
+                None => Ok(Volume::room(self)),
+            }
+        };
+        room.boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {
@@ -229,6 +242,17 @@ impl<W: World> Disk<W> {
         match self {
             Disk::Here(volume) => Elsewhere::mapping(volume, at).await,
             Disk::There(volume) => volume.mapping(at).await,
+        }
+    }
+
+    /// As [`Volume::room`].
+    ///
+    /// # Errors
+    /// It can't be reached.
+    pub async fn room(&self) -> Result<Room, IoError> {
+        match self {
+            Disk::Here(volume) => Elsewhere::room(volume).await,
+            Disk::There(volume) => volume.room().await,
         }
     }
 }

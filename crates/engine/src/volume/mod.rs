@@ -17,6 +17,7 @@ pub(crate) mod moving;
 mod over;
 mod private;
 mod range_copy;
+mod room;
 mod shrink;
 mod zeroes;
 
@@ -26,6 +27,7 @@ pub use clear::Mapping;
 pub use disk::{Disk, Elsewhere};
 pub use live::Live;
 pub use mirror::{Mirror, MoveProgress};
+pub use room::Room;
 
 use crate::meta::VolumeCore;
 use crate::pool::Inner;
@@ -75,6 +77,8 @@ pub struct VolumeInfo {
     pub promised_bytes: u64,
     /// Page of its pool: the grain in which space is taken and given back.
     pub page_bytes: u64,
+    /// Bytes of one [`Alteration`], at most.
+    pub whole_bytes_max: u64,
 }
 
 /// What went wrong with a volume's I/O, as far as protocols act on it.
@@ -156,6 +160,7 @@ impl<W: World> Volume<W> {
             read_only: self.core.read_only,
             mapped_bytes: self.core.map.borrow().mapped() * self.inner.page_bytes(),
             page_bytes: self.inner.page_bytes(),
+            whole_bytes_max: self.whole_bytes_max() as u64,
         }
     }
 

@@ -50,6 +50,14 @@ const NDOB: u8 = 0x01;
 /// GROUP NUMBER.
 const GROUP: u8 = 0x1f;
 
+/// Flags of WRITE AND VERIFY: DPO, BYTCHK, and the obsolete RELADR.
+const WRITE_VERIFY: u8 = 0x17;
+/// Flags of COMPARE AND WRITE, ORWRITE and WRITE ATOMIC: DPO, FUA, and the obsolete
+/// FUA_NV.
+const ALTER: u8 = 0x1a;
+/// Third-party reservations are refused; so are those of extents.
+const WHOLE_UNIT: u8 = 0;
+
 const X: u8 = 0xff;
 
 /// All commands. Reads and writes stand first: they are looked for most.
@@ -69,18 +77,76 @@ pub(crate) static COMMANDS: &[Definition] = &[
     plain(0x08, &[0x1f, X, X, X, CONTROL]),
     plain(0x0a, &[0x1f, X, X, X, CONTROL]),
     plain(0x12, &[0x01, X, X, X, CONTROL]),
+    plain(0x15, &[0x11, 0, 0, X, CONTROL]),
+    plain(0x16, &[WHOLE_UNIT, 0, 0, 0, CONTROL]),
+    plain(0x17, &[WHOLE_UNIT, 0, 0, 0, CONTROL]),
     plain(0x1a, &[0x08, X, X, X, CONTROL]),
     plain(0x1b, &[0x01, 0, 0x0f, 0xf7, CONTROL]),
+    plain(0x1c, &[0x01, X, X, X, CONTROL]),
+    plain(0x1d, &[0xf7, 0, X, X, CONTROL]),
     plain(0x1e, &[0, 0, 0, 0x03, CONTROL]),
     plain(0x25, &[0x01, X, X, X, X, 0, 0, 0x01, CONTROL]),
+    plain(0x2e, &[WRITE_VERIFY, X, X, X, X, GROUP, X, X, CONTROL]),
     plain(0x2f, &[VERIFY, X, X, X, X, GROUP, X, X, CONTROL]),
+    plain(0x34, &[0x02, X, X, X, X, GROUP, X, X, CONTROL]),
     plain(0x35, &[SYNC, X, X, X, X, GROUP, X, X, CONTROL]),
+    plain(0x37, &[0, 0x1f, 0, 0, 0, 0, X, X, CONTROL]),
     plain(0x41, &[UNMAP, X, X, X, X, GROUP, X, X, CONTROL]),
     plain(0x42, &[0, 0, 0, 0, 0, GROUP, X, X, CONTROL]),
+    with_action(0x48, 0x02, &[0xbf, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
+    with_action(0x48, 0x1f, &[0xbf, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
+    plain(0x4d, &[0x03, X, X, 0, X, X, X, X, CONTROL]),
+    plain(0x55, &[0x11, 0, 0, 0, 0, 0, X, X, CONTROL]),
+    plain(0x56, &[WHOLE_UNIT, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
+    plain(0x57, &[WHOLE_UNIT, 0, 0, 0, 0, 0, 0, 0, CONTROL]),
     plain(0x5a, &[0x18, X, X, 0, 0, 0, X, X, CONTROL]),
+    with_action(0x5e, 0x00, &[0x1f, 0, 0, 0, 0, 0, X, X, CONTROL]),
+    with_action(0x5e, 0x01, &[0x1f, 0, 0, 0, 0, 0, X, X, CONTROL]),
+    with_action(0x5e, 0x02, &[0x1f, 0, 0, 0, 0, 0, X, X, CONTROL]),
+    with_action(0x5e, 0x03, &[0x1f, 0, 0, 0, 0, 0, X, X, CONTROL]),
+    with_action(0x5f, 0x00, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x01, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x02, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x03, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x04, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x05, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x06, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(0x5f, 0x07, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    plain(
+        0x89,
+        &[ALTER, X, X, X, X, X, X, X, X, 0, 0, 0, X, GROUP, CONTROL],
+    ),
+    plain(
+        0x8b,
+        &[ALTER, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
+    ),
+    plain(
+        0x8e,
+        &[
+            WRITE_VERIFY,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            X,
+            GROUP,
+            CONTROL,
+        ],
+    ),
     plain(
         0x8f,
         &[VERIFY, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
+    ),
+    plain(
+        0x90,
+        &[0x02, X, X, X, X, X, X, X, X, X, X, X, X, GROUP, CONTROL],
     ),
     plain(
         0x91,
@@ -106,6 +172,11 @@ pub(crate) static COMMANDS: &[Definition] = &[
             CONTROL,
         ],
     ),
+    // WRITE ATOMIC has no boundaries of its own making: ATOMIC BOUNDARY is zero.
+    plain(
+        0x9c,
+        &[ALTER, X, X, X, X, X, X, X, X, 0, 0, X, X, GROUP, CONTROL],
+    ),
     with_action(
         0x9e,
         0x10,
@@ -117,10 +188,17 @@ pub(crate) static COMMANDS: &[Definition] = &[
         &[0x1f, X, X, X, X, X, X, X, X, X, X, X, X, 0, CONTROL],
     ),
     plain(0xa0, &[0, X, 0, 0, 0, X, X, X, X, 0, CONTROL]),
+    with_action(0xa3, 0x0a, &[0xff, 0, 0, 0, 0, X, X, X, X, 0, CONTROL]),
+    with_action(0xa3, 0x0d, &[0x1f, 0x80, 0, 0, 0, X, X, X, X, 0, CONTROL]),
     with_action(0xa3, 0x0c, &[0x1f, 0x87, X, X, X, X, X, X, X, 0, CONTROL]),
     plain(0xa8, &[READ, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
     plain(0xaa, &[WRITE, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
+    plain(
+        0xae,
+        &[WRITE_VERIFY, X, X, X, X, X, X, X, X, GROUP, CONTROL],
+    ),
     plain(0xaf, &[VERIFY, X, X, X, X, X, X, X, X, GROUP, CONTROL]),
+    plain(0xb7, &[0x1f, X, X, X, X, X, X, X, X, 0, CONTROL]),
 ];
 
 /// Finds the command and refuses bits that it does not have.

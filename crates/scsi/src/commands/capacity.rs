@@ -1,6 +1,6 @@
 //! READ CAPACITY (SBC-3 clauses 5.15 and 5.16).
 
-use base::{BLOCK_BYTES, SECTOR_BYTES};
+use base::SECTOR_BYTES;
 
 /// Parameter data of READ CAPACITY(10), 8 bytes. A unit too large for it says so
 /// by the largest address.
@@ -11,14 +11,14 @@ pub(crate) fn ten(blocks: u64) -> Vec<u8> {
     data
 }
 
-/// Parameter data of READ CAPACITY(16), 32 bytes: eight logical blocks to a
+/// Parameter data of READ CAPACITY(16), 32 bytes: the logical blocks to a
 /// physical one, aligned at zero. LBPME and LBPRZ are set for thin units: blocks
 /// can be unmapped, and then read as zeroes.
-pub(crate) fn sixteen(blocks: u64, is_thin: bool) -> Vec<u8> {
+pub(crate) fn sixteen(blocks: u64, is_thin: bool, blocks_per_physical: u32) -> Vec<u8> {
     let mut data = blocks.saturating_sub(1).to_be_bytes().to_vec();
     data.extend((SECTOR_BYTES as u32).to_be_bytes());
     data.resize(32, 0);
-    data[13] = (BLOCK_BYTES / SECTOR_BYTES).ilog2() as u8;
+    data[13] = blocks_per_physical.ilog2() as u8;
     data[14] = if is_thin { 0xc0 } else { 0 };
     data
 }
@@ -39,8 +39,8 @@ mod tests {
     fn sixteen_byte_by_byte() {
         let mut expected = vec![0, 0, 1, 0, 0, 0, 0, 4, 0, 0, 2, 0, 0, 3];
         expected.resize(32, 0);
-        assert_eq!(sixteen((1 << 40) + 5, false), expected);
+        assert_eq!(sixteen((1 << 40) + 5, false, 8), expected);
         expected[14] = 0xc0;
-        assert_eq!(sixteen((1 << 40) + 5, true), expected);
+        assert_eq!(sixteen((1 << 40) + 5, true, 8), expected);
     }
 }

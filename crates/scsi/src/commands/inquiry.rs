@@ -34,6 +34,8 @@ pub(crate) fn standard(present: bool) -> Vec<u8> {
     // HISUP, response data format 2.
     data[3] = 0x12;
     data[4] = 96 - 5;
+    // TPGS: ports change their state by themselves (implicit ALUA).
+    data[5] = if present { 0x10 } else { 0 };
     // CMDQUE.
     data[7] = 0x02;
     data[8..16].copy_from_slice(VENDOR);
@@ -51,13 +53,13 @@ mod tests {
 
     #[test]
     fn standard_data_byte_by_byte() {
-        let mut expected = vec![0x00, 0, 6, 0x12, 91, 0, 0, 2];
+        let mut expected = vec![0x00, 0, 6, 0x12, 91, 0x10, 0, 2];
         expected.extend(b"ASHLAR  VIRTUAL DISK    0.1 ");
         expected.resize(58, 0);
         expected.extend([0x00, 0xa0, 0x09, 0x60, 0x04, 0x60, 0x04, 0xc0]);
         expected.resize(96, 0);
         assert_eq!(standard(true), expected);
-        expected[0] = 0x7f;
+        (expected[0], expected[5]) = (0x7f, 0);
         assert_eq!(standard(false), expected);
     }
 }

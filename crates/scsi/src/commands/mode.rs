@@ -1,25 +1,112 @@
-//! MODE SENSE (SPC-4 clauses 6.11, 6.12, 7.5; SBC-3 clause 6.5).
-//!
-//! Nothing can be changed by MODE SELECT, which is not there.
+//! Mode pages, and MODE SENSE (SPC-4 clauses 6.11, 6.12, 7.5; SBC-3 clause 6.5).
 
 use crate::cdb::{ModeForm, PageControl};
+use crate::commands::log;
 use crate::sense::Sense;
+use crate::unit::Mode;
 use base::SECTOR_BYTES;
+use engine::volume::Room;
 
 /// DEVICE-SPECIFIC PARAMETER (SBC-3 clause 6.5.1): DPO and FUA are taken.
 const DPOFUA: u8 = 0x10;
 /// Likewise: write protected.
 const WP: u8 = 0x80;
 
-/// Caching (SBC-3 clause 6.5.5). WCE is zero: an acknowledged write is durable.
-const CACHING: (u8, [u8; 18]) = (0x08, [0; 18]);
+/// Places in the control page (SPC-4 clause 7.5.8), after its head.
+pub(crate) const D_SENSE: (usize, u8) = (0, 0x04);
+pub(crate) const SWP: (usize, u8) = (2, 0x08);
 
-/// Control (SPC-4 clause 7.5.8): GLTSD (nothing is logged), unrestricted
-/// reordering, no limit to how long a unit may be busy.
-const CONTROL: (u8, [u8; 10]) = (0x0a, [0x02, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
+/// A mode page.
+pub(crate) struct Page {
+    pub(crate) code: u8,
+    pub(crate) subpage: u8,
+    /// What follows its head.
+    pub(crate) body: Vec<u8>,
+    /// Bits of it that MODE SELECT changes.
+    pub(crate) changeable: Vec<u8>,
+}
 
-/// Informational exceptions (SPC-4 clause 7.5.11): DEXCPT, none are reported.
-const EXCEPTIONS: (u8, [u8; 10]) = (0x1c, [0x08, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+/// SPF: the page has a subpage code.
+pub(crate) const SPF: u8 = 0x40;
+
+impl Page {
+    fn fixed(code: u8, subpage: u8, body: Vec<u8>) -> Page {
+        let changeable = vec![0; body.len()];
+        Page {
+            code,
+            subpage,
+            body,
+            changeable,
+        }
+    }
+
+    /// Caching (SBC-3 clause 6.5.5). WCE is zero: an acknowledged write is durable.
+    fn caching() -> Page {
+        Page::fixed(0x08, 0, vec![0; 18])
+    }
+
+    /// Control (SPC-4 clause 7.5.8): GLTSD (nothing is logged), unrestricted
+    /// reordering, no limit to how long a unit may be busy.
+    fn control(mode: Mode) -> Page {
+        let body = vec![0x02, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
+        let mut page = Page::fixed(0x0a, 0, body);
+        for ((place, bit), is_set) in [
+            (D_SENSE, mode.descriptor_sense),
+            (SWP, mode.write_protected),
+        ] {
+            page.changeable[place] |= bit;
+            page.body[place] |= if is_set { bit } else { 0 };
+        }
+        page
+    }
+
+    /// Control extension (SPC-4 clause 7.5.9): IALUAE, ports change their state by
+    /// themselves.
+    fn control_extension() -> Page {
+        let mut body = vec![0; 28];
+        body[0] = 0x01;
+        Page::fixed(0x0a, 0x01, body)
+    }
+
+    /// Informational exceptions (SPC-4 clause 7.5.11): DEXCPT, none are reported.
+    fn exceptions() -> Page {
+        Page::fixed(0x1c, 0, vec![0x08, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Logical block provisioning (SBC-3 clause 6.5.8): one threshold, that of the pool. It
+    /// is a soft one, told when what is available comes down to it.
+    fn provisioning(room: Room) -> Page {
+        const ENABLED: u8 = 0x80;
+        const AVAILABLE: u8 = 0x01;
+        let mut body = vec![0; 12];
+        body.extend([ENABLED, AVAILABLE, 0, 0]);
+        body.extend(log::resources(room.warn_bytes).to_be_bytes());
+        Page::fixed(0x1c, 0x02, body)
+    }
+
+    /// All pages there are, ascending; of a thin unit with `room`.
+    pub(crate) fn all(mode: Mode, room: Option<Room>) -> Vec<Page> {
+        let mut all = vec![
+            Page::caching(),
+            Page::control(mode),
+            Page::control_extension(),
+            Page::exceptions(),
+        ];
+        all.extend(room.map(Page::provisioning));
+        all
+    }
+
+    /// Bytes of its head.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        match self.subpage {
+            0 => vec![self.code, self.body.len() as u8],
+            subpage => {
+                let [high, low] = (self.body.len() as u16).to_be_bytes();
+                vec![SPF | self.code, subpage, high, low]
+            }
+        }
+    }
+}
 
 /// What a MODE SENSE asks for, besides its allocation length.
 #[derive(Clone, Copy, Debug)]
@@ -31,18 +118,26 @@ pub(crate) struct Request {
     pub(crate) subpage: u8,
 }
 
-/// Mode parameters of a unit of `blocks` logical blocks.
-pub(crate) fn sense(
-    request: Request,
-    blocks: u64,
-    is_write_protected: bool,
-) -> Result<Vec<u8>, Sense> {
-    let device = DPOFUA | if is_write_protected { WP } else { 0 };
-    let pages = pages(request)?;
+/// What a unit's mode parameters depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) blocks: u64,
+    /// Nobody writes it: a snapshot.
+    pub(crate) is_read_only: bool,
+    pub(crate) mode: Mode,
+    /// Of a thin unit.
+    pub(crate) room: Option<Room>,
+}
+
+/// Mode parameters of a unit.
+pub(crate) fn sense(request: Request, settings: Settings) -> Result<Vec<u8>, Sense> {
+    let protected = settings.is_read_only || settings.mode.write_protected;
+    let device = DPOFUA | if protected { WP } else { 0 };
+    let pages = pages(request, settings)?;
     let descriptor = match request.form {
         _ if request.disable_block_descriptors => Vec::new(),
-        ModeForm::Ten { long_lba: true } => long_descriptor(blocks),
-        _ => short_descriptor(blocks),
+        ModeForm::Ten { long_lba: true } => long_descriptor(settings.blocks),
+        _ => short_descriptor(settings.blocks),
     };
     let long_lba = descriptor.len() == 16;
     let following = descriptor.len() + pages.len();
@@ -59,42 +154,44 @@ pub(crate) fn sense(
     Ok(data)
 }
 
-fn pages(request: Request) -> Result<Vec<u8>, Sense> {
+/// The pages that are asked for (SPC-4 table 168): one, one with its subpages, all, or all
+/// with theirs.
+fn pages(request: Request, settings: Settings) -> Result<Vec<u8>, Sense> {
     const ALL: u8 = 0x3f;
+    const ALL_SUBPAGES: u8 = 0xff;
     let Request {
         control,
         page,
         subpage,
         ..
     } = request;
-    // There are no subpages: 00h is the page itself, FFh with all pages means all.
-    if subpage != 0 && subpage != 0xff {
+    let mode = match control {
+        PageControl::Default => Mode::default(),
+        _ => settings.mode,
+    };
+    let all = Page::all(mode, settings.room);
+    if !all.iter().any(|one| page == ALL || page == one.code) {
+        return Err(Sense::invalid_field(2, Some(5)));
+    }
+    let is_wanted = |one: &&Page| {
+        (page == ALL || page == one.code) && (subpage == ALL_SUBPAGES || subpage == one.subpage)
+    };
+    let mut wanted = all.iter().filter(is_wanted).peekable();
+    if wanted.peek().is_none() || page == ALL && !matches!(subpage, 0 | ALL_SUBPAGES) {
         return Err(Sense::invalid_field(3, None));
     }
     if control == PageControl::Saved {
         return Err(Sense::NO_SAVED_PARAMETERS);
     }
     let mut pages = Vec::new();
-    let all: [(u8, &[u8]); 3] = [
-        (CACHING.0, &CACHING.1),
-        (CONTROL.0, &CONTROL.1),
-        (EXCEPTIONS.0, &EXCEPTIONS.1),
-    ];
-    for (code, body) in all {
-        if page != ALL && page != code {
-            continue;
-        }
-        pages.extend([code, body.len() as u8]);
-        match control {
-            PageControl::Changeable => pages.resize(pages.len() + body.len(), 0),
-            _ => pages.extend(body),
-        }
+    for one in wanted {
+        pages.extend(one.head());
+        pages.extend(match control {
+            PageControl::Changeable => &one.changeable,
+            _ => &one.body,
+        });
     }
-    if pages.is_empty() {
-        Err(Sense::invalid_field(2, Some(5)))
-    } else {
-        Ok(pages)
-    }
+    Ok(pages)
 }
 
 /// SBC-3 clause 6.5.2.2.
@@ -119,6 +216,21 @@ fn long_descriptor(blocks: u64) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const UNIT: Settings = Settings {
+        blocks: 100,
+        is_read_only: false,
+        mode: Mode {
+            descriptor_sense: false,
+            write_protected: false,
+        },
+        room: None,
+    };
+
+    const SNAPSHOT: Settings = Settings {
+        is_read_only: true,
+        ..UNIT
+    };
+
     const SIX: Request = Request {
         form: ModeForm::Six,
         disable_block_descriptors: true,
@@ -131,15 +243,15 @@ mod tests {
     fn caching_says_that_nothing_is_cached() {
         let mut expected = vec![23, 0, 0x10, 0, 0x08, 18];
         expected.resize(24, 0);
-        assert_eq!(sense(SIX, 100, false), Ok(expected));
+        assert_eq!(sense(SIX, UNIT), Ok(expected));
     }
 
     #[test]
     fn a_snapshot_is_write_protected() {
-        assert_eq!(sense(SIX, 100, true).unwrap()[2], 0x90);
+        assert_eq!(sense(SIX, SNAPSHOT).unwrap()[2], 0x90);
         let form = ModeForm::Ten { long_lba: false };
         let request = Request { form, ..SIX };
-        assert_eq!(sense(request, 100, true).unwrap()[3], 0x90);
+        assert_eq!(sense(request, SNAPSHOT).unwrap()[3], 0x90);
     }
 
     #[test]
@@ -154,17 +266,19 @@ mod tests {
         expected.extend([0; 18]);
         expected.extend([0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
         expected.extend([0x1c, 10, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(sense(request, 100, false), Ok(expected.clone()));
+        assert_eq!(sense(request, UNIT), Ok(expected.clone()));
+        let mut extension = vec![0x4a, 1, 0, 28, 1];
+        extension.resize(32, 0);
         assert_eq!(
             sense(
                 Request {
                     subpage: 0xff,
                     ..request
                 },
-                100,
-                false
-            ),
-            Ok(expected)
+                UNIT
+            )
+            .map(|data| data[expected.len() - 12..].to_vec()),
+            Ok([&extension[..], &expected[expected.len() - 12..]].concat())
         );
     }
 
@@ -180,31 +294,75 @@ mod tests {
         let mut expected = vec![0, 6 + 16 + 12, 0, 0x10, 1, 0, 0, 16];
         expected.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0]);
         expected.extend([0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
-        assert_eq!(sense(request, 1 << 32, false), Ok(expected));
+        assert_eq!(
+            sense(
+                request,
+                Settings {
+                    blocks: 1 << 32,
+                    ..UNIT
+                }
+            ),
+            Ok(expected)
+        );
     }
 
     #[test]
-    fn nothing_is_changeable_and_nothing_is_saved() {
+    fn the_page_of_space_has_the_threshold_of_the_pool() {
+        let room = Room {
+            warn_bytes: 0x0304 << 20,
+            ..Room::default()
+        };
+        let request = Request {
+            page: 0x1c,
+            subpage: 0x02,
+            ..SIX
+        };
+        let mut expected = vec![27, 0, 0x10, 0, 0x5c, 2, 0, 20];
+        expected.resize(8 + 12, 0);
+        expected.extend([0x80, 1, 0, 0, 0, 0, 3, 4]);
+        let thin = Settings {
+            room: Some(room),
+            ..UNIT
+        };
+        assert_eq!(sense(request, thin), Ok(expected));
+        assert_eq!(
+            sense(request, UNIT),
+            Err(Sense::invalid_field(3, None)),
+            "thick"
+        );
+    }
+
+    #[test]
+    fn two_bits_are_changeable_and_nothing_is_saved() {
         let request = Request {
             control: PageControl::Changeable,
             page: 0x0a,
             ..SIX
         };
-        let mut expected = vec![15, 0, 0x10, 0, 0x0a, 10];
-        expected.resize(16, 0);
-        assert_eq!(sense(request, 1, false), Ok(expected));
+        let set = Mode {
+            descriptor_sense: true,
+            write_protected: true,
+        };
+        let both = Settings { mode: set, ..UNIT };
+        let expected = vec![15, 0, 0x10, 0, 0x0a, 10, 4, 0, 8, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(sense(request, UNIT), Ok(expected));
+        let of = |control| sense(Request { control, ..request }, both);
+        let current = of(PageControl::Current).map(|data| [data[2], data[6], data[8]]);
+        assert_eq!(current, Ok([0x90, 6, 8]));
+        let default = of(PageControl::Default).map(|data| [data[2], data[6], data[8]]);
+        assert_eq!(default, Ok([0x90, 2, 0]));
         let saved = Request {
             control: PageControl::Saved,
             ..SIX
         };
-        assert_eq!(sense(saved, 1, false), Err(Sense::NO_SAVED_PARAMETERS));
+        assert_eq!(sense(saved, UNIT), Err(Sense::NO_SAVED_PARAMETERS));
     }
 
     #[test]
     fn unknown_pages_and_subpages_are_refused() {
         let page = Request { page: 0x01, ..SIX };
-        assert_eq!(sense(page, 1, false), Err(Sense::invalid_field(2, Some(5))));
+        assert_eq!(sense(page, UNIT), Err(Sense::invalid_field(2, Some(5))));
         let subpage = Request { subpage: 1, ..SIX };
-        assert_eq!(sense(subpage, 1, false), Err(Sense::invalid_field(3, None)));
+        assert_eq!(sense(subpage, UNIT), Err(Sense::invalid_field(3, None)));
     }
 }

@@ -4,13 +4,13 @@ use crate::cdb::{COMMANDS, Definition, OpcodeReport};
 use crate::sense::Sense;
 
 /// Parameter data of the report, for a thin unit or a thick one, which has no
-/// UNMAP.
+/// UNMAP and no SANITIZE.
 pub(crate) fn report(
     report: OpcodeReport,
     timeouts: bool,
     is_thin: bool,
 ) -> Result<Vec<u8>, Sense> {
-    let there = |definition: &&Definition| is_thin || definition.opcode != UNMAP;
+    let there = |definition: &&Definition| is_thin || !OF_THIN.contains(&definition.opcode);
     let of = |opcode| of(opcode).filter(there);
     let (opcode, action) = match report {
         OpcodeReport::All => return Ok(all(COMMANDS.iter().filter(there), timeouts)),
@@ -40,8 +40,8 @@ pub(crate) fn report(
     Ok(one(found, timeouts))
 }
 
-/// Operation code of UNMAP.
-const UNMAP: u8 = 0x42;
+/// Operation codes of UNMAP and SANITIZE.
+const OF_THIN: [u8; 2] = [0x42, 0x48];
 /// SUPPORT: the command is not there.
 const NOT_SUPPORTED: u8 = 0x01;
 /// SUPPORT: it is, as the standard says.
@@ -158,35 +158,24 @@ mod tests {
     fn the_list_has_every_command() {
         let data = report(OpcodeReport::All, false, true).unwrap();
         assert_eq!(data.len(), 4 + 8 * COMMANDS.len());
-        assert_eq!(
-            data[..12],
-            [
-                0,
-                0,
-                0,
-                8 * COMMANDS.len() as u8,
-                0x28,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                10
-            ]
-        );
+        let [high, low] = (8 * COMMANDS.len() as u16).to_be_bytes();
+        assert_eq!(data[..12], [0, 0, high, low, 0x28, 0, 0, 0, 0, 0, 0, 10]);
         let data = report(OpcodeReport::All, true, true).unwrap();
         assert_eq!(data.len(), 4 + 20 * COMMANDS.len());
     }
 
     #[test]
-    fn a_thick_unit_has_no_unmap() {
-        let unmap = OpcodeReport::Opcode(UNMAP);
+    fn a_thick_unit_has_neither_unmap_nor_sanitize() {
+        let unmap = OpcodeReport::Opcode(OF_THIN[0]);
         let usage = [0, 3, 0, 10, 0x42, 0, 0, 0, 0, 0, 0x1f, 255, 255, 0xc0];
         assert_eq!(report(unmap, false, true), Ok(usage.to_vec()));
         assert_eq!(report(unmap, false, false), Ok(vec![0, 1, 0, 0]));
         let data = report(OpcodeReport::All, false, false).unwrap();
-        assert_eq!(data.len(), 4 + 8 * (COMMANDS.len() - 1));
-        assert!(data[4..].chunks(8).all(|entry| entry[0] != UNMAP));
+        assert_eq!(data.len(), 4 + 8 * (COMMANDS.len() - 3));
+        assert!(
+            data[4..]
+                .chunks(8)
+                .all(|entry| !OF_THIN.contains(&entry[0]))
+        );
     }
 }

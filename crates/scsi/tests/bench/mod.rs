@@ -6,8 +6,8 @@
 )]
 
 use base::{BufPool, Prng, Slice, Time};
-use engine::{Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};
-use scsi::{LogicalUnit, Nexus, Response, Target};
+use engine::{Disk, Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};
+use scsi::{InitiatorPort, LogicalUnit, Nexus, Response, Target};
 use std::rc::Rc;
 use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
@@ -56,8 +56,8 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
             .create_volume(thin("v", u64::from(VOLUME_BLOCKS) * 512))
             .await
             .unwrap();
-        let target = Target::new(TARGET, world.buffers().clone());
-        assert!(target.map(0, LogicalUnit::new(volume)));
+        let target = Target::new(TARGET, world.clone());
+        assert!(target.map(0, unit(volume)));
         test(Bench {
             world: world.clone(),
             media: Rc::clone(&media),
@@ -82,10 +82,31 @@ pub fn thin(name: &str, size_bytes: u64) -> VolumeSpec {
     }
 }
 
+/// A unit that shows `volume`.
+pub fn unit(volume: impl Into<Disk<SimWorld>>) -> LogicalUnit<SimWorld> {
+    LogicalUnit::new(volume).unwrap()
+}
+
+/// A port of the initiator called `number`.
+pub fn port(number: u8) -> InitiatorPort {
+    let name = format!("iqn.2026-11.dev.ashlar:host{number}");
+    InitiatorPort::new(&name, [0x80, 0, 0, 0, 0, number])
+}
+
 impl Bench {
+    /// A nexus of this initiator.
+    pub fn connect(&self, number: u8) -> Rc<Nexus<SimWorld>> {
+        self.target.connect(port(number), 1)
+    }
+
     /// A nexus that has heard of power on.
     pub async fn settled(&self) -> Rc<Nexus<SimWorld>> {
-        let nexus = self.target.connect();
+        self.settled_as(1).await
+    }
+
+    /// The same, of this initiator.
+    pub async fn settled_as(&self, number: u8) -> Rc<Nexus<SimWorld>> {
+        let nexus = self.connect(number);
         let first = self.run(&nexus, &[0; 6], &[]).await;
         assert_eq!(sense(&first), (6, 0x29, 0));
         nexus

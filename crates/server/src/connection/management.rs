@@ -53,17 +53,17 @@ pub(crate) async fn manage(
         }
         (function::LOGICAL_UNIT_RESET, Some(unit)) => {
             abort_all(&state, target.name(), Scope::Unit(unit)).await;
-            target.unit_reset(unit, &session.nexus);
+            target.unit_reset(unit);
         }
         (function::TARGET_WARM_RESET, _) => {
             abort_all(&state, target.name(), Scope::All).await;
-            target.target_reset(&session.nexus);
+            target.target_reset();
         }
         (function::TARGET_COLD_RESET, _) => {
             // Also ends all other connections to the target (RFC 7143 clause
             // 11.5.1); this one ends when the answer has been sent.
             abort_all(&state, target.name(), Scope::All).await;
-            target.target_reset(&session.nexus);
+            target.target_reset();
             let is_other = |one: &Session| one.target == target.name() && one.tsih != session.tsih;
             state.close_sessions(Closing::Drain, is_other).await;
         }

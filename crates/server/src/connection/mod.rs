@@ -17,9 +17,9 @@ mod management;
 mod pump;
 mod tasks;
 
-use crate::directory::Directory;
+use crate::directory::{Directory, PORTAL_GROUP};
 use crate::front::{Berth, TsihLease};
-use crate::shard::session::{Closing, Reins, Session};
+use crate::shard::session::{Closing, Reins, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
 use errand::{Runner, Way};
 use iscsi::connection::Connection;
@@ -162,6 +162,7 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.state.remove_session(&self.session);
+        self.session.nexus.lost();
         self.session.end();
     }
 }
@@ -186,7 +187,8 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
     if state.is_stopping() {
         return None;
     }
-    let nexus = state.target(target)?.connect();
+    let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
+    let nexus = state.target(target)?.connect(initiator, PORTAL_GROUP);
     let session = Rc::new(Session::new(
         negotiated,
         target,
@@ -194,6 +196,15 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         arrival.carrier.index(),
         nexus,
     ));
+    let held = Rc::downgrade(&session);
+    session.nexus.set_aborter(Box::new(move |lun| {
+        let session = held.upgrade();
+        Box::pin(async move {
+            if let Some(session) = session {
+                session.abort(Scope::Unit(lun)).await;
+            }
+        })
+    }));
     state.add_session(Rc::clone(&session));
     Some(session)
 }

@@ -476,6 +476,7 @@ fn completion(response: scsi::Response) -> Completion {
         sense,
         data,
         wanted_bytes,
+        ..
     } = response;
     Completion {
         status,

@@ -5,7 +5,7 @@
 
 use super::{ShardGone, ShardHandle};
 use base::{Payload, Slice, VolumeOffset};
-use engine::volume::{Alteration, Altered, Elsewhere, Mapping};
+use engine::volume::{Alteration, Altered, Elsewhere, Mapping, Room};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -133,6 +133,11 @@ impl Elsewhere for Distant {
     fn clear(&self, at: VolumeOffset, len: u64) -> LocalBoxFuture<'_, Result<(), IoError>> {
         let visit = move |volume: Volume<RealWorld>| async move { volume.clear(at, len).await };
         self.visit(at, visit).boxed_local()
+    }
+
+    fn room(&self) -> LocalBoxFuture<'_, Result<Room, IoError>> {
+        let visit = |volume: Volume<RealWorld>| async move { Elsewhere::room(&volume).await };
+        self.visit(VolumeOffset(0), visit).boxed_local()
     }
 
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>> {

@@ -135,22 +135,19 @@ impl ShardState {
         lun: u16,
         volume: impl Into<Disk<RealWorld>>,
     ) -> Result<(), ExportError> {
-        let failed = |kind, why: String| {
-            Err(ExportError {
-                kind,
-                context: format!("target {target}, LUN {lun}: {why}"),
-            })
+        let failed = |kind, why: String| ExportError {
+            kind,
+            context: format!("target {target}, LUN {lun}: {why}"),
         };
         if lun > scsi::LUN_MAX {
             let why = format!("a LUN is a number from 0 to {}", scsi::LUN_MAX);
-            return failed(ExportErrorKind::Invalid, why);
+            return Err(failed(ExportErrorKind::Invalid, why));
         }
-        if !self
-            .target_or_new(target)
-            .map(lun, LogicalUnit::new(volume))
-        {
+        let unit = LogicalUnit::new(volume);
+        let unit = unit.map_err(|error| failed(ExportErrorKind::Invalid, error.to_string()))?;
+        if !self.target_or_new(target).map(lun, unit) {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";
-            return failed(ExportErrorKind::Exists, why.to_owned());
+            return Err(failed(ExportErrorKind::Exists, why.to_owned()));
         }
         Ok(())
     }
@@ -326,9 +323,9 @@ impl ShardState {
     fn target_or_new(&self, name: &str) -> Rc<Target<RealWorld>> {
         let name = canonical(name);
         let mut targets = self.targets.borrow_mut();
-        let target = targets.entry(name).or_insert_with_key(|name| {
-            Target::new(name, engine::World::buffers(&self.world).clone())
-        });
+        let target = targets
+            .entry(name)
+            .or_insert_with_key(|name| Target::new(name, self.world.clone()));
         Rc::clone(target)
     }
 

@@ -408,6 +408,7 @@ mod tests {
             read_only: false,
             mapped_bytes: 0,
             page_bytes: 4096,
+            whole_bytes_max: 4096,
         }
     }
 

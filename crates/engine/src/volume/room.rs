@@ -1,0 +1,32 @@
+//! How much room there is for what a thin volume has yet to be given.
+
+use super::Volume;
+use crate::world::World;
+
+/// Room for a volume, in its pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Pages that the volume has.
+    pub mapped_bytes: u64,
+    /// Pages that nobody has and nobody is promised, in all lanes as of their last look.
+    pub available_bytes: u64,
+    /// What is still available when the pool comes to its soft threshold.
+    pub warn_bytes: u64,
+}
+
+impl<W: World> Volume<W> {
+    /// What there is now.
+    pub fn room(&self) -> Room {
+        let commons = &self.inner.drives.lane().commons;
+        let (taken, in_use) = commons.space();
+        let capacity = in_use + self.inner.unopened_pages();
+        let thresholds = commons.with_judged(|judged| judged.info.thresholds);
+        let left_percent = u64::from(100u8.saturating_sub(thresholds.warn_percent));
+        let page_bytes = self.inner.page_bytes();
+        Room {
+            mapped_bytes: self.core.map.borrow().mapped() * page_bytes,
+            available_bytes: capacity.saturating_sub(taken) * page_bytes,
+            warn_bytes: capacity * left_percent / 100 * page_bytes,
+        }
+    }
+}

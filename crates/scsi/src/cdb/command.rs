@@ -1,0 +1,325 @@
+//! Commands, and what they are asked for.
+
+use base::{Lba, SECTOR_BYTES};
+
+/// A run of logical blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first.
+    pub lba: Lba,
+    /// How many; zero is allowed.
+    pub blocks: u32,
+}
+
+impl Extent {
+    /// Length in bytes.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.blocks) * SECTOR_BYTES as u64
+    }
+}
+
+/// What a WRITE SAME asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteSame {
+    /// What is written.
+    pub extent: Extent,
+    /// UNMAP: pages of zeroes may be given back.
+    pub unmap: bool,
+    /// A block of data-out comes, or else (NDOB) the block is zeroes.
+    pub has_data: bool,
+    /// Where the CDB has NUMBER OF LOGICAL BLOCKS.
+    pub length_byte: u16,
+}
+
+/// Which values of mode parameters are asked for (SPC-4 table 349).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageControl {
+    /// What holds now.
+    Current,
+    /// Ones where a MODE SELECT could change something.
+    Changeable,
+    /// What holds at the start.
+    Default,
+    /// What survives a power cycle.
+    Saved,
+}
+
+/// Which of the two MODE SENSE commands it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeForm {
+    /// MODE SENSE(6): a header of four bytes.
+    Six,
+    /// MODE SENSE(10): a header of eight bytes; `long_lba` allows a block
+    /// descriptor of sixteen.
+    Ten {
+        /// LLBAA.
+        long_lba: bool,
+    },
+}
+
+/// What a report of operation codes is about (SPC-4 clause 6.35).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpcodeReport {
+    /// All commands.
+    All,
+    /// The command of this operation code, which has no service actions.
+    Opcode(u8),
+    /// The command of this operation code and service action.
+    OpcodeAndAction(u8, u16),
+    /// As one of the two above, whichever fits.
+    Either(u8, u16),
+}
+
+/// What PERSISTENT RESERVE IN asks (SPC-4 table 208).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveIn {
+    /// READ KEYS.
+    Keys,
+    /// READ RESERVATION.
+    Reservation,
+    /// REPORT CAPABILITIES.
+    Capabilities,
+    /// READ FULL STATUS.
+    FullStatus,
+}
+
+/// What PERSISTENT RESERVE OUT does (SPC-4 table 219).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveOut {
+    /// REGISTER.
+    Register,
+    /// RESERVE.
+    Reserve,
+    /// RELEASE.
+    Release,
+    /// CLEAR.
+    Clear,
+    /// PREEMPT.
+    Preempt,
+    /// PREEMPT AND ABORT.
+    PreemptAndAbort,
+    /// REGISTER AND IGNORE EXISTING KEY.
+    RegisterAndIgnore,
+    /// REGISTER AND MOVE.
+    RegisterAndMove,
+}
+
+/// A command with all it asks for. Allocation lengths are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// TEST UNIT READY (SPC-4 clause 6.47).
+    TestUnitReady,
+    /// REQUEST SENSE (SPC-4 clause 6.39).
+    RequestSense {
+        /// Descriptor format is asked for.
+        descriptor: bool,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// INQUIRY (SPC-4 clause 6.6).
+    Inquiry {
+        /// A vital product data page instead of the standard data.
+        page: Option<u8>,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// REPORT LUNS (SPC-4 clause 6.33).
+    ReportLuns {
+        /// SELECT REPORT.
+        select: u8,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// READ CAPACITY(10) (SBC-3 clause 5.15).
+    ReadCapacity10,
+    /// READ CAPACITY(16) (SBC-3 clause 5.16).
+    ReadCapacity16 {
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// MODE SENSE (SPC-4 clauses 6.11, 6.12).
+    ModeSense {
+        /// Six or ten.
+        form: ModeForm,
+        /// No block descriptor is wanted.
+        disable_block_descriptors: bool,
+        /// Which values.
+        control: PageControl,
+        /// PAGE CODE; 3Fh for all.
+        page: u8,
+        /// SUBPAGE CODE.
+        subpage: u8,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// READ (SBC-3 clauses 5.10 to 5.13). DPO and FUA change nothing: what is
+    /// read is what was acknowledged.
+    Read(Extent),
+    /// WRITE (SBC-3 clauses 5.30 to 5.33). FUA changes nothing: every
+    /// acknowledged write is durable.
+    Write(Extent),
+    /// VERIFY (SBC-3 clauses 5.26 to 5.28).
+    Verify {
+        /// What is verified.
+        extent: Extent,
+        /// Compare with data-out, or else only read.
+        compare: bool,
+    },
+    /// WRITE AND VERIFY (SBC-3 clauses 5.34 to 5.36).
+    WriteVerify {
+        /// What is written.
+        extent: Extent,
+        /// Compare with data-out, or else only read.
+        compare: bool,
+    },
+    /// COMPARE AND WRITE (SBC-3 clause 5.2).
+    CompareAndWrite(Extent),
+    /// ORWRITE (SBC-3 clause 5.6).
+    OrWrite(Extent),
+    /// WRITE ATOMIC (SBC-4 clause 5.48).
+    WriteAtomic(Extent),
+    /// PRE-FETCH (SBC-3 clauses 5.7, 5.8).
+    Prefetch(Extent),
+    /// SANITIZE with BLOCK ERASE (SBC-3 clause 5.19).
+    Sanitize {
+        /// IMMED: answer before it ends.
+        immediate: bool,
+    },
+    /// SANITIZE with EXIT FAILURE MODE: nothing fails, so nothing is to be left.
+    SanitizeExit,
+    /// SYNCHRONIZE CACHE (SBC-3 clauses 5.21, 5.22).
+    SynchronizeCache(Extent),
+    /// WRITE SAME (SBC-3).
+    WriteSame(WriteSame),
+    /// UNMAP (SBC-3).
+    Unmap {
+        /// PARAMETER LIST LENGTH, in bytes.
+        list_bytes: u16,
+    },
+    /// GET LBA STATUS (SBC-3).
+    GetLbaStatus {
+        /// STARTING LOGICAL BLOCK ADDRESS.
+        lba: Lba,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// START STOP UNIT (SBC-3 clause 5.20).
+    StartStopUnit {
+        /// START.
+        start: bool,
+        /// LOEJ: load or eject the medium.
+        load_eject: bool,
+        /// POWER CONDITION.
+        power_condition: u8,
+    },
+    /// PREVENT ALLOW MEDIUM REMOVAL (SBC-3 clause 5.9).
+    PreventAllowMediumRemoval {
+        /// PREVENT.
+        prevent: bool,
+    },
+    /// MODE SELECT (SPC-4 clauses 6.9, 6.10).
+    ModeSelect {
+        /// The long form.
+        ten: bool,
+        /// SP: keep it over a power cycle.
+        save: bool,
+        /// PARAMETER LIST LENGTH, in bytes.
+        list_bytes: u16,
+    },
+    /// LOG SENSE (SPC-4 clause 6.8).
+    LogSense {
+        /// PAGE CODE.
+        page: u8,
+        /// SUBPAGE CODE.
+        subpage: u8,
+        /// PARAMETER POINTER.
+        pointer: u16,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// READ DEFECT DATA (SBC-3 clauses 5.17, 5.18).
+    ReadDefects {
+        /// The long form.
+        twelve: bool,
+        /// REQ_PLIST, REQ_GLIST and the format, as they stand in the CDB.
+        wanted: u8,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// RECEIVE DIAGNOSTIC RESULTS (SPC-4 clause 6.29).
+    ReceiveDiagnostic {
+        /// PAGE CODE, when PCV says that it counts.
+        page: Option<u8>,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// SEND DIAGNOSTIC (SPC-4 clause 6.42).
+    SendDiagnostic {
+        /// SELF-TEST CODE.
+        code: u8,
+        /// SELFTEST: the default self-test.
+        default_test: bool,
+        /// PARAMETER LIST LENGTH, in bytes.
+        list_bytes: u16,
+    },
+    /// RESERVE (SPC-2 clauses 7.21, 7.22).
+    Reserve,
+    /// RELEASE (SPC-2 clauses 7.16, 7.17).
+    Release,
+    /// PERSISTENT RESERVE IN (SPC-4 clause 6.15).
+    ReserveIn {
+        /// What is asked.
+        action: ReserveIn,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
+    ReserveOut {
+        /// SERVICE ACTION.
+        action: ReserveOut,
+        /// SCOPE and TYPE, as they stand in the CDB.
+        scope_and_kind: u8,
+        /// PARAMETER LIST LENGTH, in bytes.
+        list_bytes: u32,
+    },
+    /// REPORT TARGET PORT GROUPS (SPC-4 clause 6.37).
+    ReportPortGroups {
+        /// The extended header is asked for.
+        extended: bool,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4 clause 6.36).
+    ReportTaskManagement {
+        /// REPD: the extended data.
+        extended: bool,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+    /// REPORT SUPPORTED OPERATION CODES (SPC-4 clause 6.35).
+    ReportSupportedOpcodes {
+        /// About what.
+        report: OpcodeReport,
+        /// RCTD: with timeouts descriptors.
+        timeouts: bool,
+        /// ALLOCATION LENGTH.
+        allocation: u32,
+    },
+}
+
+impl Command {
+    /// Whether it changes what the medium holds.
+    pub(crate) fn writes_medium(&self) -> bool {
+        matches!(
+            self,
+            Command::Write(_)
+                | Command::WriteVerify { .. }
+                | Command::WriteSame(_)
+                | Command::WriteAtomic(_)
+                | Command::CompareAndWrite(_)
+                | Command::OrWrite(_)
+                | Command::Unmap { .. }
+                | Command::Sanitize { .. }
+        )
+    }
+}

@@ -1,0 +1,87 @@
+//! Who may do what while somebody has reserved the unit (SPC-4 table 66, SBC-3 table 13).
+
+use super::{NexusId, Reservations};
+use crate::cdb::Command;
+
+/// What a command does, as far as reservations care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Tells what anybody may know: allowed always.
+    Look,
+    /// Tells of the unit, but not to those whom an old reservation shuts out.
+    Ask,
+    /// Reads the medium, or settings.
+    Read,
+    /// Changes the medium, or settings.
+    Write,
+    /// Looks after reservations itself.
+    Own,
+}
+
+impl Access {
+    pub(crate) fn of(command: &Command) -> Access {
+        match command {
+            Command::Inquiry { .. }
+            | Command::ReportLuns { .. }
+            | Command::RequestSense { .. }
+            | Command::ReserveIn { .. }
+            | Command::PreventAllowMediumRemoval { prevent: false } => Access::Look,
+            Command::TestUnitReady
+            | Command::ReadCapacity10
+            | Command::ReadCapacity16 { .. }
+            | Command::LogSense { .. }
+            | Command::ReportPortGroups { .. }
+            | Command::StartStopUnit { start: true, .. } => Access::Ask,
+            Command::Read(_)
+            | Command::Verify { .. }
+            | Command::Prefetch(_)
+            | Command::GetLbaStatus { .. }
+            | Command::ReadDefects { .. }
+            | Command::ModeSense { .. }
+            | Command::ReceiveDiagnostic { .. }
+            | Command::ReportSupportedOpcodes { .. }
+            | Command::ReportTaskManagement { .. } => Access::Read,
+            Command::Write(_)
+            | Command::WriteVerify { .. }
+            | Command::WriteSame(_)
+            | Command::WriteAtomic(_)
+            | Command::CompareAndWrite(_)
+            | Command::OrWrite(_)
+            | Command::Unmap { .. }
+            | Command::Sanitize { .. }
+            | Command::SanitizeExit
+            | Command::SynchronizeCache(_)
+            | Command::ModeSelect { .. }
+            | Command::SendDiagnostic { .. }
+            | Command::PreventAllowMediumRemoval { prevent: true }
+            | Command::StartStopUnit { start: false, .. } => Access::Write,
+            Command::Reserve | Command::Release | Command::ReserveOut { .. } => Access::Own,
+        }
+    }
+}
+
+impl Reservations {
+    /// Whether a command of `nexus` runs; else it ends in a reservation conflict.
+    pub(crate) fn admits(&self, nexus: &NexusId, access: Access) -> bool {
+        if let Some(holder) = &self.old {
+            // What looks after reservations sees for itself.
+            return holder == nexus || matches!(access, Access::Look | Access::Own);
+        }
+        let Some(held) = &self.held else {
+            return true;
+        };
+        match access {
+            Access::Look | Access::Ask | Access::Own => true,
+            Access::Read | Access::Write => {
+                self.is_holder(nexus)
+                    || held.kind.admits_registrants() && self.is_registered(nexus)
+                    || access == Access::Read && held.kind.admits_readers()
+            }
+        }
+    }
+
+    /// Whether an old reservation of another keeps `nexus` from persistent ones.
+    pub(crate) fn is_anothers(&self, nexus: &NexusId) -> bool {
+        self.old.as_ref().is_some_and(|holder| holder != nexus)
+    }
+}
