@@ -144,4 +144,9 @@ pub const BUGS: &[&str] = &[
     "write around the log leaves no sums",
     "zeroes judged by the first block",
     "zeroes taken for the backing's",
+    "compare and write does not compare",
+    "memo is not made durable",
+    "whole write in two parts",
+    "preempted initiator stays registered",
+    "reservation not looked at",
 ];

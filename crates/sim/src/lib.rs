@@ -4,7 +4,7 @@
 //! power cuts at random await points, and a checker that knows for every sector
 //! which values may be read. Reading order: [`scenario`] (one run), [`config`]
 //! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
-//! [`oracle`] (what may come back), [`moves`] (a second run: volumes between two pools), [`seeds`] (many runs),
+//! [`oracle`] (what may come back), [`moves`] and [`initiators`] (runs beside it: volumes between two pools, SCSI), [`seeds`] (many runs),
 //! [`plants`] (the proof that bugs are found), [`rate`] (the smoke benchmark).
 //!
 //! Invariants:
@@ -19,6 +19,7 @@ pub mod config;
 pub mod copies;
 pub mod damage;
 pub mod heal;
+pub mod initiators;
 pub mod lanes;
 pub mod moves;
 mod opening;
@@ -30,5 +31,6 @@ mod regroup;
 pub mod scenario;
 pub mod seeds;
 pub mod session;
+mod small_pool;
 mod snapshots;
 mod words;

@@ -9,13 +9,14 @@ use crate::oracle::volume::Change;
 use crate::oracle::{Ended, Oracle, Violation};
 use crate::pattern::{self, Place};
 use crate::scenario::{Listener, Verdict};
-use base::{BufPool, Prng, SECTOR_BYTES, Time, VolumeOffset};
+use crate::small_pool::{self, Life};
+use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::fsck::{self, Options, Severity};
 use engine::pool::{OtherPool, Settling, There};
 use engine::volume::{Elsewhere, Mirror};
 use engine::{
-    IoError, IoErrorKind, Level, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec,
-    Provisioning, Volume, VolumeSpec, World,
+    IoError, IoErrorKind, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec, Provisioning,
+    Volume, VolumeSpec, World,
 };
 use futures_util::future::join;
 use std::cell::{Cell, RefCell};
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world::sim::{Media, SimWorld};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
@@ -32,9 +33,6 @@ const DRIVE_BYTES: u64 = 8 << 20;
 
 /// Among so many seeds one has such a run.
 const ONE_OF: u64 = 4;
-
-/// Polls after which a boot that nobody cuts should long have ended.
-const POLLS_OF_LIFE: u64 = 20_000_000;
 
 /// What outlives boots.
 struct Books {
@@ -75,88 +73,25 @@ pub fn run(
     let prng = &mut seed.stream("moves config");
     let books = Rc::new(Books::draw(prng, operations));
     let all = books.operations_left.get();
-    let mut verdict = Verdict {
-        trace_hash: 0,
-        boots: 0,
-        operations: 0,
-        marks: BTreeMap::new(),
-        failure: None,
+    let life = Life {
+        name: "moves",
+        media: books.media.concat(),
+        failure: &books.failure,
     };
-    let mut now = Time(0);
-    loop {
-        let last = books.operations_left.get() == 0;
-        let first = verdict.boots == 0;
-        let polls_max = match prng.below(4) {
-            _ if first || last => POLLS_OF_LIFE,
-            0 => prng.between(1, 2_000),
-            1 => 1 << prng.between(8, 15),
-            _ => prng.between(2_000, 60_000),
-        };
-        let stream = seed.stream(&format!("moves, boot {}", verdict.boots));
-        let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), now);
-        if let Some(listener) = listener.clone() {
-            world.listen(move |now, line| listener(now, line));
-        }
-        world.plant(bug);
-        world.note(|| format!("moves, boot {}, up to {polls_max} polls", verdict.boots));
-        let plan = (first, last);
-        let outcome = world.run(polls_max, boot(world.clone(), Rc::clone(&books), plan));
-        match outcome {
-            Err(deadlock) => books.fail(deadlock.to_string()),
-            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
-                books.fail(format!("no end after {polls_max} polls: a livelock"));
-            }
-            Ok(_) => {}
-        }
-        match prng.chance(2, 3) {
-            true => world.power_cut(&books.media.concat()),
-            false => world.power_off(),
-        }
-        books.oracle.borrow_mut().power_cut();
-        for (mark, count) in world.marks() {
-            *verdict.marks.entry(mark).or_default() += count;
-        }
-        now = world.now() + Duration::from_secs(1);
-        verdict.trace_hash = verdict.trace_hash.rotate_left(7) ^ world.trace_hash();
-        verdict.boots += 1;
-        verdict.failure = books.failure.borrow().clone();
-        if verdict.failure.is_some() || last {
-            verdict.operations = all - books.operations_left.get();
-            return verdict;
-        }
-    }
+    let mut verdict = life.live(
+        (seed, prng),
+        (listener, bug),
+        || books.operations_left.get() == 0,
+        |world, plan| boot(world, Rc::clone(&books), plan),
+        || books.oracle.borrow_mut().power_cut(),
+    );
+    verdict.operations = all - books.operations_left.get();
+    verdict
 }
 
 impl Books {
     fn draw(prng: &mut Prng, operations: Option<u64>) -> Books {
-        let mut draw = |name: &str| {
-            let (level, drives) = *prng.pick(&[
-                (Level::Simple, 1),
-                (Level::Raid10 { copies: 2 }, 2),
-                (Level::Raid5, 3),
-            ]);
-            let spec = PoolSpec {
-                stripe_unit_bytes: 8 << 10,
-                page_bytes: 4096 << prng.between(0, 3),
-                journal_bytes: Some(4096 * *prng.pick(&[2, 4, 16])),
-                zone_bytes: Some(64 << 10),
-                log_bytes: Some(256 << 10),
-                volumes_max: 8,
-                ..PoolSpec::new(name, level)
-            };
-            let media = |n| {
-                let spec = MediaSpec {
-                    name: format!("{name}{n}"),
-                    capacity_bytes: DRIVE_BYTES,
-                    rotational: false,
-                    discards: false,
-                    ignores_flush: false,
-                };
-                Rc::new(Media::new(spec, prng.stream(&format!("{name}{n}"))))
-            };
-            let media: Vec<Rc<Media>> = (0..drives).map(media).collect();
-            (spec, media)
-        };
+        let mut draw = |name: &str| small_pool::draw(prng, name, DRIVE_BYTES);
         let ((a, on_a), (b, on_b)) = (draw("a"), draw("b"));
         let drawn = prng.between(100, 600);
         Books {
@@ -175,11 +110,7 @@ impl Books {
     }
 
     fn drives(&self, world: &SimWorld, pool: usize) -> Vec<NamedDrive<SimWorld>> {
-        let drive = |media: &Rc<Media>| NamedDrive {
-            name: media.spec().name.clone(),
-            drive: SimDrive::adversarial(world, media),
-        };
-        self.media[pool].iter().map(drive).collect()
+        small_pool::drives(world, &self.media[pool])
     }
 
     fn take_operation(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Many runs: each seed twice, panics caught, failures with what replays them.
 
 use crate::config::Config;
-use crate::moves;
 use crate::scenario::{Listener, Scenario, Verdict};
+use crate::{initiators, moves};
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,6 +58,9 @@ pub fn once(
     once_with(seed, operations, listener, None)
 }
 
+/// A run that some seeds have beside the one that all have.
+type Beside = fn(&Prng, Option<u64>, Option<Listener>, Option<&str>) -> Verdict;
+
 /// As [`once`], with a bug of [`engine::rare::BUGS`] planted.
 ///
 /// # Errors
@@ -71,16 +74,22 @@ pub fn once_with(
     quietly(|| {
         let root = Prng::from_seed(seed);
         let config = Config::draw(&root, operations);
-        let moving = moves::is_drawn(&root).then(|| (root.clone(), listener.clone()));
+        let others: [(bool, Beside); 2] = [
+            (moves::is_drawn(&root), moves::run),
+            (initiators::is_drawn(&root), initiators::run),
+        ];
+        let (again, heard) = (root.clone(), listener.clone());
         let scenario = Scenario::new(root, config, listener);
-        let verdict = match bug {
+        let mut verdict = match bug {
             Some(bug) => scenario.plant(bug).run(),
             None => scenario.run(),
         };
-        match moving.filter(|_| verdict.failure.is_none()) {
-            Some((root, listener)) => verdict.and(moves::run(&root, operations, listener, bug)),
-            None => verdict,
+        for (_, run) in others.into_iter().filter(|(is_drawn, _)| *is_drawn) {
+            if verdict.failure.is_none() {
+                verdict = verdict.and(run(&again, operations, heard.clone(), bug));
+            }
         }
+        verdict
     })
 }
 

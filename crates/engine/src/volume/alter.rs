@@ -13,6 +13,7 @@ use crate::store::Write;
 use crate::world::World;
 use base::{BLOCK_BYTES, PoolOffset, Slice, VolumeOffset};
 use smallvec::SmallVec;
+use std::time::Duration;
 
 /// Bytes that can be written whole, at most.
 pub const WHOLE_BYTES_MAX: usize = 256 << 10;
@@ -165,10 +166,11 @@ impl<W: World> Volume<W> {
 
     /// Writes `data` by one entry of the log; the caller holds the blocks.
     async fn write_whole(&self, at: VolumeOffset, data: Slice) -> Result<(), IoError> {
-        if self.inner.world.planted("whole write in two parts") && data.len() > BLOCK_BYTES {
+        if self.inner.world.planted("whole write in two parts") && data.len() >= 2 * BLOCK_BYTES {
             let half = data.len() / 2 / BLOCK_BYTES * BLOCK_BYTES;
             let later = VolumeOffset(at.0 + half as u64);
             self.write_held(at, data.slice(0, half)).await?;
+            self.inner.world.sleep(Duration::from_micros(100)).await;
             return self
                 .write_held(later, data.slice(half, data.len() - half))
                 .await;

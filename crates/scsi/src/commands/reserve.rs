@@ -48,7 +48,13 @@ pub(crate) async fn out<W: World>(
         ports: &target.ports().all(),
     };
     let outcome = unit.reservations().after(&order)?;
-    let kept = unit.set_reservations(outcome.reservations).await;
+    let skips = target
+        .world()
+        .planted("preempted initiator stays registered");
+    let kept = match skips && !outcome.aborted.is_empty() {
+        true => Ok(()),
+        false => unit.set_reservations(outcome.reservations).await,
+    };
     kept.map_err(|error| match error.kind {
         IoErrorKind::PoolFull => Sense::NO_ROOM_FOR_REGISTRATION,
         IoErrorKind::Deleted => Sense::LUN_NOT_SUPPORTED,

@@ -1,0 +1,131 @@
+//! A small pool on drives that lose nothing that was flushed, through boots that end by a
+//! power cut or a kill at any poll: for runs whose business is something else than drives.
+
+use crate::scenario::{Listener, Verdict};
+use base::{BufPool, Prng, Time};
+use engine::{Level, NamedDrive, PoolSpec, World};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+/// Polls after which a boot that nobody cuts should long have ended.
+const POLLS_OF_LIFE: u64 = 20_000_000;
+
+/// A pool called `name` that is yet to be made, and its drives.
+pub(crate) fn draw(prng: &mut Prng, name: &str, drive_bytes: u64) -> (PoolSpec, Vec<Rc<Media>>) {
+    let (level, drives) = *prng.pick(&[
+        (Level::Simple, 1),
+        (Level::Raid10 { copies: 2 }, 2),
+        (Level::Raid5, 3),
+    ]);
+    let spec = PoolSpec {
+        stripe_unit_bytes: 8 << 10,
+        page_bytes: 4096 << prng.between(0, 3),
+        journal_bytes: Some(4096 * *prng.pick(&[2, 4, 16])),
+        zone_bytes: Some(64 << 10),
+        log_bytes: Some(256 << 10),
+        volumes_max: 8,
+        ..PoolSpec::new(name, level)
+    };
+    let media = |n| {
+        let spec = MediaSpec {
+            name: format!("{name}{n}"),
+            capacity_bytes: drive_bytes,
+            rotational: false,
+            discards: false,
+            ignores_flush: false,
+        };
+        Rc::new(Media::new(spec, prng.stream(&format!("{name}{n}"))))
+    };
+    let media: Vec<Rc<Media>> = (0..drives).map(media).collect();
+    (spec, media)
+}
+
+/// The drives in this world.
+pub(crate) fn drives(world: &SimWorld, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
+    let drive = |media: &Rc<Media>| NamedDrive {
+        name: media.spec().name.clone(),
+        drive: SimDrive::adversarial(world, media),
+    };
+    media.iter().map(drive).collect()
+}
+
+/// A run in boots.
+pub(crate) struct Life<'a> {
+    /// Of its streams.
+    pub(crate) name: &'a str,
+    pub(crate) media: Vec<Rc<Media>>,
+    /// The first thing that is wrong.
+    pub(crate) failure: &'a RefCell<Option<String>>,
+}
+
+impl Life<'_> {
+    /// Runs boots, which hear whether they are the first and the last one, until `is_done`
+    /// or something is wrong. The count of operations is the caller's to say.
+    pub(crate) fn live<F>(
+        &self,
+        (seed, prng): (&Prng, &mut Prng),
+        (listener, bug): (Option<Listener>, Option<&str>),
+        is_done: impl Fn() -> bool,
+        boot: impl Fn(SimWorld, (bool, bool)) -> F,
+        after_the_cut: impl Fn(),
+    ) -> Verdict
+    where
+        F: Future<Output = ()>,
+    {
+        let mut verdict = Verdict {
+            trace_hash: 0,
+            boots: 0,
+            operations: 0,
+            marks: BTreeMap::new(),
+            failure: None,
+        };
+        let mut now = Time(0);
+        let fail = |what: String| {
+            self.failure.borrow_mut().get_or_insert(what);
+        };
+        loop {
+            let (first, last) = (verdict.boots == 0, is_done());
+            let polls_max = match prng.below(4) {
+                _ if first || last => POLLS_OF_LIFE,
+                0 => prng.between(1, 2_000),
+                1 => 1 << prng.between(8, 15),
+                _ => prng.between(2_000, 60_000),
+            };
+            let stream = seed.stream(&format!("{}, boot {}", self.name, verdict.boots));
+            let world = SimWorld::new(stream, Order::Shuffled, BufPool::new(), now);
+            if let Some(listener) = listener.clone() {
+                world.listen(move |now, line| listener(now, line));
+            }
+            world.plant(bug);
+            let name = self.name;
+            world.note(|| format!("{name}, boot {}, up to {polls_max} polls", verdict.boots));
+            let outcome = world.run(polls_max, boot(world.clone(), (first, last)));
+            match outcome {
+                Err(deadlock) => fail(deadlock.to_string()),
+                Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
+                    fail(format!("no end after {polls_max} polls: a livelock"));
+                }
+                Ok(_) => {}
+            }
+            match prng.chance(2, 3) {
+                true => world.power_cut(&self.media),
+                false => world.power_off(),
+            }
+            after_the_cut();
+            for (mark, count) in world.marks() {
+                *verdict.marks.entry(mark).or_default() += count;
+            }
+            now = world.now() + Duration::from_secs(1);
+            verdict.trace_hash = verdict.trace_hash.rotate_left(7) ^ world.trace_hash();
+            verdict.boots += 1;
+            verdict.failure = self.failure.borrow().clone();
+            if verdict.failure.is_some() || last {
+                return verdict;
+            }
+        }
+    }
+}
