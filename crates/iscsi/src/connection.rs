@@ -227,6 +227,12 @@ impl Connection {
         self.is_long()
     }
 
+    /// The number of the PDU of which a part has come, and not all: an owner that finds
+    /// the same one again later has a peer that is too slow.
+    pub fn unfinished(&self) -> Option<u64> {
+        self.input.unfinished()
+    }
+
     /// Whether the owner should read from the peer now: not while much waits to be
     /// sent.
     pub fn takes_input(&self) -> bool {
@@ -313,10 +319,18 @@ impl Connection {
         self.ping.is_none() && !self.closed && self.send_ping()
     }
 
-    /// Asks the peer to log out within `seconds` (the server shuts down).
+    /// Asks the peer to log out within `seconds` (RFC 7143 clause 11.9.1, event 1).
     pub fn request_logout(&mut self, seconds: u16) {
         if !self.closed {
             self.send_logout_request(seconds);
+        }
+    }
+
+    /// Says that the connection is about to be dropped, because the peer has not logged
+    /// out when it was asked to (clause 11.9.1, event 2): it may log in again at once.
+    pub fn announce_drop(&mut self) {
+        if !self.closed {
+            self.send_drop_notice();
         }
     }
 

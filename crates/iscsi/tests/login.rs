@@ -15,7 +15,7 @@ use iscsi::pdu::response::{self, Response};
 use iscsi::pdu::{Request, request::NopOut};
 
 fn login() -> Login {
-    Login::new(portal(), 0x1234, Limits::default())
+    Login::new(portal(), 0x1234, Limits::default(), common::chap())
 }
 
 fn login_answer(answers: &[common::Answer]) -> (response::Login, String) {
@@ -389,7 +389,7 @@ fn text_that_never_ends_is_cut() {
         max_text_bytes: 20_000,
         ..Limits::default()
     };
-    let mut login = Login::new(portal(), 1, limits);
+    let mut login = Login::new(portal(), 1, limits, common::chap());
     let request = request::Login {
         continues: true,
         ..login_request(0, 0, false)

@@ -103,7 +103,10 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         target,
         volumes,
         uuids: Vec::new(),
-        initiators,
+        access: directory::Access {
+            initiators,
+            ..directory::Access::default()
+        },
         origin: array::Origin::Api,
     })
 }
@@ -118,7 +121,7 @@ fn export(export: array::Export) -> Export {
                 volume,
             })
             .collect(),
-        initiators: match export.initiators {
+        initiators: match export.access.initiators {
             directory::Initiators::Any => Initiators::Any(Any::Any),
             directory::Initiators::Named(names) => Initiators::Named(names.into_iter().collect()),
         },

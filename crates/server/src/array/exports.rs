@@ -5,7 +5,7 @@
 //! target takes logins.
 
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use crate::directory::{Initiators, TargetEntry};
+use crate::directory::{Access, Initiators, TargetEntry};
 use crate::record;
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
@@ -38,7 +38,7 @@ pub struct Export {
     /// they are not known yet.
     pub uuids: Vec<Uuid>,
     /// Who may log in.
-    pub initiators: Initiators,
+    pub access: Access,
     /// Who described it.
     pub origin: Origin,
 }
@@ -65,9 +65,12 @@ pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
         uuids: known(&kept),
         target: kept.target,
         volumes: kept.volumes,
-        initiators: match kept.initiators {
-            None => Initiators::Any,
-            Some(names) => Initiators::Named(names.into_iter().collect()),
+        access: Access {
+            initiators: match kept.initiators {
+                None => Initiators::Any,
+                Some(names) => Initiators::Named(names.into_iter().collect()),
+            },
+            ..Access::default()
         },
         origin: Origin::Api,
     };
@@ -145,12 +148,12 @@ impl Array {
             array
                 .export_map()
                 .insert(export.target.clone(), export.clone());
-            let (index, initiators) = (shard.index(), export.initiators);
+            let (index, access) = (shard.index(), export.access);
             array.directory.set_target(
                 &export.target,
                 TargetEntry {
                     shard: index,
-                    initiators,
+                    access,
                 },
             );
             Ok(())
@@ -247,7 +250,7 @@ impl Array {
                 target: export.target.clone(),
                 volumes: export.volumes.clone(),
                 uuids: export.uuids.iter().map(ToString::to_string).collect(),
-                initiators: match &export.initiators {
+                initiators: match &export.access.initiators {
                     Initiators::Any => None,
                     Initiators::Named(names) => Some(names.iter().cloned().collect()),
                 },

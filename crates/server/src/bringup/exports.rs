@@ -87,11 +87,14 @@ fn from_site(export: &site::Export) -> Export {
         target: export.target.clone(),
         volumes: export.volumes.clone(),
         uuids: Vec::new(),
-        initiators: match &export.initiators {
-            Initiators::Any => directory::Initiators::Any,
-            Initiators::Named(names) => {
-                directory::Initiators::Named(names.iter().cloned().collect())
-            }
+        access: directory::Access {
+            initiators: match &export.initiators {
+                Initiators::Any => directory::Initiators::Any,
+                Initiators::Named(names) => {
+                    directory::Initiators::Named(names.iter().cloned().collect())
+                }
+            },
+            ..directory::Access::default()
         },
         origin: Origin::Site,
     }

@@ -113,6 +113,16 @@ impl Initiator {
         Some(Pdu { header, data })
     }
 
+    /// Whether the target asks for a logout, says that the connection is dropped as none
+    /// comes, and closes it.
+    pub async fn is_shown_out(&mut self) -> bool {
+        let mut events = Vec::new();
+        while let Some(pdu) = self.receive().await {
+            events.push((pdu.opcode(), pdu.header[36]));
+        }
+        events == [(0x32, 1), (0x32, 2)]
+    }
+
     /// Sends a SCSI command; gives its tag. `write` is the length of its
     /// data-out, of which `immediate` goes along.
     pub async fn command(&mut self, cdb: &[u8], read: u32, write: u32, immediate: &[u8]) -> u32 {

@@ -10,12 +10,13 @@ pub mod initiator;
 
 use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
-use server::directory::{Directory, Initiators, TargetEntry};
-use server::front::{Front, FrontLimits};
+use server::directory::{Directory, TargetEntry};
+use server::front::{Front, FrontLimits, Manners};
 use server::shard::{SessionInfo, Shard};
 use std::net::SocketAddr;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use world::real::RealDrive;
 
@@ -34,12 +35,12 @@ pub struct Served {
 impl Served {
     /// One target with a thin volume `v` at LUN 0.
     pub async fn start() -> Served {
-        Self::with_limits(FrontLimits::default()).await
+        Self::with_limits(limits()).await
     }
 
     /// As [`Served::start`], beside a shard without a target.
     pub async fn beside_another() -> Served {
-        Self::on_shards(2, FrontLimits::default()).await
+        Self::on_shards(2, limits()).await
     }
 
     pub async fn with_limits(limits: FrontLimits) -> Served {
@@ -75,14 +76,8 @@ impl Served {
         });
         made.await.unwrap();
         let directory = Arc::new(Directory::new());
-        directory.set_target(
-            TARGET,
-            TargetEntry {
-                shard: 0,
-                initiators: Initiators::Any,
-            },
-        );
-        let portals = ["127.0.0.1:0".parse().unwrap()];
+        directory.set_target(TARGET, TargetEntry::open(0));
+        let portals: [SocketAddr; 1] = ["127.0.0.1:0".parse().unwrap()];
         let mut others = Vec::new();
         for index in 1..count {
             others.push(Shard::start(index).await.unwrap());
@@ -130,6 +125,18 @@ impl Served {
         for other in self.others {
             assert!(other.stop().await.is_empty());
         }
+    }
+}
+
+/// Limits as usual, but for initiators that never log out when they are asked to.
+pub fn limits() -> FrontLimits {
+    let manners = Manners {
+        logout: Duration::from_millis(20),
+        ..Manners::default()
+    };
+    FrontLimits {
+        manners,
+        ..FrontLimits::default()
     }
 }
 
