@@ -133,6 +133,11 @@ impl Directory {
         self.write().discovery = account;
     }
 
+    /// What initiators have to prove before they may ask.
+    pub fn discovery(&self) -> Option<Arc<Account>> {
+        self.read().discovery.clone()
+    }
+
     /// Says which algorithms CHAP may use, those preferred first.
     pub fn set_algorithms(&self, algorithms: Vec<Algorithm>) {
         self.write().algorithms = Some(algorithms);

@@ -216,9 +216,9 @@ fn wrong_names_and_lists() {
          allowed: an initiator of no other host",
     );
     one(
-        "name = \"esx2\"",
-        "name = \"esx1\"",
-        "40: host.name: found \"esx1\", as on line 36; allowed: one that no other host has",
+        "[[host_group]]\n",
+        "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.1998-01.com.vmware:3\"]\n[[host_group]]\n",
+        "43: host.name: found \"esx1\", as on line 36; allowed: one that no other host has",
     );
     one(
         "portals = [\"[::1]:3260\"]",

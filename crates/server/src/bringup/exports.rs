@@ -2,8 +2,9 @@
 
 use super::data_dir::DataDir;
 use super::{BringUpError, BringUpErrorKind};
+use crate::array::hosts::account_of;
 use crate::array::{self, Array, Export, Origin};
-use crate::directory;
+use crate::directory::{self, Access};
 use site::{Initiators, Site};
 use std::sync::Arc;
 
@@ -87,14 +88,20 @@ fn from_site(export: &site::Export) -> Export {
         target: export.target.clone(),
         volumes: export.volumes.clone(),
         uuids: Vec::new(),
-        access: directory::Access {
+        access: Access {
             initiators: match &export.initiators {
                 Initiators::Any => directory::Initiators::Any,
                 Initiators::Named(names) => {
                     directory::Initiators::Named(names.iter().cloned().collect())
                 }
             },
-            ..directory::Access::default()
+            hosts: export.hosts.iter().cloned().collect(),
+            host_groups: export.host_groups.iter().cloned().collect(),
+            account: export.chap.as_ref().map(account_of),
+            portals: match export.portals.is_empty() {
+                true => None,
+                false => Some(export.portals.iter().copied().collect()),
+            },
         },
         origin: Origin::Site,
     }
