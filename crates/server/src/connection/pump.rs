@@ -183,7 +183,9 @@ impl Pump {
     /// Pings a peer that was silent, and gives up one that does not answer, or that takes
     /// from one tick to the next but one for a single PDU.
     fn look_after_peer(&mut self) {
-        let slow = self.connection.unfinished();
+        // What is not read because much waits to be sent is no fault of this kind.
+        let reads = self.connection.takes_input();
+        let slow = self.connection.unfinished().filter(|_| reads);
         if slow.is_some() && slow == self.progress.slow {
             return self.give_up("the initiator takes too long for one PDU".to_owned());
         }

@@ -10,7 +10,7 @@ pub mod initiator;
 
 use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
-use server::directory::{Directory, TargetEntry};
+use server::directory::{Access, Directory, Portal, TargetEntry};
 use server::front::{Front, FrontLimits, Manners};
 use server::shard::{SessionInfo, Shard};
 use std::net::SocketAddr;
@@ -47,7 +47,17 @@ impl Served {
         Self::on_shards(1, limits).await
     }
 
+    /// As [`Served::start`], at these portals.
+    pub async fn at(portals: &[Portal]) -> Served {
+        Self::on_shards_at(1, limits(), portals).await
+    }
+
     async fn on_shards(count: usize, limits: FrontLimits) -> Served {
+        let portal: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        Self::on_shards_at(count, limits, &[portal.into()]).await
+    }
+
+    async fn on_shards_at(count: usize, limits: FrontLimits, portals: &[Portal]) -> Served {
         let home = tempfile::tempdir().unwrap();
         let shard = Shard::start(0).await.unwrap();
         let paths: Vec<_> = (0..4)
@@ -77,14 +87,13 @@ impl Served {
         made.await.unwrap();
         let directory = Arc::new(Directory::new());
         directory.set_target(TARGET, TargetEntry::open(0));
-        let portals: [SocketAddr; 1] = ["127.0.0.1:0".parse().unwrap()];
         let mut others = Vec::new();
         for index in 1..count {
             others.push(Shard::start(index).await.unwrap());
         }
         let all = std::iter::once(&shard).chain(&others);
         let shards = all.map(|shard| shard.handle().clone()).collect();
-        let front = Front::open(&portals, Arc::clone(&directory), shards, limits)
+        let front = Front::open(portals, Arc::clone(&directory), shards, limits)
             .await
             .unwrap();
         Served {
@@ -94,6 +103,13 @@ impl Served {
             front,
             home,
         }
+    }
+
+    /// Says who may log in to the target.
+    pub fn allow(&self, access: Access) {
+        let shard = 0;
+        let entry = TargetEntry { shard, access };
+        self.directory.set_target(TARGET, entry);
     }
 
     pub fn address(&self) -> SocketAddr {
