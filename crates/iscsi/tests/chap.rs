@@ -17,6 +17,12 @@ const MUTUAL: &str = "iqn.2026-11.dev.ashlar:mutual";
 /// What a round is answered with: status, whether the stage is left, and the keys.
 type Answered = ((u8, u8), bool, BTreeMap<String, String>);
 
+/// What a host that is wrong makes of an identifier and a challenge.
+type Answer = fn(&(u8, Vec<u8>)) -> Vec<u8>;
+
+/// Keys with their values.
+type Keys<'a> = &'a [(&'a str, &'a str)];
+
 fn login() -> Login {
     Login::new(portal(), 1, Limits::default(), common::chap())
 }
@@ -246,27 +252,23 @@ fn where_nothing_is_to_be_proved_there_is_no_chap() {
 
 #[test]
 fn wrong_names_and_responses_are_refused_alike() {
-    let right = |challenge: &(u8, Vec<u8>)| response(Algorithm::Sha256, challenge);
-    let mut wrong: Vec<(&str, Box<dyn Fn(&(u8, Vec<u8>)) -> Vec<u8>>)> = vec![
-        ("another", Box::new(right)),
-        ("The-Host", Box::new(right)),
-        ("the-host ", Box::new(right)),
-        ("the-host", Box::new(|_| Vec::new())),
-        ("the-host", Box::new(|_| vec![0; 32])),
-        ("the-host", Box::new(|_| vec![0; 500])),
+    fn right(challenge: &(u8, Vec<u8>)) -> Vec<u8> {
+        response(Algorithm::Sha256, challenge)
+    }
+    let wrong: [(&str, Answer); 10] = [
+        ("another", right),
+        ("The-Host", right),
+        ("the-host ", right),
+        ("the-host", |_| Vec::new()),
+        ("the-host", |_| vec![0; 32]),
+        ("the-host", |_| vec![0; 500]),
+        ("the-host", |challenge| right(challenge)[..31].to_vec()),
+        ("the-host", |challenge| [right(challenge), vec![0]].concat()),
+        ("the-host", |(id, bytes)| {
+            right(&(id.wrapping_add(1), bytes.clone()))
+        }),
+        ("the-host", |challenge| response(Algorithm::Md5, challenge)),
     ];
-    wrong.push((
-        "the-host",
-        Box::new(move |challenge| right(challenge)[..31].to_vec()),
-    ));
-    wrong.push((
-        "the-host",
-        Box::new(move |challenge| [right(challenge), vec![0]].concat()),
-    ));
-    let other = |(id, bytes): &(u8, Vec<u8>)| right(&(id.wrapping_add(1), bytes.clone()));
-    wrong.push(("the-host", Box::new(other)));
-    let md5 = |challenge: &(u8, Vec<u8>)| response(Algorithm::Md5, challenge);
-    wrong.push(("the-host", Box::new(md5)));
     for (at, (name, proof)) in wrong.iter().enumerate() {
         let mut login = login();
         let challenge = challenged(&mut login, SAFE, "7");
@@ -284,7 +286,7 @@ fn keys_that_are_wrong_missing_or_out_of_order_end_the_login() {
     let long = format!("0x{}", "00".repeat(1025));
     let proof = "0x00000000000000000000000000000000";
     let name = ("CHAP_N", "the-host");
-    let cases: [(&[(&str, &str)], (u8, u8)); 14] = [
+    let cases: [(Keys<'_>, (u8, u8)); 14] = [
         (&[], (2, 7)),
         (&[name], (2, 7)),
         (&[("CHAP_R", proof)], (2, 7)),
