@@ -49,6 +49,9 @@ const REJECT: &str = "Reject";
 /// Longest iSCSI name (clause 4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
 
+/// Keys of one login; usual ones have twenty.
+const KEYS_MAX: usize = 1024;
+
 /// Whether `key` is one of the operational keys that are negotiated at login
 /// only. In full-feature phase they are rejected.
 pub(crate) fn is_operational(key: &str) -> bool {
@@ -91,6 +94,9 @@ impl Keys {
     pub(super) fn take(&mut self, key: &str, value: &str, limits: &Limits) -> Outcome {
         if !self.seen.insert(key.to_owned()) {
             return refuse(format!("{key} is there twice"));
+        }
+        if self.seen.len() > KEYS_MAX {
+            return refuse(format!("more than {KEYS_MAX} keys"));
         }
         if let Some(outcome) = self.declare(key, value) {
             return outcome;
