@@ -390,3 +390,37 @@ fn what_the_site_file_describes_is_changed_there() {
     assert!(list("all%to-discover-with@").contains("iqn.2026-11.dev.ashlar:a"));
     assert!(!list("").contains("iqn."));
 }
+
+#[test]
+fn an_export_whose_host_or_portal_has_gone_is_refused_by_name() {
+    let (without, _) = SITE.split_once("[[export]]").unwrap();
+    let host = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n";
+    let portal = "[[portal]]\naddress = \"[::1]:0\"\n";
+    let home = Home::new(&format!("{without}{host}{portal}"));
+    let serving = home.serve();
+    let export = [
+        "export", "create", TARGET, "--volume", "v0", "--host", "esx1",
+    ];
+    let made = serving.json(&[&export[..], &["--portal", "[::1]:0"]].concat());
+    assert_eq!(made["portals"][0], "[::1]:0");
+    assert_eq!(
+        session(&serving).unwrap_err(),
+        (2, 3),
+        "through the other portal"
+    );
+    drop(serving);
+    for (site, why) in [
+        (format!("{without}{portal}"), "there is no host esx1"),
+        (
+            format!("{without}{host}"),
+            "the site file describes no portal [::1]:0",
+        ),
+    ] {
+        home.set_site(&site);
+        let (code, said) = home.refused();
+        let expected = format!("target {TARGET}, made by the API: {why}; correct the site file");
+        assert!(code == 1 && said.contains(&expected), "{said}");
+    }
+    home.set_site(&format!("{without}{host}{portal}"));
+    drop(home.serve());
+}

@@ -2,7 +2,7 @@
 
 use super::data_dir::DataDir;
 use super::{BringUpError, BringUpErrorKind};
-use crate::array::hosts::account_of;
+use crate::array::hosts::{Known, account_of};
 use crate::array::{self, Array, Export, Origin};
 use crate::directory::{self, Access};
 use site::{Initiators, Site};
@@ -11,12 +11,13 @@ use std::sync::Arc;
 /// All exports to be served.
 ///
 /// # Errors
-/// Every export of the API that the site file, or a volume that isn't there,
-/// stands in the way of.
+/// Every export of the API that the site file, or a volume, host or portal that isn't
+/// there, stands in the way of.
 pub(super) async fn plan(
     site: &Site,
     data: &DataDir,
     array: &Array,
+    hosts: &Known,
 ) -> Result<Vec<Export>, BringUpError> {
     let mut exports: Vec<Export> = site.exports.iter().map(from_site).collect();
     let there = array.volumes().await?;
@@ -39,6 +40,8 @@ pub(super) async fn plan(
         }
         let why = if same_target.is_some() {
             Some("the site file describes it with other volumes".to_owned())
+        } else if let Some(missing) = missing(&kept.access, hosts, site) {
+            Some(missing)
         } else {
             kept.volumes.iter().find_map(|volume| {
                 if !is_there(volume) {
@@ -81,6 +84,15 @@ pub(super) async fn apply(exports: Vec<Export>, array: &Arc<Array>) -> Result<()
         served.map_err(|error| BringUpError::new(BringUpErrorKind::Export, error.context))?;
     }
     Ok(())
+}
+
+/// What an export names and isn't there any more.
+fn missing(access: &Access, hosts: &Known, site: &Site) -> Option<String> {
+    let portals = || site.portals.iter().map(|portal| portal.address);
+    let mut shown = access.portals.iter().flatten();
+    let gone = shown.find(|address| !portals().any(|portal| portal == **address));
+    let portal = gone.map(|address| format!("the site file describes no portal {address}"));
+    hosts.missing(access).or(portal)
 }
 
 fn from_site(export: &site::Export) -> Export {

@@ -132,7 +132,7 @@ async fn furnish(
     let site = &renamed::follow(site, &array).await?;
     let volume_plan = volumes::plan(site, &array).await?;
     let hosts = hosts::plan(site, data)?;
-    let exports = exports::plan(site, data, &array).await?;
+    let exports = exports::plan(site, data, &array, &hosts).await?;
     pools::make(plans, shards, data, &mut made).await?;
     volumes::apply(volume_plan, site, &array).await?;
     said::apply(site, &array).await?;

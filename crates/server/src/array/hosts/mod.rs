@@ -9,15 +9,20 @@
 //! - A secret that proves initiators proves us nowhere (RFC 7143 clause 9.2.1).
 //! - After a change, sessions that would not be admitted any more are ended.
 
+mod kept;
+mod rules;
+
+pub(crate) use kept::kept;
+pub(super) use kept::{KeptAccount, restored};
+pub(super) use rules::not_of_site;
+
 use super::{Array, ArrayError, ArrayErrorKind, Origin};
 use crate::directory;
-use crate::record::{self, RecordError};
 use crate::shard::ShardState;
 use futures_util::future::join_all;
 use iscsi::chap::{Account, Credential, Secret};
-use serde::{Deserialize, Serialize};
+use rules::{edit, no, not_named, taken};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -63,68 +68,6 @@ pub(crate) struct Known {
     pub(crate) groups: BTreeMap<String, HostGroup>,
 }
 
-/// How hosts and groups are kept.
-#[derive(Default, Serialize, Deserialize)]
-struct Kept {
-    hosts: Vec<KeptHost>,
-    groups: Vec<KeptGroup>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeptHost {
-    name: String,
-    initiators: BTreeSet<String>,
-    chap: Option<KeptAccount>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeptGroup {
-    name: String,
-    hosts: BTreeSet<String>,
-}
-
-/// How an account is kept: secrets in hexadecimal.
-#[derive(Serialize, Deserialize)]
-pub(super) struct KeptAccount {
-    name: String,
-    secret: String,
-    mutual: Option<(String, String)>,
-}
-
-impl KeptAccount {
-    pub(super) fn of(account: &Account) -> Self {
-        let secret = |secret: &Secret| {
-            let digits = secret.bytes().iter().map(|byte| format!("{byte:02x}"));
-            std::iter::once("0x".to_owned())
-                .chain(digits)
-                .collect::<String>()
-        };
-        KeptAccount {
-            name: account.initiator.name.clone(),
-            secret: secret(&account.initiator.secret),
-            mutual: account
-                .mutual
-                .as_ref()
-                .map(|mutual| (mutual.name.clone(), secret(&mutual.secret))),
-        }
-    }
-
-    /// The account; `None` when a secret is none.
-    pub(super) fn account(self) -> Option<Arc<Account>> {
-        let credential = |name: String, secret: String| {
-            let secret = site::Secret::parse(&secret)?;
-            let secret = Secret::new(secret.bytes())?;
-            Some(Credential { name, secret })
-        };
-        let mutual = match self.mutual {
-            Some((name, secret)) => Some(credential(name, secret)?),
-            None => None,
-        };
-        let initiator = credential(self.name, self.secret)?;
-        Some(Arc::new(Account { initiator, mutual }))
-    }
-}
-
 /// What a site file says of an account.
 pub(crate) fn account_of(chap: &site::ChapAccount) -> Arc<Account> {
     let credential = |of: &site::Credential| {
@@ -138,50 +81,6 @@ pub(crate) fn account_of(chap: &site::ChapAccount) -> Arc<Account> {
         initiator: credential(&chap.initiator),
         mutual: chap.mutual.as_ref().map(credential),
     })
-}
-
-/// An account that was kept, of whatever `whose` names.
-pub(super) fn restored(
-    chap: Option<KeptAccount>,
-    file: &Path,
-    whose: &str,
-) -> Result<Option<Arc<Account>>, RecordError> {
-    let Some(chap) = chap else { return Ok(None) };
-    // Without its secret, anybody would be admitted.
-    chap.account().map(Some).ok_or_else(|| RecordError {
-        path: file.to_owned(),
-        context: format!("the CHAP secret of {whose} is none; restore the file from a copy"),
-    })
-}
-
-/// The hosts and groups that the API made, as kept in `file`.
-///
-/// # Errors
-/// The file is there and can't be read or understood.
-pub(crate) fn kept(file: &Path) -> Result<Known, RecordError> {
-    let kept: Kept = record::read(file)?.unwrap_or_default();
-    let mut known = Known::default();
-    for host in kept.hosts {
-        let account = restored(host.chap, file, &format!("host {}", host.name))?;
-        let (name, initiators, origin) = (host.name, host.initiators, Origin::Api);
-        let host = Host {
-            name: name.clone(),
-            initiators,
-            account,
-            origin,
-        };
-        known.hosts.insert(name, host);
-    }
-    for group in kept.groups {
-        let (name, hosts, origin) = (group.name, group.hosts, Origin::Api);
-        let group = HostGroup {
-            name: name.clone(),
-            hosts,
-            origin,
-        };
-        known.groups.insert(name, group);
-    }
-    Ok(known)
 }
 
 /// The hosts and groups of a site file.
@@ -202,45 +101,6 @@ pub(crate) fn of_site(site: &site::Site) -> Known {
     Known {
         hosts: hosts.map(|host| (host.name.clone(), host)).collect(),
         groups: groups.map(|group| (group.name.clone(), group)).collect(),
-    }
-}
-
-impl Known {
-    /// What speaks against it: for people.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-        for host in self.hosts.values() {
-            for initiator in &host.initiators {
-                if let Some(other) = owners.insert(initiator, &host.name) {
-                    let name = &host.name;
-                    return Some(format!(
-                        "initiator {initiator} would be of host {name} and of host {other}"
-                    ));
-                }
-            }
-        }
-        self.groups.values().find_map(|group| {
-            let missing = group
-                .hosts
-                .iter()
-                .find(|name| !self.hosts.contains_key(*name))?;
-            let name = &group.name;
-            Some(format!(
-                "there is no host {missing}, which host group {name} names"
-            ))
-        })
-    }
-
-    /// What an export names and nothing is called by.
-    pub(super) fn missing(&self, access: &directory::Access) -> Option<String> {
-        let host = access
-            .hosts
-            .iter()
-            .find(|name| !self.hosts.contains_key(*name));
-        let mut groups = access.host_groups.iter();
-        let group = groups.find(|name| !self.groups.contains_key(*name));
-        host.map(|name| format!("there is no host {name}"))
-            .or_else(|| group.map(|name| format!("there is no host group {name}")))
     }
 }
 
@@ -429,25 +289,6 @@ impl Array {
         .await
     }
 
-    /// Whether no secret proves both an initiator and us.
-    pub(super) fn check_secrets(&self, mut accounts: Vec<Arc<Account>>) -> Result<(), ArrayError> {
-        accounts.extend(self.directory.discovery());
-        let of_initiators = || accounts.iter().map(|account| &account.initiator.secret);
-        let ours = accounts
-            .iter()
-            .filter_map(|account| account.mutual.as_ref());
-        for mutual in ours {
-            if of_initiators().any(|secret| *secret == mutual.secret) {
-                let context = format!(
-                    "the mutual secret of {} also proves an initiator; choose another one",
-                    mutual.name
-                );
-                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-            }
-        }
-        Ok(())
-    }
-
     fn publish_hosts(&self) {
         let known = self.known_hosts().clone();
         let host = |host: Host| directory::Host {
@@ -478,34 +319,6 @@ impl Array {
         let _ = join_all(visits).await;
     }
 
-    async fn keep_hosts(&self, known: &Known) -> Result<(), ArrayError> {
-        let of_api = |origin: &Origin| *origin == Origin::Api;
-        let hosts = known.hosts.values().filter(|host| of_api(&host.origin));
-        let groups = known.groups.values().filter(|group| of_api(&group.origin));
-        let kept = Kept {
-            hosts: hosts
-                .map(|host| KeptHost {
-                    name: host.name.clone(),
-                    initiators: host.initiators.clone(),
-                    chap: host.account.as_deref().map(KeptAccount::of),
-                })
-                .collect(),
-            groups: groups
-                .map(|group| KeptGroup {
-                    name: group.name.clone(),
-                    hosts: group.hosts.clone(),
-                })
-                .collect(),
-        };
-        let file = self.hosts_file.clone();
-        let written = tokio::task::spawn_blocking(move || record::write(&file, &kept)).await;
-        let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
-        match written {
-            Ok(outcome) => outcome.map_err(|error| failed(error.to_string())),
-            Err(error) => Err(failed(format!("writing the hosts ended early: {error}"))),
-        }
-    }
-
     fn exports_naming(&self, names: impl Fn(&directory::Access) -> bool) -> Option<String> {
         let exports = self.exports_by_target();
         let mut exports = exports.into_values();
@@ -518,58 +331,4 @@ impl Array {
     pub(super) fn known_hosts(&self) -> MutexGuard<'_, Known> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Adds and removes names; one at least is left.
-fn edit(
-    names: &mut BTreeSet<String>,
-    add: Vec<String>,
-    remove: &[String],
-    what: &str,
-    name: &str,
-) -> Result<(), ArrayError> {
-    for one in remove {
-        if !names.remove(one) {
-            let context = format!("{what} {name} does not have {one}");
-            return Err(ArrayError::new(ArrayErrorKind::NotFound, context));
-        }
-    }
-    names.extend(add);
-    if names.is_empty() {
-        let context = format!("{what} {name} would have nothing left; delete it instead");
-        return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
-    }
-    Ok(())
-}
-
-pub(super) fn not_of_site(origin: Origin, what: &str, name: &str) -> Result<(), ArrayError> {
-    match origin {
-        Origin::Api => Ok(()),
-        Origin::Site => {
-            let context = format!("{what} {name} is described by the site file; change it there");
-            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
-        }
-    }
-}
-
-fn not_named(target: Option<String>, what: &str, name: &str) -> Result<(), ArrayError> {
-    match target {
-        None => Ok(()),
-        Some(target) => {
-            let context = format!("target {target} admits {what} {name}; change that export first");
-            Err(ArrayError::new(ArrayErrorKind::Busy, context))
-        }
-    }
-}
-
-fn no(what: &str, name: &str) -> ArrayError {
-    ArrayError::new(
-        ArrayErrorKind::NotFound,
-        format!("there is no {what} {name}"),
-    )
-}
-
-fn taken(what: &str, name: &str) -> ArrayError {
-    let context = format!("there is a {what} {name} already; change that, or choose another name");
-    ArrayError::new(ArrayErrorKind::Exists, context)
 }
