@@ -275,9 +275,36 @@ fn sessions() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Rounds of the login target: options, then pieces of text (see its `Round`).
+fn logins() -> Vec<(&'static str, Vec<u8>)> {
+    // Pieces: 1 names, 2 AuthMethod=CHAP, 3 AuthMethod=None, 4 CHAP_A, 5 CHAP_N, 6 the right
+    // CHAP_R, 7 a challenge of ours, 8 the challenge that came, 9 any bytes, 0 the end.
+    let names = [0x00, 1, 2, 0];
+    let algorithm = [0x00, 4, 0];
+    let proof = [0x07, 5, 6, 0];
+    let all = |parts: &[&[u8]]| [&[0][..], &parts.concat()].concat();
+    let any = [9, 8, b'C', b'H', b'A', b'P', b'_', b'A', b'=', b'5', 0];
+    vec![
+        ("proved", all(&[&names, &algorithm, &proof])),
+        ("mutual", all(&[&names, &algorithm, &[0x07, 5, 6, 7, 0]])),
+        ("reflected", all(&[&names, &algorithm, &[0x07, 5, 6, 8, 0]])),
+        ("without", all(&[&[0x07, 1, 3, 0]])),
+        ("skipped", all(&[&[0x0f, 1, 0]])),
+        (
+            "continued",
+            all(&[&[0x10, 1, 0], &[0x00, 2, 0], &algorithm, &proof]),
+        ),
+        (
+            "any-text",
+            all(&[&names, &[0x00], &any, &[0x07, 5, 9, 3, b'a', b'=', b'b', 0]]),
+        ),
+        ("md5-only", [&[1][..], &names, &algorithm, &proof].concat()),
+    ]
+}
+
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for target in ["pdu", "session"] {
+    for target in ["pdu", "session", "login"] {
         std::fs::create_dir_all(corpus.join(target))?;
     }
     for (name, request, data) in requests() {
@@ -299,6 +326,9 @@ fn main() -> std::io::Result<()> {
     )?;
     for (name, bytes) in sessions() {
         std::fs::write(corpus.join("session").join(name), bytes)?;
+    }
+    for (name, bytes) in logins() {
+        std::fs::write(corpus.join("login").join(name), bytes)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@
 
 use base::checksum::crc32c_of;
 use base::{BufPool, Payload};
+use iscsi::chap::{Account, Algorithm, Challenge, Chap, RANDOM_BYTES};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{
     Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, TargetDirectory,
@@ -17,6 +18,7 @@ use iscsi::login::{
 use iscsi::pdu::{self, BHS_BYTES, Bhs, DIGEST_BYTES, NO_TAG, Response};
 use libfuzzer_sys::fuzz_target;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 const TARGET: &str = "iqn.2026-11.dev.ashlar:disk";
 
@@ -36,15 +38,19 @@ const BUFFERS_MAX: usize = LIMITS.queue_depth as usize + 16;
 struct Directory;
 
 impl TargetDirectory for Directory {
-    fn admit(&self, _initiator: &str, target: &str) -> Result<(), Refusal> {
-        if target == TARGET {
-            Ok(())
-        } else {
-            Err(Refusal::NotFound)
+    fn admit(
+        &self,
+        _initiator: &str,
+        target: Option<&str>,
+        _portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal> {
+        match target {
+            None | Some(TARGET) => Ok(None),
+            Some(_) => Err(Refusal::NotFound),
         }
     }
 
-    fn visible(&self, _initiator: &str) -> Vec<VisibleTarget> {
+    fn visible(&self, _initiator: &str, _portal: &LoginPortal) -> Vec<VisibleTarget> {
         let portals = vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 3260)), 1)];
         (0..40)
             .map(|_| VisibleTarget {
@@ -69,14 +75,14 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn log_in(bytes: &[u8]) -> Option<(Negotiated, Vec<u8>)> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 3260));
     let mut login = Login::new(
-        LoginPortal {
-            portal_group: 1,
-            address,
-        },
+        portal(),
         1,
         LIMITS,
+        Chap {
+            algorithms: Algorithm::ALL.to_vec(),
+            challenge: Challenge::from_random([7; RANDOM_BYTES]),
+        },
     );
     let (mut input, mut out) = (Vec::new(), Vec::new());
     let mut chunks = bytes.chunks(300);
@@ -100,6 +106,13 @@ fn log_in(bytes: &[u8]) -> Option<(Negotiated, Vec<u8>)> {
     None
 }
 
+fn portal() -> LoginPortal {
+    LoginPortal {
+        portal_group: 1,
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 3260)),
+    }
+}
+
 fn negotiated(options: u8) -> Negotiated {
     let set = |bit: u8| options & (1 << bit) != 0;
     Negotiated {
@@ -110,6 +123,8 @@ fn negotiated(options: u8) -> Negotiated {
         tsih: 1,
         cid: 0,
         portal_group: 1,
+        address: portal().address,
+        account: None,
         parameters: Parameters {
             header_digest: set(0),
             data_digest: set(1),
@@ -185,7 +200,7 @@ impl Run<'_> {
             .tasks
             .get(usize::from(argument) % self.tasks.len().max(1))
             .copied();
-        match (step % 12, task) {
+        match (step % 13, task) {
             (0, _) => {
                 let bytes = self.take(usize::from(argument)).to_vec();
                 self.connection.receive(&bytes);
@@ -195,8 +210,11 @@ impl Run<'_> {
             (7, Some(task)) => self.complete(task, argument),
             (8, Some(task)) => self.connection.abort(task),
             (9, Some(task)) => self.connection.managed(task, argument),
-            (10, _) => self.connection.answer_targets(&Directory.visible("")),
+            (10, _) => self
+                .connection
+                .answer_targets(&Directory.visible("", &portal())),
             (11, _) => drop(self.connection.nop_in()),
+            (12, _) => self.connection.announce_drop(),
             _ => self.connection.request_logout(1),
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::host::{ChapArgs, by, said_of};
 use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{Any, Export, ExportCreate, Initiators, Origin};
+use server::api::types::{Any, Export, ExportChange, ExportCreate, Initiators};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -26,9 +27,41 @@ pub enum Command {
         /// Volume behind it: LUN 0, then LUN 1, and so on
         #[arg(long = "volume", value_name = "NAME", required = true)]
         volumes: Vec<String>,
-        /// iSCSI name of an initiator that may log in; may be given more than once [default: any]
-        #[arg(long = "initiator", value_name = "IQN")]
-        initiators: Vec<String>,
+        #[command(flatten)]
+        access: Access,
+        #[command(flatten)]
+        chap: ChapArgs,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Change who may log in; sessions that are not admitted any more are closed
+    ///
+    /// Each list that is given replaces the one before; the others stay.
+    Change {
+        /// iSCSI name of the target
+        target: String,
+        #[command(flatten)]
+        access: Access,
+        /// Anybody may log in by name
+        #[arg(long, conflicts_with_all = ["initiators", "no_initiators"])]
+        any: bool,
+        /// Nobody may log in by name alone: hosts and host groups only
+        #[arg(long, conflicts_with = "initiators")]
+        no_initiators: bool,
+        /// No host is named any more
+        #[arg(long, conflicts_with = "hosts")]
+        no_hosts: bool,
+        /// No host group is named any more
+        #[arg(long, conflicts_with = "host_groups")]
+        no_host_groups: bool,
+        /// The target is seen through all portals
+        #[arg(long, conflicts_with = "portals")]
+        all_portals: bool,
+        #[command(flatten)]
+        chap: ChapArgs,
+        /// Nothing of the target's own has to be proved any more
+        #[arg(long, conflicts_with = "chap_name")]
+        no_chap: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -39,6 +72,25 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+}
+
+/// Who may log in to a target.
+#[derive(Debug, clap::Args)]
+pub struct Access {
+    /// iSCSI name of an initiator that may log in; may be given more than once [default of a new
+    /// target: any, unless hosts or host groups are named]
+    #[arg(long = "initiator", value_name = "IQN")]
+    initiators: Vec<String>,
+    /// Name of a host that may log in; may be given more than once
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Name of a host group that may log in; may be given more than once
+    #[arg(long = "host-group", value_name = "NAME")]
+    host_groups: Vec<String>,
+    /// Address of a portal that the target is seen through; may be given more than once
+    /// [default of a new target: all]
+    #[arg(long = "portal", value_name = "ADDR")]
+    portals: Vec<String>,
 }
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
@@ -54,19 +106,48 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Create {
             target,
             volumes,
-            initiators,
+            access,
+            chap,
             format,
         } => {
-            let initiators = match initiators.is_empty() {
-                true => Initiators::Any(Any::Any),
-                false => Initiators::Named(initiators),
-            };
             let create = ExportCreate {
                 target,
                 volumes,
-                initiators,
+                initiators: some(access.initiators).map(Initiators::Named),
+                hosts: access.hosts,
+                host_groups: access.host_groups,
+                chap: chap.read()?,
+                portals: access.portals,
             };
             let export: Export = client.post(&["exports"], &create)?;
+            format.print_text(&export, show)
+        }
+        Command::Change {
+            target,
+            access,
+            any,
+            no_initiators,
+            no_hosts,
+            no_host_groups,
+            all_portals,
+            chap,
+            no_chap,
+            format,
+        } => {
+            let or_none = |names: Vec<String>, none: bool| match none {
+                true => Some(Vec::new()),
+                false => some(names),
+            };
+            let by_name = or_none(access.initiators, no_initiators).map(Initiators::Named);
+            let change = ExportChange {
+                initiators: by_name.or(any.then_some(Initiators::Any(Any::Any))),
+                hosts: or_none(access.hosts, no_hosts),
+                host_groups: or_none(access.host_groups, no_host_groups),
+                chap: chap.read()?,
+                remove_chap: no_chap,
+                portals: or_none(access.portals, all_portals),
+            };
+            let export: Export = client.patch(&["exports", &target], &change)?;
             format.print_text(&export, show)
         }
         Command::Delete { target, format } => {
@@ -83,6 +164,8 @@ fn table(exports: &[Export]) -> Table {
         ("LUN", Right),
         ("VOLUME", Left),
         ("INITIATORS", Left),
+        ("HOSTS", Left),
+        ("CHAP", Left),
         ("BY", Left),
     ];
     let mut table = Table::new(&columns);
@@ -93,6 +176,8 @@ fn table(exports: &[Export]) -> Table {
                 lun.lun.to_string(),
                 lun.volume.clone(),
                 initiators(&export.initiators),
+                hosts(export),
+                said_of(export.chap.as_ref()),
                 by(export.origin).to_owned(),
             ]);
         }
@@ -104,6 +189,16 @@ fn show(export: &Export) -> String {
     let mut lines = vec![
         ("target", export.target.clone()),
         ("initiators", initiators(&export.initiators)),
+        ("hosts", export.hosts.join(", ")),
+        ("host groups", export.host_groups.join(", ")),
+        ("chap", said_of(export.chap.as_ref())),
+        (
+            "portals",
+            export
+                .portals
+                .as_ref()
+                .map_or("all".to_owned(), |portals| portals.join(", ")),
+        ),
         ("by", by(export.origin).to_owned()),
     ];
     lines.extend(
@@ -118,13 +213,19 @@ fn show(export: &Export) -> String {
 fn initiators(initiators: &Initiators) -> String {
     match initiators {
         Initiators::Any(Any::Any) => "any".to_owned(),
+        Initiators::Named(names) if names.is_empty() => "none".to_owned(),
         Initiators::Named(names) => names.join(", "),
     }
 }
 
-fn by(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Site => "site",
-        Origin::Api => "api",
-    }
+/// Hosts, and groups of them with an @ before.
+fn hosts(export: &Export) -> String {
+    let groups = export.host_groups.iter().map(|group| format!("@{group}"));
+    let all: Vec<String> = export.hosts.iter().cloned().chain(groups).collect();
+    all.join(", ")
+}
+
+/// A list that was given.
+fn some(names: Vec<String>) -> Option<Vec<String>> {
+    (!names.is_empty()).then_some(names)
 }

@@ -12,6 +12,7 @@ mod failure;
 mod fsck;
 mod fsck_report;
 mod group;
+mod host;
 mod job;
 mod load;
 mod moves;
@@ -69,9 +70,15 @@ enum Command {
     /// Show, follow and cancel jobs: imports and exports of images, moves of volumes
     #[command(subcommand)]
     Job(job::Command),
-    /// Show, create and delete exports: targets and the volumes behind them
+    /// Show, create, change and delete exports: targets, volumes behind them, who may log in
     #[command(subcommand)]
     Export(export::Command),
+    /// Show, make, change and forget hosts: initiators under one name, with CHAP
+    #[command(subcommand)]
+    Host(host::Command),
+    /// Show, make, change and forget groups of hosts
+    #[command(subcommand)]
+    HostGroup(host::GroupCommand),
     /// Show and drop sessions of initiators
     #[command(subcommand)]
     Session(session::Command),
@@ -112,6 +119,8 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Trash(command) => trash::run(client, command),
         Command::Job(command) => job::run(client, command),
         Command::Export(command) => export::run(client, command),
+        Command::Host(command) => host::run(client, command),
+        Command::HostGroup(command) => host::run_group(client, command),
         Command::Session(command) => session::run(client, command),
         Command::Events(args) => events::run(client, args),
         Command::Serve(_) | Command::Load(_) | Command::Site(_) | Command::Fsck(_) => {

@@ -42,6 +42,8 @@ fn table(sessions: &[Session]) -> Table {
         ("INITIATOR", Left),
         ("TARGET", Left),
         ("FROM", Left),
+        ("PORTAL", Left),
+        ("CHAP", Left),
         ("FOR", Right),
         ("READS", Right),
         ("READ", Right),
@@ -55,6 +57,11 @@ fn table(sessions: &[Session]) -> Table {
             session.initiator.clone(),
             session.target.clone(),
             session.peer.clone(),
+            format!("{},{}", session.portal, session.portal_group),
+            session
+                .chap_name
+                .clone()
+                .unwrap_or_else(|| "none".to_owned()),
             span(age_s(session.since_unix_s)),
             session.reads.to_string(),
             human(session.read_bytes),

@@ -126,6 +126,13 @@ const UNREAD_BYTES_MAX: usize = 16 << 20;
 /// Immediate commands in progress, beyond the command window.
 const IMMEDIATE_MAX: usize = 16;
 
+/// Data-out that commands make room for before the owner has said what it wants, of all
+/// commands together. Beyond that each has room for what may come unasked only.
+const EARLY_BYTES_MAX: usize = 16 << 20;
+
+/// Data of requests that wait for one before them (pings, text).
+const HELD_BYTES_MAX: usize = 1 << 20;
+
 /// The deepest command window: task slots and target transfer tags have room for
 /// this many.
 pub const QUEUE_DEPTH_MAX: u32 = 8192;
@@ -140,7 +147,8 @@ pub struct Connection {
     /// Commands that came after a gap.
     held: Vec<Held>,
     tasks: Tasks,
-    /// Sum over the tasks, and the tasks that wait until it is their turn to ask.
+    /// Sums over the tasks, and the tasks that wait until it is their turn to ask.
+    early_bytes: usize,
     solicited_bytes: usize,
     waiting: VecDeque<TaskId>,
     events: VecDeque<Event>,
@@ -176,6 +184,7 @@ impl Connection {
             window,
             held: Vec::new(),
             tasks: Tasks::default(),
+            early_bytes: 0,
             solicited_bytes: 0,
             waiting: VecDeque::new(),
             events: VecDeque::new(),
@@ -227,6 +236,12 @@ impl Connection {
         self.is_long()
     }
 
+    /// The number of the PDU of which a part has come, and not all: an owner that finds
+    /// the same one again later has a peer that is too slow.
+    pub fn unfinished(&self) -> Option<u64> {
+        self.input.unfinished()
+    }
+
     /// Whether the owner should read from the peer now: not while much waits to be
     /// sent.
     pub fn takes_input(&self) -> bool {
@@ -263,6 +278,9 @@ impl Connection {
             return;
         };
         command.data_out.want(data_out_bytes, &self.buffers);
+        if let Some(task) = self.tasks.get(task) {
+            self.early_bytes -= std::mem::take(&mut task.early_bytes);
+        }
         self.collect(task);
     }
 
@@ -313,10 +331,18 @@ impl Connection {
         self.ping.is_none() && !self.closed && self.send_ping()
     }
 
-    /// Asks the peer to log out within `seconds` (the server shuts down).
+    /// Asks the peer to log out within `seconds` (RFC 7143 clause 11.9.1, event 1).
     pub fn request_logout(&mut self, seconds: u16) {
         if !self.closed {
             self.send_logout_request(seconds);
+        }
+    }
+
+    /// Says that the connection is about to be dropped, because the peer has not logged
+    /// out when it was asked to (clause 11.9.1, event 2): it may log in again at once.
+    pub fn announce_drop(&mut self) {
+        if !self.closed {
+            self.send_drop_notice();
         }
     }
 
@@ -331,6 +357,7 @@ impl Connection {
             self.window.vacate();
         }
         self.solicited_bytes -= task.solicited_bytes;
+        self.early_bytes -= task.early_bytes;
         if !self.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != id);
             self.resume_waiting();

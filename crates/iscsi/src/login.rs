@@ -1,15 +1,18 @@
 //! Login: from the first byte to full-feature phase (RFC 7143 clauses 6 and 13).
 //!
 //! The types here are what the front and the shards share; the state machine is
-//! in `exchange`, the rules of each key in `keys`.
+//! in `exchange`, the rules of each key in `keys`, and CHAP in `security`.
 
 mod exchange;
 mod keys;
+mod security;
 
-pub use exchange::Login;
+pub use exchange::{Login, turn_away};
 pub(crate) use keys::is_operational;
 
+use crate::chap::Account;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Where a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +23,65 @@ pub struct LoginPortal {
     pub address: SocketAddr,
 }
 
+/// Who has a session, and how it came to it: all that decides which targets it may
+/// reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// The initiator's name.
+    pub initiator: String,
+    /// What it has proved by CHAP, if it had to.
+    pub account: Option<Arc<Account>>,
+    /// Where it came in.
+    pub portal: LoginPortal,
+}
+
+impl Admission {
+    /// The CHAP name that was authenticated.
+    pub fn chap_name(&self) -> Option<&str> {
+        let account = self.account.as_deref()?;
+        Some(&account.initiator.name)
+    }
+}
+
+/// A session by what makes it another one (RFC 7143 clause 6.3.5): a login with the
+/// same reinstates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionKey<'a> {
+    /// The initiator's name.
+    pub initiator: &'a str,
+    /// Initiator part of the session identifier.
+    pub isid: [u8; 6],
+    /// The target; `None` for a discovery session.
+    pub target: Option<&'a str>,
+}
+
 /// What the front knows of targets and who may see them.
 pub trait TargetDirectory {
-    /// The target called `target` as `initiator` sees it.
+    /// What `initiator` has to prove before it gets a session with the target called
+    /// `target` through this portal, or a discovery session when that is `None`;
+    /// nothing when its name is enough.
     ///
     /// # Errors
     /// Why the initiator gets no session there.
-    fn admit(&self, initiator: &str, target: &str) -> Result<(), Refusal>;
+    fn admit(
+        &self,
+        initiator: &str,
+        target: Option<&str>,
+        portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal>;
 
-    /// Targets that `initiator` may see, each with its portals and their portal
-    /// group tags.
-    fn visible(&self, initiator: &str) -> Vec<VisibleTarget>;
+    /// Takes a place for a session that has proved all it has to, right before it is
+    /// told so.
+    ///
+    /// # Errors
+    /// There are too many, or it is not admitted any more.
+    fn take_place(&self, _session: SessionKey<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Targets that `initiator` may see through this portal, each with its portals
+    /// and their portal group tags.
+    fn visible(&self, initiator: &str, portal: &LoginPortal) -> Vec<VisibleTarget>;
 }
 
 /// One row of a SendTargets answer.
@@ -51,6 +102,8 @@ pub enum Refusal {
     Forbidden,
     /// 03/01: the target is shutting down or not up yet.
     Unavailable,
+    /// 03/02: there are too many connections or sessions.
+    OutOfResources,
 }
 
 /// Bounds on what a peer may make us do.
@@ -141,12 +194,30 @@ pub struct Negotiated {
     pub cid: u16,
     /// Portal group logged in through.
     pub portal_group: u16,
+    /// Local address of the connection.
+    pub address: SocketAddr,
+    /// What the initiator has proved by CHAP, if it had to.
+    pub account: Option<Arc<Account>>,
     /// Operational parameters.
     pub parameters: Parameters,
     /// CmdSN that the next command carries.
     pub cmd_sn: u32,
     /// StatSN that our next response carries.
     pub stat_sn: u32,
+}
+
+impl Negotiated {
+    /// What decides which targets the session may reach.
+    pub fn admission(&self) -> Admission {
+        Admission {
+            initiator: self.initiator.clone(),
+            account: self.account.clone(),
+            portal: LoginPortal {
+                portal_group: self.portal_group,
+                address: self.address,
+            },
+        }
+    }
 }
 
 /// What came of feeding bytes to a login.

@@ -216,6 +216,7 @@ fn other_keys_are_answered_by_their_rules() {
     let order = session.order();
     let keys = [
         ("MaxRecvDataSegmentLength", "512"),
+        ("InitiatorAlias", "host"),
         ("HeaderDigest", "CRC32C"),
         ("X-own", "1"),
     ];
@@ -563,6 +564,55 @@ fn the_peer_is_asked_to_log_out() {
         panic!("no message")
     };
     assert_eq!((pdu.event, pdu.parameters), (1, [0, 0, 30]));
+    session.connection.announce_drop();
+    let Response::Async(pdu) = session.answer().response else {
+        panic!("no message")
+    };
+    let cid = 3;
+    assert_eq!((pdu.event, pdu.parameters), (2, [cid, 0, 0]));
+}
+
+#[test]
+fn a_pdu_that_has_begun_has_a_number_until_it_is_whole() {
+    let mut session = Session::new();
+    let order = session.immediate();
+    let pdu = request::NopOut {
+        order,
+        lun: [0; 8],
+        task_tag: 5,
+        target_tag: NO_TAG,
+    };
+    let bytes = common::bytes_of(Request::NopOut(pdu).encode(), &[7; 100]);
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        for part in bytes.chunks(30) {
+            session.connection.receive(part);
+            numbers.push(session.connection.unfinished());
+        }
+    }
+    let [one, two] = [Some(0), Some(1)];
+    let expected = [one, one, one, one, None, two, two, two, two, None];
+    assert_eq!(numbers, expected);
+}
+
+#[test]
+fn what_waits_for_its_turn_is_bounded() {
+    let mut session = Session::new();
+    // Nobody sends the first: all pings wait for it.
+    session.order();
+    let mut sent = 0;
+    while session.events().is_empty() && sent < 50 {
+        let order = session.order();
+        let pdu = request::NopOut {
+            order,
+            lun: [0; 8],
+            task_tag: 5 + sent,
+            target_tag: NO_TAG,
+        };
+        session.send(Request::NopOut(pdu), &[7; 200 << 10]);
+        sent += 1;
+    }
+    assert_eq!(sent, 6, "five of them are within 1 MiB");
 }
 
 #[test]

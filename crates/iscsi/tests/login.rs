@@ -15,7 +15,7 @@ use iscsi::pdu::response::{self, Response};
 use iscsi::pdu::{Request, request::NopOut};
 
 fn login() -> Login {
-    Login::new(portal(), 0x1234, Limits::default())
+    Login::new(portal(), 0x1234, Limits::default(), common::chap())
 }
 
 fn login_answer(answers: &[common::Answer]) -> (response::Login, String) {
@@ -389,7 +389,7 @@ fn text_that_never_ends_is_cut() {
         max_text_bytes: 20_000,
         ..Limits::default()
     };
-    let mut login = Login::new(portal(), 1, limits);
+    let mut login = Login::new(portal(), 1, limits, common::chap());
     let request = request::Login {
         continues: true,
         ..login_request(0, 0, false)
@@ -422,12 +422,27 @@ fn text_while_an_answer_is_incomplete_is_refused() {
     let names: Vec<String> = (0..600).map(|n| format!("X-{n}")).collect();
     let mut keys = vec![("InitiatorName", INITIATOR), ("TargetName", TARGET)];
     keys.extend(names.iter().map(|name| (name.as_str(), "1")));
-    log_in(&mut login, login_request(0, 3, true), &keys);
+    let (_, answers) = log_in(&mut login, login_request(0, 3, true), &keys);
+    let (answer, _) = login_answer(&answers);
+    assert!(answer.continues && !answer.transit, "{answer:?}");
     let (progress, _) = log_in(&mut login, login_request(0, 3, true), &[("A", "1")]);
     assert!(
         matches!(progress, LoginProgress::Close { .. }),
         "{progress:?}"
     );
+}
+
+#[test]
+fn a_login_has_so_many_keys() {
+    let names: Vec<String> = (0..1023).map(|n| format!("x{n:x}")).collect();
+    let keys = |count: usize| -> Vec<(&str, &str)> {
+        let own = [("InitiatorName", INITIATOR), ("TargetName", TARGET)];
+        let others = names[..count].iter().map(|name| (name.as_str(), "1"));
+        own.into_iter().chain(others).collect()
+    };
+    let (progress, _) = log_in(&mut login(), login_request(0, 3, true), &keys(1022));
+    assert!(matches!(progress, LoginProgress::More), "{progress:?}");
+    assert_eq!(refused(login_request(0, 3, true), &keys(1023)), (2, 0));
 }
 
 #[test]

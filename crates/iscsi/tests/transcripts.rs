@@ -5,11 +5,14 @@
 mod common;
 
 use common::{answers_in, bytes_of, portal};
+use iscsi::chap::Account;
 use iscsi::login::{
-    Limits, Login, LoginProgress, Negotiated, Parameters, Refusal, TargetDirectory, VisibleTarget,
+    Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, TargetDirectory,
+    VisibleTarget,
 };
 use iscsi::pdu::Bhs;
 use iscsi::pdu::response::Response;
+use std::sync::Arc;
 
 type Transcript = (Bhs, &'static str);
 
@@ -106,18 +109,23 @@ const QEMU: Transcript = (
 struct Open;
 
 impl TargetDirectory for Open {
-    fn admit(&self, _initiator: &str, _target: &str) -> Result<(), Refusal> {
-        Ok(())
+    fn admit(
+        &self,
+        _initiator: &str,
+        _target: Option<&str>,
+        _portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal> {
+        Ok(None)
     }
 
-    fn visible(&self, _initiator: &str) -> Vec<VisibleTarget> {
+    fn visible(&self, _initiator: &str, _portal: &LoginPortal) -> Vec<VisibleTarget> {
         Vec::new()
     }
 }
 
 /// Plays a login that is over after one request; gives the answer's text.
 fn played((bhs, text): &Transcript) -> (Negotiated, String) {
-    let mut login = Login::new(portal(), 1, Limits::default());
+    let mut login = Login::new(portal(), 1, Limits::default(), common::chap());
     let (mut input, mut out) = (bytes_of(*bhs, text.as_bytes()), Vec::new());
     let LoginProgress::Done(negotiated) = login.receive(&mut input, &Open, &mut out) else {
         panic!("the login is not complete");

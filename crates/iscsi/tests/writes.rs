@@ -518,3 +518,54 @@ fn immediate_data_that_was_not_agreed_on_is_rejected() {
     assert_eq!(reject.reason, RejectReason::ProtocolError as u8);
     assert!(session.events().is_empty());
 }
+
+#[test]
+fn commands_that_nobody_has_begun_hold_little() {
+    const BYTES: u32 = 4 << 20;
+    let parameters = Parameters {
+        first_burst_bytes: 64 << 10,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    let data = pattern(BYTES as usize);
+    let tasks: Vec<_> = (0..100)
+        .map(|tag| session.write(tag, BYTES, &data[..4096], true))
+        .collect();
+    let held = session.pool.outstanding_bytes();
+    // Four have room for all of it, the others for what may come unasked.
+    assert!(held <= (16 << 20) + 96 * (64 << 10), "{held}");
+    // One of the others gets its room when it begins, and keeps what had come.
+    let task = tasks[50];
+    session.connection.accept(task, u64::from(BYTES));
+    let mut at = 4096;
+    while at < data.len() {
+        for answer in session.answers() {
+            let Response::ReadyToTransfer(r2t) = answer.response else {
+                panic!("{answer:?}")
+            };
+            let end = (r2t.offset + r2t.desired_bytes) as usize;
+            let pdu = DataOut {
+                target_tag: r2t.target_tag,
+                ..unsolicited(50, 0, r2t.offset, true)
+            };
+            session.data_out(pdu, &data[at..end]);
+            at = end;
+        }
+    }
+    let Event::DataOut { data: came, .. } = session.event() else {
+        panic!("no data")
+    };
+    assert_eq!(came.bytes().unwrap(), data);
+    drop(came);
+    tasks
+        .into_iter()
+        .for_each(|task| session.connection.abort(task));
+    assert_eq!(session.pool.outstanding_bytes(), 0);
+    // What was counted is given back: those after it have all their room again.
+    for tag in 200..210 {
+        let task = session.write(tag, BYTES, &data[..4096], true);
+        assert!(session.pool.outstanding_bytes() >= BYTES as usize);
+        session.connection.accept(task, u64::from(BYTES));
+        session.connection.abort(task);
+    }
+}

@@ -2,34 +2,25 @@
 //! serves them.
 //!
 //! It is what the front and the API share with all shards: small, read at every
-//! login and written when an export changes. Nothing of the data path is in it.
+//! login and written when an export, a host or a portal changes. Nothing of the data
+//! path is in it.
+//!
+//! Invariant: whoever is not admitted to a target does not learn that it is there. A
+//! login is refused as for a target that is not (RFC 7143 clause 11.13.5, status 0203
+//! instead of 0202), and discovery is silent about it.
 
-use iscsi::login::{Refusal, TargetDirectory, VisibleTarget};
+mod access;
+
+pub use access::{Access, Host, Initiators, Portal};
+
+use iscsi::chap::{Account, Algorithm};
+use iscsi::login::{Admission, LoginPortal, Refusal, TargetDirectory, VisibleTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The portal group that every portal is in (for now there is one).
+/// The portal group of a portal that is in no other.
 pub const PORTAL_GROUP: u16 = 1;
-
-/// Who may log in to a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Initiators {
-    /// Anyone.
-    Any,
-    /// Those with these iSCSI names.
-    Named(BTreeSet<String>),
-}
-
-impl Initiators {
-    fn admit(&self, initiator: &str) -> bool {
-        match self {
-            Initiators::Any => true,
-            // iSCSI names compare without case (RFC 7143 clause 4.2.7.1).
-            Initiators::Named(names) => names.iter().any(|n| n.eq_ignore_ascii_case(initiator)),
-        }
-    }
-}
 
 /// A target as the front knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +28,20 @@ pub struct TargetEntry {
     /// Index of the shard that serves it.
     pub shard: usize,
     /// Who may log in.
-    pub initiators: Initiators,
+    pub access: Access,
 }
 
-/// Targets and portals. Shared by reference between front, API and bring-up.
+impl TargetEntry {
+    /// A target of that shard which anybody may log in to, through every portal.
+    pub fn open(shard: usize) -> Self {
+        TargetEntry {
+            shard,
+            access: Access::default(),
+        }
+    }
+}
+
+/// Targets, hosts and portals. Shared by reference between front, API and bring-up.
 #[derive(Debug, Default)]
 pub struct Directory {
     state: RwLock<State>,
@@ -48,9 +49,57 @@ pub struct Directory {
 
 #[derive(Debug, Default)]
 struct State {
-    portals: Vec<SocketAddr>,
+    portals: Vec<Portal>,
     targets: BTreeMap<String, TargetEntry>,
+    hosts: BTreeMap<String, Host>,
+    /// Names of hosts, by group.
+    host_groups: BTreeMap<String, BTreeSet<String>>,
+    /// What has to be proved before discovery.
+    discovery: Option<Arc<Account>>,
+    /// How it may be proved; all algorithms when nothing was said.
+    algorithms: Option<Vec<Algorithm>>,
     closed: bool,
+}
+
+impl State {
+    /// What an initiator has to prove to be admitted to a target: `None` when it is not
+    /// admitted at all, `Some(None)` when its name is enough.
+    fn requirement(
+        &self,
+        entry: &TargetEntry,
+        initiator: &str,
+        portal: &LoginPortal,
+    ) -> Option<Option<Arc<Account>>> {
+        let access = &entry.access;
+        self.is_shown(access, portal).then_some(())?;
+        let groups = access.host_groups.iter();
+        let in_groups = groups.filter_map(|group| self.host_groups.get(group));
+        let hosts = access.hosts.iter().chain(in_groups.flatten());
+        let mut hosts = hosts.filter_map(|name| self.hosts.get(name));
+        // A host's own secret counts before the target's.
+        let host = hosts.find(|host| host.is_called(initiator));
+        match host {
+            Some(host) => Some(host.account.clone().or_else(|| access.account.clone())),
+            None if access.initiators.admit(initiator) => Some(access.account.clone()),
+            None => None,
+        }
+    }
+
+    /// Whether a target is seen through this portal.
+    fn is_shown(&self, access: &Access, portal: &LoginPortal) -> bool {
+        let mut portals = self.portals_of(access);
+        access.portals.is_none() || portals.any(|one| one.is_at(portal.address))
+    }
+
+    /// The portals through which a target is seen.
+    fn portals_of(&self, access: &Access) -> impl Iterator<Item = &Portal> {
+        let shown = |portal: &&Portal| match (&access.portals, portal.described) {
+            (Some(only), Some(described)) => only.contains(&described),
+            // It is there instead of all that are described.
+            (Some(_), None) | (None, _) => true,
+        };
+        self.portals.iter().filter(shown)
+    }
 }
 
 impl Directory {
@@ -59,14 +108,55 @@ impl Directory {
         Self::default()
     }
 
-    /// Says where the portals are, for discovery.
-    pub fn set_portals(&self, portals: Vec<SocketAddr>) {
+    /// Says where the portals are.
+    pub fn set_portals(&self, portals: Vec<Portal>) {
         self.write().portals = portals;
     }
 
     /// Where the portals are.
-    pub fn portals(&self) -> Vec<SocketAddr> {
+    pub fn portals(&self) -> Vec<Portal> {
         self.read().portals.clone()
+    }
+
+    /// Says which hosts there are, and which of them are in which group.
+    pub fn set_hosts(
+        &self,
+        hosts: BTreeMap<String, Host>,
+        host_groups: BTreeMap<String, BTreeSet<String>>,
+    ) {
+        let mut state = self.write();
+        (state.hosts, state.host_groups) = (hosts, host_groups);
+    }
+
+    /// Says what initiators have to prove before they may ask which targets there are.
+    pub fn set_discovery(&self, account: Option<Arc<Account>>) {
+        self.write().discovery = account;
+    }
+
+    /// What initiators have to prove before they may ask.
+    pub fn discovery(&self) -> Option<Arc<Account>> {
+        self.read().discovery.clone()
+    }
+
+    /// Says which algorithms CHAP may use, those preferred first.
+    pub fn set_algorithms(&self, algorithms: Vec<Algorithm>) {
+        self.write().algorithms = Some(algorithms);
+    }
+
+    /// The algorithms that CHAP may use, those preferred first.
+    pub fn algorithms(&self) -> Vec<Algorithm> {
+        let said = self.read().algorithms.clone();
+        said.unwrap_or_else(|| Algorithm::ALL.to_vec())
+    }
+
+    /// The portal that a connection to the local address `local` came in at.
+    pub(crate) fn portal_at(&self, local: SocketAddr) -> LoginPortal {
+        let state = self.read();
+        let portal = state.portals.iter().find(|portal| portal.is_at(local));
+        LoginPortal {
+            portal_group: portal.map_or(PORTAL_GROUP, |portal| portal.group),
+            address: local,
+        }
     }
 
     /// Adds or replaces the target called `name`.
@@ -93,6 +183,21 @@ impl Directory {
             .collect()
     }
 
+    /// Whether a session would be admitted to `target`, with the name, the secret and the
+    /// portal that it came with: then it may reach what is behind that one, too.
+    pub fn admits(&self, admission: &Admission, target: &str) -> bool {
+        let state = self.read();
+        let entry = state.targets.get(&canonical(target));
+        let needed = entry
+            .and_then(|entry| state.requirement(entry, &admission.initiator, &admission.portal));
+        match (needed, &admission.account) {
+            (None, _) => false,
+            (Some(None), _) => true,
+            (Some(Some(needed)), Some(proved)) => needed.initiator == proved.initiator,
+            (Some(Some(_)), None) => false,
+        }
+    }
+
     /// Refuses every login from now on: the server is stopping.
     pub fn close(&self) {
         self.write().closed = true;
@@ -115,95 +220,48 @@ pub(crate) fn canonical(name: &str) -> String {
 }
 
 impl TargetDirectory for Directory {
-    fn admit(&self, initiator: &str, target: &str) -> Result<(), Refusal> {
+    fn admit(
+        &self,
+        initiator: &str,
+        target: Option<&str>,
+        portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal> {
         let state = self.read();
         if state.closed {
             return Err(Refusal::Unavailable);
         }
-        let entry = state
-            .targets
-            .get(&canonical(target))
-            .ok_or(Refusal::NotFound)?;
-        if entry.initiators.admit(initiator) {
-            Ok(())
-        } else {
-            Err(Refusal::Forbidden)
-        }
+        let Some(target) = target else {
+            return Ok(state.discovery.clone());
+        };
+        let entry = state.targets.get(&canonical(target));
+        let needed = entry.and_then(|entry| state.requirement(entry, initiator, portal));
+        needed.ok_or(Refusal::NotFound)
     }
 
-    fn visible(&self, initiator: &str) -> Vec<VisibleTarget> {
+    fn visible(&self, initiator: &str, portal: &LoginPortal) -> Vec<VisibleTarget> {
         let state = self.read();
-        let portals: Vec<_> = state.portals.iter().map(|at| (*at, PORTAL_GROUP)).collect();
-        let allowed = state
-            .targets
-            .iter()
-            .filter(|(_, entry)| entry.initiators.admit(initiator));
-        allowed
-            .map(|(name, _)| VisibleTarget {
-                name: name.clone(),
-                portals: portals.clone(),
-            })
-            .collect()
+        let targets = state.targets.iter();
+        let admitted =
+            targets.filter(|(_, entry)| state.requirement(entry, initiator, portal).is_some());
+        let row = |(name, entry): (&String, &TargetEntry)| VisibleTarget {
+            name: name.clone(),
+            portals: state
+                .portals_of(&entry.access)
+                .map(|one| (reached(one.address, portal.address), one.group))
+                .collect(),
+        };
+        admitted.map(row).collect()
+    }
+}
+
+/// Where a portal is for who came in at `local`: one at all addresses of the machine is
+/// known by that one.
+fn reached(portal: SocketAddr, local: SocketAddr) -> SocketAddr {
+    match portal.ip().is_unspecified() {
+        true => SocketAddr::new(local.ip(), portal.port()),
+        false => portal,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn directory() -> Directory {
-        let directory = Directory::new();
-        directory.set_portals(vec!["127.0.0.1:3260".parse().unwrap()]);
-        let named = Initiators::Named(["iqn.2026-11.test:a".to_owned()].into());
-        directory.set_target(
-            "iqn.T:any",
-            TargetEntry {
-                shard: 0,
-                initiators: Initiators::Any,
-            },
-        );
-        directory.set_target(
-            "iqn.t:named",
-            TargetEntry {
-                shard: 1,
-                initiators: named,
-            },
-        );
-        directory
-    }
-
-    #[test]
-    fn a_target_is_admitted_refused_or_unknown() {
-        let directory = directory();
-        assert_eq!(directory.admit("iqn.x", "IQN.t:any"), Ok(()));
-        assert_eq!(directory.admit("iqn.2026-11.TEST:a", "iqn.t:named"), Ok(()));
-        assert_eq!(
-            directory.admit("iqn.x", "iqn.t:named"),
-            Err(Refusal::Forbidden)
-        );
-        assert_eq!(
-            directory.admit("iqn.x", "iqn.t:none"),
-            Err(Refusal::NotFound)
-        );
-        directory.close();
-        assert_eq!(
-            directory.admit("iqn.x", "iqn.t:any"),
-            Err(Refusal::Unavailable)
-        );
-    }
-
-    #[test]
-    fn discovery_shows_only_what_the_initiator_may_use() {
-        let directory = directory();
-        let names = |initiator: &str| -> Vec<String> {
-            directory
-                .visible(initiator)
-                .into_iter()
-                .map(|target| target.name)
-                .collect()
-        };
-        assert_eq!(names("iqn.x"), ["iqn.t:any"]);
-        assert_eq!(names("iqn.2026-11.test:a"), ["iqn.t:any", "iqn.t:named"]);
-        assert_eq!(directory.visible("iqn.x")[0].portals[0].1, PORTAL_GROUP);
-    }
-}
+mod tests;

@@ -7,8 +7,9 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Version of the records' format; a newer one is refused.
@@ -96,6 +97,8 @@ fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;
+    // Some have secrets, and none is for others.
+    file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -117,6 +120,8 @@ mod tests {
         write(&path, &vec![1, 2]).unwrap();
         write(&path, &vec![3]).unwrap();
         assert_eq!(read::<Vec<u32>>(&path).unwrap(), Some(vec![3]));
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "for its owner only");
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             1,

@@ -6,12 +6,15 @@
 //! drive; a site that has been loaded is consistent in itself, and whether it
 //! fits what exists is [`diff`]'s question.
 
+mod access;
 mod diagnostic;
 pub mod diff;
+mod limits;
 mod names;
 mod read;
 mod references;
 mod schedule;
+mod secret;
 mod size;
 mod span;
 mod table;
@@ -23,11 +26,13 @@ pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};
+pub use secret::{CHAP_NAME_RULE, ChapAccount, Credential, SECRET_RULE, Secret, is_chap_name};
 pub use size::{SIZE_RULE, VOLUME_SIZE_RULE, human, is_volume_size, parse as parse_size};
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{
-    Api, Background, ConsistencyGroup, Drive, DriveSource, Export, Group, Images, Initiators,
-    LUNS_MAX, Level, Pool, Portal, Provisioning, RateLimit, Site, Vm, Volume,
+    Api, Background, Chap, ChapAlgorithm, ConsistencyGroup, Drive, DriveSource, Export, Group,
+    Host, HostGroup, Images, Initiators, LUNS_MAX, Level, Limits, Pool, Portal, Provisioning,
+    RateLimit, Site, Vm, Volume,
 };
 pub use words::{
     DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,

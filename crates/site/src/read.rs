@@ -1,14 +1,16 @@
 //! From TOML tables to rows: every key with its own rule. Rules that need more
 //! than one value are in [`crate::references`].
 
+use crate::access;
 use crate::diagnostic::{Diagnostic, Lines};
+use crate::limits;
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
-    Api, Background, ConsistencyGroup, Drive, DriveSource, Export, Group, Images, Initiators,
-    Level, Pool, Portal, RateLimit, Site, Vm, Volume,
+    Api, Background, Chap, ConsistencyGroup, Drive, DriveSource, Export, Group, Host, HostGroup,
+    Images, Initiators, Level, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
 };
 use crate::volumes;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,11 +43,16 @@ pub(crate) struct Rows {
     pub(crate) trash: Duration,
     pub(crate) api: Api,
     pub(crate) images: Images,
+    /// And the line of its account.
+    pub(crate) chap: (Chap, usize),
+    pub(crate) limits: Limits,
     pub(crate) portals: Vec<Row<Portal>>,
     pub(crate) drives: Vec<Row<Drive>>,
     pub(crate) pools: Vec<Row<PoolRow>>,
     pub(crate) volumes: Vec<Row<Volume>>,
     pub(crate) groups: Vec<Row<ConsistencyGroup>>,
+    pub(crate) hosts: Vec<Row<Host>>,
+    pub(crate) host_groups: Vec<Row<HostGroup>>,
     pub(crate) exports: Vec<Row<Export>>,
     pub(crate) vms: Vec<Row<Vm>>,
 }
@@ -68,11 +75,15 @@ impl Rows {
             trash: self.trash,
             api: self.api,
             images: self.images,
+            chap: self.chap.0,
+            limits: self.limits,
             portals: items(self.portals),
             drives: items(self.drives),
             pools: items(self.pools).into_iter().map(|row| row.pool).collect(),
             volumes: items(self.volumes),
             groups: items(self.groups),
+            hosts: items(self.hosts),
+            host_groups: items(self.host_groups),
             exports: items(self.exports),
             vms: items(self.vms),
         }
@@ -86,11 +97,15 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     let (name, shards, trash) = site_table(&mut file, lines);
     let api = api_table(&mut file, lines);
     let images = images_table(&mut file, lines);
+    let chap = access::chap(&mut file, lines);
+    let limits = limits::limits(&mut file, lines);
     let portals = tables(&mut file, lines, "portal", portal);
     let drives = tables(&mut file, lines, "drive", drive);
     let pools = tables(&mut file, lines, "pool", pool);
     let volumes = tables(&mut file, lines, "volume", volumes::volume);
     let groups = tables(&mut file, lines, "group", volumes::group);
+    let hosts = tables(&mut file, lines, "host", access::host);
+    let host_groups = tables(&mut file, lines, "host_group", access::host_group);
     let exports = tables(&mut file, lines, "export", export);
     let vms = tables(&mut file, lines, "vm", vm);
     for (key, count) in [
@@ -114,11 +129,15 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
         trash,
         api,
         images,
+        chap,
+        limits,
         portals,
         drives,
         pools,
         volumes,
         groups,
+        hosts,
+        host_groups,
         exports,
         vms,
     }
@@ -210,15 +229,12 @@ fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
     let address = reader.required("address", rule, |value| {
         address(value).filter(|at| !at.ip().is_unspecified())
     });
-    let tag = reader.optional(
-        "tag",
-        "1 (other portal groups are not available yet)",
-        |value| whole(value).filter(|tag| *tag == 1),
-    );
+    let rule = "the tag of a portal group, a whole number from 1 to 65535";
+    let group = reader.optional("group", rule, |value| whole(value).filter(|tag| *tag > 0));
     let address = address.unwrap_or(API_DEFAULT);
     reader.finish(Portal {
         address,
-        tag: tag.unwrap_or(1),
+        group: group.unwrap_or(1),
     })
 }
 
@@ -410,11 +426,20 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
             .map(str::to_owned)
     });
     let volumes = reader.list("volumes", &format!("a volume's name, {NAME_RULE}"), is_name);
-    let any = reader.line_of("initiators").is_none()
+    let hosts = access::names(&mut reader, "hosts", "a host's name");
+    let host_groups = access::names(&mut reader, "host_groups", "a host group's name");
+    let chap = access::account(&mut reader, "chap", "export.chap");
+    let portals = export_portals(&mut reader);
+    let others = ["hosts", "host_groups"].map(|key| reader.line_of(key));
+    let said = reader.line_of("initiators").is_some();
+    let any = (!said && others == [None, None])
         || reader.text("initiators").is_some_and(|text| text == "any");
     let initiators = if any {
         reader.optional("initiators", "", |_| Some(()));
         Initiators::Any
+    } else if !said {
+        reader.optional("initiators", "", |_| Some(()));
+        Initiators::Named(Vec::new())
     } else {
         let rule = "\"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)";
         Initiators::Named(
@@ -428,7 +453,23 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         target,
         volumes,
         initiators,
+        hosts,
+        host_groups,
+        chap,
+        portals,
     })
+}
+
+/// The portals that an export is seen through.
+fn export_portals(reader: &mut TableReader<'_, '_>) -> Vec<SocketAddr> {
+    let parse = |text: &str| text.parse::<SocketAddr>();
+    let rule = "the address of a portal, such as \"127.0.0.1:3260\"";
+    let portals = match reader.line_of("portals") {
+        Some(_) => reader.list("portals", rule, |text| parse(text).is_ok()),
+        None => reader.optional("portals", "", |_| None),
+    };
+    let portals = portals.unwrap_or_default();
+    portals.iter().filter_map(|text| parse(text).ok()).collect()
 }
 
 fn vm(mut reader: TableReader<'_, '_>) -> Row<Vm> {
@@ -476,7 +517,7 @@ pub(crate) fn name(reader: &mut TableReader<'_, '_>, key: &'static str) -> Strin
     name.unwrap_or_default()
 }
 
-fn whole(value: &DeValue<'_>) -> Option<u16> {
+pub(crate) fn whole(value: &DeValue<'_>) -> Option<u16> {
     let number = value.as_integer()?;
     u16::from_str_radix(number.as_str(), number.radix()).ok()
 }

@@ -1,5 +1,6 @@
 //! Rules that need more than one value: references, uniqueness, counts, room.
 
+use crate::access;
 use crate::diagnostic::Diagnostic;
 use crate::read::{PoolRow, Rows};
 use crate::size;
@@ -64,6 +65,7 @@ pub(crate) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     volumes::group_volumes(rows, found);
     volumes::scheduled_names(rows, found);
     vm_targets(rows, found);
+    access::check(rows, found);
     api_and_portals(rows, found);
 }
 
@@ -87,7 +89,7 @@ fn fixed_port(address: std::net::SocketAddr) -> Option<String> {
     (address.port() != 0).then(|| address.to_string())
 }
 
-fn unique<T>(
+pub(crate) fn unique<T>(
     rows: &[Row<T>],
     table: &str,
     key: &'static str,

@@ -6,6 +6,7 @@
 //! silent about values that were already reported.
 
 use crate::diagnostic::{Diagnostic, Lines};
+use crate::secret::Secret;
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -34,6 +35,11 @@ impl<T> Row<T> {
     /// The line that the table starts on.
     pub(crate) fn header_line(&self) -> usize {
         self.header_line
+    }
+
+    /// The line of the table under `key`, when it was there.
+    pub(crate) fn line_of_table(&self, key: &'static str) -> usize {
+        self.line(key).unwrap_or(self.header_line)
     }
 }
 
@@ -102,6 +108,23 @@ impl<'a, 'd> TableReader<'a, 'd> {
                 None
             }
         }
+    }
+
+    /// The secret under `key`, which may be absent. It is never part of a message.
+    pub(crate) fn secret(&mut self, key: &'static str, rule: &str) -> Option<Secret> {
+        self.known.push(key);
+        let (line, value) = self.value(key)?;
+        let text = value.as_str();
+        if let Some(good) = text.and_then(Secret::parse) {
+            self.read.insert((key, 0), line);
+            return Some(good);
+        }
+        let found = match text {
+            Some(text) => format!("text of {} bytes", text.len()),
+            None => "no text".to_owned(),
+        };
+        self.report(line, key, found, rule);
+        None
     }
 
     /// The list under `key`: one or more strings that pass `is_good`, none twice.
@@ -227,7 +250,10 @@ impl<'a, 'd> TableReader<'a, 'd> {
         self.known.push(key);
         let (line, value) = self.value(key)?;
         match value.as_table() {
-            Some(table) => Some((line, table)),
+            Some(table) => {
+                self.read.insert((key, 0), line);
+                Some((line, table))
+            }
             None => {
                 self.report(line, key, describe(value), &format!("a table [{key}]"));
                 None

@@ -1,6 +1,7 @@
 //! What a site file says, in checked types.
 
 use crate::schedule::Schedule;
+use crate::secret::ChapAccount;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +23,10 @@ pub struct Site {
     pub api: Api,
     /// Images of disks, in files.
     pub images: Images,
+    /// How initiators prove who they are.
+    pub chap: Chap,
+    /// What peers can make it hold.
+    pub limits: Limits,
     /// Where targets are served; at least one.
     pub portals: Vec<Portal>,
     /// Drives, by name.
@@ -32,6 +37,10 @@ pub struct Site {
     pub volumes: Vec<Volume>,
     /// Volumes that are snapshotted together; a volume is in one group at most.
     pub groups: Vec<ConsistencyGroup>,
+    /// Hosts, by the names of their initiators; an initiator is of one host at most.
+    pub hosts: Vec<Host>,
+    /// Groups of them.
+    pub host_groups: Vec<HostGroup>,
     /// Targets and what is behind them.
     pub exports: Vec<Export>,
     /// VMs whose disks are here, with their workloads.
@@ -57,8 +66,112 @@ pub struct Images {
 pub struct Portal {
     /// An address of this machine; port 0 lets the system choose.
     pub address: SocketAddr,
-    /// Portal group tag (RFC 7143 clause 4.1).
-    pub tag: u16,
+    /// Tag of its portal group (RFC 7143 clause 4.1).
+    pub group: u16,
+}
+
+/// CHAP, as far as it is the same for all targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chap {
+    /// Algorithms that are allowed, those preferred first.
+    pub algorithms: Vec<ChapAlgorithm>,
+    /// What has to be proved before targets are listed; nothing when `None`.
+    pub discovery: Option<ChapAccount>,
+}
+
+impl Default for Chap {
+    fn default() -> Self {
+        Chap {
+            algorithms: ChapAlgorithm::ALL.to_vec(),
+            discovery: None,
+        }
+    }
+}
+
+/// A hash that CHAP is done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChapAlgorithm {
+    /// SHA3-256.
+    Sha3_256,
+    /// SHA-256.
+    Sha256,
+    /// SHA-1.
+    Sha1,
+    /// MD5.
+    Md5,
+}
+
+impl ChapAlgorithm {
+    /// All of them, the strongest first.
+    pub const ALL: [ChapAlgorithm; 4] = [
+        ChapAlgorithm::Sha3_256,
+        ChapAlgorithm::Sha256,
+        ChapAlgorithm::Sha1,
+        ChapAlgorithm::Md5,
+    ];
+
+    /// As the site file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChapAlgorithm::Sha3_256 => "SHA3-256",
+            ChapAlgorithm::Sha256 => "SHA-256",
+            ChapAlgorithm::Sha1 => "SHA-1",
+            ChapAlgorithm::Md5 => "MD5",
+        }
+    }
+}
+
+/// What peers can make the server hold, and how long it waits for them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Sessions in all; each has one connection.
+    pub sessions: u16,
+    /// Sessions of one initiator.
+    pub sessions_per_initiator: u16,
+    /// Logins under way, and discovery sessions.
+    pub logins: u16,
+    /// Those from one address.
+    pub logins_per_address: u16,
+    /// A login that takes longer is cut.
+    pub login_time: Duration,
+    /// A peer that is silent for this long is pinged, and given up after as long again.
+    pub silence: Duration,
+    /// How long an initiator that is asked to log out has for that.
+    pub logout_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            sessions: 1024,
+            sessions_per_initiator: 256,
+            logins: 64,
+            logins_per_address: 32,
+            login_time: Duration::from_secs(15),
+            silence: Duration::from_secs(30),
+            logout_time: Duration::from_secs(3),
+        }
+    }
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Unique over the site.
+    pub name: String,
+    /// iSCSI names of its initiators.
+    pub initiators: Vec<String>,
+    /// What they have to prove; nothing of their own when `None`.
+    pub chap: Option<ChapAccount>,
+}
+
+/// Hosts under one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostGroup {
+    /// Unique over the site.
+    pub name: String,
+    /// Names of one or more hosts.
+    pub hosts: Vec<String>,
 }
 
 /// A drive under the name that people know it by.
@@ -210,7 +323,7 @@ pub struct ConsistencyGroup {
 pub enum Initiators {
     /// Everybody.
     Any,
-    /// These iSCSI names.
+    /// These iSCSI names; none of them where only hosts may.
     Named(Vec<String>),
 }
 
@@ -223,6 +336,14 @@ pub struct Export {
     pub volumes: Vec<String>,
     /// Who may log in.
     pub initiators: Initiators,
+    /// Names of hosts that may, too.
+    pub hosts: Vec<String>,
+    /// Names of groups of hosts that may.
+    pub host_groups: Vec<String>,
+    /// What everybody has to prove who has nothing of their own to prove.
+    pub chap: Option<ChapAccount>,
+    /// Addresses of the portals that it is seen through; all when there are none.
+    pub portals: Vec<SocketAddr>,
 }
 
 /// A VM and the load that stands for it.

@@ -120,7 +120,7 @@ fn a_right_file_is_taken_whole() {
         let other = parse("t.toml", &other).unwrap();
         assert_eq!(other.trash, Duration::from_secs(seconds));
     }
-    assert_eq!(site.portals[0].tag, 1);
+    assert_eq!(site.portals[0].group, 1);
     assert_eq!(site.volumes[1].size_bytes, 1 << 40);
     assert_eq!(site.volumes[1].provisioning, site::Provisioning::Thin);
     assert_eq!(site.pools[1].page_bytes, 256 << 10);
@@ -140,7 +140,7 @@ cases! {
     unknown_key: "shards = 2\n" => "shard = 2\n",
         ["t.toml:3: site.shard: found a key that isn't known; allowed: name, shards, trash"];
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
-        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, portal, drive, pool, volume, group, export, vm"];
+        ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
         [format!("t.toml:1: site.name: found nothing; allowed: {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",
@@ -171,8 +171,8 @@ cases! {
         [format!("t.toml:7: portal.address: found \"0.0.0.0:3260\"; allowed: {PORTAL}")];
     portal_twice: "[[drive]]\nname = \"d0\"" => "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[drive]]\nname = \"d0\"",
         ["t.toml:9: portal.address: found \"127.0.0.1:3260\", as on line 7; allowed: one that no other portal has"];
-    portal_tag: "address = \"127.0.0.1:3260\"" => "address = \"127.0.0.1:3260\"\ntag = 65536",
-        ["t.toml:8: portal.tag: found the number 65536; allowed: 1 (other portal groups are not available yet)"];
+    portal_tag: "address = \"127.0.0.1:3260\"" => "address = \"127.0.0.1:3260\"\ngroup = 65536",
+        ["t.toml:8: portal.group: found the number 65536; allowed: the tag of a portal group, a whole number from 1 to 65535"];
     no_portal: "[[portal]]\naddress = \"127.0.0.1:3260\"\n" => "",
         ["t.toml:1: portal: found nothing; allowed: one or more tables [[portal]]"];
     portal_as_table: "[[portal]]\naddress" => "[portal]\naddress",

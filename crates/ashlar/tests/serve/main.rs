@@ -14,6 +14,7 @@ mod drives;
 mod events;
 mod fsck;
 mod groups;
+mod hosts;
 mod images;
 mod moves;
 mod provisioning;

@@ -23,8 +23,10 @@ const LOGGED_OUT: u8 = 0;
 const CID_NOT_FOUND: u8 = 1;
 const RECOVERY_NOT_SUPPORTED: u8 = 2;
 
-/// Asynchronous event: the target asks for a logout (clause 11.9.1).
+/// Asynchronous events (clause 11.9.1): the target asks for a logout; it is about to drop
+/// a connection.
 const LOGOUT_REQUESTED: u8 = 1;
+const CONNECTION_DROPPED: u8 = 2;
 
 impl Connection {
     pub(super) fn take_nop_out(&mut self, pdu: &request::NopOut, data: &[u8]) {
@@ -154,12 +156,23 @@ impl Connection {
     }
 
     pub(super) fn send_logout_request(&mut self, seconds: u16) {
+        self.send_async(LOGOUT_REQUESTED, [0, 0, seconds]);
+    }
+
+    /// With the time to wait before the next login, and for which the session is kept:
+    /// none of either.
+    pub(super) fn send_drop_notice(&mut self) {
+        let cid = self.negotiated.cid;
+        self.send_async(CONNECTION_DROPPED, [cid, 0, 0]);
+    }
+
+    fn send_async(&mut self, event: u8, parameters: [u16; 3]) {
         let response = response::Async {
             numbers: self.numbers(),
             lun: [0; 8],
-            event: LOGOUT_REQUESTED,
+            event,
             vendor_code: 0,
-            parameters: [0, 0, seconds],
+            parameters,
         };
         self.send(Response::Async(response), &[]);
     }

@@ -47,6 +47,8 @@ pub(super) struct DataOut {
     bound: usize,
     /// What the command wants of it, once the owner has said so.
     wanted: Option<usize>,
+    /// How long the buffer is before that is known.
+    early: usize,
     buf: Option<Buf>,
     received: usize,
     /// More unsolicited data is announced.
@@ -74,6 +76,7 @@ impl DataOut {
         let bound = expected_bytes.min(bound_bytes);
         DataOut {
             bound: bound as usize,
+            early: bound as usize,
             unsolicited: !is_final && !parameters.initial_r2t,
             unsolicited_bound: bound.min(parameters.first_burst_bytes) as usize,
             max_burst: parameters.max_burst_bytes as usize,
@@ -86,13 +89,27 @@ impl DataOut {
         self.asked
     }
 
-    /// Takes note of immediate data to come. `false` when there is too much.
-    pub(super) fn expect_immediate(&mut self, len: usize, buffers: &BufPool) -> bool {
-        let fits = len <= self.unsolicited_bound;
-        if fits && len > 0 {
-            self.buf = Some(buffers.data(self.bound));
+    /// Takes note of `len` bytes of immediate data to come, where commands may hold
+    /// `room` bytes before the owner knows of them. Says how many it holds; `None` when
+    /// there is too much data.
+    pub(super) fn expect_early(
+        &mut self,
+        len: usize,
+        room: usize,
+        buffers: &BufPool,
+    ) -> Option<usize> {
+        if len > self.unsolicited_bound {
+            return None;
         }
-        fits
+        if self.bound > room {
+            // What comes unasked always has a place. The rest is asked for later.
+            self.early = self.unsolicited_bound;
+        }
+        if len > 0 {
+            self.buf = Some(buffers.data(self.early));
+        }
+        let comes = len > 0 || self.unsolicited;
+        Some(if comes { self.early } else { 0 })
     }
 
     /// Checks a Data-Out PDU with `len` bytes of data, before its data is taken.
@@ -133,8 +150,8 @@ impl DataOut {
 
     /// Copies bytes of the data segment that is coming, `at` bytes into it.
     pub(super) fn put(&mut self, at: usize, bytes: &[u8], buffers: &BufPool) {
-        let bound = self.bound;
-        let buf = self.buf.get_or_insert_with(|| buffers.data(bound));
+        let early = self.early;
+        let buf = self.buf.get_or_insert_with(|| buffers.data(early));
         let from = self.received + at;
         if let Some(space) = buf.bytes_mut() {
             space[from..from + bytes.len()].copy_from_slice(bytes);
@@ -144,8 +161,8 @@ impl DataOut {
     /// Room for the data segment that is coming, from `at` to its end at `len`; `None`
     /// without bytes.
     pub(super) fn room(&mut self, at: usize, len: usize, buffers: &BufPool) -> Option<&mut [u8]> {
-        let bound = self.bound;
-        let buf = self.buf.get_or_insert_with(|| buffers.data(bound));
+        let early = self.early;
+        let buf = self.buf.get_or_insert_with(|| buffers.data(early));
         let (from, to) = (self.received + at, self.received + len);
         buf.bytes_mut()?.get_mut(from..to)
     }
@@ -185,8 +202,27 @@ impl DataOut {
                 .min(self.bound);
             self.wanted = Some(wanted);
             // Unsolicited data may still come, wanted or not.
-            let len = if self.unsolicited { self.bound } else { wanted };
-            self.buf.get_or_insert_with(|| buffers.data(len));
+            let unasked = if self.unsolicited {
+                self.unsolicited_bound
+            } else {
+                0
+            };
+            self.provide(wanted.max(unasked), buffers);
+        }
+    }
+
+    /// Has a buffer of `len` bytes at least, with what has come.
+    fn provide(&mut self, len: usize, buffers: &BufPool) {
+        match &mut self.buf {
+            Some(buf) if buf.len() < len => {
+                let mut longer = buffers.data(len);
+                if let (Some(to), Some(from)) = (longer.bytes_mut(), buf.bytes()) {
+                    to[..from.len()].copy_from_slice(from);
+                }
+                *buf = longer;
+            }
+            Some(_) => {}
+            None => self.buf = Some(buffers.data(len)),
         }
     }
 

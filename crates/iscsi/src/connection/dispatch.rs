@@ -5,7 +5,7 @@ use super::data_out::{DataOut, Fault};
 use super::input::Sink;
 use super::tasks::{Command, Work};
 use super::window::Place;
-use super::{Connection, Event, IMMEDIATE_MAX, TaskId};
+use super::{Connection, EARLY_BYTES_MAX, Event, HELD_BYTES_MAX, IMMEDIATE_MAX, TaskId};
 use crate::pdu::request::{self, Order};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, Request, additional};
 
@@ -132,9 +132,10 @@ impl Connection {
         };
         let parameters = &self.negotiated.parameters;
         let mut data_out = DataOut::new(pdu.expected_bytes, bound, pdu.is_final, parameters);
-        if !data_out.expect_immediate(len, &self.buffers) {
+        let room = EARLY_BYTES_MAX.saturating_sub(self.early_bytes);
+        let Some(early_bytes) = data_out.expect_early(len, room, &self.buffers) else {
             return Err(RejectReason::ProtocolError);
-        }
+        };
         let command = Command {
             cdb: pdu.cdb,
             attribute: pdu.attribute,
@@ -144,9 +145,14 @@ impl Connection {
             bidirectional_read_bytes: additional.bidirectional_read_bytes.unwrap_or(0),
             data_out,
         };
-        Ok(self
+        let id = self
             .tasks
-            .add(pdu.task_tag, pdu.lun, Work::Command(command)))
+            .add(pdu.task_tag, pdu.lun, Work::Command(command));
+        if let Some(task) = self.tasks.get(id) {
+            task.early_bytes = early_bytes;
+            self.early_bytes += early_bytes;
+        }
+        Ok(id)
     }
 
     /// A tag must be free, and immediate commands are few.
@@ -226,17 +232,27 @@ impl Connection {
         }
         match self.window.place(order.cmd_sn) {
             Place::Outside => {}
-            Place::Ahead => self.held.push(Held {
-                cmd_sn: order.cmd_sn,
-                arrival,
-                data,
-            }),
+            Place::Ahead => self.hold(order.cmd_sn, arrival, data),
             Place::Next => {
                 self.window.advance();
                 self.deliver(arrival, data, order);
                 self.release_held();
             }
         }
+    }
+
+    /// Keeps what came behind a gap until that closes.
+    fn hold(&mut self, cmd_sn: u32, arrival: Arrival, mut data: Vec<u8>) {
+        data.shrink_to_fit();
+        let held: usize = self.held.iter().map(|held| held.data.len()).sum();
+        if held + data.len() > HELD_BYTES_MAX {
+            return self.close("too much waits for a command that has not come".into());
+        }
+        self.held.push(Held {
+            cmd_sn,
+            arrival,
+            data,
+        });
     }
 
     /// Delivers what waited for the gap that has just closed.

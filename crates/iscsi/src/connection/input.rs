@@ -46,6 +46,16 @@ pub(super) struct Input {
     trailer_at: usize,
     /// The last data segment of a task was long.
     long: bool,
+    /// PDUs that have come whole.
+    whole: u64,
+}
+
+impl Input {
+    /// The number of the PDU that has begun.
+    pub(super) fn unfinished(&self) -> Option<u64> {
+        let begun = self.phase != Phase::Header || !self.header.is_empty();
+        begun.then_some(self.whole)
+    }
 }
 
 /// A data segment of this many bytes is worth a read of its own.
@@ -215,6 +225,7 @@ impl Connection {
             && !self.data_digest_matches();
         let plan = std::mem::take(&mut self.input.plan);
         self.input.phase = Phase::Header;
+        self.input.whole += 1;
         let Some(bhs) = self.input.bhs.take() else {
             unreachable!("a PDU has a header")
         };

@@ -17,6 +17,8 @@ pub(super) struct Task {
     pub(super) occupies: bool,
     /// Bytes of data-out that it asks for, until all of it is there.
     pub(super) solicited_bytes: usize,
+    /// Bytes that it holds before the owner has said what it wants.
+    pub(super) early_bytes: usize,
     /// The owner has been told of it.
     pub(super) shown: bool,
     pub(super) work: Work,
@@ -78,6 +80,7 @@ impl Tasks {
             lun,
             occupies: false,
             solicited_bytes: 0,
+            early_bytes: 0,
             shown: false,
             work,
         };

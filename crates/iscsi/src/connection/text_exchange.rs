@@ -99,6 +99,8 @@ impl Connection {
             ("MaxRecvDataSegmentLength", Some(bytes @ 512..=0xff_ffff)) => {
                 self.negotiated.parameters.peer_max_recv_data_segment_bytes = bytes as u32;
             }
+            // A declaration: there is nothing to answer (clause 13.8).
+            ("InitiatorAlias", _) => {}
             ("MaxRecvDataSegmentLength", _) => text::push(answer, key, "Reject"),
             _ if is_operational(key) => text::push(answer, key, "Reject"),
             _ => text::push(answer, key, "NotUnderstood"),

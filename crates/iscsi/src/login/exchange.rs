@@ -4,9 +4,12 @@
 //! - A login ends after at most [`REQUESTS_MAX`] requests, and holds at most
 //!   [`Limits::max_text_bytes`] of text.
 //! - After a refusal nothing more is read or written.
+//! - No stage is left before the initiator has proved what the directory asks for.
 
 use super::keys::{Keys, Outcome};
-use super::{Limits, LoginPortal, LoginProgress, Negotiated, Refusal, TargetDirectory};
+use super::security::Security;
+use super::{Limits, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory};
+use crate::chap::Chap;
 use crate::pdu::request::{self, opcodes};
 use crate::pdu::response::{self, Numbers};
 use crate::pdu::{self, BHS_BYTES, Bhs, Request, Response};
@@ -19,24 +22,44 @@ pub const REQUESTS_MAX: u32 = 64;
 /// full-feature phase).
 const SEGMENT_BYTES_MAX: usize = 8192;
 
-const SECURITY: u8 = 0;
+pub(super) const SECURITY: u8 = 0;
 const OPERATIONAL: u8 = 1;
 const FULL_FEATURE: u8 = 3;
 
 /// Status class and detail (clause 11.13.5).
 type Status = (u8, u8);
 
-const INITIATOR_ERROR: Status = (2, 0x00);
+pub(super) const INITIATOR_ERROR: Status = (2, 0x00);
+pub(super) const AUTHENTICATION_FAILURE: Status = (2, 0x01);
 const FORBIDDEN: Status = (2, 0x02);
 const NOT_FOUND: Status = (2, 0x03);
 const UNSUPPORTED_VERSION: Status = (2, 0x05);
-const MISSING_PARAMETER: Status = (2, 0x07);
+pub(super) const MISSING_PARAMETER: Status = (2, 0x07);
 const SESSION_DOES_NOT_EXIST: Status = (2, 0x0a);
 const INVALID_DURING_LOGIN: Status = (2, 0x0b);
 const SERVICE_UNAVAILABLE: Status = (3, 0x01);
+const OUT_OF_RESOURCES: Status = (3, 0x02);
 
 /// Why a login ends: what the peer is told, and what the log is told.
-type Refused = (Status, String);
+pub(super) type Refused = (Status, String);
+
+fn status_of(refusal: Refusal) -> Status {
+    match refusal {
+        Refusal::NotFound => NOT_FOUND,
+        Refusal::Forbidden => FORBIDDEN,
+        Refusal::Unavailable => SERVICE_UNAVAILABLE,
+        Refusal::OutOfResources => OUT_OF_RESOURCES,
+    }
+}
+
+/// The answer to the first request of a login that is not even begun, once all of its
+/// header is in `input`; nothing for what is no login request.
+pub fn turn_away(input: &[u8], refusal: Refusal) -> Option<Bhs> {
+    match Request::parse(input.first_chunk::<BHS_BYTES>()?)? {
+        Request::Login(request) => Some(refusal_of(&request, 1, status_of(refusal))),
+        _ => None,
+    }
+}
 
 /// One connection until full-feature phase.
 pub struct Login {
@@ -55,6 +78,7 @@ pub struct Login {
     answers: Vec<u8>,
     /// The initiator has introduced itself and is admitted.
     admitted: bool,
+    security: Security,
     /// We have declared MaxRecvDataSegmentLength.
     declared: bool,
     ended: bool,
@@ -62,11 +86,11 @@ pub struct Login {
 
 impl Login {
     /// A connection from which nothing has been read. `tsih` (not zero) will name
-    /// its session.
+    /// its session; `chap` is for this login alone.
     ///
     /// # Panics
     /// When `tsih` is zero: that value is reserved.
-    pub fn new(portal: LoginPortal, tsih: u16, limits: Limits) -> Login {
+    pub fn new(portal: LoginPortal, tsih: u16, limits: Limits, chap: Chap) -> Login {
         assert!(tsih != 0, "a session without a handle");
         Login {
             portal,
@@ -80,6 +104,7 @@ impl Login {
             text: Vec::new(),
             answers: Vec::new(),
             admitted: false,
+            security: Security::new(chap),
             declared: false,
             ended: false,
         }
@@ -186,10 +211,17 @@ impl Login {
         if self.answers.is_empty() {
             let text = std::mem::take(&mut self.text);
             self.take_text(&text)?;
+            let admitted = !self.admitted;
             self.admit(directory)?;
+            self.security
+                .take(&mut self.keys.declared, request, &mut self.answers)?;
+            if admitted && !self.keys.declared.discovery {
+                let tag = self.portal.portal_group.to_string();
+                text::push(&mut self.answers, "TargetPortalGroupTag", &tag);
+            }
             self.declare(request.current_stage);
         }
-        Ok(self.answer(request, out))
+        self.answer(request, directory, out)
     }
 
     fn check_request(&mut self, request: &request::Login) -> Result<(), Refused> {
@@ -270,27 +302,17 @@ impl Login {
         let Some(initiator) = &declared.initiator else {
             return Err((MISSING_PARAMETER, "no InitiatorName".into()));
         };
-        if !declared.discovery {
-            let Some(target) = &declared.target else {
-                return Err((
-                    MISSING_PARAMETER,
-                    format!("{initiator} gives no TargetName"),
-                ));
-            };
-            directory.admit(initiator, target).map_err(|refusal| {
-                let status = match refusal {
-                    Refusal::NotFound => NOT_FOUND,
-                    Refusal::Forbidden => FORBIDDEN,
-                    Refusal::Unavailable => SERVICE_UNAVAILABLE,
-                };
-                (
-                    status,
-                    format!("{initiator} is refused at {target}: {refusal:?}"),
-                )
-            })?;
-            let tag = self.portal.portal_group.to_string();
-            text::push(&mut self.answers, "TargetPortalGroupTag", &tag);
-        }
+        let target = match (&declared.target, declared.discovery) {
+            (_, true) => None,
+            (Some(target), false) => Some(target.as_str()),
+            (None, false) => {
+                let why = format!("{initiator} gives no TargetName");
+                return Err((MISSING_PARAMETER, why));
+            }
+        };
+        let account = directory.admit(initiator, target, &self.portal);
+        let account = account.map_err(|refusal| refused(refusal, initiator, target))?;
+        self.security.require(account);
         self.admitted = true;
         Ok(())
     }
@@ -304,20 +326,42 @@ impl Login {
         }
     }
 
-    /// Sends as much of the answers as fits, and moves on when all is said.
-    fn answer(&mut self, request: &request::Login, out: &mut Vec<u8>) -> Option<Negotiated> {
+    /// Sends as much of the answers as fits, and moves on when all is said and proved.
+    fn answer(
+        &mut self,
+        request: &request::Login,
+        directory: &dyn TargetDirectory,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Negotiated>, Refused> {
         let rest = self
             .answers
             .split_off(self.answers.len().min(SEGMENT_BYTES_MAX));
         let piece = std::mem::replace(&mut self.answers, rest);
         let continues = !self.answers.is_empty();
-        let transit = request.transit && !continues;
-        self.respond(request, transit, &piece, continues, out);
-        if !transit {
-            return None;
+        let transit = request.transit && !continues && self.security.is_satisfied();
+        let complete = transit && request.next_stage == FULL_FEATURE;
+        if complete {
+            let (initiator, target) = self.who();
+            let session = SessionKey {
+                initiator,
+                isid: request.isid,
+                target,
+            };
+            let placed = directory.take_place(session);
+            placed.map_err(|refusal| refused(refusal, initiator, target))?;
         }
-        self.stage = request.next_stage;
-        (self.stage == FULL_FEATURE).then(|| self.negotiated(request))
+        self.respond(request, transit, &piece, continues, out);
+        if transit {
+            self.stage = request.next_stage;
+        }
+        Ok(complete.then(|| self.negotiated(request)))
+    }
+
+    /// The initiator, and the target that it wants, if any.
+    fn who(&self) -> (&str, Option<&str>) {
+        let declared = &self.keys.declared;
+        let target = declared.target.as_deref().filter(|_| !declared.discovery);
+        (declared.initiator.as_deref().unwrap_or_default(), target)
     }
 
     fn negotiated(&mut self, request: &request::Login) -> Negotiated {
@@ -330,6 +374,8 @@ impl Login {
             tsih: self.tsih,
             cid: request.cid,
             portal_group: self.portal.portal_group,
+            address: self.portal.address,
+            account: self.security.proved(),
             parameters: self.keys.agreed(),
             cmd_sn: request.cmd_sn,
             stat_sn: self.stat_sn,
@@ -379,32 +425,44 @@ impl Login {
     /// Tells a peer that speaks iSCSI why it is refused, and ends.
     fn refuse(&mut self, bhs: &Bhs, refused: Refused, out: &mut Vec<u8>) -> LoginProgress {
         self.ended = true;
-        let ((status_class, status_detail), reason) = refused;
+        let (status, reason) = refused;
         if let (opcodes::LOGIN, Some(Request::Login(request))) =
             (pdu::opcode(bhs), Request::parse(bhs))
         {
-            let response = response::Login {
-                numbers: Numbers {
-                    stat_sn: self.stat_sn,
-                    exp_cmd_sn: request.cmd_sn,
-                    max_cmd_sn: request.cmd_sn,
-                },
-                transit: false,
-                continues: false,
-                current_stage: request.current_stage,
-                next_stage: 0,
-                version_max: 0,
-                version_active: 0,
-                isid: request.isid,
-                tsih: request.tsih,
-                task_tag: request.task_tag,
-                status_class,
-                status_detail,
-            };
-            out.extend_from_slice(&Response::Login(response).encode());
+            out.extend_from_slice(&refusal_of(&request, self.stat_sn, status));
         }
         close(&reason)
     }
+}
+
+fn refused(refusal: Refusal, initiator: &str, target: Option<&str>) -> Refused {
+    let place = target.unwrap_or("discovery");
+    let why = format!("{initiator} is refused at {place}: {refusal:?}");
+    (status_of(refusal), why)
+}
+
+/// A response that ends the login.
+fn refusal_of(request: &request::Login, stat_sn: u32, status: Status) -> Bhs {
+    let (status_class, status_detail) = status;
+    let response = response::Login {
+        numbers: Numbers {
+            stat_sn,
+            exp_cmd_sn: request.cmd_sn,
+            max_cmd_sn: request.cmd_sn,
+        },
+        transit: false,
+        continues: false,
+        current_stage: request.current_stage,
+        next_stage: 0,
+        version_max: 0,
+        version_active: 0,
+        isid: request.isid,
+        tsih: request.tsih,
+        task_tag: request.task_tag,
+        status_class,
+        status_detail,
+    };
+    Response::Login(response).encode()
 }
 
 fn close(reason: &str) -> LoginProgress {

@@ -2,7 +2,7 @@
 
 use super::{Limits, Parameters};
 use crate::text::number;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// R2Ts that we are ready to have outstanding per task.
@@ -15,6 +15,10 @@ pub(super) struct Declared {
     pub(super) alias: Option<String>,
     pub(super) target: Option<String>,
     pub(super) discovery: bool,
+    /// The offer of AuthMethod, until it is answered.
+    pub(super) methods: Option<String>,
+    /// CHAP_A and so on of this text, until they are taken.
+    pub(super) chap: BTreeMap<String, String>,
 }
 
 /// What a key leads to.
@@ -37,7 +41,6 @@ pub(super) struct Keys {
 }
 
 const INITIATOR_ERROR: u8 = 0x00;
-const AUTHENTICATION_FAILURE: u8 = 0x01;
 const SESSION_TYPE_NOT_SUPPORTED: u8 = 0x09;
 
 /// A value that is offered but not possible (clause 6.2).
@@ -45,6 +48,9 @@ const REJECT: &str = "Reject";
 
 /// Longest iSCSI name (clause 4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
+
+/// Keys of one login; usual ones have twenty.
+const KEYS_MAX: usize = 1024;
 
 /// Whether `key` is one of the operational keys that are negotiated at login
 /// only. In full-feature phase they are rejected.
@@ -66,6 +72,11 @@ pub(crate) fn is_operational(key: &str) -> bool {
             | "ErrorRecoveryLevel"
             | "SessionType"
             | "AuthMethod"
+            | "CHAP_A"
+            | "CHAP_N"
+            | "CHAP_R"
+            | "CHAP_I"
+            | "CHAP_C"
             | "InitiatorName"
             | "TargetName"
             | "TargetPortalGroupTag"
@@ -83,6 +94,9 @@ impl Keys {
     pub(super) fn take(&mut self, key: &str, value: &str, limits: &Limits) -> Outcome {
         if !self.seen.insert(key.to_owned()) {
             return refuse(format!("{key} is there twice"));
+        }
+        if self.seen.len() > KEYS_MAX {
+            return refuse(format!("more than {KEYS_MAX} keys"));
         }
         if let Some(outcome) = self.declare(key, value) {
             return outcome;
@@ -114,9 +128,10 @@ impl Keys {
                 Some(bytes) => self.parameters.peer_max_recv_data_segment_bytes = bytes,
                 None => return Some(Outcome::Answer(REJECT.into())),
             },
-            "AuthMethod" if !value.split(',').any(|method| method == "None") => {
-                let why = format!("the initiator offers {value}, only None is configured");
-                return Some(Outcome::Refuse(AUTHENTICATION_FAILURE, why));
+            // These are answered once it is known what has to be proved.
+            "AuthMethod" => self.declared.methods = Some(value.to_owned()),
+            "CHAP_A" | "CHAP_N" | "CHAP_R" | "CHAP_I" | "CHAP_C" => {
+                self.declared.chap.insert(key.to_owned(), value.to_owned());
             }
             _ => return None,
         }
@@ -127,7 +142,6 @@ impl Keys {
     fn negotiate(&mut self, key: &str, value: &str, limits: &Limits) -> Option<String> {
         let agreed = &mut self.parameters;
         Some(match key {
-            "AuthMethod" => "None".into(),
             "HeaderDigest" => digest(value, &mut agreed.header_digest)?,
             "DataDigest" => digest(value, &mut agreed.data_digest)?,
             "InitialR2T" => boolean(value, |offer| offer, &mut agreed.initial_r2t)?,
@@ -219,8 +233,6 @@ mod tests {
     #[test]
     fn every_offer_gets_the_answer_of_its_rule() {
         let rules = [
-            ("AuthMethod", "None", "None"),
-            ("AuthMethod", "CHAP,None", "None"),
             ("HeaderDigest", "None", "None"),
             ("HeaderDigest", "CRC32C,None", "CRC32C"),
             ("HeaderDigest", "None,CRC32C", "None"),
@@ -300,7 +312,6 @@ mod tests {
             ),
             ("TargetName", long_name.as_str(), INITIATOR_ERROR),
             ("SessionType", "Odd", SESSION_TYPE_NOT_SUPPORTED),
-            ("AuthMethod", "CHAP", AUTHENTICATION_FAILURE),
         ];
         for (key, value, detail) in cases {
             let outcome = answer(key, value).0;

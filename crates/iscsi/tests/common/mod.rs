@@ -8,31 +8,74 @@
 
 use base::checksum::crc32c_of;
 use base::{BufPool, Payload};
+use iscsi::chap::{Account, Algorithm, Challenge, Chap, Credential, RANDOM_BYTES, Secret};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{
-    Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, TargetDirectory,
-    VisibleTarget,
+    Limits, Login, LoginPortal, LoginProgress, Negotiated, Parameters, Refusal, SessionKey,
+    TargetDirectory, VisibleTarget,
 };
 use iscsi::pdu::request::{self, Order};
 use iscsi::pdu::{self, BHS_BYTES, Bhs, NO_TAG, Request, Response};
+use std::sync::Arc;
 
 pub const INITIATOR: &str = "iqn.2026-11.org.example:host";
 pub const TARGET: &str = "iqn.2026-11.dev.ashlar:disk";
 
-/// Knows one target; refuses others in every way there is.
+/// What has to be proved at two of the targets.
+pub fn account(mutual: bool) -> Arc<Account> {
+    let credential = |name: &str, secret: &str| Credential {
+        name: name.to_owned(),
+        secret: Secret::new(secret.as_bytes()).unwrap(),
+    };
+    let ours = credential("the-target", "secret-of-the-target");
+    Arc::new(Account {
+        initiator: credential("the-host", "secret-of-the-host"),
+        mutual: mutual.then_some(ours),
+    })
+}
+
+/// All algorithms, and a challenge that tests foresee.
+pub fn chap() -> Chap {
+    let mut random = [0xab; RANDOM_BYTES];
+    random[0] = 200;
+    Chap {
+        algorithms: Algorithm::ALL.to_vec(),
+        challenge: Challenge::from_random(random),
+    }
+}
+
+/// Knows a few targets; refuses others in every way there is.
 pub struct Directory;
 
 impl TargetDirectory for Directory {
-    fn admit(&self, _initiator: &str, target: &str) -> Result<(), Refusal> {
-        match target {
-            TARGET => Ok(()),
-            "iqn.2026-11.dev.ashlar:forbidden" => Err(Refusal::Forbidden),
-            "iqn.2026-11.dev.ashlar:later" => Err(Refusal::Unavailable),
-            _ => Err(Refusal::NotFound),
+    fn admit(
+        &self,
+        _initiator: &str,
+        target: Option<&str>,
+        _portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal> {
+        match target.map(|target| target.rsplit(':').next().unwrap()) {
+            None | Some("disk" | "full") => Ok(None),
+            Some("safe") => Ok(Some(account(false))),
+            Some("mutual") => Ok(Some(account(true))),
+            Some("forbidden") => Err(Refusal::Forbidden),
+            Some("later") => Err(Refusal::Unavailable),
+            Some(_) => Err(Refusal::NotFound),
         }
     }
 
-    fn visible(&self, _initiator: &str) -> Vec<VisibleTarget> {
+    fn take_place(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
+        assert_eq!(
+            (session.initiator, session.isid),
+            (INITIATOR, [0x40, 0, 0, 1, 0, 0])
+        );
+        match session.target {
+            Some("iqn.2026-11.dev.ashlar:full") => Err(Refusal::OutOfResources),
+            _ => Ok(()),
+        }
+    }
+
+    fn visible(&self, _initiator: &str, _portal: &LoginPortal) -> Vec<VisibleTarget> {
         visible()
     }
 }
@@ -171,6 +214,8 @@ pub fn negotiated(parameters: Parameters) -> Negotiated {
         tsih: 1,
         cid: 3,
         portal_group: 1,
+        address: portal().address,
+        account: None,
         parameters,
         cmd_sn: 100,
         stat_sn: 10,

@@ -1,12 +1,15 @@
 //! Exports: targets and the volumes behind them.
 
+use super::hosts::{account, chap, check_initiators, new_account, origin};
 use super::problem::{Body, Segment};
-use super::types::{Any, Export, ExportCreate, Initiators, Lun, Origin, Problem};
+use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, Problem};
 use crate::array::{self, Array};
-use crate::directory;
+use crate::directory::{self, Access};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// All exports, by target.
@@ -48,6 +51,36 @@ pub(super) async fn create_export(
     Ok((StatusCode::CREATED, Json(export(wanted))))
 }
 
+/// Changes who may log in. Sessions that would not be admitted any more are asked to log out,
+/// and closed.
+#[utoipa::path(
+    patch, path = "/api/v1/exports/{target}", tag = "exports", request_body = ExportChange,
+    params(("target" = String, Path, description = "iSCSI name of the target")),
+    responses(
+        (status = 200, body = Export), (status = 400, body = Problem),
+        (status = 404, body = Problem)
+    )
+)]
+pub(super) async fn change_export(
+    State(array): State<Arc<Array>>,
+    Segment(target): Segment<String>,
+    Body(change): Body<ExportChange>,
+) -> Result<Json<Export>, Problem> {
+    let initiators = change.initiators.map(initiators).transpose()?;
+    let account = new_account(change.chap, change.remove_chap)?;
+    let portals = change.portals.map(|found| portals(&found)).transpose()?;
+    let names = |names: Vec<String>| names.into_iter().collect();
+    let (hosts, groups) = (change.hosts.map(names), change.host_groups.map(names));
+    let changed = move |access: Access| Access {
+        initiators: initiators.unwrap_or(access.initiators),
+        hosts: hosts.unwrap_or(access.hosts),
+        host_groups: groups.unwrap_or(access.host_groups),
+        account: account.unwrap_or(access.account),
+        portals: portals.unwrap_or(access.portals),
+    };
+    Ok(Json(export(array.change_export(&target, changed).await?)))
+}
+
 /// Closes the target's sessions and takes it away; the volumes stay. An export
 /// that the site file describes is there again after the next start.
 #[utoipa::path(
@@ -68,7 +101,11 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     let ExportCreate {
         target,
         volumes,
-        initiators,
+        initiators: by_name,
+        hosts,
+        host_groups,
+        chap,
+        portals: shown,
     } = create;
     if !site::is_target_name(&target) {
         let message = format!("target: found {target:?}; allowed: {}", site::TARGET_RULE);
@@ -85,27 +122,46 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
             return Err(Problem::invalid(message));
         }
     }
-    let initiators = match initiators {
-        Initiators::Any(Any::Any) => directory::Initiators::Any,
-        Initiators::Named(names) => {
-            let wrong = names.iter().find(|name| !site::is_initiator_name(name));
-            if wrong.is_some() || names.is_empty() {
-                let found = wrong.map_or("an empty list".to_owned(), |name| format!("{name:?}"));
-                let rule = "\"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)";
-                return Err(Problem::invalid(format!(
-                    "initiators: found {found}; allowed: {rule}"
-                )));
-            }
-            directory::Initiators::Named(names.into_iter().collect())
-        }
+    let by_name = match by_name {
+        Some(by_name) => initiators(by_name)?,
+        None if hosts.is_empty() && host_groups.is_empty() => directory::Initiators::Any,
+        None => directory::Initiators::Named(BTreeSet::new()),
     };
     Ok(array::Export {
         target,
         volumes,
         uuids: Vec::new(),
-        initiators,
+        access: Access {
+            initiators: by_name,
+            hosts: hosts.into_iter().collect(),
+            host_groups: host_groups.into_iter().collect(),
+            account: chap.map(account).transpose()?,
+            portals: portals(&shown)?,
+        },
         origin: array::Origin::Api,
     })
+}
+
+fn initiators(initiators: Initiators) -> Result<directory::Initiators, Problem> {
+    match initiators {
+        Initiators::Any(Any::Any) => Ok(directory::Initiators::Any),
+        Initiators::Named(names) => {
+            check_initiators(&names)?;
+            Ok(directory::Initiators::Named(names.into_iter().collect()))
+        }
+    }
+}
+
+/// Addresses of portals; `None`, which is all, when there are none.
+fn portals(portals: &[String]) -> Result<Option<BTreeSet<SocketAddr>>, Problem> {
+    let parsed = portals.iter().map(|text| {
+        text.parse::<SocketAddr>().map_err(|_| {
+            let rule = "addresses of portals, such as \"127.0.0.1:3260\"";
+            Problem::invalid(format!("portals: found {text:?}; allowed: {rule}"))
+        })
+    });
+    let parsed = parsed.collect::<Result<BTreeSet<_>, _>>()?;
+    Ok((!parsed.is_empty()).then_some(parsed))
 }
 
 fn export(export: array::Export) -> Export {
@@ -118,13 +174,17 @@ fn export(export: array::Export) -> Export {
                 volume,
             })
             .collect(),
-        initiators: match export.initiators {
+        initiators: match export.access.initiators {
             directory::Initiators::Any => Initiators::Any(Any::Any),
             directory::Initiators::Named(names) => Initiators::Named(names.into_iter().collect()),
         },
-        origin: match export.origin {
-            array::Origin::Site => Origin::Site,
-            array::Origin::Api => Origin::Api,
-        },
+        hosts: export.access.hosts.into_iter().collect(),
+        host_groups: export.access.host_groups.into_iter().collect(),
+        chap: export.access.account.as_deref().map(chap),
+        portals: export.access.portals.map(|portals| {
+            let portals = portals.into_iter();
+            portals.map(|portal| portal.to_string()).collect()
+        }),
+        origin: origin(export.origin),
     }
 }

@@ -10,6 +10,7 @@ mod events;
 mod exports;
 mod groups;
 mod guard;
+mod hosts;
 mod jobs;
 mod pools;
 mod problem;
@@ -108,7 +109,23 @@ pub fn router(array: Arc<Array>) -> Router {
         .routes(routes!(jobs::list_jobs))
         .routes(routes!(jobs::get_job, jobs::cancel_job))
         .routes(routes!(exports::list_exports, exports::create_export))
-        .routes(routes!(exports::get_export, exports::delete_export))
+        .routes(routes!(
+            exports::get_export,
+            exports::change_export,
+            exports::delete_export
+        ))
+        .routes(routes!(hosts::list_hosts, hosts::create_host))
+        .routes(routes!(
+            hosts::get_host,
+            hosts::change_host,
+            hosts::delete_host
+        ))
+        .routes(routes!(hosts::list_host_groups, hosts::create_host_group))
+        .routes(routes!(
+            hosts::get_host_group,
+            hosts::change_host_group,
+            hosts::delete_host_group
+        ))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
         .with_state(array)

@@ -63,6 +63,9 @@ fn session(info: SessionInfo) -> Session {
         initiator_alias: info.initiator_alias,
         target: info.target,
         peer: info.peer.to_string(),
+        portal: info.portal.to_string(),
+        portal_group: info.portal_group,
+        chap_name: info.chap_name,
         // A login before 1970 means a clock that was set since.
         since_unix_s: info
             .since

@@ -29,7 +29,7 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
             .directory()
             .portals()
             .iter()
-            .map(ToString::to_string)
+            .map(|portal| portal.address.to_string())
             .collect(),
         pools: pools.len() as u64,
         volumes: volumes.filter(|volume| !volume.is_snapshot()).count() as u64,

@@ -3,10 +3,15 @@
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.
 
+mod access;
 mod consistency;
 mod jobs;
 mod words;
 
+pub use access::{
+    Chap, ChapCreate, ExportChange, Host, HostChange, HostCreate, HostGroup, HostGroupChange,
+    HostGroupCreate, SecretText,
+};
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
 pub use jobs::{
@@ -597,8 +602,20 @@ pub struct Export {
     pub target: String,
     /// Its logical units.
     pub luns: Vec<Lun>,
-    /// Who may log in.
+    /// Who may log in by name.
     pub initiators: Initiators,
+    /// Names of hosts that may.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Names of host groups that may.
+    #[serde(default)]
+    pub host_groups: Vec<String>,
+    /// What everybody has to prove who has nothing of their own to prove.
+    #[serde(default)]
+    pub chap: Option<Chap>,
+    /// Addresses of the portals that it is seen through; absent for all.
+    #[serde(default)]
+    pub portals: Option<Vec<String>>,
     /// Who described it.
     pub origin: Origin,
 }
@@ -630,9 +647,21 @@ pub struct ExportCreate {
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
     pub volumes: Vec<String>,
-    /// Anybody unless said otherwise.
+    /// Anybody unless hosts or host groups are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiators: Option<Initiators>,
+    /// Names of hosts that may log in.
     #[serde(default)]
-    pub initiators: Initiators,
+    pub hosts: Vec<String>,
+    /// Names of host groups that may.
+    #[serde(default)]
+    pub host_groups: Vec<String>,
+    /// What everybody has to prove who has nothing of their own to prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapCreate>,
+    /// Addresses of the portals that it is seen through; all when there are none.
+    #[serde(default)]
+    pub portals: Vec<String>,
 }
 
 /// A connected session.
@@ -648,6 +677,15 @@ pub struct Session {
     pub target: String,
     /// Where it connects from.
     pub peer: String,
+    /// The portal that it came in at.
+    #[serde(default)]
+    pub portal: String,
+    /// Tag of the portal's group.
+    #[serde(default)]
+    pub portal_group: u16,
+    /// The CHAP name that it has proved, if it had to.
+    #[serde(default)]
+    pub chap_name: Option<String>,
     /// When it logged in, in seconds since 1970.
     pub since_unix_s: u64,
     /// Commands ended.
@@ -724,10 +762,4 @@ pub enum ProblemKind {
     Unavailable,
     /// 500: a drive or a file failed underneath, or a bug.
     Internal,
-}
-
-impl Default for Initiators {
-    fn default() -> Self {
-        Initiators::Any(Any::Any)
-    }
 }

@@ -4,15 +4,17 @@
 //! the API are kept in a file of their own, written whole and synced before the
 //! target takes logins.
 
+use super::hosts::{KeptAccount, not_of_site, restored};
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use crate::directory::{Initiators, TargetEntry};
+use crate::directory::{Access, Initiators, TargetEntry};
 use crate::record;
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::Disk;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,13 +40,13 @@ pub struct Export {
     /// they are not known yet.
     pub uuids: Vec<Uuid>,
     /// Who may log in.
-    pub initiators: Initiators,
+    pub access: Access,
     /// Who described it.
     pub origin: Origin,
 }
 
 /// How an export is kept.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct KeptExport {
     target: String,
     volumes: Vec<String>,
@@ -53,6 +55,15 @@ struct KeptExport {
     uuids: Vec<String>,
     /// Absent for any.
     initiators: Option<Vec<String>>,
+    #[serde(default)]
+    hosts: BTreeSet<String>,
+    #[serde(default)]
+    host_groups: BTreeSet<String>,
+    #[serde(default)]
+    chap: Option<KeptAccount>,
+    /// Absent for all.
+    #[serde(default)]
+    portals: Option<BTreeSet<SocketAddr>>,
 }
 
 /// The exports that the API made, as kept in `file`.
@@ -61,17 +72,25 @@ struct KeptExport {
 /// The file is there and can't be read or understood.
 pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
     let kept: Vec<KeptExport> = record::read(file)?.unwrap_or_default();
-    let export = |kept: KeptExport| Export {
-        uuids: known(&kept),
-        target: kept.target,
-        volumes: kept.volumes,
-        initiators: match kept.initiators {
-            None => Initiators::Any,
-            Some(names) => Initiators::Named(names.into_iter().collect()),
-        },
-        origin: Origin::Api,
+    let export = |kept: KeptExport| {
+        Ok(Export {
+            uuids: known(&kept),
+            volumes: kept.volumes,
+            access: Access {
+                initiators: match kept.initiators {
+                    None => Initiators::Any,
+                    Some(names) => Initiators::Named(names.into_iter().collect()),
+                },
+                hosts: kept.hosts,
+                host_groups: kept.host_groups,
+                account: restored(kept.chap, file, &format!("target {}", kept.target))?,
+                portals: kept.portals,
+            },
+            target: kept.target,
+            origin: Origin::Api,
+        })
     };
-    Ok(kept.into_iter().map(export).collect())
+    kept.into_iter().map(export).collect()
 }
 
 /// The identities of an export's volumes, when all of them are known.
@@ -132,6 +151,7 @@ impl Array {
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let (shard, volumes) = array.check(&export).await?;
+            array.check_access(&export)?;
             export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();
             array.show(&shard, &export, volumes).await?;
             if keep {
@@ -145,15 +165,47 @@ impl Array {
             array
                 .export_map()
                 .insert(export.target.clone(), export.clone());
-            let (index, initiators) = (shard.index(), export.initiators);
+            let (index, access) = (shard.index(), export.access);
             array.directory.set_target(
                 &export.target,
                 TargetEntry {
                     shard: index,
-                    initiators,
+                    access,
                 },
             );
             Ok(())
+        })
+        .await
+    }
+
+    /// Changes who may log in to `target`. Sessions that are not admitted any more end.
+    ///
+    /// # Errors
+    /// There is no such target, the site file describes it, or what is named isn't there.
+    pub async fn change_export(
+        self: &Arc<Self>,
+        target: &str,
+        change: impl FnOnce(Access) -> Access + Send + 'static,
+    ) -> Result<Export, ArrayError> {
+        let target = target.to_ascii_lowercase();
+        self.change(move |array| async move {
+            let mut exports = array.exports_by_target();
+            let Some(export) = exports.get_mut(&target) else {
+                return Err(no_export(&target));
+            };
+            not_of_site(export.origin, "target", &target)?;
+            export.access = change(export.access.clone());
+            let export = export.clone();
+            array.check_access(&export)?;
+            array.keep(&exports).await?;
+            array.export_map().insert(target.clone(), export.clone());
+            if let Some(entry) = array.directory.target(&target) {
+                let access = export.access.clone();
+                let entry = TargetEntry { access, ..entry };
+                array.directory.set_target(&target, entry);
+            }
+            array.end_not_admitted().await;
+            Ok(export)
         })
         .await
     }
@@ -219,6 +271,33 @@ impl Array {
         Ok((shard.clone(), found))
     }
 
+    /// Whether what an export says of who may log in can be so.
+    fn check_access(&self, export: &Export) -> Result<(), ArrayError> {
+        let (target, access) = (&export.target, &export.access);
+        let wrong =
+            |kind, why: String| Err(ArrayError::new(kind, format!("target {target}: {why}")));
+        let nobody = matches!(&access.initiators, Initiators::Named(names) if names.is_empty());
+        if nobody && access.hosts.is_empty() && access.host_groups.is_empty() {
+            let why = "nobody may log in; name initiators, hosts or host groups";
+            return wrong(ArrayErrorKind::Invalid, why.to_owned());
+        }
+        if let Some(missing) = self.known_hosts().missing(access) {
+            return wrong(ArrayErrorKind::NotFound, missing);
+        }
+        let mut portals = access.portals.iter().flatten();
+        if let Some(portal) = portals.find(|portal| !self.portals.contains(portal)) {
+            let why = format!("the site file describes no portal {portal}");
+            return wrong(ArrayErrorKind::NotFound, why);
+        }
+        let others = self.exports_by_target();
+        let others = others.values().filter(|other| other.target != *target);
+        let others = others.filter_map(|other| other.access.account.clone());
+        let hosts = self.known_hosts().hosts.clone();
+        let hosts = hosts.into_values().filter_map(|host| host.account);
+        let all = others.chain(hosts).chain(access.account.clone());
+        self.check_secrets(all.collect())
+    }
+
     /// Puts the volumes behind the target on its shard, all or none.
     async fn show(
         &self,
@@ -247,10 +326,14 @@ impl Array {
                 target: export.target.clone(),
                 volumes: export.volumes.clone(),
                 uuids: export.uuids.iter().map(ToString::to_string).collect(),
-                initiators: match &export.initiators {
+                initiators: match &export.access.initiators {
                     Initiators::Any => None,
                     Initiators::Named(names) => Some(names.iter().cloned().collect()),
                 },
+                hosts: export.access.hosts.clone(),
+                host_groups: export.access.host_groups.clone(),
+                chap: export.access.account.as_deref().map(KeptAccount::of),
+                portals: export.access.portals.clone(),
             })
             .collect();
         let file = self.exports_file.clone();

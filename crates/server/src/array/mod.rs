@@ -17,6 +17,7 @@ mod exports;
 mod giving_way;
 mod groups;
 mod history;
+pub(crate) mod hosts;
 mod moves;
 mod places;
 pub(crate) mod schedule;
@@ -36,6 +37,7 @@ pub(crate) use exports::kept;
 pub use exports::{Export, Origin};
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
+pub use hosts::{Host, HostChange, HostGroup};
 pub(crate) use moves::CopyPlace;
 pub use moves::NewPlace;
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
@@ -51,6 +53,7 @@ use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +69,10 @@ pub struct Array {
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
+    hosts: Mutex<hosts::Known>,
+    hosts_file: PathBuf,
+    /// Addresses of the portals that the site file describes.
+    portals: Vec<SocketAddr>,
     recorder: events::Recorder,
     drives: DrivePlaces,
     images: Images,
@@ -82,8 +89,8 @@ pub struct Array {
 
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
-    /// that `homes` says, without exports. Exports that the API makes are kept in
-    /// `exports_file`, and events in `history`; `drives` says where the drives are, `images`
+    /// that `homes` says, without exports and hosts. Those that the API makes are kept in
+    /// `exports_file` and `hosts_file`, and events in `history`; `drives` says where the drives are, `images`
     /// which images are on their way, and `site` what the site file says.
     ///
     /// # Panics
@@ -93,7 +100,7 @@ impl Array {
         shards: Vec<ShardHandle>,
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
-        (exports_file, history): (PathBuf, History),
+        (exports_file, hosts_file, history): (PathBuf, PathBuf, History),
         (drives, images): (DrivePlaces, Images),
         site: &site::Site,
     ) -> Arc<Self> {
@@ -108,6 +115,9 @@ impl Array {
             directory,
             exports: Mutex::default(),
             exports_file,
+            hosts: Mutex::default(),
+            hosts_file,
+            portals: site.portals.iter().map(|portal| portal.address).collect(),
             recorder: events::Recorder::new(history),
             drives,
             described: site.pools.clone(),

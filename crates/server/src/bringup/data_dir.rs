@@ -90,6 +90,11 @@ impl DataDir {
         self.path.join("ashlar-exports.json")
     }
 
+    /// The hosts and their groups that the API made.
+    pub(super) fn hosts_file(&self) -> PathBuf {
+        self.path.join("ashlar-hosts.json")
+    }
+
     /// The record of events.
     pub(super) fn events_file(&self) -> PathBuf {
         self.path.join(EVENTS_FILE)

@@ -2,20 +2,22 @@
 
 use super::data_dir::DataDir;
 use super::{BringUpError, BringUpErrorKind};
+use crate::array::hosts::{Known, account_of};
 use crate::array::{self, Array, Export, Origin};
-use crate::directory;
+use crate::directory::{self, Access};
 use site::{Initiators, Site};
 use std::sync::Arc;
 
 /// All exports to be served.
 ///
 /// # Errors
-/// Every export of the API that the site file, or a volume that isn't there,
-/// stands in the way of.
+/// Every export of the API that the site file, or a volume, host or portal that isn't
+/// there, stands in the way of.
 pub(super) async fn plan(
     site: &Site,
     data: &DataDir,
     array: &Array,
+    hosts: &Known,
 ) -> Result<Vec<Export>, BringUpError> {
     let mut exports: Vec<Export> = site.exports.iter().map(from_site).collect();
     let there = array.volumes().await?;
@@ -38,6 +40,8 @@ pub(super) async fn plan(
         }
         let why = if same_target.is_some() {
             Some("the site file describes it with other volumes".to_owned())
+        } else if let Some(missing) = missing(&kept.access, hosts, site) {
+            Some(missing)
         } else {
             kept.volumes.iter().find_map(|volume| {
                 if !is_there(volume) {
@@ -82,16 +86,34 @@ pub(super) async fn apply(exports: Vec<Export>, array: &Arc<Array>) -> Result<()
     Ok(())
 }
 
+/// What an export names and isn't there any more.
+fn missing(access: &Access, hosts: &Known, site: &Site) -> Option<String> {
+    let portals = || site.portals.iter().map(|portal| portal.address);
+    let mut shown = access.portals.iter().flatten();
+    let gone = shown.find(|address| !portals().any(|portal| portal == **address));
+    let portal = gone.map(|address| format!("the site file describes no portal {address}"));
+    hosts.missing(access).or(portal)
+}
+
 fn from_site(export: &site::Export) -> Export {
     Export {
         target: export.target.clone(),
         volumes: export.volumes.clone(),
         uuids: Vec::new(),
-        initiators: match &export.initiators {
-            Initiators::Any => directory::Initiators::Any,
-            Initiators::Named(names) => {
-                directory::Initiators::Named(names.iter().cloned().collect())
-            }
+        access: Access {
+            initiators: match &export.initiators {
+                Initiators::Any => directory::Initiators::Any,
+                Initiators::Named(names) => {
+                    directory::Initiators::Named(names.iter().cloned().collect())
+                }
+            },
+            hosts: export.hosts.iter().cloned().collect(),
+            host_groups: export.host_groups.iter().cloned().collect(),
+            account: export.chap.as_ref().map(account_of),
+            portals: match export.portals.is_empty() {
+                true => None,
+                false => Some(export.portals.iter().copied().collect()),
+            },
         },
         origin: Origin::Site,
     }

@@ -12,6 +12,7 @@ mod data_dir;
 mod drives;
 mod error;
 mod exports;
+mod hosts;
 mod lanes;
 mod made;
 mod pools;
@@ -24,8 +25,8 @@ pub use error::{BringUpError, BringUpErrorKind};
 
 use crate::api;
 use crate::array::{self, AddedDrive, Array, DrivePlaces, History};
-use crate::directory::Directory;
-use crate::front::{Front, FrontLimits};
+use crate::directory::{Directory, PORTAL_GROUP, Portal};
+use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
 use crate::shard::{Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
@@ -76,10 +77,7 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         portal,
         api,
     } = options;
-    let portals = match portal {
-        Some(portal) => vec![portal],
-        None => site.portals.iter().map(|portal| portal.address).collect(),
-    };
+    let portals = portals(&site, portal);
     let data = DataDir::take(&data)?;
     check_portals(&portals)?;
     let api = open_api(api.unwrap_or(site.api.listen)).await?;
@@ -99,7 +97,7 @@ async fn furnish(
     site: &Site,
     data: &DataDir,
     shards: &[ShardHandle],
-    portals: &[SocketAddr],
+    portals: &[Portal],
 ) -> Result<(Arc<Array>, Front), BringUpError> {
     let mut made = made::Made::read(data)?;
     let added = array::added(data.path())?;
@@ -108,12 +106,17 @@ async fn furnish(
     let homes = pools::homes(&plans);
     pools::open(&plans, shards).await?;
     let directory = Arc::new(Directory::new());
+    hosts::prepare(&directory, &site.chap);
     let array = Array::new(
         site.name.clone(),
         shards.to_vec(),
         homes,
         Arc::clone(&directory),
-        (data.exports_file(), History::read(data.events_file())),
+        (
+            data.exports_file(),
+            data.hosts_file(),
+            History::read(data.events_file()),
+        ),
         (drive_places(site, data, added), images),
         site,
     );
@@ -128,14 +131,17 @@ async fn furnish(
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
     let volume_plan = volumes::plan(site, &array).await?;
-    let exports = exports::plan(site, data, &array).await?;
+    let hosts = hosts::plan(site, data)?;
+    let exports = exports::plan(site, data, &array, &hosts).await?;
     pools::make(plans, shards, data, &mut made).await?;
     volumes::apply(volume_plan, site, &array).await?;
     said::apply(site, &array).await?;
+    array.restore_hosts(hosts);
     exports::apply(exports, &array).await?;
     array.keep_trash().await?;
     array.keep_schedules().await?;
-    let front = Front::open(portals, directory, shards.to_vec(), FrontLimits::default()).await?;
+    let limits = front_limits(&site.limits);
+    let front = Front::open(portals, directory, shards.to_vec(), limits).await?;
     Images::resume(&array);
     Ok((array, front))
 }
@@ -157,10 +163,44 @@ fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePla
     DrivePlaces::new(data_path, of_site, added)
 }
 
+/// The portals of the site, or one instead of all of them.
+fn portals(site: &Site, instead: Option<SocketAddr>) -> Vec<Portal> {
+    match instead {
+        Some(address) => vec![Portal {
+            described: None,
+            address,
+            group: PORTAL_GROUP,
+        }],
+        None => {
+            let portal = |portal: &site::Portal| Portal {
+                described: Some(portal.address),
+                address: portal.address,
+                group: portal.group,
+            };
+            site.portals.iter().map(portal).collect()
+        }
+    }
+}
+
+fn front_limits(limits: &site::Limits) -> FrontLimits {
+    FrontLimits {
+        login_timeout: limits.login_time,
+        half_open_max: limits.logins.into(),
+        half_open_per_address_max: limits.logins_per_address.into(),
+        sessions_max: limits.sessions.into(),
+        sessions_per_initiator_max: limits.sessions_per_initiator.into(),
+        manners: Manners {
+            silence: limits.silence,
+            logout: limits.logout_time,
+        },
+        ..FrontLimits::default()
+    }
+}
+
 /// Opens and closes each portal, so that a port that is taken is found before
 /// anything is made.
-fn check_portals(portals: &[SocketAddr]) -> Result<(), BringUpError> {
-    for portal in portals {
+fn check_portals(portals: &[Portal]) -> Result<(), BringUpError> {
+    for portal in portals.iter().map(|portal| portal.address) {
         std::net::TcpListener::bind(portal).map_err(|error| {
             let what = format!("portal {portal}");
             BringUpError::address(

@@ -17,13 +17,13 @@ mod management;
 mod pump;
 mod tasks;
 
-use crate::directory::{Directory, PORTAL_GROUP};
-use crate::front::{Berth, TsihLease};
+use crate::directory::Directory;
+use crate::front::{Berth, Manners, Place, TsihLease};
 use crate::shard::session::{Closing, Reins, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
 use errand::{Runner, Way};
 use iscsi::connection::Connection;
-use iscsi::login::{Limits, Negotiated};
+use iscsi::login::{Admission, Limits, Negotiated};
 use pump::{Progress, Pump};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -45,11 +45,13 @@ pub(crate) struct Arrival {
     /// session when it has one.
     pub(crate) output: Vec<u8>,
     pub(crate) limits: Limits,
+    pub(crate) manners: Manners,
     pub(crate) directory: Arc<Directory>,
     /// The shard that carries it.
     pub(crate) carrier: ShardHandle,
     /// Freed when the session has ended.
     pub(crate) lease: TsihLease,
+    pub(crate) place: Option<Place>,
     pub(crate) berth: Berth,
 }
 
@@ -60,9 +62,10 @@ struct Cargo {
     input: Vec<u8>,
     output: Vec<u8>,
     limits: Limits,
+    manners: Manners,
     directory: Arc<Directory>,
     reins: Arc<Reins>,
-    initiator: String,
+    admission: Admission,
     target: String,
     peer: SocketAddr,
 }
@@ -76,16 +79,14 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         return;
     };
     let (carrier, home) = (arrival.carrier, state.index());
-    let (initiator, target, peer) = (
-        session.initiator.clone(),
-        session.target.clone(),
-        arrival.peer,
-    );
-    tracing::info!(initiator, target, %peer, tsih = session.tsih, carrier = carrier.index(), "session begins");
+    let (target, peer) = (session.target.clone(), arrival.peer);
+    let (initiator, tsih) = (&session.initiator, session.tsih);
+    tracing::info!(initiator, target, %peer, tsih, carrier = carrier.index(), "session begins");
     let ending = Ending {
         state: Rc::clone(&state),
         session: Rc::clone(&session),
         _lease: arrival.lease,
+        _place: arrival.place,
         _berth: arrival.berth,
     };
     let cargo = Cargo {
@@ -94,9 +95,10 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         input: arrival.input,
         output: arrival.output,
         limits: arrival.limits,
+        manners: arrival.manners,
         directory: arrival.directory,
         reins: Arc::clone(&session.reins),
-        initiator,
+        admission: session.admission.clone(),
         target,
         peer,
     };
@@ -119,16 +121,18 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
 /// Carries a connection to its end.
 async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
     let Cargo {
-        initiator,
+        admission,
         target,
         peer,
         reins,
         directory,
+        manners,
         ..
     } = cargo;
+    let initiator = admission.initiator.clone();
     let tsih = cargo.negotiated.tsih;
     let buffers = engine::World::buffers(state.world()).clone();
-    let progress = Progress::new(&buffers);
+    let progress = Progress::new(&buffers, manners);
     let connection = Connection::new(*cargo.negotiated, buffers, cargo.limits);
     let reason = match greet(cargo.stream, &cargo.output).await {
         Ok(stream) => {
@@ -136,7 +140,7 @@ async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
                 stream,
                 connection,
                 reins,
-                initiator: initiator.clone(),
+                admission,
                 target: target.clone(),
                 state,
                 directory,
@@ -156,6 +160,7 @@ struct Ending {
     state: Rc<ShardState>,
     session: Rc<Session>,
     _lease: TsihLease,
+    _place: Option<Place>,
     _berth: Berth,
 }
 
@@ -188,7 +193,7 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         return None;
     }
     let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
-    let nexus = state.target(target)?.connect(initiator, PORTAL_GROUP);
+    let nexus = state.target(target)?.connect(initiator, negotiated.portal_group);
     let session = Rc::new(Session::new(
         negotiated,
         target,
@@ -206,6 +211,13 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         })
     }));
     state.add_session(Rc::clone(&session));
+    // What it was admitted by may be gone since. Whoever takes such away writes the
+    // directory first, and then looks through the sessions.
+    if !arrival.directory.admits(&session.admission, target) {
+        state.remove_session(&session);
+        session.end();
+        return None;
+    }
     Some(session)
 }
 

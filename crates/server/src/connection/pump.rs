@@ -9,6 +9,7 @@ use super::errand::{Ended, Errand, HomeGone, Way};
 use super::management::{function as functions, response};
 use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
+use crate::front::Manners;
 use crate::shard::ShardState;
 use crate::shard::session::{AbortRequest, Closing, Reins, add};
 use base::{BufPool, Slice};
@@ -16,7 +17,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::{Completion, Connection, Event, TaskId};
-use iscsi::login::TargetDirectory;
+use iscsi::login::{Admission, TargetDirectory};
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::pin::Pin;
@@ -28,10 +29,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Interval, Sleep, interval, sleep};
-
-/// A peer that was silent for this long is pinged; one that is silent for as
-/// long again is given up.
-const IDLE: Duration = Duration::from_secs(30);
 
 /// A connection that is to close has this long to take its last answers.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -62,7 +59,7 @@ pub(crate) struct Pump {
     pub(crate) stream: TcpStream,
     pub(crate) connection: Connection,
     pub(crate) reins: Arc<Reins>,
-    pub(crate) initiator: String,
+    pub(crate) admission: Admission,
     pub(crate) target: String,
     /// Of the shard that carries the connection.
     pub(crate) state: Rc<ShardState>,
@@ -81,6 +78,11 @@ pub(crate) struct Progress {
     idle: Interval,
     /// Whether anything came since the last tick of `idle`.
     heard: bool,
+    /// The PDU that was on its way at the last tick.
+    slow: Option<u64>,
+    manners: Manners,
+    /// Until then the initiator may log out, as it was asked to.
+    leaving: Option<Pin<Box<Sleep>>>,
     /// Data-out of commands that have none.
     nothing: Slice,
     /// A long write has begun in this turn: drives are to have it before the data of
@@ -89,14 +91,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(buffers: &BufPool) -> Self {
+    pub(crate) fn new(buffers: &BufPool, manners: Manners) -> Self {
         Progress {
             tasks: Tasks::default(),
             aborting: FuturesUnordered::new(),
             course: Course::Open,
             reason: String::new(),
-            idle: interval(IDLE),
+            idle: interval(manners.silence),
             heard: true,
+            slow: None,
+            manners,
+            leaving: None,
             nothing: buffers.copy_of(&[]).freeze(),
             began_long: false,
         }
@@ -153,10 +158,15 @@ impl Pump {
         match &mut self.progress.course {
             Course::Open => {
                 while self.progress.idle.poll_tick(cx).is_ready() {
-                    if !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in() {
-                        self.give_up("the initiator does not answer".to_owned());
-                    }
+                    self.look_after_peer();
                     // What it has to say goes out before anything else.
+                    cx.waker().wake_by_ref();
+                }
+                if let Some(deadline) = &mut self.progress.leaving
+                    && deadline.as_mut().poll(cx).is_ready()
+                {
+                    self.connection.announce_drop();
+                    self.drain("closed by the server: it did not log out".to_owned());
                     cx.waker().wake_by_ref();
                 }
             }
@@ -168,6 +178,21 @@ impl Pump {
             Course::Broken => {}
         }
         Poll::Pending
+    }
+
+    /// Pings a peer that was silent, and gives up one that does not answer, or that takes
+    /// from one tick to the next but one for a single PDU.
+    fn look_after_peer(&mut self) {
+        // What is not read because much waits to be sent is no fault of this kind.
+        let reads = self.connection.takes_input();
+        let slow = self.connection.unfinished().filter(|_| reads);
+        if slow.is_some() && slow == self.progress.slow {
+            return self.give_up("the initiator takes too long for one PDU".to_owned());
+        }
+        self.progress.slow = slow;
+        if !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in() {
+            self.give_up("the initiator does not answer".to_owned());
+        }
     }
 
     fn is_over(&mut self) -> bool {
@@ -382,7 +407,12 @@ impl Pump {
             // Discovery sessions are the front's. A session with a target may ask
             // for that target only.
             Event::SendTargets { target } => {
-                let mut targets = self.directory.visible(&self.initiator);
+                let mut targets = {
+                    let Admission {
+                        initiator, portal, ..
+                    } = &self.admission;
+                    self.directory.visible(initiator, portal)
+                };
                 let own = &self.target;
                 let asked = target.is_none_or(|name| name.eq_ignore_ascii_case(own));
                 targets.retain(|row| asked && row.name == *own);
@@ -445,7 +475,19 @@ impl Pump {
         match self.reins.closing() {
             None => {}
             Some(Closing::Drain) => self.drain("closed by the server".to_owned()),
+            Some(Closing::Logout) => self.ask_to_leave(),
             Some(Closing::Now) => self.give_up("another session has taken its place".to_owned()),
+        }
+    }
+
+    /// Asks the initiator to log out. Until it does, or its time is over, everything
+    /// goes on.
+    fn ask_to_leave(&mut self) {
+        if matches!(self.progress.course, Course::Open) && self.progress.leaving.is_none() {
+            let time = self.progress.manners.logout;
+            let seconds = u16::try_from(time.as_secs()).unwrap_or(u16::MAX);
+            self.connection.request_logout(seconds.max(1));
+            self.progress.leaving = Some(Box::pin(sleep(time)));
         }
     }
 

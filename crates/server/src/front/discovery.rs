@@ -3,7 +3,7 @@
 use crate::directory::Directory;
 use base::BufPool;
 use iscsi::connection::{Connection, Event};
-use iscsi::login::{Limits, Negotiated, TargetDirectory};
+use iscsi::login::{Admission, Limits, Negotiated, TargetDirectory};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -18,12 +18,12 @@ pub(super) async fn serve(
     directory: &Directory,
     limits: Limits,
 ) -> Result<String, String> {
-    let initiator = negotiated.initiator.clone();
+    let admission = negotiated.admission();
     let mut connection = Connection::new(negotiated, BufPool::new(), limits);
     connection.receive(input);
     let mut space = vec![0; 16 << 10];
     loop {
-        let ended = answer(&mut connection, directory, &initiator);
+        let ended = answer(&mut connection, directory, &admission);
         send(&mut stream, &mut connection)
             .await
             .map_err(|error| error.to_string())?;
@@ -39,11 +39,15 @@ pub(super) async fn serve(
 }
 
 /// Acts on all that came; says why the session ends, if it does.
-fn answer(connection: &mut Connection, directory: &Directory, initiator: &str) -> Option<String> {
+fn answer(
+    connection: &mut Connection,
+    directory: &Directory,
+    admission: &Admission,
+) -> Option<String> {
     while let Some(event) = connection.next_event() {
         match event {
             Event::SendTargets { target } => {
-                let mut targets = directory.visible(initiator);
+                let mut targets = directory.visible(&admission.initiator, &admission.portal);
                 targets.retain(|row| {
                     target
                         .as_ref()

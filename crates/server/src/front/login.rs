@@ -1,9 +1,15 @@
 //! One connection from its first byte until it is at its shard.
 
-use super::{Desk, discovery};
+use super::{Desk, discovery, turned_away};
 use crate::connection::{Arrival, serve as serve_on_shard};
-use crate::directory::{PORTAL_GROUP, canonical};
-use iscsi::login::{Login, LoginPortal, LoginProgress, Negotiated};
+use crate::directory::canonical;
+use crate::front::Place;
+use iscsi::chap::{Account, Challenge, Chap, RANDOM_BYTES};
+use iscsi::login::{
+    Login, LoginPortal, LoginProgress, Negotiated, Refusal, SessionKey, TargetDirectory,
+    VisibleTarget,
+};
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,12 +26,44 @@ struct LoggedIn {
     negotiated: Box<Negotiated>,
     input: Vec<u8>,
     output: Vec<u8>,
+    /// Of its session; none for discovery.
+    place: Option<Place>,
+}
+
+/// The directory as one login sees it: a session that is about to begin takes its place.
+struct Gate<'a> {
+    desk: &'a Desk,
+    place: Cell<Option<Place>>,
+}
+
+impl TargetDirectory for Gate<'_> {
+    fn admit(
+        &self,
+        initiator: &str,
+        target: Option<&str>,
+        portal: &LoginPortal,
+    ) -> Result<Option<Arc<Account>>, Refusal> {
+        self.desk.directory.admit(initiator, target, portal)
+    }
+
+    fn take_place(&self, session: SessionKey<'_>) -> Result<(), Refusal> {
+        if session.target.is_some() {
+            let place = self.desk.places.take(session);
+            self.place.set(Some(place.ok_or(Refusal::OutOfResources)?));
+        }
+        Ok(())
+    }
+
+    fn visible(&self, initiator: &str, portal: &LoginPortal) -> Vec<VisibleTarget> {
+        self.desk.directory.visible(initiator, portal)
+    }
 }
 
 /// Takes the login of `stream`, and moves it to its shard or serves discovery.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
     let Some(lease) = desk.tsihs.lease() else {
-        return tracing::warn!(%peer, "turned away: there are too many sessions");
+        tracing::warn!(%peer, "turned away: there are too many sessions");
+        return turned_away::tell(stream).await;
     };
     let logged_in =
         match timeout(desk.limits.login_timeout, login(stream, lease.tsih(), desk)).await {
@@ -38,6 +76,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
         negotiated,
         input,
         output,
+        place,
     } = logged_in;
     let Some(target) = negotiated.target.as_deref().map(canonical) else {
         let limits = &desk.limits;
@@ -59,7 +98,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection could not be moved"),
     };
-    let limits = desk.limits.iscsi;
+    let (limits, manners) = (desk.limits.iscsi, desk.limits.manners);
     let shard = desk
         .directory
         .target(&target)
@@ -78,9 +117,11 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
             input,
             output,
             limits,
+            manners,
             directory,
             carrier,
             lease,
+            place,
             berth,
         };
         if let Err(error) = shard.post(move |state| serve_on_shard(state, arrival)) {
@@ -93,18 +134,23 @@ async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn
     let said = |error: io::Error| error.to_string();
     stream.set_nodelay(true).map_err(said)?;
     let address = stream.local_addr().map_err(said)?;
-    let portal = LoginPortal {
-        portal_group: PORTAL_GROUP,
-        address,
+    let portal = desk.directory.portal_at(address);
+    let chap = Chap {
+        algorithms: desk.directory.algorithms(),
+        challenge: challenge().map_err(|error| format!("no randomness: {error}"))?,
     };
-    let mut login = Login::new(portal, tsih, desk.limits.iscsi);
+    let mut login = Login::new(portal, tsih, desk.limits.iscsi, chap);
+    let gate = Gate {
+        desk,
+        place: Cell::default(),
+    };
     let (mut input, mut output) = (Vec::new(), Vec::new());
     loop {
         input.reserve(RECEIVE_BYTES);
         if stream.read_buf(&mut input).await.map_err(said)? == 0 {
             return Err("the initiator closed the connection".to_owned());
         }
-        match login.receive(&mut input, &*desk.directory, &mut output) {
+        match login.receive(&mut input, &gate, &mut output) {
             LoginProgress::More => {
                 stream.write_all(&output).await.map_err(said)?;
                 output.clear();
@@ -115,6 +161,7 @@ async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn
                     negotiated,
                     input,
                     output,
+                    place: gate.place.take(),
                 });
             }
             LoginProgress::Close { reason } => {
@@ -123,4 +170,11 @@ async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn
             }
         }
     }
+}
+
+/// What nobody can foresee, and no other login has.
+fn challenge() -> Result<Challenge, getrandom::Error> {
+    let mut random = [0; RANDOM_BYTES];
+    getrandom::fill(&mut random)?;
+    Ok(Challenge::from_random(random))
 }

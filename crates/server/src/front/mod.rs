@@ -3,25 +3,32 @@
 //! A connection logs in here, on a thread of the front's own, and is then moved
 //! to the shard of its target, or to one beside it. Discovery sessions are served here to their end.
 //! What peers can make the front hold is bounded: logins under way, the time
-//! each may take, and sessions.
+//! each may take, and sessions. Who is beyond a bound is told so by the status of its
+//! login, as long as that costs little.
 
 mod berths;
 mod discovery;
 mod login;
+mod places;
 mod tsih;
+mod turned_away;
 
 pub(crate) use berths::Berth;
+pub(crate) use places::Place;
 pub(crate) use tsih::TsihLease;
 
-use crate::directory::Directory;
+use crate::directory::{Directory, Portal};
 use crate::shard::ShardHandle;
 use berths::Berths;
+use places::Places;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task;
 use tsih::Tsihs;
 
@@ -32,8 +39,14 @@ pub struct FrontLimits {
     pub login_timeout: Duration,
     /// Logins under way, and discovery sessions.
     pub half_open_max: usize,
-    /// Sessions, with logins under way.
+    /// Those from one address.
+    pub half_open_per_address_max: usize,
+    /// Sessions, each with one connection.
     pub sessions_max: usize,
+    /// Sessions of one initiator.
+    pub sessions_per_initiator_max: usize,
+    /// How silence and partings are dealt with.
+    pub manners: Manners,
     /// Bounds inside one connection.
     pub iscsi: iscsi::login::Limits,
 }
@@ -43,8 +56,31 @@ impl Default for FrontLimits {
         FrontLimits {
             login_timeout: Duration::from_secs(15),
             half_open_max: 64,
+            half_open_per_address_max: 32,
             sessions_max: 1024,
+            sessions_per_initiator_max: 256,
+            manners: Manners::default(),
             iscsi: iscsi::login::Limits::default(),
+        }
+    }
+}
+
+/// How long a connection waits for its peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// A peer that was silent for this long is pinged; one that is silent for as long
+    /// again, or takes that long to send one PDU, is given up.
+    pub silence: Duration,
+    /// An initiator that is asked to log out has this long, in whole seconds at least
+    /// one, before its connection is closed.
+    pub logout: Duration,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Manners {
+            silence: Duration::from_secs(30),
+            logout: Duration::from_secs(3),
         }
     }
 }
@@ -83,53 +119,102 @@ struct Desk {
     shards: Vec<ShardHandle>,
     limits: FrontLimits,
     tsihs: Tsihs,
+    places: Places,
     berths: Berths,
     half_open: Arc<Semaphore>,
+    /// Of them, those from each address.
+    half_open_from: RefCell<BTreeMap<IpAddr, usize>>,
+    /// Peers that are being told that there are too many.
+    turned_away: Arc<Semaphore>,
+}
+
+impl Desk {
+    fn new(directory: Arc<Directory>, shards: Vec<ShardHandle>, limits: FrontLimits) -> Self {
+        Desk {
+            // A session that is reinstated, and one that is about to be, have one each.
+            tsihs: Tsihs::new(limits.sessions_max.saturating_add(limits.half_open_max)),
+            places: Places::new(limits.sessions_max, limits.sessions_per_initiator_max),
+            berths: Berths::new(shards.len()),
+            half_open: Arc::new(Semaphore::new(limits.half_open_max)),
+            half_open_from: RefCell::default(),
+            turned_away: Arc::new(Semaphore::new(turned_away::AT_ONCE_MAX)),
+            directory,
+            shards,
+            limits,
+        }
+    }
+
+    /// A place for a login under way from `address`, if there is one.
+    fn sit_down(self: &Rc<Self>, address: IpAddr) -> Option<Seat> {
+        let permit = Arc::clone(&self.half_open).try_acquire_owned().ok()?;
+        let mut from = self.half_open_from.borrow_mut();
+        let there = from.entry(address).or_default();
+        if *there >= self.limits.half_open_per_address_max {
+            return None;
+        }
+        *there += 1;
+        Some(Seat {
+            desk: Rc::clone(self),
+            address,
+            _permit: permit,
+        })
+    }
+}
+
+/// The place of a login under way; free again when this is dropped.
+struct Seat {
+    desk: Rc<Desk>,
+    address: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut from = self.desk.half_open_from.borrow_mut();
+        if let Some(there) = from.get_mut(&self.address) {
+            *there -= 1;
+            if *there == 0 {
+                from.remove(&self.address);
+            }
+        }
+    }
 }
 
 impl Front {
-    /// Opens `portals` (port 0 lets the system choose), writes their addresses
+    /// Opens `portals` (port 0 lets the system choose), writes where they are
     /// into the directory and takes logins from then on. `shards` stand in the
     /// order of their indices.
     ///
     /// # Errors
     /// The first portal that can't be opened; none stays open then.
     pub async fn open(
-        portals: &[SocketAddr],
+        portals: &[impl Into<Portal> + Copy],
         directory: Arc<Directory>,
         shards: Vec<ShardHandle>,
         limits: FrontLimits,
     ) -> Result<Front, PortalError> {
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
-        for address in portals {
-            let (listener, bound) = listen(*address).map_err(|source| PortalError {
-                address: *address,
-                source,
-            })?;
+        let mut opened = Vec::new();
+        for portal in portals {
+            let portal: Portal = (*portal).into();
+            let address = portal.address;
+            let (listener, bound) =
+                listen(address).map_err(|source| PortalError { address, source })?;
             listeners.push(listener);
             addresses.push(bound);
+            opened.push(Portal {
+                address: bound,
+                ..portal
+            });
         }
-        directory.set_portals(addresses.clone());
+        directory.set_portals(opened);
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new()
             .name("front".to_owned())
             .spawn(move || {
-                let tsihs = Tsihs::new(limits.sessions_max);
-                let berths = Berths::new(shards.len());
-                let half_open = Arc::new(Semaphore::new(limits.half_open_max));
-                run(
-                    listeners,
-                    stopped,
-                    Desk {
-                        directory,
-                        shards,
-                        limits,
-                        tsihs,
-                        berths,
-                        half_open,
-                    },
-                );
+                let desk = Desk::new(directory, shards, limits);
+                run(listeners, stopped, desk);
             })
             .map_err(|error| {
                 let address = addresses.first().copied().unwrap_or(([0; 4], 0).into());
@@ -204,14 +289,34 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&desk.half_open).try_acquire_owned() else {
-            tracing::warn!(%peer, "turned away: too many logins are under way");
+        if let Err(error) = attend(&stream, desk.limits.manners.silence) {
+            tracing::warn!(%peer, %error, "a dead peer may be noticed late");
+        }
+        let Some(seat) = desk.sit_down(peer.ip()) else {
+            turned_away::begin(stream, peer, &desk);
             continue;
         };
         let desk = Rc::clone(&desk);
         task::spawn_local(async move {
             login::serve(stream, peer, &desk).await;
-            drop(permit);
+            drop(seat);
         });
     }
+}
+
+/// Probes of a silent peer before the kernel gives it up.
+const PROBES: u32 = 3;
+
+/// Has the kernel watch the peer, too: it notices one that is gone while nothing of the
+/// protocol is due, and data that nobody acknowledges.
+fn attend(stream: &tokio::net::TcpStream, silence: Duration) -> io::Result<()> {
+    // The kernel counts in whole seconds.
+    let interval = (silence / PROBES).max(Duration::from_secs(1));
+    let probes = socket2::TcpKeepalive::new()
+        .with_time(silence.max(Duration::from_secs(1)))
+        .with_interval(interval)
+        .with_retries(PROBES);
+    let socket = socket2::SockRef::from(stream);
+    socket.set_tcp_keepalive(&probes)?;
+    socket.set_tcp_user_timeout(Some(2 * silence))
 }

@@ -1,7 +1,7 @@
 //! A session as the shard keeps it: who, since when, how much, and the ways to
 //! reach its connection.
 
-use iscsi::login::Negotiated;
+use iscsi::login::{Admission, Negotiated};
 use scsi::Nexus;
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -25,6 +25,12 @@ pub struct SessionInfo {
     pub target: String,
     /// Where the initiator connects from.
     pub peer: SocketAddr,
+    /// Tag of the portal group that it logged in through.
+    pub portal_group: u16,
+    /// Address of the portal.
+    pub portal: SocketAddr,
+    /// The CHAP name that it has proved, if it had to.
+    pub chap_name: Option<String>,
     /// Index of the shard that carries its connection.
     pub carrier: usize,
     /// When it logged in.
@@ -53,8 +59,12 @@ pub(crate) enum Scope {
 }
 
 /// How a session is closed by others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In the order of their urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Closing {
+    /// The initiator is asked to log out. When it does not, within a bound, it is closed
+    /// as by `Drain`.
+    Logout,
     /// What runs is answered, within a bound.
     Drain,
     /// Nothing is sent any more.
@@ -86,6 +96,11 @@ impl AbortRequest {
 pub(crate) struct Session {
     pub(crate) tsih: u16,
     pub(crate) initiator: String,
+    /// What it logged in with: decides which targets it may reach
+    /// ([`crate::directory::Directory::admits`]).
+    pub(crate) admission: Admission,
+    /// Target portal group tag.
+    pub(crate) portal_group: u16,
     pub(crate) initiator_alias: Option<String>,
     pub(crate) isid: [u8; 6],
     pub(crate) target: String,
@@ -160,6 +175,8 @@ impl Session {
         Session {
             tsih: negotiated.tsih,
             initiator: negotiated.initiator.clone(),
+            admission: negotiated.admission(),
+            portal_group: negotiated.portal_group,
             initiator_alias: negotiated.initiator_alias.clone(),
             isid: negotiated.isid,
             target: target.to_owned(),
@@ -182,6 +199,9 @@ impl Session {
             initiator_alias: self.initiator_alias.clone(),
             target: self.target.clone(),
             peer: self.peer,
+            portal_group: self.portal_group,
+            portal: self.admission.portal.address,
+            chap_name: self.admission.chap_name().map(str::to_owned),
             carrier: self.carrier,
             since: self.since,
             commands: counters.commands.load(Relaxed),
@@ -197,9 +217,7 @@ impl Session {
     pub(crate) async fn close(&self, how: Closing) {
         {
             let mut asked = self.reins.asked();
-            if asked.closing != Some(Closing::Now) {
-                asked.closing = Some(how);
-            }
+            asked.closing = asked.closing.max(Some(how));
         }
         self.reins.wake.notify_one();
         loop {

@@ -4,7 +4,7 @@ use super::ShardHandle;
 use super::distant::Distant;
 use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
-use crate::directory::canonical;
+use crate::directory::{Directory, canonical};
 use engine::{Disk, Pool, PoolError, Provisioning, VolumeInfo};
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -180,7 +180,7 @@ impl ShardState {
                 context,
             });
         };
-        self.close_sessions(Closing::Drain, |session| session.target == removed.name())
+        self.close_sessions(Closing::Logout, |session| session.target == removed.name())
             .await;
         Ok(())
     }
@@ -268,17 +268,25 @@ impl ShardState {
             .collect()
     }
 
-    /// Closes the session with this TSIH once its commands have ended; `false`
-    /// when there is none. The initiator may log in again.
+    /// Asks the initiator of the session with this TSIH to log out, and closes the session
+    /// once its commands have ended; `false` when there is none. The initiator may log in again.
     pub async fn drop_session(&self, tsih: u16) -> bool {
         let found = self.sessions.borrow().get(&tsih).cloned();
         match found {
             Some(session) => {
-                session.close(Closing::Drain).await;
+                session.close(Closing::Logout).await;
                 true
             }
             None => false,
         }
+    }
+
+    /// Closes the sessions that `directory` would not admit any more.
+    pub(crate) async fn close_not_admitted(&self, directory: &Directory) {
+        let closed = self.close_sessions(Closing::Logout, |session| {
+            !directory.admits(&session.admission, &session.target)
+        });
+        closed.await;
     }
 
     /// Whether it takes no more sessions.
@@ -294,7 +302,7 @@ impl ShardState {
     /// Closes all sessions once their commands have ended, and takes no more.
     pub(crate) async fn end_sessions(&self) {
         self.stopping.set(true);
-        let drained = self.close_sessions(Closing::Drain, |_| true);
+        let drained = self.close_sessions(Closing::Logout, |_| true);
         if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
             tracing::error!("commands that do not end are left behind");
         }

@@ -6,6 +6,7 @@ use super::{Served, TARGET};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 pub const LUN0: [u8; 8] = [0; 8];
 
@@ -102,6 +103,23 @@ impl Initiator {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// Sends a login request with these keys, in the security stage or the operational
+    /// one; gives the status and the keys of the answer.
+    pub async fn negotiate(&mut self, flags: u8, keys: &[(&str, &str)]) -> ((u8, u8), String) {
+        let text: String = keys
+            .iter()
+            .map(|(key, value)| format!("{key}={value}\0"))
+            .collect();
+        let mut header = [0; 48];
+        (header[0], header[1], header[8]) = (0x43, flags, 0x80);
+        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        self.send(header, text.as_bytes()).await;
+        let answer = self.receive().await.unwrap();
+        assert_eq!(answer.opcode(), 0x23);
+        let text = String::from_utf8(answer.data).unwrap();
+        ((answer.header[36], answer.header[37]), text)
+    }
+
     /// The next PDU, or `None` when the connection has been closed.
     pub async fn receive(&mut self) -> Option<Pdu> {
         let mut header = [0; 48];
@@ -111,6 +129,16 @@ impl Initiator {
         self.stream.read_exact(&mut data).await.ok()?;
         data.truncate(length);
         Some(Pdu { header, data })
+    }
+
+    /// Whether the target asks for a logout, says that the connection is dropped as none
+    /// comes, and closes it.
+    pub async fn is_shown_out(&mut self) -> bool {
+        let mut events = Vec::new();
+        while let Some(pdu) = self.receive().await {
+            events.push((pdu.opcode(), pdu.header[36]));
+        }
+        events == [(0x32, 1), (0x32, 2)]
     }
 
     /// Sends a SCSI command; gives its tag. `write` is the length of its
@@ -125,6 +153,11 @@ impl Initiator {
         self.cmd_sn += 1;
         self.send(header, immediate).await;
         tag
+    }
+
+    /// What comes, and what goes, apart.
+    pub fn into_halves(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        self.stream.into_split()
     }
 
     /// Sends a task management function, immediate; gives its tag.

@@ -10,12 +10,13 @@ pub mod initiator;
 
 use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
-use server::directory::{Directory, Initiators, TargetEntry};
-use server::front::{Front, FrontLimits};
+use server::directory::{Access, Directory, Portal, TargetEntry};
+use server::front::{Front, FrontLimits, Manners};
 use server::shard::{SessionInfo, Shard};
 use std::net::SocketAddr;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use world::real::RealDrive;
 
@@ -34,19 +35,29 @@ pub struct Served {
 impl Served {
     /// One target with a thin volume `v` at LUN 0.
     pub async fn start() -> Served {
-        Self::with_limits(FrontLimits::default()).await
+        Self::with_limits(limits()).await
     }
 
     /// As [`Served::start`], beside a shard without a target.
     pub async fn beside_another() -> Served {
-        Self::on_shards(2, FrontLimits::default()).await
+        Self::on_shards(2, limits()).await
     }
 
     pub async fn with_limits(limits: FrontLimits) -> Served {
         Self::on_shards(1, limits).await
     }
 
+    /// As [`Served::start`], at these portals.
+    pub async fn at(portals: &[Portal]) -> Served {
+        Self::on_shards_at(1, limits(), portals).await
+    }
+
     async fn on_shards(count: usize, limits: FrontLimits) -> Served {
+        let portal: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        Self::on_shards_at(count, limits, &[portal.into()]).await
+    }
+
+    async fn on_shards_at(count: usize, limits: FrontLimits, portals: &[Portal]) -> Served {
         let home = tempfile::tempdir().unwrap();
         let shard = Shard::start(0).await.unwrap();
         let paths: Vec<_> = (0..4)
@@ -75,21 +86,14 @@ impl Served {
         });
         made.await.unwrap();
         let directory = Arc::new(Directory::new());
-        directory.set_target(
-            TARGET,
-            TargetEntry {
-                shard: 0,
-                initiators: Initiators::Any,
-            },
-        );
-        let portals = ["127.0.0.1:0".parse().unwrap()];
+        directory.set_target(TARGET, TargetEntry::open(0));
         let mut others = Vec::new();
         for index in 1..count {
             others.push(Shard::start(index).await.unwrap());
         }
         let all = std::iter::once(&shard).chain(&others);
         let shards = all.map(|shard| shard.handle().clone()).collect();
-        let front = Front::open(&portals, Arc::clone(&directory), shards, limits)
+        let front = Front::open(portals, Arc::clone(&directory), shards, limits)
             .await
             .unwrap();
         Served {
@@ -99,6 +103,13 @@ impl Served {
             front,
             home,
         }
+    }
+
+    /// Says who may log in to the target.
+    pub fn allow(&self, access: Access) {
+        let shard = 0;
+        let entry = TargetEntry { shard, access };
+        self.directory.set_target(TARGET, entry);
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -130,6 +141,18 @@ impl Served {
         for other in self.others {
             assert!(other.stop().await.is_empty());
         }
+    }
+}
+
+/// Limits as usual, but for initiators that never log out when they are asked to.
+pub fn limits() -> FrontLimits {
+    let manners = Manners {
+        logout: Duration::from_millis(20),
+        ..Manners::default()
+    };
+    FrontLimits {
+        manners,
+        ..FrontLimits::default()
     }
 }
 

@@ -1,0 +1,313 @@
+//! `ashlar host` and `ashlar host-group`.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::output::{Align, Format, Table, pairs};
+use server::api::types::{
+    Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
+    Origin, SecretText,
+};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// No secret is longer, with a line's end.
+const SECRET_FILE_BYTES_MAX: u64 = 1024;
+
+/// What has to be proved by CHAP.
+#[derive(Debug, clap::Args)]
+pub struct ChapArgs {
+    /// CHAP name that initiators have to prove
+    #[arg(long, value_name = "NAME", requires = "chap_secret_file")]
+    chap_name: Option<String>,
+    /// File with the secret of that name, 12 to 255 bytes, or 0x and hexadecimal digits; - for
+    /// standard input. A line's end behind it does not count
+    #[arg(long, value_name = "FILE", requires = "chap_name")]
+    chap_secret_file: Option<PathBuf>,
+    /// CHAP name by which the target proves itself to initiators that ask
+    #[arg(long, value_name = "NAME", requires_all = ["mutual_secret_file", "chap_name"])]
+    mutual_name: Option<String>,
+    /// File with the secret of that name, another one
+    #[arg(long, value_name = "FILE", requires = "mutual_name")]
+    mutual_secret_file: Option<PathBuf>,
+}
+
+impl ChapArgs {
+    /// The account, with its secrets read.
+    pub fn read(self) -> Result<Option<ChapCreate>, Failure> {
+        let (Some(name), Some(file)) = (self.chap_name, self.chap_secret_file) else {
+            return Ok(None);
+        };
+        let mutual = self.mutual_secret_file.as_deref();
+        Ok(Some(ChapCreate {
+            name,
+            secret: secret(&file)?,
+            mutual_name: self.mutual_name,
+            mutual_secret: mutual.map(secret).transpose()?,
+        }))
+    }
+}
+
+/// Secrets come from files: what is on a command line, others see.
+fn secret(file: &Path) -> Result<SecretText, Failure> {
+    let wrong = |why: String| Failure::Wrong(format!("{}: {why}", file.display()));
+    let source: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(std::io::stdin()),
+        _ => Box::new(std::fs::File::open(file).map_err(|error| wrong(error.to_string()))?),
+    };
+    let mut text = String::new();
+    let read = source.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| wrong(format!("can't read the secret: {error}")))?;
+    let secret = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(SecretText(
+        secret.strip_suffix('\r').unwrap_or(secret).to_owned(),
+    ))
+}
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// List hosts
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Show a host
+    Show {
+        /// Name of the host
+        host: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make a host: its initiators under one name; kept over restarts
+    Create {
+        /// Name of the host
+        host: String,
+        /// iSCSI name of an initiator; may be given more than once
+        #[arg(long = "initiator", value_name = "IQN", required = true)]
+        initiators: Vec<String>,
+        #[command(flatten)]
+        chap: ChapArgs,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Change a host; sessions that are not admitted any more are closed
+    Change {
+        /// Name of the host
+        host: String,
+        /// iSCSI name of an initiator that it gets; may be given more than once
+        #[arg(long, value_name = "IQN")]
+        add: Vec<String>,
+        /// iSCSI name of an initiator that it loses; may be given more than once
+        #[arg(long, value_name = "IQN")]
+        remove: Vec<String>,
+        #[command(flatten)]
+        chap: ChapArgs,
+        /// Nothing has to be proved any more
+        #[arg(long, conflicts_with = "chap_name")]
+        no_chap: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Forget a host that no export and no group names
+    Delete {
+        /// Name of the host
+        host: String,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List { format } => {
+            let hosts: Vec<Host> = client.get(&["hosts"])?;
+            format.print(&hosts, |hosts| table(hosts))
+        }
+        Command::Show { host, format } => {
+            let host: Host = client.get(&["hosts", &host])?;
+            format.print_text(&host, show)
+        }
+        Command::Create {
+            host,
+            initiators,
+            chap,
+            format,
+        } => {
+            let create = HostCreate {
+                name: host,
+                initiators,
+                chap: chap.read()?,
+            };
+            let made: Host = client.post(&["hosts"], &create)?;
+            format.print_text(&made, show)
+        }
+        Command::Change {
+            host,
+            add,
+            remove,
+            chap,
+            no_chap,
+            format,
+        } => {
+            let change = HostChange {
+                add,
+                remove,
+                chap: chap.read()?,
+                remove_chap: no_chap,
+            };
+            let changed: Host = client.patch(&["hosts", &host], &change)?;
+            format.print_text(&changed, show)
+        }
+        Command::Delete { host, format } => {
+            client.delete(&["hosts", &host])?;
+            format.done(&format!("host {host} is forgotten"))
+        }
+    }
+}
+
+fn table(hosts: &[Host]) -> Table {
+    use Align::Left;
+    let columns = ["HOST", "INITIATORS", "CHAP", "GROUPS", "BY"];
+    let mut table = Table::new(&columns.map(|column| (column, Left)));
+    for host in hosts {
+        table.row(vec![
+            host.name.clone(),
+            host.initiators.join(", "),
+            said_of(host.chap.as_ref()),
+            host.host_groups.join(", "),
+            by(host.origin).to_owned(),
+        ]);
+    }
+    table
+}
+
+fn show(host: &Host) -> String {
+    pairs(&[
+        ("host", host.name.clone()),
+        ("initiators", host.initiators.join(", ")),
+        ("chap", said_of(host.chap.as_ref())),
+        ("groups", host.host_groups.join(", ")),
+        ("by", by(host.origin).to_owned()),
+    ])
+}
+
+/// What is said of an account.
+pub fn said_of(chap: Option<&Chap>) -> String {
+    match chap {
+        None => "none".to_owned(),
+        Some(Chap { name, mutual_name }) => match mutual_name {
+            None => name.clone(),
+            Some(mutual) => format!("{name}, mutual {mutual}"),
+        },
+    }
+}
+
+/// Who described something.
+pub fn by(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Site => "site",
+        Origin::Api => "api",
+    }
+}
+
+#[derive(clap::Subcommand)]
+pub enum GroupCommand {
+    /// List groups of hosts
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Show a group of hosts
+    Show {
+        /// Name of the group
+        group: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Make a group of hosts; kept over restarts
+    Create(Members),
+    /// Add hosts to a group
+    Add(Members),
+    /// Take hosts out of a group; sessions that are not admitted any more are closed
+    Remove(Members),
+    /// Forget a group that no export names; its hosts stay
+    Delete {
+        /// Name of the group
+        group: String,
+        #[command(flatten)]
+        format: Format,
+    },
+}
+
+/// A group and hosts.
+#[derive(Debug, clap::Args)]
+pub struct Members {
+    /// Name of the group
+    group: String,
+    /// Names of hosts
+    #[arg(required = true)]
+    hosts: Vec<String>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// The resource that groups of hosts are.
+const GROUPS: &str = "host-groups";
+
+pub fn run_group(client: &Client, command: GroupCommand) -> Result<(), Failure> {
+    match command {
+        GroupCommand::List { format } => {
+            let groups: Vec<HostGroup> = client.get(&[GROUPS])?;
+            format.print(&groups, |groups| group_table(groups))
+        }
+        GroupCommand::Show { group, format } => {
+            let group: HostGroup = client.get(&[GROUPS, &group])?;
+            format.print_text(&group, show_group)
+        }
+        GroupCommand::Create(members) => {
+            let create = HostGroupCreate {
+                name: members.group,
+                hosts: members.hosts,
+            };
+            let made: HostGroup = client.post(&[GROUPS], &create)?;
+            members.format.print_text(&made, show_group)
+        }
+        GroupCommand::Add(members) => {
+            let change = HostGroupChange {
+                add: members.hosts,
+                remove: Vec::new(),
+            };
+            let changed: HostGroup = client.patch(&[GROUPS, &members.group], &change)?;
+            members.format.print_text(&changed, show_group)
+        }
+        GroupCommand::Remove(members) => {
+            let change = HostGroupChange {
+                add: Vec::new(),
+                remove: members.hosts,
+            };
+            let changed: HostGroup = client.patch(&[GROUPS, &members.group], &change)?;
+            members.format.print_text(&changed, show_group)
+        }
+        GroupCommand::Delete { group, format } => {
+            client.delete(&[GROUPS, &group])?;
+            format.done(&format!("host group {group} is forgotten; its hosts stay"))
+        }
+    }
+}
+
+fn group_table(groups: &[HostGroup]) -> Table {
+    let columns = ["GROUP", "HOSTS", "BY"];
+    let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
+    for group in groups {
+        let by = by(group.origin).to_owned();
+        table.row(vec![group.name.clone(), group.hosts.join(", "), by]);
+    }
+    table
+}
+
+fn show_group(group: &HostGroup) -> String {
+    pairs(&[
+        ("group", group.name.clone()),
+        ("hosts", group.hosts.join(", ")),
+        ("by", by(group.origin).to_owned()),
+    ])
+}

@@ -1,0 +1,426 @@
+//! Hosts, host groups, CHAP and portals by command: made, changed, refused, kept over
+//! restarts; sessions that lose their admission end; no secret is given back.
+
+use crate::array::{Home, SITE, Serving};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+const TARGET: &str = "iqn.2026-11.dev.ashlar:b";
+const HOST: &str = "iqn.2026-11.test:esx1";
+const SECRET: &str = "secret-of-esx1";
+
+/// The site without its export, in a directory with a file for each secret.
+fn home() -> (Home, tempfile::TempDir) {
+    let (site, _) = SITE.split_once("[[export]]").unwrap();
+    let secrets = tempfile::tempdir().unwrap();
+    fs::write(secrets.path().join("one"), format!("{SECRET}\n")).unwrap();
+    fs::write(secrets.path().join("two"), "0x000102030405060708090a0b").unwrap();
+    fs::write(secrets.path().join("short"), "short").unwrap();
+    (
+        Home::new(&format!("{site}[limits]\nlogout_time = \"1 s\"\n")),
+        secrets,
+    )
+}
+
+/// What libiscsi says of LUN 0, with a user and a password or without.
+fn inquires(serving: &Serving, user: &str) -> bool {
+    let url = format!("iscsi://{user}{}/{TARGET}/0", serving.portal);
+    let name = format!("--initiator-name={HOST}");
+    let output = Command::new("iscsi-inq")
+        .args([&name, &url])
+        .output()
+        .unwrap();
+    output.status.success()
+}
+
+fn user() -> String {
+    format!("esx1%{SECRET}@")
+}
+
+/// A session by name; gives its connection, or the status that refuses it.
+fn session(serving: &Serving) -> Result<TcpStream, (u8, u8)> {
+    let mut stream = TcpStream::connect(&serving.portal).unwrap();
+    let keys = format!("InitiatorName={HOST}\0TargetName={TARGET}\0");
+    let mut bytes = vec![0; 48];
+    (bytes[0], bytes[1], bytes[7]) = (0x43, 0x87, keys.len() as u8);
+    bytes.extend(keys.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    stream.write_all(&bytes).unwrap();
+    let mut header = [0; 48];
+    stream.read_exact(&mut header).unwrap();
+    let mut text = vec![0; usize::from(header[7]).next_multiple_of(4)];
+    stream.read_exact(&mut text).unwrap();
+    match (header[36], header[37]) {
+        (0, 0) => Ok(stream),
+        status => Err(status),
+    }
+}
+
+/// The events of asynchronous messages that come before a connection is closed.
+fn parting(mut stream: TcpStream) -> Vec<u8> {
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    rest.chunks(48).map(|header| header[36]).collect()
+}
+
+fn path(dir: &tempfile::TempDir, name: &str) -> String {
+    let path: PathBuf = dir.path().join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_host_with_chap_is_kept_and_its_secret_never_given() {
+    let (home, secrets) = home();
+    let serving = home.serve();
+    let (one, two) = (path(&secrets, "one"), path(&secrets, "two"));
+    let create = ["host", "create", "esx1", "--initiator", HOST];
+    let chap = ["--chap-name", "esx1", "--chap-secret-file", &one];
+    let mutual = ["--mutual-name", "array", "--mutual-secret-file", &two];
+    let made = serving.json(&[&create[..], &chap, &mutual].concat());
+    assert_eq!(made["chap"]["name"], "esx1");
+    assert_eq!(made["chap"]["mutual_name"], "array");
+    serving.done(&["host-group", "create", "cluster", "esx1"]);
+    let export = ["export", "create", TARGET, "--volume", "v0"];
+    let export = serving.json(&[&export[..], &["--host-group", "cluster"]].concat());
+    assert_eq!(export["initiators"].as_array().unwrap().len(), 0);
+    assert!(inquires(&serving, &user()));
+    assert!(!inquires(&serving, "") && !inquires(&serving, "esx1%wrong-wrong-wrong@"));
+    let file = home.file("ashlar-hosts.json");
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert!(serving.stop("TERM").success());
+
+    let serving = home.serve();
+    assert!(inquires(&serving, &user()), "after a restart");
+    let hosts = serving.json(&["host", "list"]);
+    assert_eq!(hosts[0]["host_groups"][0], "cluster");
+    for said in [
+        hosts.to_string(),
+        serving.json(&["export", "list"]).to_string(),
+        serving.json(&["host", "show", "esx1"]).to_string(),
+        String::from_utf8(serving.run(&["host", "list"]).stdout).unwrap(),
+        home.log(),
+    ] {
+        assert!(!said.contains(SECRET) && !said.contains("0x0001"), "{said}");
+    }
+    // In the site file, too, it has to be the same.
+    let (site, _) = SITE.split_once("[[export]]").unwrap();
+    let other = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:other\"]\n";
+    drop(serving);
+    home.set_site(&format!("{site}{other}"));
+    let (code, said) = home.refused();
+    let expected = "host esx1, made by the API: the site file describes it otherwise; correct the \
+                    site file, or take it out of ";
+    assert!(code == 1 && said.contains(expected), "{said}");
+    // A secret that is none doesn't let anybody in.
+    home.set_site(site);
+    let damaged = fs::read_to_string(&file)
+        .unwrap()
+        .replace("0x7365637265742d6f662d", "0x61");
+    fs::write(&file, damaged).unwrap();
+    let (code, said) = home.refused();
+    assert!(
+        code == 1 && said.contains("the CHAP secret of host esx1 is none"),
+        "{said}"
+    );
+}
+
+#[test]
+fn sessions_that_lose_their_admission_end() {
+    let (home, secrets) = home();
+    let serving = home.serve();
+    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
+    serving.done(&["host-group", "create", "cluster", "esx1"]);
+    serving.done(&[
+        "export",
+        "create",
+        TARGET,
+        "--volume",
+        "v0",
+        "--host-group",
+        "cluster",
+    ]);
+    let one = path(&secrets, "one");
+    let chap = ["--chap-name", "esx1", "--chap-secret-file", &one];
+    let other = "iqn.2026-11.test:other";
+    let again = ["host", "change", "esx1", "--add", HOST, "--remove", other];
+    for (change, back) in [
+        (
+            &["host", "change", "esx1", "--add", other, "--remove", HOST][..],
+            &again[..],
+        ),
+        (
+            &[&["host", "change", "esx1"][..], &chap].concat(),
+            &["host", "change", "esx1", "--no-chap"],
+        ),
+        (
+            &[
+                "export",
+                "change",
+                TARGET,
+                "--no-host-groups",
+                "--initiator",
+                other,
+            ],
+            &[
+                "export",
+                "change",
+                TARGET,
+                "--no-initiators",
+                "--host-group",
+                "cluster",
+            ],
+        ),
+        (
+            &[&["export", "change", TARGET][..], &chap].concat(),
+            &["export", "change", TARGET, "--no-chap"],
+        ),
+    ] {
+        let stream = session(&serving).unwrap();
+        assert_eq!(
+            serving.json(&["session", "list"]).as_array().unwrap().len(),
+            1
+        );
+        serving.done(change);
+        assert_eq!(
+            serving.json(&["session", "list"]).as_array().unwrap().len(),
+            0
+        );
+        assert_eq!(parting(stream), [1, 2], "{change:?}");
+        let status = session(&serving).unwrap_err();
+        let proof = change.contains(&"--chap-name");
+        assert_eq!(status, if proof { (2, 1) } else { (2, 3) }, "{change:?}");
+        serving.done(back);
+    }
+    // A change that concerns others leaves it alone.
+    let stream = session(&serving).unwrap();
+    serving.done(&["host", "change", "esx1", "--add", other]);
+    serving.done(&["export", "change", TARGET, "--any"]);
+    serving.done(&["host-group", "add", "cluster", "esx1"]);
+    assert_eq!(
+        serving.json(&["session", "list"]).as_array().unwrap().len(),
+        1
+    );
+    serving.done(&["export", "delete", TARGET]);
+    assert_eq!(parting(stream), [1, 2]);
+}
+
+#[test]
+fn what_can_t_be_is_refused_and_changes_nothing() {
+    let (home, secrets) = home();
+    let serving = home.serve();
+    let [one, two, short] = ["one", "two", "short"].map(|name| path(&secrets, name));
+    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
+    serving.done(&["host-group", "create", "cluster", "esx1"]);
+    serving.done(&[
+        "export",
+        "create",
+        TARGET,
+        "--volume",
+        "v0",
+        "--host-group",
+        "cluster",
+    ]);
+    let before = ["host", "host-group", "export"].map(|what| serving.json(&[what, "list"]));
+    let chap = |secret| ["--chap-name", "n", "--chap-secret-file", secret];
+    let to = |base: &[&'static str], more: &[&str]| -> Vec<String> {
+        base.iter()
+            .chain(more)
+            .map(|word| (*word).to_owned())
+            .collect()
+    };
+    let other = "iqn.2026-11.test:other";
+    let same = ["--mutual-name", "m", "--mutual-secret-file", &one];
+    for (args, expected) in [
+        (
+            to(&["host", "create", "esx1", "--initiator", other], &[]),
+            "there is a host esx1 already",
+        ),
+        (
+            to(&["host", "create", "esx2", "--initiator", HOST], &[]),
+            "would be of host",
+        ),
+        (
+            to(&["host", "create", "a/b", "--initiator", other], &[]),
+            "a/b",
+        ),
+        (
+            to(&["host", "create", "x", "--initiator", "IQN.x"], &[]),
+            "initiators: found \"IQN.x\"",
+        ),
+        (
+            to(
+                &["host", "create", "x", "--initiator", other],
+                &chap(&short),
+            ),
+            "chap.secret: found text of 5 bytes; allowed: a secret of 12 to 255 bytes",
+        ),
+        (
+            to(
+                &["host", "create", "x", "--initiator", other],
+                &[&chap(&one)[..], &same].concat(),
+            ),
+            "the mutual secret of m also proves an initiator",
+        ),
+        (
+            to(&["host", "change", "esx1", "--remove", HOST], &[]),
+            "would have nothing left",
+        ),
+        (
+            to(&["host", "change", "esx1", "--remove", other], &[]),
+            "does not have",
+        ),
+        (
+            to(&["host", "change", "none", "--no-chap"], &[]),
+            "there is no host none",
+        ),
+        (
+            to(&["host", "delete", "esx1"], &[]),
+            "host esx1 is in host group cluster",
+        ),
+        (
+            to(&["host-group", "delete", "cluster"], &[]),
+            "admits host group cluster",
+        ),
+        (
+            to(&["host-group", "create", "g", "none"], &[]),
+            "there is no host none",
+        ),
+        (
+            to(&["host-group", "remove", "cluster", "esx1"], &[]),
+            "would have nothing left",
+        ),
+        (
+            to(&["export", "change", TARGET, "--host", "none"], &[]),
+            "there is no host none",
+        ),
+        (
+            to(&["export", "change", TARGET, "--host-group", "g"], &[]),
+            "there is no host group g",
+        ),
+        (
+            to(&["export", "change", TARGET, "--no-host-groups"], &[]),
+            "nobody may log in",
+        ),
+        (
+            to(
+                &["export", "change", TARGET, "--portal", "127.0.0.1:1"],
+                &[],
+            ),
+            "the site file describes no portal 127.0.0.1:1",
+        ),
+        (
+            to(&["export", "change", TARGET, "--portal", "here"], &[]),
+            "portals: found \"here\"",
+        ),
+        (
+            to(
+                &["host", "create", "x", "--initiator", other],
+                &chap("/none"),
+            ),
+            "/none: ",
+        ),
+    ] {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (code, said) = serving.refused(&args);
+        assert!(code != 0 && said.contains(expected), "{args:?}: {said}");
+        assert!(!said.contains(SECRET), "{said}");
+    }
+    let after = ["host", "host-group", "export"].map(|what| serving.json(&[what, "list"]));
+    assert_eq!(before, after);
+    // A secret of ours that is one of theirs elsewhere is refused from both sides.
+    serving.done(
+        &to(&["host", "change", "esx1"], &chap(&one))
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>(),
+    );
+    let mutual = ["--mutual-name", "m", "--mutual-secret-file", &one];
+    let change = to(
+        &["export", "change", TARGET],
+        &[&chap(&two)[..], &mutual].concat(),
+    );
+    let (_, said) = serving.refused(&change.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(
+        said.contains("the mutual secret of m also proves an initiator"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_the_site_file_describes_is_changed_there() {
+    let hosts = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n\
+                 [[host_group]]\nname = \"cluster\"\nhosts = [\"esx1\"]\n\
+                 [chap]\ndiscovery = { name = \"all\", secret = \"to-discover-with\" }\n";
+    let home = Home::new(&format!("{SITE}hosts = [\"esx1\"]\n{hosts}"));
+    let serving = home.serve();
+    let export = serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"]);
+    assert_eq!(
+        (&export["hosts"][0], &export["origin"]),
+        (&"esx1".into(), &"site".into())
+    );
+    for args in [
+        &["host", "delete", "esx1"][..],
+        &["host", "change", "esx1", "--add", "iqn.2026-11.test:other"],
+        &["host-group", "delete", "cluster"],
+        &["host-group", "add", "cluster", "esx1"],
+        &["export", "change", "iqn.2026-11.dev.ashlar:a", "--any"],
+    ] {
+        let (_, said) = serving.refused(args);
+        assert!(
+            said.contains("is described by the site file; change it there"),
+            "{args:?}: {said}"
+        );
+    }
+    let list = |user: &str| {
+        let url = format!("iscsi://{user}{}", serving.portal);
+        let output = Command::new("iscsi-ls")
+            .args(["-i", HOST, &url])
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said).unwrap()
+    };
+    assert!(list("all%to-discover-with@").contains("iqn.2026-11.dev.ashlar:a"));
+    assert!(!list("").contains("iqn."));
+}
+
+#[test]
+fn an_export_whose_host_or_portal_has_gone_is_refused_by_name() {
+    let (without, _) = SITE.split_once("[[export]]").unwrap();
+    let host = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n";
+    let portal = "[[portal]]\naddress = \"[::1]:0\"\n";
+    let home = Home::new(&format!("{without}{host}{portal}"));
+    let serving = home.serve();
+    let export = [
+        "export", "create", TARGET, "--volume", "v0", "--host", "esx1",
+    ];
+    let made = serving.json(&[&export[..], &["--portal", "[::1]:0"]].concat());
+    assert_eq!(made["portals"][0], "[::1]:0");
+    assert_eq!(
+        session(&serving).unwrap_err(),
+        (2, 3),
+        "through the other portal"
+    );
+    drop(serving);
+    for (site, why) in [
+        (format!("{without}{portal}"), "there is no host esx1"),
+        (
+            format!("{without}{host}"),
+            "the site file describes no portal [::1]:0",
+        ),
+    ] {
+        home.set_site(&site);
+        let (code, said) = home.refused();
+        let expected = format!("target {TARGET}, made by the API: {why}; correct the site file");
+        assert!(code == 1 && said.contains(&expected), "{said}");
+    }
+    home.set_site(&format!("{without}{host}{portal}"));
+    drop(home.serve());
+}

@@ -1,0 +1,146 @@
+//! Hosts, groups of hosts, and what they have to prove. Secrets are taken, never given.
+
+use super::{Initiators, Origin};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// A secret: 12 to 255 bytes, as text or as `0x` and two hexadecimal digits for each byte.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+pub struct SecretText(pub String);
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText")
+    }
+}
+
+/// What has to be proved by CHAP. With a mutual name and secret we prove who we are, too,
+/// to initiators that ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChapCreate {
+    /// The initiator's name.
+    pub name: String,
+    /// The initiator's secret.
+    pub secret: SecretText,
+    /// Our name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_name: Option<String>,
+    /// Our secret, another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_secret: Option<SecretText>,
+}
+
+/// What has to be proved by CHAP, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Chap {
+    /// The initiator's name.
+    pub name: String,
+    /// Our name, where authentication is mutual.
+    pub mutual_name: Option<String>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Host {
+    /// Unique among hosts.
+    pub name: String,
+    /// iSCSI names of its initiators.
+    pub initiators: Vec<String>,
+    /// What they have to prove, if anything of their own.
+    pub chap: Option<Chap>,
+    /// Names of the host groups that it is in.
+    pub host_groups: Vec<String>,
+    /// Who described it.
+    pub origin: Origin,
+}
+
+/// A host to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCreate {
+    /// Unique among hosts.
+    pub name: String,
+    /// iSCSI names of its initiators, one or more; each is of one host at most.
+    pub initiators: Vec<String>,
+    /// What they have to prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapCreate>,
+}
+
+/// What becomes different of a host. What is not named stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostChange {
+    /// Initiators that it gets.
+    #[serde(default)]
+    pub add: Vec<String>,
+    /// Initiators that it loses.
+    #[serde(default)]
+    pub remove: Vec<String>,
+    /// What has to be proved from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapCreate>,
+    /// Nothing has to be proved any more.
+    #[serde(default)]
+    pub remove_chap: bool,
+}
+
+/// A group of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostGroup {
+    /// Unique among groups of hosts.
+    pub name: String,
+    /// Names of its hosts.
+    pub hosts: Vec<String>,
+    /// Who described it.
+    pub origin: Origin,
+}
+
+/// A group of hosts to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostGroupCreate {
+    /// Unique among groups of hosts.
+    pub name: String,
+    /// Names of its hosts, one or more.
+    pub hosts: Vec<String>,
+}
+
+/// Hosts that a group gets and loses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostGroupChange {
+    /// Names of hosts that it gets.
+    #[serde(default)]
+    pub add: Vec<String>,
+    /// Names of hosts that it loses.
+    #[serde(default)]
+    pub remove: Vec<String>,
+}
+
+/// Who may log in to a target from now on. What is not named stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportChange {
+    /// By name; an empty list for nobody by name alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiators: Option<Initiators>,
+    /// Names of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// Names of host groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_groups: Option<Vec<String>>,
+    /// What everybody has to prove who has nothing of their own to prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapCreate>,
+    /// Nothing of the target's own has to be proved any more.
+    #[serde(default)]
+    pub remove_chap: bool,
+    /// Addresses of the portals that it is seen through; an empty list for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub portals: Option<Vec<String>>,
+}

@@ -1,0 +1,106 @@
+//! Who may reach a target: initiators by name, hosts with what they have to prove, and
+//! the portals through which a target is seen.
+
+use iscsi::chap::Account;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Initiators that may log in to a target by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initiators {
+    /// Anyone.
+    Any,
+    /// Those with these iSCSI names.
+    Named(BTreeSet<String>),
+}
+
+impl Initiators {
+    pub(super) fn admit(&self, initiator: &str) -> bool {
+        match self {
+            Initiators::Any => true,
+            Initiators::Named(names) => is_among(names, initiator),
+        }
+    }
+}
+
+/// Who may log in to a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// By name.
+    pub initiators: Initiators,
+    /// Hosts, by name.
+    pub hosts: BTreeSet<String>,
+    /// Groups of hosts, by name.
+    pub host_groups: BTreeSet<String>,
+    /// What everybody has to prove who has nothing of their own to prove.
+    pub account: Option<Arc<Account>>,
+    /// Described addresses of the portals through which it is seen; all when `None`.
+    pub portals: Option<BTreeSet<SocketAddr>>,
+}
+
+impl Default for Access {
+    /// Anybody, through every portal.
+    fn default() -> Self {
+        Access {
+            initiators: Initiators::Any,
+            hosts: BTreeSet::new(),
+            host_groups: BTreeSet::new(),
+            account: None,
+            portals: None,
+        }
+    }
+}
+
+/// A host: the names that its initiators have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// iSCSI names.
+    pub initiators: BTreeSet<String>,
+    /// What they have to prove wherever the host is named.
+    pub account: Option<Arc<Account>>,
+}
+
+impl Host {
+    pub(super) fn is_called(&self, initiator: &str) -> bool {
+        is_among(&self.initiators, initiator)
+    }
+}
+
+/// iSCSI names compare without case (RFC 7143 clause 4.2.7.1).
+fn is_among(names: &BTreeSet<String>, initiator: &str) -> bool {
+    names
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(initiator))
+}
+
+/// Where targets are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portal {
+    /// The address that it is described by; `None` for one that is there instead of all
+    /// that are described.
+    pub described: Option<SocketAddr>,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Target portal group tag.
+    pub group: u16,
+}
+
+impl From<SocketAddr> for Portal {
+    /// At the address that it is described by, in the first portal group.
+    fn from(address: SocketAddr) -> Self {
+        Portal {
+            described: Some(address),
+            address,
+            group: super::PORTAL_GROUP,
+        }
+    }
+}
+
+impl Portal {
+    /// Whether a connection to `local` came in here.
+    pub(crate) fn is_at(&self, local: SocketAddr) -> bool {
+        let same_ip = self.address.ip() == local.ip() || self.address.ip().is_unspecified();
+        same_ip && self.address.port() == local.port()
+    }
+}

@@ -1,0 +1,134 @@
+//! Places of sessions: so many at once, and so many of each initiator.
+//!
+//! A login that reinstates a session (RFC 7143 clause 6.3.5) always gets a place: the old
+//! one is about to end, and it is often there only because its host has died. How many
+//! there can be of both is bounded by session handles.
+
+use crate::directory::canonical;
+use iscsi::login::SessionKey;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Hands out places.
+pub(crate) struct Places {
+    max: usize,
+    per_initiator_max: usize,
+    shared: Arc<Mutex<Taken>>,
+}
+
+/// Target and initiator part of the identifier.
+type Session = (String, [u8; 6]);
+
+#[derive(Default)]
+struct Taken {
+    sessions: usize,
+    by_initiator: BTreeMap<String, BTreeMap<Session, usize>>,
+}
+
+/// A place in use; free again when this is dropped.
+pub(crate) struct Place {
+    initiator: String,
+    session: Session,
+    shared: Arc<Mutex<Taken>>,
+}
+
+impl Places {
+    pub(crate) fn new(max: usize, per_initiator_max: usize) -> Self {
+        Places {
+            max,
+            per_initiator_max,
+            shared: Arc::default(),
+        }
+    }
+
+    /// A place, unless there are too many.
+    pub(crate) fn take(&self, session: SessionKey<'_>) -> Option<Place> {
+        let initiator = canonical(session.initiator);
+        let session = (canonical(session.target?), session.isid);
+        let mut taken = lock(&self.shared);
+        let own = taken.by_initiator.get(&initiator);
+        let reinstates = own.is_some_and(|own| own.contains_key(&session));
+        let few = own.map_or(0, BTreeMap::len) < self.per_initiator_max;
+        if !reinstates && (!few || taken.sessions >= self.max) {
+            return None;
+        }
+        let own = taken.by_initiator.entry(initiator.clone()).or_default();
+        *own.entry(session.clone()).or_default() += 1;
+        taken.sessions += usize::from(!reinstates);
+        Some(Place {
+            initiator,
+            session,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.shared);
+        let Some(own) = taken.by_initiator.get_mut(&self.initiator) else {
+            return;
+        };
+        if let Some(count) = own.get_mut(&self.session) {
+            *count -= 1;
+            if *count == 0 {
+                own.remove(&self.session);
+                if own.is_empty() {
+                    taken.by_initiator.remove(&self.initiator);
+                }
+                taken.sessions -= 1;
+            }
+        }
+    }
+}
+
+// What is counted is whole whatever panicked beside it.
+fn lock(shared: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+    use super::*;
+
+    fn key(initiator: &'static str, isid: u8) -> SessionKey<'static> {
+        SessionKey {
+            initiator,
+            isid: [isid; 6],
+            target: Some("iqn.t"),
+        }
+    }
+
+    #[test]
+    fn there_are_so_many_in_all_and_of_each() {
+        let places = Places::new(3, 2);
+        let first = places.take(key("iqn.a", 1)).unwrap();
+        let _second = places.take(key("iqn.A", 2)).unwrap();
+        assert!(
+            places.take(key("iqn.a", 3)).is_none(),
+            "two of one initiator"
+        );
+        let _third = places.take(key("iqn.b", 1)).unwrap();
+        assert!(places.take(key("iqn.c", 1)).is_none(), "three in all");
+        drop(first);
+        places.take(key("iqn.a", 3)).unwrap();
+    }
+
+    #[test]
+    fn who_reinstates_a_session_always_has_a_place() {
+        let places = Places::new(1, 1);
+        let old = places.take(key("iqn.a", 1)).unwrap();
+        let new = places.take(key("iqn.a", 1)).unwrap();
+        drop(old);
+        assert!(
+            places.take(key("iqn.a", 2)).is_none(),
+            "the new one is there"
+        );
+        drop(new);
+        let other = places.take(key("iqn.a", 2)).unwrap();
+        drop(other);
+        let taken = lock(&places.shared);
+        assert_eq!((taken.sessions, taken.by_initiator.len()), (0, 0));
+    }
+}

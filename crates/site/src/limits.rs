@@ -1,0 +1,56 @@
+//! `[limits]`: what peers can make the server hold, and how long it waits for them.
+
+use crate::diagnostic::Lines;
+use crate::read::whole;
+use crate::span::{self, words};
+use crate::table::TableReader;
+use crate::types::Limits;
+use std::time::Duration;
+
+const SESSIONS_MAX: u16 = 16_384;
+const LOGINS_MAX: u16 = 1024;
+
+/// Reads the table; what it does not say is as in [`Limits::default`].
+pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
+    let Some((line, table)) = file.table("limits") else {
+        return Limits::default();
+    };
+    let mut reader = TableReader::new("limits", line, table, lines, file.found());
+    let usual = Limits::default();
+    let sessions = number(&mut reader, "sessions", SESSIONS_MAX).unwrap_or(usual.sessions);
+    let each = number(&mut reader, "sessions_per_initiator", sessions);
+    let logins = number(&mut reader, "logins", LOGINS_MAX).unwrap_or(usual.logins);
+    let from = number(&mut reader, "logins_per_address", logins);
+    let login = time(&mut reader, "login_time", 600);
+    let silence = time(&mut reader, "silence", 3600);
+    let logout = time(&mut reader, "logout_time", 60);
+    reader
+        .finish(Limits {
+            sessions,
+            sessions_per_initiator: each.unwrap_or(usual.sessions_per_initiator.min(sessions)),
+            logins,
+            logins_per_address: from.unwrap_or(usual.logins_per_address.min(logins)),
+            login_time: login.unwrap_or(usual.login_time),
+            silence: silence.unwrap_or(usual.silence),
+            logout_time: logout.unwrap_or(usual.logout_time),
+        })
+        .item
+}
+
+fn number(reader: &mut TableReader<'_, '_>, key: &'static str, most: u16) -> Option<u16> {
+    let rule = format!("a whole number from 1 to {most}");
+    reader.optional(key, &rule, |value| {
+        whole(value).filter(|number| (1..=most).contains(number))
+    })
+}
+
+fn time(reader: &mut TableReader<'_, '_>, key: &'static str, most_s: u64) -> Option<Duration> {
+    let most = Duration::from_secs(most_s);
+    let rule = format!("a time from \"1 s\" to \"{}\"", words(most));
+    reader.optional(key, &rule, |value| {
+        let time = value.as_str().and_then(span::parse)?;
+        (Duration::from_secs(1)..=most)
+            .contains(&time)
+            .then_some(time)
+    })
+}
