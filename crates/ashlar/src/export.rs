@@ -31,6 +31,10 @@ pub enum Command {
         access: Access,
         #[command(flatten)]
         chap: ChapArgs,
+        /// How long initiators are told that physical blocks are, in bytes, for those that want
+        /// 512 [default: 4096]
+        #[arg(long, value_name = "BYTES")]
+        physical_block: Option<u32>,
         #[command(flatten)]
         format: Format,
     },
@@ -108,6 +112,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             volumes,
             access,
             chap,
+            physical_block,
             format,
         } => {
             let create = ExportCreate {
@@ -118,6 +123,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 host_groups: access.host_groups,
                 chap: chap.read()?,
                 portals: access.portals,
+                physical_block_bytes: physical_block,
             };
             let export: Export = client.post(&["exports"], &create)?;
             format.print_text(&export, show)
@@ -186,7 +192,9 @@ fn table(exports: &[Export]) -> Table {
 }
 
 fn show(export: &Export) -> String {
+    let physical_block = format!("{} bytes", export.physical_block_bytes);
     let mut lines = vec![
+        ("physical block", physical_block),
         ("target", export.target.clone()),
         ("initiators", initiators(&export.initiators)),
         ("hosts", export.hosts.join(", ")),

@@ -138,6 +138,7 @@ mod tests {
             hosts: Vec::new(),
             host_groups: Vec::new(),
             exports: vec![Export {
+                physical_block_bytes: None,
                 target: target.clone(),
                 volumes: (0..volumes).map(|n| format!("v{n}")).collect(),
                 initiators: Initiators::Any,

@@ -100,11 +100,17 @@ impl<W: World> LogicalUnit<W> {
         })
     }
 
-    /// The same, but it says that its physical blocks are as long as its logical ones, for
-    /// initiators that want that.
-    pub fn with_short_blocks(self) -> Self {
-        self.blocks_per_physical.set(1);
-        self
+    /// Initiators are told that physical blocks are so long, for those that want them short.
+    ///
+    /// # Panics
+    /// When it is no power of two from 512 to 4096.
+    pub fn set_physical_block(&self, bytes: u32) {
+        let blocks = bytes / SECTOR_BYTES as u32;
+        assert!(
+            bytes.is_power_of_two() && (1..=8).contains(&blocks),
+            "physical blocks of {bytes} bytes"
+        );
+        self.blocks_per_physical.set(blocks);
     }
 
     /// Logical blocks to a physical one, as initiators are told.

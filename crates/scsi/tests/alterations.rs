@@ -295,6 +295,24 @@ fn space_is_told_in_the_log_and_by_the_threshold() {
 }
 
 #[test]
+fn physical_blocks_are_as_long_as_initiators_want_them() {
+    with_bench(async |bench| {
+        let nexus = bench.settled().await;
+        let shown = async || {
+            let capacity = sixteen(0x9e, 0, 32);
+            let capacity = [&[0x9e, 0x10][..], &capacity[2..]].concat();
+            let capacity = bench.good(&nexus, &capacity, &[]).await;
+            let limits = bench.good(&nexus, &[0x12, 1, 0xb0, 0, 64, 0], &[]).await;
+            (capacity[13], limits[7])
+        };
+        assert_eq!(shown().await, (3, 8), "4 KiB, and optimal in that grain");
+        let unit = bench.target.unit(0).unwrap();
+        unit.set_physical_block(512);
+        assert_eq!(shown().await, (0, 1));
+    });
+}
+
+#[test]
 fn ports_that_give_no_access_say_why() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;

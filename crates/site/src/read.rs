@@ -430,6 +430,7 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
     let host_groups = access::names(&mut reader, "host_groups", "a host group's name");
     let chap = access::account(&mut reader, "chap", "export.chap");
     let portals = export_portals(&mut reader);
+    let physical_block_bytes = power_of_two(&mut reader, "physical_block", 512, 4096);
     let others = ["hosts", "host_groups"].map(|key| reader.line_of(key));
     let said = reader.line_of("initiators").is_some();
     let any = (!said && others == [None, None])
@@ -457,6 +458,7 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         host_groups,
         chap,
         portals,
+        physical_block_bytes,
     })
 }
 

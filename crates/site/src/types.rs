@@ -344,6 +344,8 @@ pub struct Export {
     pub chap: Option<ChapAccount>,
     /// Addresses of the portals that it is seen through; all when there are none.
     pub portals: Vec<SocketAddr>,
+    /// How long initiators are told that physical blocks are, where that is not 4 KiB.
+    pub physical_block_bytes: Option<u32>,
 }
 
 /// A VM and the load that stands for it.

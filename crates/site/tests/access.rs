@@ -57,6 +57,7 @@ volumes = ["v0"]
 host_groups = ["cluster"]
 chap = { name = "a", secret = "secret of target a" }
 portals = ["[::1]:3260"]
+physical_block = "512 B"
 [[export]]
 target = "iqn.2026-11.dev.ashlar:b"
 volumes = ["v1"]
@@ -115,6 +116,8 @@ fn all_of_it_is_read() {
     );
     assert_eq!(first.portals, ["[::1]:3260".parse().unwrap()]);
     assert_eq!((second.hosts.len(), second.chap.is_none()), (1, true));
+    let blocks = [first, second].map(|export| export.physical_block_bytes);
+    assert_eq!(blocks, [Some(512), None]);
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn wrong_names_and_lists() {
     one(
         "hosts = [\"esx2\"]",
         "hosts = [\"cluster\"]",
-        "54: export.hosts: found \"cluster\", which no host has; allowed: the name of a host \
+        "55: export.hosts: found \"cluster\", which no host has; allowed: the name of a host \
          (such as esx1, esx2)",
     );
     one(
@@ -232,6 +235,15 @@ fn wrong_names_and_lists() {
         "50: export.portals: found \"everywhere\"; allowed: the address of a portal, such as \
          \"127.0.0.1:3260\"",
     );
+    for (wrong, found) in [("256 B", "256 B"), ("8 KiB", "8 KiB"), ("1000 B", "1000 B")] {
+        one(
+            "physical_block = \"512 B\"",
+            &format!("physical_block = \"{wrong}\""),
+            &format!(
+                "51: export.physical_block: found \"{found}\"; allowed: a power of two from \"512 B\" to \"4 KiB\""
+            ),
+        );
+    }
     one(
         "algorithms = [\"SHA-256\", \"MD5\"]",
         "algorithms = [\"SHA-256\", \"MD4\"]",

@@ -106,6 +106,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         host_groups,
         chap,
         portals: shown,
+        physical_block_bytes,
     } = create;
     if !site::is_target_name(&target) {
         let message = format!("target: found {target:?}; allowed: {}", site::TARGET_RULE);
@@ -121,6 +122,12 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
             let message = format!("volumes: found {volume:?} twice; allowed: each once");
             return Err(Problem::invalid(message));
         }
+    }
+    let is_block = |bytes: &u32| bytes.is_power_of_two() && (512..=4096).contains(bytes);
+    if let Some(bytes) = physical_block_bytes.filter(|bytes| !is_block(bytes)) {
+        let message =
+            format!("physical_block_bytes: found {bytes}; allowed: 512, 1024, 2048 or 4096");
+        return Err(Problem::invalid(message));
     }
     let by_name = match by_name {
         Some(by_name) => initiators(by_name)?,
@@ -138,6 +145,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
             account: chap.map(account).transpose()?,
             portals: portals(&shown)?,
         },
+        physical_block_bytes,
         origin: array::Origin::Api,
     })
 }
@@ -185,6 +193,7 @@ fn export(export: array::Export) -> Export {
             let portals = portals.into_iter();
             portals.map(|portal| portal.to_string()).collect()
         }),
+        physical_block_bytes: export.physical_block_bytes.unwrap_or(4096),
         origin: origin(export.origin),
     }
 }

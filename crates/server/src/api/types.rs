@@ -616,8 +616,15 @@ pub struct Export {
     /// Addresses of the portals that it is seen through; absent for all.
     #[serde(default)]
     pub portals: Option<Vec<String>>,
+    /// How long initiators are told that physical blocks are.
+    #[serde(default = "four_kib")]
+    pub physical_block_bytes: u32,
     /// Who described it.
     pub origin: Origin,
+}
+
+fn four_kib() -> u32 {
+    4096
 }
 
 /// A logical unit of a target.
@@ -662,6 +669,10 @@ pub struct ExportCreate {
     /// Addresses of the portals that it is seen through; all when there are none.
     #[serde(default)]
     pub portals: Vec<String>,
+    /// How long initiators are told that physical blocks are: 512 to 4096; 4096 unless said
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical_block_bytes: Option<u32>,
 }
 
 /// A connected session.

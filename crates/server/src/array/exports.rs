@@ -41,6 +41,8 @@ pub struct Export {
     pub uuids: Vec<Uuid>,
     /// Who may log in.
     pub access: Access,
+    /// How long initiators are told that physical blocks are, where that is not 4 KiB.
+    pub physical_block_bytes: Option<u32>,
     /// Who described it.
     pub origin: Origin,
 }
@@ -64,6 +66,8 @@ struct KeptExport {
     /// Absent for all.
     #[serde(default)]
     portals: Option<BTreeSet<SocketAddr>>,
+    #[serde(default)]
+    physical_block_bytes: Option<u32>,
 }
 
 /// The exports that the API made, as kept in `file`.
@@ -87,6 +91,7 @@ pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
                 portals: kept.portals,
             },
             target: kept.target,
+            physical_block_bytes: kept.physical_block_bytes,
             origin: Origin::Api,
         })
     };
@@ -306,8 +311,9 @@ impl Array {
         volumes: Vec<Found>,
     ) -> Result<(), ArrayError> {
         let target = export.target.clone();
+        let physical_block_bytes = export.physical_block_bytes;
         let visit = move |state: Rc<ShardState>| async move {
-            let shown = show_on(&state, &target, volumes);
+            let shown = show_on(&state, &target, volumes, physical_block_bytes);
             if shown.is_err() {
                 // What was shown goes again; a target that isn't there is fine.
                 let _ = state.remove_target(&target).await;
@@ -334,6 +340,7 @@ impl Array {
                 host_groups: export.access.host_groups.clone(),
                 chap: export.access.account.as_deref().map(KeptAccount::of),
                 portals: export.access.portals.clone(),
+                physical_block_bytes: export.physical_block_bytes,
             })
             .collect();
         let file = self.exports_file.clone();
@@ -349,7 +356,12 @@ impl Array {
 /// A volume, and the shard that it is on.
 type Found = (ShardHandle, PlacedVolume);
 
-fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), ArrayError> {
+fn show_on(
+    state: &ShardState,
+    target: &str,
+    volumes: Vec<Found>,
+    physical_block_bytes: Option<u32>,
+) -> Result<(), ArrayError> {
     state.add_target(target);
     for (lun, (home, placed)) in volumes.into_iter().enumerate() {
         let volume: Disk<RealWorld> = if home.index() == state.index() {
@@ -366,7 +378,7 @@ fn show_on(state: &ShardState, target: &str, volumes: Vec<Found>) -> Result<(), 
             let context = format!("target {target} can't have a LUN {lun}");
             ArrayError::new(ArrayErrorKind::Invalid, context)
         })?;
-        state.export(target, lun, volume)?;
+        state.export_with(target, lun, volume, physical_block_bytes)?;
     }
     Ok(())
 }

@@ -115,6 +115,7 @@ fn from_site(export: &site::Export) -> Export {
                 false => Some(export.portals.iter().copied().collect()),
             },
         },
+        physical_block_bytes: export.physical_block_bytes,
         origin: Origin::Site,
     }
 }

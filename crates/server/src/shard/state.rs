@@ -135,6 +135,21 @@ impl ShardState {
         lun: u16,
         volume: impl Into<Disk<RealWorld>>,
     ) -> Result<(), ExportError> {
+        self.export_with(target, lun, volume, None)
+    }
+
+    /// The same, where initiators may be told that physical blocks have another length than
+    /// they have.
+    ///
+    /// # Errors
+    /// As [`ShardState::export`].
+    pub(crate) fn export_with(
+        &self,
+        target: &str,
+        lun: u16,
+        volume: impl Into<Disk<RealWorld>>,
+        physical_block_bytes: Option<u32>,
+    ) -> Result<(), ExportError> {
         let failed = |kind, why: String| ExportError {
             kind,
             context: format!("target {target}, LUN {lun}: {why}"),
@@ -145,6 +160,9 @@ impl ShardState {
         }
         let unit = LogicalUnit::new(volume);
         let unit = unit.map_err(|error| failed(ExportErrorKind::Invalid, error.to_string()))?;
+        if let Some(bytes) = physical_block_bytes {
+            unit.set_physical_block(bytes);
+        }
         if !self.target_or_new(target).map(lun, unit) {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";
             return Err(failed(ExportErrorKind::Exists, why.to_owned()));
