@@ -24,7 +24,7 @@ use crate::meta::page_map::CHUNK;
 use crate::pool::Claim;
 use crate::range_lock::Guard;
 use crate::world::World;
-use base::{PageIndex, Slice, VolumeOffset};
+use base::{PageIndex, Slice, Uuid, VolumeOffset};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,6 +67,14 @@ impl<W: World> Volume<W> {
     /// Whether both are volumes of one lane: what one has can be another's by reference.
     pub fn is_beside(&self, other: &Volume<W>) -> bool {
         Rc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The volume with this identity, if it is in the same lane.
+    pub fn beside(&self, uuid: Uuid) -> Option<Volume<W>> {
+        let state = self.inner.state.borrow();
+        let mut ready = state.volumes.values().filter(|core| core.ready.get());
+        let found = ready.find(|core| core.uuid == uuid && !core.live.is_deleted());
+        found.map(|core| Volume::new(Rc::clone(&self.inner), Rc::clone(core)))
     }
 
     /// Makes `len` bytes from `to` on what `source` has from `from` on, all multiples of
