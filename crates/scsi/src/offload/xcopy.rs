@@ -95,6 +95,9 @@ impl<W: World> Nexus<W> {
         (nth, segment): (u16, &Segment),
         course: &Course,
     ) -> (u64, Result<(), Stop>) {
+        if !course.goes_on() {
+            return (0, Err(Stop::Aborted(Aborted::at(nth, NO_INFORMATION))));
+        }
         let disks = async {
             let source = (segment.source, Access::Read, field::SOURCE);
             let destination = (segment.destination, Access::Write, field::DESTINATION);
