@@ -19,8 +19,8 @@
 
 use super::io::{block_span, failed};
 use super::{IoError, IoErrorKind, Volume};
-use crate::meta::Record;
 use crate::meta::page_map::CHUNK;
+use crate::meta::{Record, VolumeCore};
 use crate::pool::Claim;
 use crate::range_lock::Guard;
 use crate::world::World;
@@ -69,11 +69,15 @@ impl<W: World> Volume<W> {
         Rc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The volume with this identity, if it is in the same lane.
+    /// The volume with this identity, if it is in the same lane. A copy of it that is on its
+    /// way here is not it.
     pub fn beside(&self, uuid: Uuid) -> Option<Volume<W>> {
         let state = self.inner.state.borrow();
-        let mut ready = state.volumes.values().filter(|core| core.ready.get());
-        let found = ready.find(|core| core.uuid == uuid && !core.live.is_deleted());
+        let there = |core: &&Rc<VolumeCore>| {
+            core.ready.get() && !core.is_elsewhere() && !core.live.is_deleted()
+        };
+        let mut there = state.volumes.values().filter(there);
+        let found = there.find(|core| core.uuid == uuid);
         found.map(|core| Volume::new(Rc::clone(&self.inner), Rc::clone(core)))
     }
 

@@ -91,7 +91,7 @@ pub(super) fn parse(list: &[u8]) -> Result<List, Sense> {
     let (cscds, segments) = list[HEAD_BYTES..HEAD_BYTES + cscds_bytes + segments_bytes]
         .split_at_checked(cscds_bytes)
         .ok_or(Sense::LIST_LENGTH)?;
-    if cscds_bytes % CSCD_BYTES != 0 {
+    if !cscds_bytes.is_multiple_of(CSCD_BYTES) {
         return Err(Sense::invalid_parameter(2));
     }
     if cscds_bytes > CSCDS_MAX * CSCD_BYTES {
@@ -126,11 +126,8 @@ fn cscd(bytes: &[u8], at: usize) -> Result<Cscd, Sense> {
     if field(0, 1) as u8 != IDENTIFICATION {
         return Err(wrong_parameter(UNKNOWN_CSCD, at as u16));
     }
+    // LU ID TYPE means nothing in this descriptor (SPC-4 clause 6.4.5.3).
     let flags = field(1, 1) as u8;
-    // LU ID TYPE: anything but a logical unit number is a proxy token, or reserved.
-    if flags >> 6 != 0 {
-        return Err(wrong(1));
-    }
     let association = (field(5, 1) >> 4) & 0x3;
     let len = field(7, 1) as usize;
     let block_bytes = field(29, 3) as usize;
@@ -282,7 +279,6 @@ mod tests {
         assert_eq!(with(15, 1), wrong_parameter(INLINE_DATA, 12));
         assert_eq!(with(16, 0xe0), wrong_parameter(UNKNOWN_CSCD, 16));
         assert_eq!(with(48, 0xff), wrong_parameter(UNKNOWN_CSCD, 48));
-        assert_eq!(with(17, 0x80), Sense::invalid_parameter(17), "LU ID TYPE");
         assert_eq!(with(21, 0x13), Sense::invalid_parameter(21), "a port");
         assert_eq!(with(23, 21), Sense::invalid_parameter(23), "too long");
         assert_eq!(with(46, 8), Sense::invalid_parameter(45), "blocks of 2048");
@@ -317,7 +313,7 @@ mod tests {
     #[test]
     fn null_devices_and_other_types_are_kept_for_the_segments_that_use_them() {
         let mut list = usual();
-        list[17] = 0x21;
+        list[17] = 0x80 | 0x21;
         let parsed = parse(&list).unwrap();
         assert!(parsed.cscds[0].is_null && !parsed.cscds[1].is_null);
         assert_eq!(parsed.cscds[0].device_type, 1);

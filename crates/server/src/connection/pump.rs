@@ -448,6 +448,7 @@ impl Pump {
         if aborted == Aborted::AtOnce {
             return self.connection.managed(task, response::COMPLETE);
         }
+        self.way.stop(meant);
         let (request, done) = AbortRequest::of_one();
         self.progress.tasks.answer_when_ended(request, 1, [meant]);
         self.progress.aborting.push(Box::pin(async move {
@@ -465,6 +466,7 @@ impl Pump {
             for task in &within {
                 self.connection.abort(*task);
                 if self.progress.tasks.abort(*task) == Some(Aborted::WhenEnded) {
+                    self.way.stop(*task);
                     running.push(*task);
                 }
             }
