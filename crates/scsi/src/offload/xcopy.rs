@@ -1,7 +1,8 @@
 //! EXTENDED COPY(LID1): segment by segment (SPC-4 clause 6.4).
 //!
 //! Invariants:
-//! - Segments are copied in their order, and none after one that failed.
+//! - Segments are copied in their order, and none after one that failed. Those that go on
+//!   where others end are copied with them, where that makes no difference.
 //! - Source and destination of each are looked up when its turn comes, so that what was
 //!   unmapped meanwhile is not reached.
 
@@ -38,6 +39,16 @@ enum Stop {
     Conflict,
 }
 
+impl Segment {
+    /// Whether `next` begins, on both sides, where this one ends.
+    fn goes_on_with(&self, next: &Segment) -> bool {
+        let end = |lba: u64| lba.checked_add(u64::from(self.blocks));
+        (self.source, self.destination) == (next.source, next.destination)
+            && end(self.source_lba) == Some(next.source_lba)
+            && end(self.destination_lba) == Some(next.destination_lba)
+    }
+}
+
 impl<W: World> Nexus<W> {
     pub(super) async fn extended_copy(
         &self,
@@ -57,17 +68,12 @@ impl<W: World> Nexus<W> {
         };
         let mut copied = Copied::default();
         let mut stopped = None;
-        for (nth, segment) in list.segments.iter().enumerate() {
-            let nth = nth as u16;
-            let (bytes, outcome) = self
-                .segment(copier, unit, &list, (nth, segment), course)
-                .await;
+        while usize::from(copied.segments) < list.segments.len() && stopped.is_none() {
+            let nth = copied.segments;
+            let (segments, bytes, outcome) = self.segments(copier, unit, &list, nth, course).await;
+            copied.segments += segments;
             copied.bytes += bytes;
-            if let Err(stop) = outcome {
-                stopped = Some(stop);
-                break;
-            }
-            copied.segments += 1;
+            stopped = outcome.err();
         }
         drop(begun);
         let outcome = match stopped {
@@ -86,48 +92,70 @@ impl<W: World> Nexus<W> {
         outcome
     }
 
-    /// Copies one segment; how many bytes, and what stood in the way of the others.
-    async fn segment(
+    /// Copies a segment, and those that go on where it ends; how many of them whole, how many
+    /// bytes, and what stood in the way of the others.
+    async fn segments(
         &self,
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
         list: &List,
-        (nth, segment): (u16, &Segment),
+        nth: u16,
         course: &Course,
-    ) -> (u64, Result<(), Stop>) {
-        if !course.goes_on() {
-            return (0, Err(Stop::Aborted(Aborted::at(nth, NO_INFORMATION))));
-        }
+    ) -> (u16, u64, Result<(), Stop>) {
+        let Some((first, rest)) = list.segments[usize::from(nth)..].split_first() else {
+            return (0, 0, Ok(()));
+        };
         let disks = async {
-            let source = (segment.source, Access::Read, field::SOURCE);
-            let destination = (segment.destination, Access::Write, field::DESTINATION);
+            if !course.goes_on() {
+                return Err(Stop::Aborted(Aborted::at(nth, NO_INFORMATION)));
+            }
+            let source = (first.source, Access::Read, field::SOURCE);
+            let destination = (first.destination, Access::Write, field::DESTINATION);
             let source = self.cscd(copier, unit, list, nth, source).await?;
             let destination = self.cscd(copier, unit, list, nth, destination).await?;
-            check_ends(nth, segment, (&source, &destination))?;
+            check_ends(nth, first, (&source, &destination))?;
             Ok((source, destination))
         };
         let (source, destination) = match disks.await {
             Ok(disks) => disks,
-            Err(stop) => return (0, Err(stop)),
+            Err(stop) => return (0, 0, Err(stop)),
         };
-        let sector = SECTOR_BYTES as u64;
-        let run = Run {
-            from: segment.source_lba * sector,
-            to: segment.destination_lba * sector,
-            len: u64::from(segment.blocks) * sector,
-        };
-        if run.len == 0 {
-            return (0, Ok(()));
+        let disks = (&source, &destination);
+        let mut all = vec![first];
+        // One after the other they would read what those before have written.
+        if source.info().uuid != destination.info().uuid {
+            let fits = |segment: &Segment| check_ends(nth, segment, disks).is_ok();
+            let goes_on = rest.iter().take_while(|next| {
+                let goes_on = all.last().is_some_and(|last| last.goes_on_with(next));
+                goes_on && fits(next) && {
+                    all.push(next);
+                    true
+                }
+            });
+            goes_on.for_each(drop);
         }
-        let copied = stream::copy(copier, (&source, &destination), run, course).await;
-        let (bytes, outcome) = copied;
+        let bytes_of = |segment: &&Segment| u64::from(segment.blocks) * SECTOR_BYTES as u64;
+        let run = Run {
+            from: first.source_lba * SECTOR_BYTES as u64,
+            to: first.destination_lba * SECTOR_BYTES as u64,
+            len: all.iter().map(bytes_of).sum(),
+        };
+        let (bytes, outcome) = stream::copy(copier, disks, run, course).await;
+        let mut left = bytes;
+        let whole = all.iter().take_while(|segment| {
+            let fits = left.checked_sub(bytes_of(segment));
+            fits.inspect(|less| left = *less).is_some()
+        });
+        let whole = whole.count() as u16;
         let outcome = match outcome {
-            Err(failure) => Err(stop_of(nth, failure)),
+            Err(failure) => Err(stop_of(nth + whole, failure)),
             // Somebody stopped it.
-            Ok(()) if bytes < run.len => Err(Stop::Aborted(Aborted::at(nth, NO_INFORMATION))),
+            Ok(()) if bytes < run.len => {
+                Err(Stop::Aborted(Aborted::at(nth + whole, NO_INFORMATION)))
+            }
             Ok(()) => Ok(()),
         };
-        (bytes, outcome)
+        (whole, bytes, outcome)
     }
 
     /// The disk that a CSCD descriptor ID stands for.

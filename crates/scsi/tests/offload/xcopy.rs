@@ -80,6 +80,33 @@ fn pages_that_lie_alike_are_shared_and_the_source_stays_its_own() {
 }
 
 #[test]
+fn segments_that_go_on_where_others_end_are_copied_as_one_by_one() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        let naas = [bench.naa("a"), bench.naa("b")];
+        let all = bytes(9, BLOCKS);
+        bench.write("a", 0, &all).await;
+        // The last of them is not in the unit; the one before is.
+        let part = (BLOCKS / 4) as u16;
+        let parts = (0..5).map(|nth| u64::from(part) * nth);
+        let segments: Vec<_> = parts.map(|at| (0, 1, part, at, at)).collect();
+        let copied = copy(&bench, &nexus, &naas, &segments).await;
+        assert_eq!(sense(&copied), (0x0a, 0, 0));
+        assert_eq!(copied.sense[10..12], [0, 4]);
+        assert_eq!(status(&bench, &nexus).await, (2, 4, BLOCKS as u32 * 512));
+        assert!(bench.read("b", 0, BLOCKS).await == all);
+        // Of one volume, the second reads what the first has written.
+        let segments = [(0, 0, 8, 0, 4), (0, 0, 8, 8, 12)];
+        let copied = copy(&bench, &nexus, &naas, &segments).await;
+        assert_eq!(sense(&copied), (0, 0, 0));
+        let mut expected = all[..20 * 512].to_vec();
+        expected.copy_within(0..8 * 512, 4 * 512);
+        expected.copy_within(8 * 512..16 * 512, 12 * 512);
+        assert!(bench.read("a", 0, 20).await == expected);
+    });
+}
+
+#[test]
 fn ranges_of_one_volume_that_overlap_end_as_if_all_had_been_read_first() {
     for (from, to) in [(3, 40), (40, 3), (0, PAGE_BLOCKS), (PAGE_BLOCKS, 0), (5, 5)] {
         with_bench(async |bench| {
