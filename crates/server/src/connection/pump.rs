@@ -11,7 +11,7 @@ use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
 use crate::front::Manners;
 use crate::shard::ShardState;
-use crate::shard::session::{AbortRequest, Closing, Reins, add};
+use crate::shard::session::{AbortRequest, Closing, Reins, Scope, add};
 use base::{BufPool, Slice};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
@@ -510,6 +510,10 @@ impl Pump {
             }
             self.progress.course = Course::Broken;
             self.progress.tasks.forget_idle();
+            // Whoever logs in again waits for what still runs.
+            for task in self.progress.tasks.within(Scope::All) {
+                self.way.stop(task);
+            }
         }
     }
 }
