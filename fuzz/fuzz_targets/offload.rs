@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use libfuzzer_sys::fuzz_target;
 use scsi::offload::{Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens};
-use scsi::{LogicalUnit, Nexus, Target};
+use scsi::{InitiatorPort, LogicalUnit, Nexus, NexusId, Target};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -66,6 +66,7 @@ impl Copier<SimWorld> for Alone {
         &self,
         _: Designator,
         _: Access,
+        _: NexusId,
     ) -> LocalBoxFuture<'_, Result<Disk<SimWorld>, Refusal>> {
         async { Err(Refusal::Unreachable) }.boxed_local()
     }
@@ -137,7 +138,7 @@ async fn run(world: &SimWorld, media: &Rc<Media>, bytes: &[u8]) {
     let name = "d".to_owned();
     let made = Pool::create(world.clone(), spec, vec![NamedDrive { name, drive }]).await;
     let pool = made.expect("a pool");
-    let target = Target::new("iqn.t", world.buffers().clone());
+    let target = Target::new("iqn.t", world.clone());
     let mut naas = Vec::new();
     for lun in [0, 1] {
         let made = pool.create_volume(VolumeSpec {
@@ -147,9 +148,10 @@ async fn run(world: &SimWorld, media: &Rc<Media>, bytes: &[u8]) {
         });
         let volume = made.await.expect("a volume");
         naas.push(scsi::Identity::of(volume.info().uuid).naa);
-        assert!(target.map(lun, LogicalUnit::new(volume)));
+        let unit = LogicalUnit::new(volume).expect("a unit");
+        assert!(target.map(lun, unit));
     }
-    let nexus = target.connect();
+    let nexus = target.connect(InitiatorPort::new("iqn.host", [1; 6]), 1);
     let copier = Rc::new(Alone {
         world: world.clone(),
         holder: Rc::new(Holder::new(pool.clone())),

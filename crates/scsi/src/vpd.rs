@@ -188,7 +188,9 @@ mod tests {
     fn the_list_of_pages_names_exactly_those_that_there_are() {
         assert_eq!(
             shown(0x00),
-            [0, 0, 0, 9, 0x00, 0x80, 0x83, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2]
+            [
+                0, 0, 0, 9, 0x00, 0x80, 0x83, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2
+            ]
         );
         for code in 0..=255 {
             let identity = identity();

@@ -38,7 +38,16 @@ mod tests {
     #[test]
     fn it_is_what_page_83_shows_for_the_unit_and_nothing_else() {
         let identity = Identity::of(Uuid::from_u128(0x0123_4567_89ab_4cde_8f01_2345_6789_abcd));
-        let page = crate::vpd::page(0x83, &identity, "iqn.2026-11.test:t", None).unwrap();
+        let facts = crate::vpd::Facts {
+            identity: &identity,
+            target: "iqn.2026-11.test:t",
+            port: 1,
+            group: 1,
+            unmap_blocks: None,
+            whole_blocks: 0,
+            blocks_per_physical: 8,
+        };
+        let page = crate::vpd::page(0x83, facts).unwrap();
         let (mut rest, mut of_unit) = (&page[4..], 0);
         while let [code_set, flags, _, len, tail @ ..] = rest {
             let (value, next) = tail.split_at(usize::from(*len));

@@ -224,7 +224,7 @@ mod tests {
             .collect();
         let more = desk.begin(None, &Course::default()).err().unwrap();
         assert_eq!(more.code, (0x55, 0x03));
-        assert!(matches!(desk.abort(6), Outcome::Failed(_)));
+        assert!(matches!(desk.abort(6), Outcome::Said(_)));
         assert!(course.goes_on());
         assert!(matches!(desk.abort(5), Outcome::Done));
         assert!(!course.goes_on());

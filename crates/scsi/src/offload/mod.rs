@@ -46,6 +46,7 @@ pub use tokens::{Limits, Representation, Tokens};
 pub(crate) use vpd::third_party_copy;
 
 use crate::nexus::{Nexus, Response};
+use crate::reservation::{self, NexusId};
 use crate::sense::{Sense, status};
 use crate::unit::LogicalUnit;
 use base::{Payload, SECTOR_BYTES, Slice, Time, Uuid};
@@ -94,6 +95,8 @@ pub enum Refusal {
     Unreachable,
     /// Another nexus has reserved it.
     Conflict,
+    /// It says so itself.
+    Said(Sense),
 }
 
 /// What the target that copies has around it.
@@ -113,6 +116,7 @@ pub trait Copier<W: World> {
         &self,
         wanted: Designator,
         access: Access,
+        nexus: NexusId,
     ) -> LocalBoxFuture<'_, Result<Disk<W>, Refusal>>;
 
     /// Keeps what `source` has in the ranges (offset and length in bytes) as it is now, in
@@ -137,13 +141,30 @@ pub trait Copier<W: World> {
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool;
 }
 
-/// Whether the state of `unit` lets this be done to it by the nexus that copies. Persistent
-/// reservations of the source and of the destination are looked at here.
+/// Whether the state of `unit` lets `nexus` do this to it: what others have reserved, what is
+/// being erased, and what is write-protected for a time.
 ///
 /// # Errors
-/// `Conflict`.
-pub fn permits<W: World>(_unit: &LogicalUnit<W>, _access: Access) -> Result<(), Refusal> {
-    Ok(())
+/// `Conflict` or `Said`.
+pub fn permits<W: World>(
+    unit: &LogicalUnit<W>,
+    access: Access,
+    nexus: &NexusId,
+) -> Result<(), Refusal> {
+    let as_command = match access {
+        Access::Read => reservation::Access::Read,
+        Access::Write => reservation::Access::Write,
+    };
+    if !unit.reservations().admits(nexus, as_command) {
+        return Err(Refusal::Conflict);
+    }
+    if unit.is_sanitizing() {
+        return Err(Refusal::Said(Sense::SANITIZING));
+    }
+    match access == Access::Write && unit.mode().write_protected {
+        true => Err(Refusal::Said(Sense::SOFTWARE_WRITE_PROTECTED)),
+        false => Ok(()),
+    }
 }
 
 /// The outcome of a command of this room.
@@ -152,7 +173,10 @@ pub(crate) enum Outcome {
     Data(Vec<u8>),
     /// GOOD.
     Done,
-    /// CHECK CONDITION with these sense bytes.
+    /// CHECK CONDITION.
+    Said(Sense),
+    /// CHECK CONDITION with these sense bytes, in fixed format whatever the unit is set to:
+    /// what source and destination said stands in there.
     Failed(Vec<u8>),
     /// RESERVATION CONFLICT.
     Conflict,
@@ -160,20 +184,26 @@ pub(crate) enum Outcome {
 
 impl From<Sense> for Outcome {
     fn from(sense: Sense) -> Self {
-        Outcome::Failed(sense.fixed())
+        Outcome::Said(sense)
     }
 }
 
-/// RESERVATION CONFLICT (SAM-5 clause 5.3.1).
-const RESERVATION_CONFLICT: u8 = 0x18;
-
 impl Outcome {
+    /// Sense data as it is remembered; none when it went well.
+    fn sense(&self) -> Vec<u8> {
+        match self {
+            Outcome::Said(sense) => sense.fixed(),
+            Outcome::Failed(sense) => sense.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The status code that it ends with.
     fn status(&self) -> u8 {
         match self {
             Outcome::Data(_) | Outcome::Done => status::GOOD,
-            Outcome::Failed(_) => status::CHECK_CONDITION,
-            Outcome::Conflict => RESERVATION_CONFLICT,
+            Outcome::Said(_) | Outcome::Failed(_) => status::CHECK_CONDITION,
+            Outcome::Conflict => status::RESERVATION_CONFLICT,
         }
     }
 }
@@ -190,7 +220,7 @@ impl<W: World> Nexus<W> {
         let wanted_bytes = u64::from(order.list_bytes());
         let list = data_out.bytes().unwrap_or_default();
         let Some(copier) = self.copier() else {
-            return Response::failed(Sense::INVALID_OPCODE.fixed(), wanted_bytes);
+            return Response::check_condition(&Sense::INVALID_OPCODE, wanted_bytes);
         };
         let copier = copier.as_ref();
         let outcome = match order {
@@ -217,16 +247,10 @@ impl<W: World> Nexus<W> {
         };
         match outcome {
             Outcome::Data(data) => self.answer(data, order.allocation()),
-            Outcome::Done => Response {
-                wanted_bytes,
-                ..Response::default()
-            },
+            Outcome::Done => Response::good(Payload::new(), wanted_bytes),
+            Outcome::Said(sense) => Response::check_condition(&sense, wanted_bytes),
             Outcome::Failed(sense) => Response::failed(sense, wanted_bytes),
-            Outcome::Conflict => Response {
-                status: RESERVATION_CONFLICT,
-                wanted_bytes,
-                ..Response::default()
-            },
+            Outcome::Conflict => Response::conflict(),
         }
     }
 
@@ -241,21 +265,19 @@ impl<W: World> Nexus<W> {
         let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
         for unit in units {
             if wanted.is_of(unit.identity()) {
-                permits(&unit, access)?;
+                permits(&unit, access, self.id())?;
                 return Ok(unit.volume());
             }
         }
-        copier.resolve(wanted.clone(), access).await
+        copier
+            .resolve(wanted.clone(), access, self.id().clone())
+            .await
     }
 
     fn answer(&self, mut data: Vec<u8>, allocation: u32) -> Response {
         data.truncate(allocation as usize);
         let wanted_bytes = data.len() as u64;
         let data: Payload = self.target().buffers().copy_of(&data).freeze().into();
-        Response {
-            data,
-            wanted_bytes,
-            ..Response::default()
-        }
+        Response::good(data, wanted_bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::desk::Transferred;
 use super::ranges::{self, Populate};
-use super::{Access, Copier, Course, Outcome, PATIENCE, Refusal, Representation, stream};
+use super::{Copier, Course, Outcome, PATIENCE, Representation, stream};
 use crate::cdb::Extent;
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
@@ -34,9 +34,6 @@ impl<W: World> Nexus<W> {
             Ok(order) => order,
             Err(sense) => return sense.into(),
         };
-        if super::permits(unit, Access::Read) == Err(Refusal::Conflict) {
-            return Outcome::Conflict;
-        }
         let begun = match self.desk().begin(Some(list_id), course) {
             Ok(begun) => begun,
             Err(sense) => return sense.into(),
@@ -63,13 +60,10 @@ impl<W: World> Nexus<W> {
         };
         let outcome = match made {
             Ok(()) => Outcome::Done,
-            Err(sense) => {
-                transferred.sense = sense.fixed();
-                Outcome::from(sense)
-            }
+            Err(sense) => Outcome::Said(sense),
         };
         drop(begun);
-        transferred.status = outcome.status();
+        (transferred.status, transferred.sense) = (outcome.status(), outcome.sense());
         self.desk().keep_transferred(list_id, transferred);
         outcome
     }

@@ -6,7 +6,7 @@ use super::ranges::{self, WriteUsing};
 use super::stream::{self, Failure, Run};
 use super::token::TokenError;
 use super::tokens::Lease;
-use super::{Access, Copier, Course, Held, Outcome, PATIENCE, Refusal};
+use super::{Copier, Course, Held, Outcome, PATIENCE};
 use crate::cdb::Extent;
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
@@ -30,9 +30,6 @@ impl<W: World> Nexus<W> {
             Ok(order) => order,
             Err(sense) => return sense.into(),
         };
-        if super::permits(unit, Access::Write) == Err(Refusal::Conflict) {
-            return Outcome::Conflict;
-        }
         let begun = match self.desk().begin(Some(list_id), course) {
             Ok(begun) => begun,
             Err(sense) => return sense.into(),
@@ -52,10 +49,7 @@ impl<W: World> Nexus<W> {
                 blocks,
                 asked_blocks: asked_blocks(&order),
                 status: outcome.status(),
-                sense: match &outcome {
-                    Outcome::Failed(sense) => sense.clone(),
-                    _ => Vec::new(),
-                },
+                sense: outcome.sense(),
                 token: None,
             },
         );

@@ -83,9 +83,7 @@ impl<W: World> Nexus<W> {
             Some(Stop::Conflict) => Outcome::Conflict,
         };
         copied.status = outcome.status();
-        if let Outcome::Failed(sense) = &outcome {
-            copied.sense.clone_from(sense);
-        }
+        copied.sense = outcome.sense();
         if let Some(list_id) = list.list_id {
             self.desk().keep_copied(list_id, copied);
         }
@@ -176,9 +174,16 @@ impl<W: World> Nexus<W> {
         let refused = |refusal| match refusal {
             Refusal::Unreachable => wrong(NOT_REACHABLE),
             Refusal::Conflict => Stop::Conflict,
+            Refusal::Said(sense) => Stop::Aborted(Aborted {
+                said: Some(match access {
+                    Access::Read => (Side::Source, sense),
+                    Access::Write => (Side::Destination, sense),
+                }),
+                ..Aborted::at(nth, DEVICE_FAILURE)
+            }),
         };
         if id == THIS_UNIT {
-            super::permits(unit, access).map_err(refused)?;
+            super::permits(unit, access, self.id()).map_err(refused)?;
             return Ok(unit.volume());
         }
         let cscd = list.cscds.get(usize::from(id));

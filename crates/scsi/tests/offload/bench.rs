@@ -8,7 +8,7 @@ use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
     Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, permits,
 };
-use scsi::{Identity, LogicalUnit, Nexus, Response, Target};
+use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,6 +29,7 @@ pub struct Bench {
     /// Nobody may use this one.
     _closed: Rc<Target<SimWorld>>,
     pub copier: Rc<TestCopier>,
+    next: Cell<u8>,
 }
 
 /// Knows the targets of a [`Bench`]; sessions would be admitted to `own` and `open`.
@@ -82,6 +83,7 @@ impl Copier<SimWorld> for TestCopier {
         &self,
         wanted: Designator,
         access: Access,
+        nexus: NexusId,
     ) -> LocalBoxFuture<'_, Result<Disk<SimWorld>, Refusal>> {
         let resolve = async move {
             if let Some(before) = self.before.take() {
@@ -91,7 +93,7 @@ impl Copier<SimWorld> for TestCopier {
                 let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
                 for unit in units {
                     if wanted.is_of(unit.identity()) {
-                        permits(&unit, access)?;
+                        permits(&unit, access, &nexus)?;
                         return Ok(unit.volume());
                     }
                 }
@@ -150,6 +152,11 @@ impl Copier<SimWorld> for TestCopier {
     }
 }
 
+/// An initiator port, different for each `number`.
+pub fn port(number: u8) -> InitiatorPort {
+    InitiatorPort::new(&format!("iqn.host{number}"), [number; 6])
+}
+
 pub fn spec(name: &str, provisioning: Provisioning) -> VolumeSpec {
     VolumeSpec {
         name: name.to_owned(),
@@ -191,7 +198,7 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
 
 impl Bench {
     async fn over(world: &SimWorld, pool: Pool<SimWorld>) -> Bench {
-        let target = |name: &str| Target::new(name, world.buffers().clone());
+        let target = |name: &str| Target::new(name, world.clone());
         let (own, open, closed) = (target("iqn.own"), target("iqn.open"), target("iqn.closed"));
         for (name, target, lun) in [
             ("a", &own, 0),
@@ -200,7 +207,7 @@ impl Bench {
             ("d", &closed, 0),
         ] {
             let made = pool.create_volume(spec(name, Provisioning::Thin)).await;
-            assert!(target.map(lun, LogicalUnit::new(made.unwrap())));
+            assert!(target.map(lun, LogicalUnit::new(made.unwrap()).unwrap()));
         }
         let copier = TestCopier {
             world: world.clone(),
@@ -220,6 +227,7 @@ impl Bench {
             open,
             _closed: closed,
             copier: Rc::new(copier),
+            next: Cell::default(),
         }
     }
 
@@ -234,7 +242,8 @@ impl Bench {
 
     /// A nexus of `target` that has heard of power on, with the copier.
     pub async fn nexus(&self, target: &Rc<Target<SimWorld>>) -> Rc<Nexus<SimWorld>> {
-        let nexus = target.connect();
+        self.next.set(self.next.get() + 1);
+        let nexus = target.connect(port(self.next.get()), 1);
         let copier: Rc<dyn Copier<SimWorld>> = Rc::clone(&self.copier) as _;
         nexus.set_copier(copier);
         for lun in target.luns() {

@@ -223,7 +223,7 @@ fn what_can_not_be_written_or_read_is_said_and_remembered() {
         let nexus = bench.nexus(&bench.own).await;
         bench.snapshot_of_b().await;
         let snapshot = bench.volume("b@s");
-        assert!(bench.own.map(2, LogicalUnit::new(snapshot)));
+        assert!(bench.own.map(2, LogicalUnit::new(snapshot).unwrap()));
         for lun in [0, 1, 2] {
             while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
         }

@@ -1,7 +1,7 @@
 //! EXTENDED COPY(LID1), and what can be asked about it.
 
 use crate::bench::{
-    BLOCKS, Bench, PAGE_BLOCKS, bytes, receive, sense, spec, with_bench, with_list, xcopy,
+    BLOCKS, Bench, PAGE_BLOCKS, bytes, port, receive, sense, spec, with_bench, with_list, xcopy,
 };
 use engine::Provisioning;
 use scsi::offload::Course;
@@ -168,7 +168,7 @@ fn what_stands_in_the_way_of_a_segment_is_said_with_its_number_and_those_before_
         let nexus = bench.nexus(&bench.own).await;
         bench.snapshot_of_b().await;
         let snapshot = bench.volume("b@s");
-        assert!(bench.own.map(2, LogicalUnit::new(snapshot)));
+        assert!(bench.own.map(2, LogicalUnit::new(snapshot).unwrap()));
         for lun in [0, 1, 2] {
             while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
         }
@@ -252,7 +252,7 @@ fn thick_volumes_get_pages_of_their_own_and_a_full_pool_says_so() {
             .pool
             .create_volume(spec("t", Provisioning::Thick))
             .await;
-        assert!(bench.own.map(2, LogicalUnit::new(made.unwrap())));
+        assert!(bench.own.map(2, LogicalUnit::new(made.unwrap()).unwrap()));
         for lun in [0, 1, 2] {
             while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
         }
@@ -270,7 +270,11 @@ fn thick_volumes_get_pages_of_their_own_and_a_full_pool_says_so() {
                 .pool
                 .create_volume(spec(&name, Provisioning::Thin))
                 .await;
-            assert!(bench.own.map(10 + fillers, LogicalUnit::new(made.unwrap())));
+            assert!(
+                bench
+                    .own
+                    .map(10 + fillers, LogicalUnit::new(made.unwrap()).unwrap())
+            );
             let naas = [bench.naa("a"), bench.naa(&name)];
             while sense(&bench.run(&nexus, 0, &[0; 6], &[]).await).0 == 6 {}
             let copied = copy(&bench, &nexus, &naas, &[(0, 1, BLOCKS as u16 - 1, 0, 1)]).await;
@@ -306,9 +310,68 @@ fn a_copy_that_is_stopped_ends_after_the_piece_that_it_is_at() {
 #[test]
 fn without_a_copier_there_are_no_copies() {
     with_bench(async |bench| {
-        let nexus = bench.own.connect();
+        let nexus = bench.own.connect(port(99), 1);
         bench.run(&nexus, 0, &[0; 6], &[]).await;
         let said = bench.run(&nexus, 0, &receive(3, 0, 64), &[]).await;
         assert_eq!(sense(&said), (5, 0x20, 0));
+    });
+}
+
+/// PERSISTENT RESERVE OUT: registers, and reserves for itself alone (exclusive access).
+async fn reserve(bench: &Bench, nexus: &Nexus<SimWorld>, lun: u16, key: u8) {
+    let mut register = [0; 24];
+    register[15] = key;
+    let mut reserve = [0; 24];
+    reserve[7] = key;
+    for (action, kind, list) in [(0, 0, register), (1, 3, reserve)] {
+        let cdb = [0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0];
+        let done = bench.run(nexus, lun, &cdb, &list).await;
+        assert_eq!(sense(&done), (0, 0, 0));
+    }
+}
+
+#[test]
+fn what_others_have_reserved_is_neither_source_nor_destination() {
+    with_bench(async |bench| {
+        let (nexus, other) = (bench.nexus(&bench.own).await, bench.nexus(&bench.own).await);
+        let elsewhere = bench.nexus(&bench.open).await;
+        let naas = [bench.naa("a"), bench.naa("b"), bench.naa("c")];
+        reserve(&bench, &other, 1, 5).await;
+        reserve(&bench, &elsewhere, 0, 6).await;
+        for segment in [
+            (0, 1, 4, 0, 0),
+            (1, 0, 4, 0, 0),
+            (0, 2, 4, 0, 0),
+            (2, 0, 4, 0, 0),
+        ] {
+            let copied = copy(&bench, &nexus, &naas, &[(0, 0, 4, 0, 9), segment]).await;
+            assert_eq!(copied.status, 0x18, "{segment:?}");
+            assert_eq!(status(&bench, &nexus).await, (2, 1, 4 * 512));
+        }
+        // Who has reserved it may.
+        let copied = copy(&bench, &other, &naas, &[(0, 1, 4, 0, 0)]).await;
+        assert_eq!(sense(&copied), (0, 0, 0));
+    });
+}
+
+#[test]
+fn what_is_write_protected_for_a_time_says_so() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        let naas = [bench.naa("a"), bench.naa("b")];
+        // SWP of the control page, in what MODE SENSE(6) says of it.
+        let said = bench.run(&nexus, 1, &[0x1a, 8, 0x0a, 0, 64, 0], &[]).await;
+        let mut list = said.data.to_vec();
+        list[..4].fill(0);
+        list[4] &= 0x3f;
+        list[4 + 4] |= 0x08;
+        let cdb = [0x15, 0x10, 0, 0, list.len() as u8, 0];
+        let said = bench.run(&nexus, 1, &cdb, &list).await;
+        assert_eq!(sense(&said), (0, 0, 0));
+        let copied = copy(&bench, &nexus, &naas, &[(0, 1, 4, 0, 0)]).await;
+        assert_eq!(sense(&copied), (0x0a, 0x0d, 0x01));
+        assert_eq!((copied.sense[9], copied.sense[19 + 2]), (18, 7));
+        let copied = copy(&bench, &nexus, &naas, &[(1, 0, 4, 0, 0)]).await;
+        assert_eq!(sense(&copied), (0, 0, 0), "it can be read");
     });
 }

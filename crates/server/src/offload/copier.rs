@@ -10,6 +10,7 @@ use engine::{Disk, IoError, IoErrorKind, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use iscsi::login::TargetDirectory;
+use scsi::NexusId;
 use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, permits};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -92,6 +93,7 @@ impl SessionCopier {
         &self,
         wanted: Designator,
         access: Access,
+        nexus: NexusId,
     ) -> Result<Disk<RealWorld>, Refusal> {
         // By shard, so that each is asked once.
         let mut targets: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -104,9 +106,9 @@ impl SessionCopier {
             let Some(shard) = self.offload().shards().get(shard) else {
                 continue;
             };
-            let wanted = wanted.clone();
+            let (wanted, nexus) = (wanted.clone(), nexus.clone());
             let look = move |state: Rc<ShardState>| async move {
-                unit_on(&state, &names, &wanted, access)
+                unit_on(&state, &names, &wanted, (access, &nexus))
             };
             match shard.call(look).await {
                 Ok(Ok(Some(uuid))) => {
@@ -160,13 +162,13 @@ fn unit_on(
     state: &ShardState,
     targets: &[String],
     wanted: &Designator,
-    access: Access,
+    (access, nexus): (Access, &NexusId),
 ) -> Result<Option<Uuid>, Refusal> {
     for target in targets.iter().filter_map(|name| state.target(name)) {
         let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
         for unit in units {
             if wanted.is_of(unit.identity()) {
-                permits(&unit, access)?;
+                permits(&unit, access, nexus)?;
                 return Ok(Some(unit.uuid()));
             }
         }
@@ -206,8 +208,9 @@ impl Copier<RealWorld> for SessionCopier {
         &self,
         wanted: Designator,
         access: Access,
+        nexus: NexusId,
     ) -> LocalBoxFuture<'_, Result<Disk<RealWorld>, Refusal>> {
-        self.resolve_elsewhere(wanted, access).boxed_local()
+        self.resolve_elsewhere(wanted, access, nexus).boxed_local()
     }
 
     fn hold(
