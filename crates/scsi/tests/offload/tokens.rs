@@ -5,6 +5,7 @@ use crate::bench::{
     write_using,
 };
 use engine::Provisioning;
+use scsi::offload::{Limits, Tokens};
 use scsi::{LogicalUnit, Nexus};
 use std::time::Duration;
 use world::sim::SimWorld;
@@ -299,5 +300,99 @@ fn a_crash_leaves_nothing_behind_after_the_next_start() {
         // Nobody deletes a volume in this way that is shown.
         let shown = bench.volume("a").info().uuid;
         assert!(bench.pool.delete_hidden(shown).await.is_err());
+    });
+}
+
+#[test]
+fn a_thick_volume_has_its_room_back_when_a_token_of_it_gives_way() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        let made = bench
+            .pool
+            .create_volume(spec("t", Provisioning::Thick))
+            .await;
+        assert!(bench.own.map(2, LogicalUnit::new(made.unwrap()).unwrap()));
+        for lun in [0, 1, 2] {
+            while sense(&bench.run(&nexus, lun, &[0; 6], &[]).await).0 == 6 {}
+        }
+        bench.write("t", 0, &bytes(1, BLOCKS)).await;
+        let mut fillers = 0;
+        loop {
+            let name = format!("f{fillers}");
+            let made = bench
+                .pool
+                .create_volume(spec(&name, Provisioning::Thin))
+                .await;
+            fillers += 1;
+            let data = bench.data(&bytes(fillers, BLOCKS));
+            let written = made.unwrap().write(base::VolumeOffset(0), data).await;
+            if written.is_err() {
+                break;
+            }
+        }
+        // Its pages are shared: what is written to them now takes others, until the token gives
+        // way, as it does for whoever asks for room.
+        let said = try_populate(&bench, &nexus, 2, &[(0, BLOCKS as u32)]).await;
+        assert_eq!(said, (0, 0, 0));
+        let data = || bench.data(&bytes(2, BLOCKS));
+        let volume = bench.volume("t");
+        let refused = volume.write(base::VolumeOffset(0), data()).await;
+        assert_eq!(refused.unwrap_err().kind, engine::IoErrorKind::PoolFull);
+        bench.copier.revoke(volume.info().uuid).await;
+        volume.write(base::VolumeOffset(0), data()).await.unwrap();
+        assert!(bench.read("t", 0, BLOCKS).await == bytes(2, BLOCKS));
+    });
+}
+
+#[test]
+fn each_initiator_has_so_many_tokens_and_no_more() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        let limits = Limits {
+            total: 3,
+            per_initiator: 2,
+        };
+        *bench.copier.tokens.borrow_mut() = Tokens::new(&[4; 40], limits);
+        let first = token(&bench, &nexus, &[(0, 8)]).await;
+        token(&bench, &nexus, &[(8, 8)]).await;
+        let more = try_populate(&bench, &nexus, 0, &[(16, 8)]).await;
+        assert_eq!(more, (5, 0x55, 0x0d), "none of them was used");
+        let (status, blocks, _) = information(&bench, &nexus).await;
+        assert_eq!((status, blocks), (2, 0));
+        let to = [(0, 8)];
+        assert_eq!(
+            write(&bench, &nexus, 1, (&first, 0, false), &to).await,
+            (0, 0, 0)
+        );
+        token(&bench, &nexus, &[(16, 8)]).await;
+        assert_eq!(
+            write(&bench, &nexus, 1, (&first, 0, false), &to).await,
+            (5, 0x23, 0x06)
+        );
+    });
+}
+
+#[test]
+fn a_command_that_takes_too_long_does_less_and_says_how_much() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        bench.write("a", 0, &bytes(1, BLOCKS)).await;
+        let course = scsi::offload::Course::default();
+        course.stop();
+        let list = populate(&[(1, 20), (100, 20)]);
+        let mut cdb = [0; 16];
+        cdb[..14].copy_from_slice(&with_list(POPULATE, 7, &list));
+        let data = bench.data(&list);
+        let lun = scsi::lun::encode(0);
+        let said = nexus.execute_until(lun, cdb, data, Some(course)).await;
+        assert_eq!(sense(&said), (0, 0, 0));
+        let (status, blocks, token) = information(&bench, &nexus).await;
+        assert_eq!((status, blocks), (4, 0), "residual data");
+        // What it does not have can't be written.
+        let to = [(0, 1)];
+        assert_eq!(
+            write(&bench, &nexus, 1, (&token, 0, false), &to).await,
+            (5, 0x26, 0)
+        );
     });
 }
