@@ -228,7 +228,9 @@ async fn step(
             list
         }
         4 => {
-            copier.later.set(copier.later.get() + u64::from(input.byte()));
+            copier
+                .later
+                .set(copier.later.get() + u64::from(input.byte()));
             return;
         }
         // A list of any bytes.
@@ -268,7 +270,9 @@ fn ranges(list: &mut Vec<u8>, input: &mut Input<'_>) {
     let count = usize::from(input.byte() % 5);
     list.extend((count as u16 * 16).to_be_bytes());
     for _ in 0..count {
-        let [lba, blocks] = *input.take(2) else { return };
+        let [lba, blocks] = *input.take(2) else {
+            return;
+        };
         list.extend([0, 0, 0, 0, 0, 0, 0, lba, 0, 0, 0, blocks, 0, 0, 0, 0]);
     }
     let len = list.len() as u16 - 2;

@@ -194,9 +194,13 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         return None;
     }
     let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
-    let nexus = state.target(target)?.connect(initiator, negotiated.portal_group);
+    let nexus = state
+        .target(target)?
+        .connect(initiator, negotiated.portal_group);
     let (directory, admission) = (&arrival.directory, negotiated.admission());
-    nexus.set_copier(Rc::new(SessionCopier::new(state, directory, admission, target)));
+    nexus.set_copier(Rc::new(SessionCopier::new(
+        state, directory, admission, target,
+    )));
     let session = Rc::new(Session::new(
         negotiated,
         target,

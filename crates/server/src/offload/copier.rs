@@ -9,7 +9,7 @@ use base::{Time, Uuid, VolumeOffset};
 use engine::{Disk, IoError, IoErrorKind, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use iscsi::login::TargetDirectory;
+use iscsi::login::Admission;
 use scsi::NexusId;
 use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, permits};
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ pub(crate) struct SessionCopier {
     state: Weak<ShardState>,
     world: RealWorld,
     directory: Arc<Directory>,
-    initiator: String,
+    /// What the session came with.
+    admission: Admission,
     target: String,
 }
 
@@ -38,14 +39,14 @@ impl SessionCopier {
     pub(crate) fn new(
         state: &Rc<ShardState>,
         directory: &Arc<Directory>,
-        initiator: &str,
+        admission: Admission,
         target: &str,
     ) -> Self {
         SessionCopier {
             state: Rc::downgrade(state),
             world: state.world().clone(),
             directory: Arc::clone(directory),
-            initiator: initiator.to_owned(),
+            admission,
             target: target.to_owned(),
         }
     }
@@ -56,7 +57,7 @@ impl SessionCopier {
 
     /// Whether this very session would be admitted to `target`, and so sees its units.
     fn would_be_admitted(&self, target: &str) -> bool {
-        self.directory.admit(&self.initiator, target).is_ok()
+        self.directory.admits(&self.admission, target)
     }
 
     /// Other shards than this one.
@@ -201,7 +202,7 @@ impl Copier<RealWorld> for SessionCopier {
 
     fn initiator(&self) -> String {
         // iSCSI names compare without case.
-        crate::directory::canonical(&self.initiator)
+        crate::directory::canonical(&self.admission.initiator)
     }
 
     fn resolve(
