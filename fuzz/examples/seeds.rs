@@ -1,4 +1,4 @@
-//! Writes the kept corpus: one small file per kind of PDU, and whole sessions.
+//! Writes the kept corpus: one small file per kind of PDU, whole sessions, and copies.
 //! Run as `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
 
 use iscsi::pdu::request::{
@@ -302,9 +302,30 @@ fn logins() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Steps of third-party copies, as the target of that name takes them.
+fn copies() -> Vec<(&'static str, Vec<u8>)> {
+    // Segments: which units, blocks, from, to.
+    let copy = [0, 2, 0b10, 8, 0, 8, 0b00, 30, 0, 5];
+    let populate = [1, 2, 0, 16, 40, 9];
+    let write = |at: u8, bits: u8| [3, 2, at, bits, 1, 3, 20];
+    let tokens = [&populate[..], &[2], &write(0, 0)].concat();
+    vec![
+        ("copy", copy.to_vec()),
+        ("tokens", tokens.clone()),
+        ("forged", [&populate[..], &[2], &write(250, 1)].concat()),
+        (
+            "expired",
+            [&populate[..], &[2, 4, 200], &write(0, 0)].concat(),
+        ),
+        ("any-list", [&[0x45, 8][..], &[0x11; 32]].concat()),
+        ("any", [&[7, 0x84, 3][..], &[0; 14], &[1, 2, 3, 4]].concat()),
+        ("all", [&copy[..], &tokens, &tokens].concat()),
+    ]
+}
+
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for target in ["pdu", "session", "login"] {
+    for target in ["pdu", "session", "login", "offload"] {
         std::fs::create_dir_all(corpus.join(target))?;
     }
     for (name, request, data) in requests() {
@@ -329,6 +350,9 @@ fn main() -> std::io::Result<()> {
     }
     for (name, bytes) in logins() {
         std::fs::write(corpus.join("login").join(name), bytes)?;
+    }
+    for (name, bytes) in copies() {
+        std::fs::write(corpus.join("offload").join(name), bytes)?;
     }
     Ok(())
 }

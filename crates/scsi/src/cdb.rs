@@ -13,6 +13,7 @@ pub use command::{
 };
 pub(crate) use table::{COMMANDS, Definition};
 
+use crate::offload;
 use crate::sense::Sense;
 use base::{Lba, SECTOR_BYTES};
 
@@ -134,6 +135,7 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
             allocation: be32(cdb, 6),
         },
         0xa3 => maintenance_in(cdb)?,
+        0x83 | 0x84 => Command::Offload(offload::decode(cdb)?),
         _ => return Err(Sense::INVALID_OPCODE),
     })
 }
@@ -170,6 +172,7 @@ fn list_bytes(command: Command) -> u32 {
         | Command::SendDiagnostic { list_bytes, .. } => u32::from(list_bytes),
         // More than there may be is refused, and need not be sent.
         Command::ReserveOut { list_bytes, .. } => list_bytes.min(RESERVE_LIST_BYTES_MAX + 1),
+        Command::Offload(order) => order.list_bytes(),
         _ => 0,
     }
 }
@@ -188,6 +191,7 @@ pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
         Ok(Command::WriteSame(WriteSame { extent, .. })) => {
             extent.bytes().min(WRITE_SAME_PIECE_BYTES)
         }
+        Ok(Command::Offload(order)) => order.held_bytes(),
         Ok(list) => u64::from(list_bytes(list)),
         Err(_) => 0,
     }

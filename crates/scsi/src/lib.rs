@@ -6,12 +6,14 @@
 //! - [`cdb`]: what a CDB asks for, and whether it may.
 //! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
 //!   commands.
+//! - [`offload`]: copies that initiators have the target make.
 
 pub mod cdb;
 mod commands;
 mod dispatch;
 pub mod lun;
 pub mod nexus;
+pub mod offload;
 pub mod ports;
 pub mod reservation;
 pub mod sense;

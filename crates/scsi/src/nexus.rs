@@ -7,6 +7,7 @@
 
 use crate::cdb::{self, Command};
 use crate::lun;
+use crate::offload::{Copier, Course, Desk};
 use crate::reservation::{Access, NexusId};
 use crate::sense::{Attention, Sense, status};
 use crate::target::Target;
@@ -68,6 +69,16 @@ impl Response {
         }
     }
 
+    /// CHECK CONDITION with sense data as it is.
+    pub(crate) fn failed(sense: Vec<u8>, wanted_bytes: u64) -> Self {
+        Response {
+            status: status::CHECK_CONDITION,
+            sense,
+            wanted_bytes,
+            ..Response::default()
+        }
+    }
+
     /// RESERVATION CONFLICT.
     pub(crate) fn conflict() -> Self {
         Response {
@@ -86,6 +97,8 @@ pub struct Nexus<W: World> {
     id: NexusId,
     attentions: RefCell<BTreeMap<u16, VecDeque<Attention>>>,
     aborter: OnceCell<Aborter>,
+    copier: OnceCell<Rc<dyn Copier<W>>>,
+    desk: Desk,
 }
 
 impl<W: World> Nexus<W> {
@@ -95,6 +108,8 @@ impl<W: World> Nexus<W> {
             id,
             attentions: RefCell::default(),
             aborter: OnceCell::new(),
+            copier: OnceCell::new(),
+            desk: Desk::default(),
         }
     }
 
@@ -131,12 +146,36 @@ impl<W: World> Nexus<W> {
         &self.target
     }
 
+    /// From now on copies are made by `copier`; for good. Without one there are none.
+    pub fn set_copier(&self, copier: Rc<dyn Copier<W>>) {
+        self.copier.get_or_init(|| copier);
+    }
+
+    pub(crate) fn copier(&self) -> Option<&Rc<dyn Copier<W>>> {
+        self.copier.get()
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     /// Runs one command on the logical unit at `lun`. `data_out` is what
     /// [`cdb::data_out_bytes`] asked for, or less.
     ///
     /// A caller that loses interest lets it run and drops the response: a write
     /// that has begun runs to its end.
     pub async fn execute(&self, lun: [u8; 8], cdb: [u8; 16], data_out: Slice) -> Response {
+        self.execute_until(lun, cdb, data_out, None).await
+    }
+
+    /// As [`Nexus::execute`]; a copy ends early when `course` is stopped.
+    pub async fn execute_until(
+        &self,
+        lun: [u8; 8],
+        cdb: [u8; 16],
+        data_out: Slice,
+        course: Option<Course>,
+    ) -> Response {
         let number = lun::decode(lun);
         let unit = number.and_then(|number| self.target.unit(number));
         let command = match cdb::decode(&cdb) {
@@ -157,7 +196,14 @@ impl<W: World> Nexus<W> {
         }
         let checked = self.target.ports().check(self.id.target_port, &command);
         let response = match checked.and_then(|()| ready(&unit, &command)) {
-            Ok(()) => self.run(number, &unit, command, data_out).await,
+            Ok(()) => match command {
+                Command::Offload(order) => {
+                    let course = course.unwrap_or_default();
+                    // Its future is large, and rare.
+                    Box::pin(self.offload(&unit, order, data_out, course)).await
+                }
+                command => self.run(number, &unit, command, data_out).await,
+            },
             Err(sense) => Response::check_condition(&sense, 0),
         };
         match unit.mode().descriptor_sense {

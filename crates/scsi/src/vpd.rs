@@ -5,11 +5,12 @@ use crate::commands::alter::COMPARE_BLOCKS_MAX;
 use crate::commands::inquiry::{PRODUCT, VENDOR};
 use crate::commands::log::THRESHOLD_EXPONENT;
 use crate::commands::unmap;
+use crate::offload;
 use crate::unit::Identity;
 use base::SECTOR_BYTES;
 
 /// Pages that there are, ascending, as page 00h lists them.
-const PAGES: [u8; 8] = [0x00, 0x80, 0x83, 0x86, 0x87, 0xb0, 0xb1, 0xb2];
+const PAGES: [u8; 9] = [0x00, 0x80, 0x83, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2];
 
 /// What the pages of a unit tell.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,7 @@ pub(crate) fn page(code: u8, facts: Facts<'_>) -> Option<Vec<u8>> {
         0x83 => device_identification(facts),
         0x86 => extended_inquiry(),
         0x87 => mode_page_policy(),
+        0x8f => offload::third_party_copy(),
         0xb0 => block_limits(facts),
         0xb1 => block_device_characteristics(facts.unmap_blocks.is_some()),
         0xb2 => logical_block_provisioning(facts.unmap_blocks.is_some()),
@@ -186,7 +188,9 @@ mod tests {
     fn the_list_of_pages_names_exactly_those_that_there_are() {
         assert_eq!(
             shown(0x00),
-            [0, 0, 0, 8, 0x00, 0x80, 0x83, 0x86, 0x87, 0xb0, 0xb1, 0xb2]
+            [
+                0, 0, 0, 9, 0x00, 0x80, 0x83, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2
+            ]
         );
         for code in 0..=255 {
             let identity = identity();

@@ -13,6 +13,7 @@ mod access;
 
 pub use access::{Access, Host, Initiators, Portal};
 
+use crate::offload::Offload;
 use iscsi::chap::{Account, Algorithm};
 use iscsi::login::{Admission, LoginPortal, Refusal, TargetDirectory, VisibleTarget};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ impl TargetEntry {
 #[derive(Debug, Default)]
 pub struct Directory {
     state: RwLock<State>,
+    offload: Offload,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +108,11 @@ impl Directory {
     /// A directory without targets.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What the copies of all sessions share.
+    pub fn offload(&self) -> &Offload {
+        &self.offload
     }
 
     /// Says where the portals are.

@@ -8,6 +8,7 @@
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
 //! - [`images`]: volumes from image files, and image files from volumes.
+//! - [`offload`]: copies that initiators have the array make.
 //! - [`record`]: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
@@ -22,5 +23,6 @@ mod connection;
 pub mod directory;
 pub mod front;
 pub mod images;
+pub mod offload;
 pub mod record;
 pub mod shard;

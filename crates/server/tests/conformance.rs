@@ -17,7 +17,9 @@ const THICK: u16 = 1;
 
 /// Families of tests. The suite skips what a target says it does not have, so
 /// those of other commands would pass without saying anything.
-const FAMILIES: [&str; 14] = [
+const FAMILIES: [&str; 16] = [
+    "SCSI.ExtendedCopy",
+    "SCSI.ReceiveCopyResults",
     "SCSI.Inquiry",
     "SCSI.Mandatory",
     "SCSI.ModeSense6",
@@ -34,10 +36,12 @@ const FAMILIES: [&str; 14] = [
     "iSCSI.*",
 ];
 
-/// Those of thin provisioning: of a thin LUN nothing may be skipped. One test is left
+/// Those of thin provisioning and of copies: of a thin LUN nothing may be skipped. One test is left
 /// out: `GetLBAStatus.UnmapSingle` asks for the status of one block and wants to be
 /// told of another where physical blocks are longer than logical ones, against SBC-3.
-const OF_SPACE: [&str; 7] = [
+const OF_SPACE: [&str; 9] = [
+    "SCSI.ExtendedCopy",
+    "SCSI.ReceiveCopyResults",
     "SCSI.Inquiry",
     "SCSI.ReadCapacity16",
     "SCSI.Unmap",

@@ -156,6 +156,10 @@ async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
             assert!(good && [long, read, managed].contains(&answer.tag()));
             answered.push(answer.tag());
         }
+        if function == 5 {
+            // Who asked for a reset hears of it, too.
+            assert_eq!(initiator.run(&[0; 6], 0, &[]).await.sense(), (6, 0x29, 3));
+        }
         assert_eq!(initiator.run(&[0; 6], 0, &[]).await.header[3], 0);
     }
     served.stop().await;

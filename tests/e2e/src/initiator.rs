@@ -69,13 +69,14 @@ struct Task {
     reads: bool,
 }
 
-/// A logged-in session with LUN 0.
+/// A logged-in session, with LUN 0 unless said otherwise.
 #[derive(Debug)]
 pub struct Initiator {
     stream: TcpStream,
     cmd_sn: u32,
     exp_stat_sn: u32,
     next_tag: u32,
+    lun: u16,
     /// What the target takes in one PDU, and unsolicited.
     segment_bytes: usize,
     first_burst_bytes: usize,
@@ -107,6 +108,7 @@ impl Initiator {
             cmd_sn: 1,
             exp_stat_sn: 0,
             next_tag: 1,
+            lun: 0,
             segment_bytes: 8192,
             first_burst_bytes: 65536,
             tasks: BTreeMap::new(),
@@ -194,6 +196,74 @@ impl Initiator {
         self
     }
 
+    /// From now on commands go to this LUN; it is made ready.
+    ///
+    /// # Errors
+    /// When the connection ends, or the LUN doesn't become ready.
+    pub fn choose(&mut self, lun: u16) -> io::Result<()> {
+        self.lun = lun;
+        for _ in 0..4 {
+            if self.run(&[0; 6], 0, Vec::new())? == Answer::Good(Vec::new()) {
+                return Ok(());
+            }
+        }
+        Err(Error::other(format!("LUN {lun} doesn't become ready")))
+    }
+
+    /// Runs any command that reads so many bytes, or sends `data`, with nothing else under
+    /// way.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub fn execute(&mut self, cdb: &[u8], read_bytes: usize, data: Vec<u8>) -> io::Result<Answer> {
+        self.run(cdb, read_bytes, data)
+    }
+
+    /// Starts any command; gives its tag.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub fn start(&mut self, cdb: &[u8], read_bytes: usize, data: Vec<u8>) -> io::Result<u32> {
+        self.command(cdb, read_bytes, data)
+    }
+
+    /// ABORT TASK of a command under way (clause 11.5). The answers that come before the
+    /// response to it: none, when nothing else is under way and it was in time.
+    ///
+    /// # Errors
+    /// When the connection ends, or the function is refused.
+    pub fn abort(&mut self, tag: u32) -> io::Result<Vec<(u32, Answer)>> {
+        const ABORT_TASK: u8 = 1;
+        let own = self.next_tag;
+        self.next_tag += 1;
+        let mut header = [0; 48];
+        (header[0], header[1]) = (0x42, 0x80 | ABORT_TASK);
+        header[8..10].copy_from_slice(&self.lun.to_be_bytes());
+        header[16..20].copy_from_slice(&own.to_be_bytes());
+        header[20..24].copy_from_slice(&tag.to_be_bytes());
+        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
+        self.send(header, &[])?;
+        let mut answers = Vec::new();
+        loop {
+            let (header, data) = self.receive()?;
+            let about = be32(&header, 16);
+            self.seen(&header);
+            match header[0] & 0x3f {
+                0x21 => {
+                    let answer = self.response(about, &header, &data)?;
+                    answers.push((about, answer));
+                }
+                // Complete, or the task had ended.
+                0x22 if header[2] <= 1 => {
+                    self.tasks.remove(&tag);
+                    return Ok(answers);
+                }
+                other => return Err(odd(&format!("a PDU of opcode {other:#x}"))),
+            }
+        }
+    }
+
     /// How many commands are under way.
     pub fn under_way(&self) -> usize {
         self.tasks.len()
@@ -262,6 +332,7 @@ impl Initiator {
         let mut header = [0; 48];
         header[0] = 0x01;
         header[1] = 0x81 | u8::from(reads) << 6 | u8::from(!data.is_empty()) << 5;
+        header[8..10].copy_from_slice(&self.lun.to_be_bytes());
         header[16..20].copy_from_slice(&tag.to_be_bytes());
         let expected = read_bytes.max(data.len()) as u32;
         header[20..24].copy_from_slice(&expected.to_be_bytes());

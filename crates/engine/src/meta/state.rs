@@ -35,9 +35,14 @@ pub struct VolumeCore {
 
 impl VolumeCore {
     /// Whether it is called by its name: it is not in the trash, nor going away, nor
-    /// another pool's.
+    /// another pool's, nor hidden.
     pub fn is_seen(&self) -> bool {
-        !self.words.is_trashed() && !self.is_elsewhere() && !self.live.is_deleted()
+        !self.words.is_trashed() && !self.is_out_of_sight() && !self.live.is_deleted()
+    }
+
+    /// Whether it is in no list: it is another pool's, or hidden.
+    pub fn is_out_of_sight(&self) -> bool {
+        self.is_elsewhere() || self.words.is_hidden()
     }
 
     /// Whether the volume is another pool's: this is a copy in the making, or what is left

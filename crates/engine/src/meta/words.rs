@@ -20,6 +20,10 @@ pub const VALUE_BYTES_MAX: usize = 64;
 /// Attributes of a volume, at most.
 pub const ATTRIBUTES_MAX: usize = 32;
 
+/// Key of the attribute of volumes that nobody is shown: those that hold data for a time,
+/// and go at the next start at the latest.
+pub const HIDDEN: &str = "/hidden";
+
 /// Bytes of a piece of a memo, at most.
 pub const MEMO_PIECE_BYTES: usize = 80;
 /// Bytes of a memo, at most.
@@ -294,6 +298,7 @@ impl About {
 pub struct Words {
     about: RefCell<About>,
     trashed: Cell<bool>,
+    hidden: Cell<bool>,
     stage: Cell<Option<Stage>>,
 }
 
@@ -325,6 +330,7 @@ impl Words {
         self.stage
             .set(about.transit.as_ref().map(|transit| transit.stage));
         self.trashed.set(about.trashed_unix_s.is_some());
+        self.hidden.set(about.attributes.contains_key(HIDDEN));
     }
 
     /// What is said of it now.
@@ -335,6 +341,11 @@ impl Words {
     /// Whether it is in the trash.
     pub fn is_trashed(&self) -> bool {
         self.trashed.get()
+    }
+
+    /// Whether nobody is shown it.
+    pub fn is_hidden(&self) -> bool {
+        self.hidden.get()
     }
 
     /// How far it is on its way between pools, if it is.

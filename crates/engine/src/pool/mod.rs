@@ -8,6 +8,7 @@ mod backing;
 mod commit;
 mod create;
 pub mod drives;
+mod hidden;
 mod holdings;
 mod inner;
 pub mod life;

@@ -14,7 +14,7 @@ impl<W: World> Pool<W> {
     pub fn volumes(&self) -> Vec<VolumeInfo> {
         let state = self.inner.state.borrow();
         let seen = |core: &&Rc<VolumeCore>| {
-            core.ready.get() && !core.words.is_trashed() && !core.is_elsewhere()
+            core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
         };
         let ready = state.volumes.values().filter(seen);
         let mut volumes: Vec<VolumeInfo> = ready.map(|core| self.handle(core).info()).collect();

@@ -10,7 +10,7 @@ use super::drives::EventKind;
 use super::inner::Inner;
 use super::{Pool, PoolError, PoolErrorKind};
 use crate::label::NAME_BYTES_MAX;
-use crate::meta::words::{ATTRIBUTES_MAX, KEY_BYTES_MAX, TRASHED_BYTES, VALUE_BYTES_MAX};
+use crate::meta::words::{ATTRIBUTES_MAX, HIDDEN, KEY_BYTES_MAX, TRASHED_BYTES, VALUE_BYTES_MAX};
 use crate::meta::{Origin, Record, VolumeCore, VolumeId, Word, checkpoint};
 use crate::volume::{About, Volume, VolumeInfo};
 use crate::world::World;
@@ -48,7 +48,7 @@ impl<W: World> Pool<W> {
     pub fn volumes_said(&self) -> Vec<(VolumeInfo, About)> {
         let state = self.inner.state.borrow();
         let seen = |core: &&Rc<VolumeCore>| {
-            core.ready.get() && !core.words.is_trashed() && !core.is_elsewhere()
+            core.ready.get() && !core.words.is_trashed() && !core.is_out_of_sight()
         };
         let all = state.volumes.values().filter(seen);
         all.map(|core| (self.handle(core).info(), core.words.about()))
@@ -320,7 +320,8 @@ fn check_attributes(core: &VolumeCore, changes: &[(String, String)]) -> Result<(
     let about = core.words.about();
     let mut keys: BTreeSet<&str> = about.attributes.keys().map(String::as_str).collect();
     for (key, value) in changes {
-        if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.chars().all(is_key) {
+        let is_named = !key.is_empty() && key.len() <= KEY_BYTES_MAX && key != HIDDEN;
+        if !is_named || !key.chars().all(is_key) {
             return invalid(format!(
                 "attribute '{key}': allowed are 1 to {KEY_BYTES_MAX} letters, digits, '-', '_', '.', '/'"
             ));

@@ -3,9 +3,11 @@
 //! Who serves a volume of another shard pays for the way there and back; the volume is
 //! the same, with one order of its commands and one set of locks.
 
-use super::{Alteration, Altered, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo};
+use super::{
+    Alteration, Altered, Course, IoError, Mapping, Provisioning, Room, Volume, VolumeInfo,
+};
 use crate::world::World;
-use base::{Payload, Slice, VolumeOffset};
+use base::{Payload, Slice, Uuid, VolumeOffset};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -51,6 +53,16 @@ pub trait Elsewhere {
 
     /// As [`Volume::mapping`].
     fn mapping(&self, at: VolumeOffset) -> LocalBoxFuture<'_, Result<Mapping, IoError>>;
+
+    /// As [`Volume::copy_from`], of the volume with the identity `source`. `None`, with
+    /// nothing done, when that is not in the same lane.
+    fn copy_beside(
+        &self,
+        source: Uuid,
+        ends: (VolumeOffset, VolumeOffset),
+        len: u64,
+        course: Course,
+    ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>>;
 }
 
 impl<W: World> Elsewhere for Volume<W> {
@@ -112,6 +124,23 @@ impl<W: World> Elsewhere for Volume<W> {
             }
         };
         mapping.boxed_local()
+    }
+
+    fn copy_beside(
+        &self,
+        source: Uuid,
+        ends: (VolumeOffset, VolumeOffset),
+        len: u64,
+        course: Course,
+    ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
+        let copy = async move {
+            let Some(source) = self.beside(source) else {
+                return Ok(None);
+            };
+            let watch = |done| course.reach(done);
+            self.copy_from(&source, ends, len, watch).await.map(Some)
+        };
+        copy.boxed_local()
     }
 }
 
@@ -253,6 +282,24 @@ impl<W: World> Disk<W> {
         match self {
             Disk::Here(volume) => Elsewhere::room(volume).await,
             Disk::There(volume) => volume.room().await,
+        }
+    }
+
+    /// As [`Elsewhere::copy_beside`].
+    ///
+    /// # Errors
+    /// See there.
+    pub async fn copy_beside(
+        &self,
+        source: Uuid,
+        ends: (VolumeOffset, VolumeOffset),
+        len: u64,
+        course: &Course,
+    ) -> Result<Option<u64>, IoError> {
+        let course = course.clone();
+        match self {
+            Disk::Here(volume) => Elsewhere::copy_beside(volume, source, ends, len, course).await,
+            Disk::There(volume) => volume.copy_beside(source, ends, len, course).await,
         }
     }
 }

@@ -19,12 +19,12 @@
 
 use super::io::{block_span, failed};
 use super::{IoError, IoErrorKind, Volume};
-use crate::meta::Record;
 use crate::meta::page_map::CHUNK;
+use crate::meta::{Record, VolumeCore};
 use crate::pool::Claim;
 use crate::range_lock::Guard;
 use crate::world::World;
-use base::{PageIndex, Slice, VolumeOffset};
+use base::{PageIndex, Slice, Uuid, VolumeOffset};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,6 +67,18 @@ impl<W: World> Volume<W> {
     /// Whether both are volumes of one lane: what one has can be another's by reference.
     pub fn is_beside(&self, other: &Volume<W>) -> bool {
         Rc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The volume with this identity, if it is in the same lane. A copy of it that is on its
+    /// way here is not it.
+    pub fn beside(&self, uuid: Uuid) -> Option<Volume<W>> {
+        let state = self.inner.state.borrow();
+        let there = |core: &&Rc<VolumeCore>| {
+            core.ready.get() && !core.is_elsewhere() && !core.live.is_deleted()
+        };
+        let mut there = state.volumes.values().filter(there);
+        let found = there.find(|core| core.uuid == uuid);
+        found.map(|core| Volume::new(Rc::clone(&self.inner), Rc::clone(core)))
     }
 
     /// Makes `len` bytes from `to` on what `source` has from `from` on, all multiples of

@@ -1,5 +1,6 @@
 //! Commands, and what they are asked for.
 
+use crate::offload;
 use base::{Lba, SECTOR_BYTES};
 
 /// A run of logical blocks.
@@ -305,6 +306,8 @@ pub enum Command {
         /// ALLOCATION LENGTH.
         allocation: u32,
     },
+    /// A third-party copy (SPC-4 clause 5.17).
+    Offload(offload::Order),
 }
 
 impl Command {
@@ -320,6 +323,7 @@ impl Command {
                 | Command::OrWrite(_)
                 | Command::Unmap { .. }
                 | Command::Sanitize { .. }
+                | Command::Offload(offload::Order::WriteUsingToken { .. })
         )
     }
 }

@@ -112,6 +112,46 @@ pub(crate) static COMMANDS: &[Definition] = &[
     with_action(0x5f, 0x05, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
     with_action(0x5f, 0x06, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
     with_action(0x5f, 0x07, &[0x1f, X, 0, 0, X, X, X, X, CONTROL]),
+    with_action(
+        0x83,
+        0x00,
+        &[0x1f, 0, 0, 0, 0, 0, 0, 0, 0, X, X, X, X, 0, CONTROL],
+    ),
+    with_action(
+        0x83,
+        0x10,
+        &[0x1f, 0, 0, 0, 0, X, X, X, X, X, X, X, X, GROUP, CONTROL],
+    ),
+    with_action(
+        0x83,
+        0x11,
+        &[0x1f, 0, 0, 0, 0, X, X, X, X, X, X, X, X, GROUP, CONTROL],
+    ),
+    with_action(
+        0x83,
+        0x1c,
+        &[0x1f, X, X, X, X, 0, 0, 0, 0, 0, 0, 0, 0, 0, CONTROL],
+    ),
+    with_action(
+        0x84,
+        0x00,
+        &[0x1f, X, 0, 0, 0, 0, 0, 0, 0, X, X, X, X, 0, CONTROL],
+    ),
+    with_action(
+        0x84,
+        0x03,
+        &[0x1f, 0, 0, 0, 0, 0, 0, 0, 0, X, X, X, X, 0, CONTROL],
+    ),
+    with_action(
+        0x84,
+        0x04,
+        &[0x1f, X, 0, 0, 0, 0, 0, 0, 0, X, X, X, X, 0, CONTROL],
+    ),
+    with_action(
+        0x84,
+        0x07,
+        &[0x1f, X, X, X, X, 0, 0, 0, 0, X, X, X, X, 0, CONTROL],
+    ),
     plain(
         0x89,
         &[ALTER, X, X, X, X, X, X, X, X, 0, 0, 0, X, GROUP, CONTROL],

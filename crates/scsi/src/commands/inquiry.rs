@@ -34,8 +34,8 @@ pub(crate) fn standard(present: bool) -> Vec<u8> {
     // HISUP, response data format 2.
     data[3] = 0x12;
     data[4] = 96 - 5;
-    // TPGS: ports change their state by themselves (implicit ALUA).
-    data[5] = if present { 0x10 } else { 0 };
+    // TPGS: ports change their state by themselves (implicit ALUA). 3PC: third-party copies.
+    data[5] = if present { 0x10 | 0x08 } else { 0 };
     // CMDQUE.
     data[7] = 0x02;
     data[8..16].copy_from_slice(VENDOR);
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn standard_data_byte_by_byte() {
-        let mut expected = vec![0x00, 0, 6, 0x12, 91, 0x10, 0, 2];
+        let mut expected = vec![0x00, 0, 6, 0x12, 91, 0x18, 0, 2];
         expected.extend(b"ASHLAR  VIRTUAL DISK    0.1 ");
         expected.resize(58, 0);
         expected.extend([0x00, 0xa0, 0x09, 0x60, 0x04, 0x60, 0x04, 0xc0]);

@@ -2,6 +2,7 @@
 
 use super::{NexusId, Reservations};
 use crate::cdb::Command;
+use crate::offload::Order;
 
 /// What a command does, as far as reservations care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,13 @@ impl Access {
             | Command::SendDiagnostic { .. }
             | Command::PreventAllowMediumRemoval { prevent: true }
             | Command::StartStopUnit { start: false, .. } => Access::Write,
+            // Sources and destinations are looked at for themselves.
+            Command::Offload(order) => match order {
+                Order::ExtendedCopy { .. }
+                | Order::WriteUsingToken { .. }
+                | Order::CopyOperationAbort { .. } => Access::Write,
+                _ => Access::Read,
+            },
             Command::Reserve | Command::Release | Command::ReserveOut { .. } => Access::Own,
         }
     }

@@ -231,6 +231,9 @@ impl Array {
                 array.keep(&exports).await?;
             }
             array.export_map().remove(&target);
+            for volume in &export.uuids {
+                array.directory.offload().revoke_volume(*volume).await;
+            }
             let entry = array.directory.remove_target(&target);
             let shard = entry.and_then(|entry| array.shards.get(entry.shard));
             match shard {

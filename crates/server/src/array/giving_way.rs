@@ -4,8 +4,8 @@
 //! Invariants:
 //! - What is in the trash goes when its time is over, or when its pool has no room left:
 //!   then the oldest goes first, one at a time, and an event tells.
-//! - A host's write that finds no room is not refused before the trash of that pool is
-//!   empty and every page whole, unless that takes too long.
+//! - A host's write that finds no room is not refused before the tokens of that pool are
+//!   revoked, its trash is empty and every page whole, unless that takes too long.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError};
@@ -51,6 +51,7 @@ impl Array {
             loop {
                 let requests = room.take();
                 let Some(array) = array.upgrade() else { return };
+                array.directory.offload().expire().await;
                 if let Err(error) = array.give_way(requests).await {
                     tracing::warn!("emptying the trash: {error}");
                 }
@@ -96,6 +97,12 @@ impl Array {
             .filter(|info| is_nearly_full(info, in_need.contains(&info.name)))
             .map(|info| info.name.clone())
             .collect();
+        // Copies by token can be made again, in another way.
+        for pool in in_need.intersection(&full) {
+            if self.directory.offload().revoke_pool(pool).await {
+                outcome.freed.insert(pool.clone());
+            }
+        }
         let (now, kept_s) = (now_unix_s(), self.trash_kept().as_secs());
         for volume in all {
             let since = volume.about.trashed_unix_s.unwrap_or(0);

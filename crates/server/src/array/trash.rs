@@ -104,6 +104,8 @@ impl Array {
             let there = array.unused(&name, job).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
+            let offload = array.directory.offload();
+            offload.revoke_volume(there.info.uuid).await;
             array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(())
@@ -120,6 +122,8 @@ impl Array {
                 pool.trash_volume(&name, at).await?;
                 Ok(at)
             };
+            let offload = array.directory.offload();
+            offload.revoke_volume(there.info.uuid).await;
             let at = array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(at)

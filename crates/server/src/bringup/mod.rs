@@ -126,6 +126,7 @@ async fn furnish(
         }
     }
     Images::settle(&array).await?;
+    directory.offload().forget_leftovers(shards).await?;
     array.settle_moves(&array.images().moving()).await?;
     array.keep_events();
     array.watch_departures();

@@ -19,12 +19,18 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::TaskId;
+use rustc_hash::FxHashMap;
+use scsi::offload::Course;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// Turns before others on the shard get theirs.
 const TURNS_MAX: usize = 16;
+
+/// Operation code of the commands that copy (SPC-4 clause 5.17).
+const THIRD_PARTY_COPY_OUT: u8 = 0x83;
 
 /// How often a command that finds no room is tried, while the trash gives way.
 const TRIES_MAX: usize = 8;
@@ -43,6 +49,8 @@ pub(crate) enum Errand {
         function: u8,
         lun: [u8; 8],
     },
+    /// Nobody waits for this command any more: a copy ends early. It has no end of its own.
+    Stop { task: TaskId },
 }
 
 /// What has ended.
@@ -65,6 +73,8 @@ pub(crate) struct Runner {
     state: Rc<ShardState>,
     session: Rc<Session>,
     running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
+    /// Copies that run.
+    copies: Rc<RefCell<FxHashMap<TaskId, Course>>>,
 }
 
 impl Runner {
@@ -73,6 +83,7 @@ impl Runner {
             state,
             session,
             running: FuturesUnordered::new(),
+            copies: Rc::default(),
         }
     }
 
@@ -82,6 +93,9 @@ impl Runner {
             Errand::Command { task, order, data } => {
                 let written_bytes = data.len() as u64;
                 let state = Rc::clone(&self.state);
+                if order.cdb[0] == THIRD_PARTY_COPY_OUT {
+                    return self.begin_copy(task, order, data);
+                }
                 self.running.push(Box::pin(async move {
                     let response = execute(&state, &session, order, data).await;
                     Ended::Command {
@@ -91,6 +105,11 @@ impl Runner {
                         response,
                     }
                 }));
+            }
+            Errand::Stop { task } => {
+                if let Some(course) = self.copies.borrow().get(&task) {
+                    course.stop();
+                }
             }
             Errand::Manage {
                 task,
@@ -108,6 +127,27 @@ impl Runner {
                 }));
             }
         }
+    }
+
+    /// Copies make room for themselves, piece by piece: what was copied is not copied again,
+    /// for source and destination may overlap.
+    fn begin_copy(&self, task: TaskId, order: Order, data: Slice) {
+        let (session, copies) = (Rc::clone(&self.session), Rc::clone(&self.copies));
+        let course = Course::default();
+        copies.borrow_mut().insert(task, course.clone());
+        self.running.push(Box::pin(async move {
+            let written_bytes = data.len() as u64;
+            let nexus = &session.nexus;
+            let copied = nexus.execute_until(order.lun, order.cdb, data, Some(course));
+            let response = copied.await;
+            copies.borrow_mut().remove(&task);
+            Ended::Command {
+                task,
+                order,
+                written_bytes,
+                response,
+            }
+        }));
     }
 
     /// One that has ended; pending also when there are none.
@@ -210,6 +250,14 @@ impl Way {
                 errands.put(errand);
                 *running += 1;
             }
+        }
+    }
+
+    /// Nobody waits for the command of `task` any more.
+    pub(crate) fn stop(&mut self, task: TaskId) {
+        match self {
+            Way::Here(runner) => runner.begin(Errand::Stop { task }),
+            Way::There { errands, .. } => errands.put(Errand::Stop { task }),
         }
     }
 

@@ -19,6 +19,7 @@ mod tasks;
 
 use crate::directory::Directory;
 use crate::front::{Berth, Manners, Place, TsihLease};
+use crate::offload::SessionCopier;
 use crate::shard::session::{Closing, Reins, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
 use errand::{Runner, Way};
@@ -196,6 +197,10 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
     let nexus = state
         .target(target)?
         .connect(initiator, negotiated.portal_group);
+    let (directory, admission) = (&arrival.directory, negotiated.admission());
+    nexus.set_copier(Rc::new(SessionCopier::new(
+        state, directory, admission, target,
+    )));
     let session = Rc::new(Session::new(
         negotiated,
         target,

@@ -11,7 +11,7 @@ use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
 use crate::front::Manners;
 use crate::shard::ShardState;
-use crate::shard::session::{AbortRequest, Closing, Reins, add};
+use crate::shard::session::{AbortRequest, Closing, Reins, Scope, add};
 use base::{BufPool, Slice};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
@@ -448,6 +448,7 @@ impl Pump {
         if aborted == Aborted::AtOnce {
             return self.connection.managed(task, response::COMPLETE);
         }
+        self.way.stop(meant);
         let (request, done) = AbortRequest::of_one();
         self.progress.tasks.answer_when_ended(request, 1, [meant]);
         self.progress.aborting.push(Box::pin(async move {
@@ -465,6 +466,7 @@ impl Pump {
             for task in &within {
                 self.connection.abort(*task);
                 if self.progress.tasks.abort(*task) == Some(Aborted::WhenEnded) {
+                    self.way.stop(*task);
                     running.push(*task);
                 }
             }
@@ -508,6 +510,10 @@ impl Pump {
             }
             self.progress.course = Course::Broken;
             self.progress.tasks.forget_idle();
+            // Whoever logs in again waits for what still runs.
+            for task in self.progress.tasks.within(Scope::All) {
+                self.way.stop(task);
+            }
         }
     }
 }

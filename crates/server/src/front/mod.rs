@@ -209,6 +209,7 @@ impl Front {
             });
         }
         directory.set_portals(opened);
+        directory.offload().set_shards(&shards);
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new()
             .name("front".to_owned())

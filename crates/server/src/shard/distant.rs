@@ -4,8 +4,8 @@
 //! one; buffers change hands without a copy. A command that was sent runs to its end.
 
 use super::{ShardGone, ShardHandle};
-use base::{Payload, Slice, VolumeOffset};
-use engine::volume::{Alteration, Altered, Elsewhere, Mapping, Room};
+use base::{Payload, Slice, Uuid, VolumeOffset};
+use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
 use engine::{IoError, IoErrorKind, Provisioning, Volume, VolumeInfo};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
@@ -146,5 +146,18 @@ impl Elsewhere for Distant {
             Elsewhere::mapping(&volume, at).await
         };
         self.visit(at, visit).boxed_local()
+    }
+
+    fn copy_beside(
+        &self,
+        source: Uuid,
+        ends: (VolumeOffset, VolumeOffset),
+        len: u64,
+        course: Course,
+    ) -> LocalBoxFuture<'_, Result<Option<u64>, IoError>> {
+        let visit = move |volume: Volume<RealWorld>| async move {
+            Elsewhere::copy_beside(&volume, source, ends, len, course).await
+        };
+        self.visit(ends.1, visit).boxed_local()
     }
 }

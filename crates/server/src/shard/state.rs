@@ -5,7 +5,9 @@ use super::distant::Distant;
 use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::{Directory, canonical};
-use engine::{Disk, Pool, PoolError, Provisioning, VolumeInfo};
+use engine::volume::Stage;
+use engine::{Disk, Pool, PoolError, Provisioning, Volume, VolumeInfo};
+use scsi::offload::Holder;
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,9 @@ pub struct ExportError {
     pub context: String,
 }
 
+/// By name and lane of a pool.
+type Holders = BTreeMap<(String, u16), Rc<Holder<RealWorld>>>;
+
 /// Everything on a shard. Lives on the shard's thread.
 pub struct ShardState {
     index: usize,
@@ -53,6 +58,8 @@ pub struct ShardState {
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
+    /// What keeps data for tokens, by name and lane of the pool, once there was something.
+    holders: RefCell<Holders>,
     /// Who makes room in pools that are full, once there is somebody.
     room: OnceCell<Arc<Room>>,
     stopping: Cell<bool>,
@@ -68,6 +75,7 @@ impl ShardState {
             targets: RefCell::default(),
             sessions: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
+            holders: RefCell::default(),
             room: OnceCell::new(),
             stopping: Cell::new(false),
             closed: Notify::new(),
@@ -114,6 +122,33 @@ impl ShardState {
         self.lane(name, 0)
     }
 
+    /// The volume of this shard with this identity, and its lane.
+    pub(crate) fn volume_of(
+        &self,
+        uuid: base::Uuid,
+    ) -> Option<(Pool<RealWorld>, Volume<RealWorld>)> {
+        let pools = self.pools.borrow();
+        let mut found = pools.values().filter_map(|pool| {
+            let volume = pool.volume_of(uuid)?;
+            // Neither where it was nor where it is on its way to.
+            let transit = volume.about().transit;
+            let coming = transit.is_some_and(|transit| transit.stage == Stage::Incoming);
+            let is_here = volume.moved().is_none() && !coming;
+            is_here.then(|| (pool.clone(), volume))
+        });
+        found.next()
+    }
+
+    /// What keeps data for tokens in a lane of this shard.
+    pub(crate) fn holder(&self, pool: &Pool<RealWorld>) -> Rc<Holder<RealWorld>> {
+        let key = (pool.info().name, pool.lane());
+        let mut holders = self.holders.borrow_mut();
+        let holder = holders
+            .entry(key)
+            .or_insert_with(|| Rc::new(Holder::new(pool.clone())));
+        Rc::clone(holder)
+    }
+
     /// All lanes of pools that are here, by name and lane.
     pub fn pools(&self) -> Vec<Pool<RealWorld>> {
         self.pools.borrow().values().cloned().collect()
@@ -143,7 +178,7 @@ impl ShardState {
     ///
     /// # Errors
     /// As [`ShardState::export`].
-    pub(crate) fn export_with(
+    pub fn export_with(
         &self,
         target: &str,
         lun: u16,
@@ -329,6 +364,7 @@ impl ShardState {
     /// Closes all sessions, then all pools.
     pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
         self.end_sessions().await;
+        self.holders.take();
         let pools = std::mem::take(&mut *self.pools.borrow_mut());
         let mut failures = Vec::new();
         let closing = pools.values().map(Pool::close);

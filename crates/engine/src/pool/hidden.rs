@@ -1,0 +1,77 @@
+//! Volumes that nobody is shown: they hold data for a time, for whoever made them.
+//!
+//! Invariants:
+//! - They are in no list, have no name that others could use or miss, and are reached by
+//!   their identity only.
+//! - Whoever makes them takes them away: what a crash leaves is still hidden at the next
+//!   start, and is there to be deleted.
+
+use super::{Pool, PoolError, PoolErrorKind};
+use crate::meta::words::HIDDEN;
+use crate::meta::{Record, VolumeCore, Word};
+use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
+use crate::world::World;
+use base::Uuid;
+use std::rc::Rc;
+
+impl<W: World> Pool<W> {
+    /// Makes a thin volume that nobody is shown. What it is for (`name`) is for people who
+    /// look at the metadata; several may be called the same.
+    ///
+    /// # Errors
+    /// `Invalid`; `Full` when the metadata has no room for another volume.
+    pub async fn create_hidden(&self, name: &str, size_bytes: u64) -> Result<Volume<W>, PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        self.check_size(name, size_bytes)?;
+        let _administration = inner.administration.lock().await;
+        let id = self.next_ids(1)?;
+        let spec = VolumeSpec {
+            name: name.to_owned(),
+            size_bytes,
+            provisioning: Provisioning::Thin,
+        };
+        let hidden = Word::Attribute {
+            key: HIDDEN.to_owned(),
+            value: "1".to_owned(),
+        };
+        let records = vec![
+            self.creation(id, &spec, false),
+            Record::Word(id, hidden),
+            Record::Ready { id },
+        ];
+        inner.check_words(&records)?;
+        inner.commit(records).await?;
+        let core = inner.state.borrow().volumes.get(&id).map(Rc::clone);
+        let core = core.ok_or_else(|| {
+            let context = format!("volume '{name}' went away while it was created");
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })?;
+        Ok(self.handle(&core))
+    }
+
+    /// The volumes that nobody is shown.
+    pub fn hidden(&self) -> Vec<VolumeInfo> {
+        let state = self.inner.state.borrow();
+        let hidden = |core: &&Rc<VolumeCore>| core.ready.get() && core.words.is_hidden();
+        let all = state.volumes.values().filter(hidden);
+        all.map(|core| self.handle(core).info()).collect()
+    }
+
+    /// Deletes a volume that nobody is shown, with all its data.
+    ///
+    /// # Errors
+    /// `NotFound`, also of a volume that is not hidden.
+    pub async fn delete_hidden(&self, uuid: Uuid) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        let found = self.core_of(uuid).filter(|core| core.words.is_hidden());
+        let core = found.ok_or_else(|| {
+            let pool = &inner.identity().name;
+            let context = format!("there is no hidden volume {uuid} in pool '{pool}'");
+            PoolError::new(PoolErrorKind::NotFound, context)
+        })?;
+        self.let_go_of(&core).await
+    }
+}

@@ -1,0 +1,395 @@
+//! Targets over one small pool, with a copier that knows both.
+
+use base::{BufPool, Prng, Slice, Time, Uuid};
+use engine::volume::VolumeSpec;
+use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, World};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use scsi::offload::{
+    Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, permits,
+};
+use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+
+pub const PAGE: u64 = 32 << 10;
+pub const PAGE_BLOCKS: u64 = PAGE / 512;
+/// Blocks of each volume.
+pub const BLOCKS: u64 = 16 * PAGE_BLOCKS;
+
+/// The target `own` has `a` and `b` as LUN 0 and 1, and the snapshot-like `r` as 2; `open`
+/// has `c`, `closed` has `d`. The pool has room for all of them once.
+pub struct Bench {
+    pub world: SimWorld,
+    pub pool: Pool<SimWorld>,
+    pub own: Rc<Target<SimWorld>>,
+    pub open: Rc<Target<SimWorld>>,
+    /// Nobody may use this one.
+    _closed: Rc<Target<SimWorld>>,
+    pub copier: Rc<TestCopier>,
+    next: Cell<u8>,
+}
+
+/// Knows the targets of a [`Bench`]; sessions would be admitted to `own` and `open`.
+pub struct TestCopier {
+    world: SimWorld,
+    pub holder: Rc<Holder<SimWorld>>,
+    pub tokens: RefCell<Tokens>,
+    admitted: Vec<Rc<Target<SimWorld>>>,
+    /// Added to the time.
+    pub later: Cell<Duration>,
+    /// Called before a logical unit of another target is looked for.
+    pub before: RefCell<Option<Box<dyn FnOnce()>>>,
+    pub initiator: RefCell<String>,
+    pub asked_for_room: Cell<usize>,
+    pub room: RefCell<Option<LocalBoxFuture<'static, ()>>>,
+}
+
+impl TestCopier {
+    /// Lets go of what nobody needs, at once.
+    async fn clear(&self, held: Vec<Held>) {
+        for held in held {
+            self.holder.release(held).await;
+        }
+    }
+
+    pub async fn expire(&self) {
+        let held = self.tokens.borrow_mut().expire(self.now());
+        self.clear(held).await;
+    }
+
+    pub async fn revoke(&self, volume: Uuid) {
+        let held = self.tokens.borrow_mut().revoke_source(volume);
+        self.clear(held).await;
+    }
+}
+
+impl Copier<SimWorld> for TestCopier {
+    fn world(&self) -> &SimWorld {
+        &self.world
+    }
+
+    fn now(&self) -> Time {
+        self.world.now() + self.later.get()
+    }
+
+    fn initiator(&self) -> String {
+        self.initiator.borrow().clone()
+    }
+
+    fn resolve(
+        &self,
+        wanted: Designator,
+        access: Access,
+        nexus: NexusId,
+    ) -> LocalBoxFuture<'_, Result<Disk<SimWorld>, Refusal>> {
+        let resolve = async move {
+            if let Some(before) = self.before.take() {
+                before();
+            }
+            for target in &self.admitted {
+                let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+                for unit in units {
+                    if wanted.is_of(unit.identity()) {
+                        permits(&unit, access, &nexus)?;
+                        return Ok(unit.volume());
+                    }
+                }
+            }
+            Err(Refusal::Unreachable)
+        };
+        resolve.boxed_local()
+    }
+
+    fn hold(
+        &self,
+        source: Disk<SimWorld>,
+        ranges: Vec<(u64, u64)>,
+        course: Course,
+    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+        let hold = async move {
+            let uuid = source.info().uuid;
+            let source = self.holder.pool().volume_of(uuid).expect("one of the pool");
+            self.holder.hold(&source, &ranges, &course).await
+        };
+        hold.boxed_local()
+    }
+
+    fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<SimWorld>>> {
+        let found = self.holder.pool().volume_of(uuid);
+        async move { found.map(Disk::Here) }.boxed_local()
+    }
+
+    fn release(&self, held: Vec<Held>) {
+        let holder = Rc::clone(&self.holder);
+        self.world.spawn(async move {
+            for held in held {
+                holder.release(held).await;
+            }
+        });
+    }
+
+    fn make_room(&self, _: Uuid) -> LocalBoxFuture<'_, bool> {
+        self.asked_for_room.set(self.asked_for_room.get() + 1);
+        let room = self.room.take();
+        async move {
+            match room {
+                Some(room) => {
+                    room.await;
+                    true
+                }
+                None => false,
+            }
+        }
+        .boxed_local()
+    }
+
+    fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
+        with(&mut self.tokens.borrow_mut());
+        true
+    }
+}
+
+/// An initiator port, different for each `number`.
+pub fn port(number: u8) -> InitiatorPort {
+    InitiatorPort::new(&format!("iqn.host{number}"), [number; 6])
+}
+
+pub fn spec(name: &str, provisioning: Provisioning) -> VolumeSpec {
+    VolumeSpec {
+        name: name.to_owned(),
+        size_bytes: BLOCKS * 512,
+        provisioning,
+    }
+}
+
+pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
+    let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));
+    let media = Rc::new(Media::new(
+        MediaSpec {
+            name: "d0".to_owned(),
+            capacity_bytes: 8 << 20,
+            rotational: false,
+            discards: false,
+            ignores_flush: false,
+        },
+        Prng::from_seed(8),
+    ));
+    let root = async {
+        let drive = SimDrive::adversarial(&world, &media);
+        let spec = PoolSpec {
+            stripe_unit_bytes: 8 << 10,
+            page_bytes: PAGE as u32,
+            journal_bytes: Some(8 << 10),
+            volumes_max: 64,
+            ..PoolSpec::new("p", Level::Simple)
+        };
+        let name = "d0".to_owned();
+        let drives = vec![NamedDrive { name, drive }];
+        let pool = Pool::create(world.clone(), spec, drives).await.unwrap();
+        test(Bench::over(&world, pool).await).await;
+    };
+    let outcome = world.run(u64::MAX, root);
+    world.power_off();
+    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it did not end");
+}
+
+impl Bench {
+    async fn over(world: &SimWorld, pool: Pool<SimWorld>) -> Bench {
+        let target = |name: &str| Target::new(name, world.clone());
+        let (own, open, closed) = (target("iqn.own"), target("iqn.open"), target("iqn.closed"));
+        for (name, target, lun) in [
+            ("a", &own, 0),
+            ("b", &own, 1),
+            ("c", &open, 0),
+            ("d", &closed, 0),
+        ] {
+            let made = pool.create_volume(spec(name, Provisioning::Thin)).await;
+            assert!(target.map(lun, LogicalUnit::new(made.unwrap()).unwrap()));
+        }
+        let copier = TestCopier {
+            world: world.clone(),
+            holder: Rc::new(Holder::new(pool.clone())),
+            tokens: RefCell::new(Tokens::new(&[3; 40], Limits::default())),
+            admitted: vec![Rc::clone(&open), Rc::clone(&own)],
+            later: Cell::default(),
+            before: RefCell::default(),
+            initiator: RefCell::new("iqn.host".to_owned()),
+            asked_for_room: Cell::default(),
+            room: RefCell::default(),
+        };
+        Bench {
+            world: world.clone(),
+            pool,
+            own,
+            open,
+            _closed: closed,
+            copier: Rc::new(copier),
+            next: Cell::default(),
+        }
+    }
+
+    pub fn volume(&self, name: &str) -> Volume<SimWorld> {
+        self.pool.volume(name).expect("it is there")
+    }
+
+    pub fn naa(&self, name: &str) -> Vec<u8> {
+        let uuid = self.volume(name).info().uuid;
+        Identity::of(uuid).naa.to_vec()
+    }
+
+    /// A nexus of `target` that has heard of power on, with the copier.
+    pub async fn nexus(&self, target: &Rc<Target<SimWorld>>) -> Rc<Nexus<SimWorld>> {
+        self.next.set(self.next.get() + 1);
+        let nexus = target.connect(port(self.next.get()), 1);
+        let copier: Rc<dyn Copier<SimWorld>> = Rc::clone(&self.copier) as _;
+        nexus.set_copier(copier);
+        for lun in target.luns() {
+            self.run(&nexus, lun, &[0; 6], &[]).await;
+        }
+        nexus
+    }
+
+    pub fn data(&self, bytes: &[u8]) -> Slice {
+        self.world.buffers().copy_of(bytes).freeze()
+    }
+
+    pub async fn run(
+        &self,
+        nexus: &Nexus<SimWorld>,
+        lun: u16,
+        cdb: &[u8],
+        data_out: &[u8],
+    ) -> Response {
+        let mut whole = [0; 16];
+        whole[..cdb.len()].copy_from_slice(cdb);
+        let data = self.data(data_out);
+        nexus.execute(scsi::lun::encode(lun), whole, data).await
+    }
+
+    pub async fn write(&self, name: &str, lba: u64, bytes: &[u8]) {
+        let at = base::VolumeOffset(lba * 512);
+        let written = self.volume(name).write(at, self.data(bytes)).await;
+        written.unwrap();
+    }
+
+    pub async fn read(&self, name: &str, lba: u64, blocks: u64) -> Vec<u8> {
+        let at = base::VolumeOffset(lba * 512);
+        let read = self.volume(name).read(at, blocks as usize * 512).await;
+        read.unwrap().to_vec()
+    }
+
+    /// Makes the snapshot `b@s`.
+    pub async fn snapshot_of_b(&self) {
+        let nobody = async { true };
+        let taken = self
+            .pool
+            .snapshot_together(&[("b", "b@s")], 0, nobody)
+            .await;
+        taken.unwrap();
+    }
+
+    /// What was begun beside has time to end.
+    pub async fn rest(&self) {
+        self.world.sleep(Duration::from_secs(1)).await;
+    }
+
+    /// Bytes of pages in use.
+    pub fn mapped(&self) -> u64 {
+        self.pool.info().mapped_bytes
+    }
+}
+
+/// Reproducible bytes, different for each `tag`.
+pub fn bytes(tag: u64, blocks: u64) -> Vec<u8> {
+    let mut bytes = vec![0; blocks as usize * 512];
+    Prng::from_seed(tag).fill(&mut bytes);
+    bytes
+}
+
+/// Sense key, additional sense code and qualifier; zeroes when it went well.
+pub fn sense(response: &Response) -> (u8, u8, u8) {
+    let at = |place: usize| response.sense.get(place).copied().unwrap_or(0);
+    assert_eq!(
+        response.status,
+        if response.sense.is_empty() { 0 } else { 2 }
+    );
+    (at(2) & 0xf, at(12), at(13))
+}
+
+/// An EXTENDED COPY of segments (source, destination, blocks, from, to) between what the
+/// designators name, with list identifier 1.
+pub fn xcopy(naas: &[Vec<u8>], segments: &[(u16, u16, u16, u64, u64)]) -> Vec<u8> {
+    let mut list = vec![1, 0];
+    list.extend((naas.len() as u16 * 32).to_be_bytes());
+    list.extend([0; 4]);
+    list.extend((segments.len() as u32 * 28).to_be_bytes());
+    list.extend([0; 4]);
+    for naa in naas {
+        list.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
+        list.extend(naa);
+        list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
+    }
+    for (source, destination, blocks, from, to) in segments {
+        list.extend([2, 0, 0, 24]);
+        list.extend(source.to_be_bytes());
+        list.extend(destination.to_be_bytes());
+        list.extend([0, 0]);
+        list.extend(blocks.to_be_bytes());
+        list.extend(from.to_be_bytes());
+        list.extend(to.to_be_bytes());
+    }
+    list
+}
+
+fn ranges(list: &mut Vec<u8>, ranges: &[(u64, u32)]) {
+    list.extend((ranges.len() as u16 * 16).to_be_bytes());
+    for (lba, blocks) in ranges {
+        list.extend(lba.to_be_bytes());
+        list.extend(blocks.to_be_bytes());
+        list.extend([0; 4]);
+    }
+    let len = list.len() as u16 - 2;
+    list[..2].copy_from_slice(&len.to_be_bytes());
+}
+
+pub fn populate(of: &[(u64, u32)]) -> Vec<u8> {
+    let mut list = vec![0; 14];
+    ranges(&mut list, of);
+    list
+}
+
+pub fn write_using(token: &[u8], offset: u64, deletes: bool, to: &[(u64, u32)]) -> Vec<u8> {
+    let mut list = vec![0, 0, u8::from(deletes) << 1, 0, 0, 0, 0, 0];
+    list.extend(offset.to_be_bytes());
+    list.extend(token);
+    list.extend([0; 6]);
+    ranges(&mut list, to);
+    list
+}
+
+/// The CDB of a command that takes a list.
+pub fn with_list(action: u8, list_id: u32, list: &[u8]) -> Vec<u8> {
+    let mut cdb = vec![0x83, action, 0, 0, 0, 0];
+    cdb.extend(match action {
+        0 => [0; 4],
+        _ => list_id.to_be_bytes(),
+    });
+    cdb.extend((list.len() as u32).to_be_bytes());
+    cdb
+}
+
+/// The CDB of a command that asks for what came of another.
+pub fn receive(action: u8, list_id: u32, allocation: u32) -> Vec<u8> {
+    let id = match action {
+        7 => list_id.to_be_bytes(),
+        _ => [list_id as u8, 0, 0, 0],
+    };
+    let mut cdb = vec![0x84, action];
+    cdb.extend(id);
+    cdb.extend([0; 4]);
+    cdb.extend(allocation.to_be_bytes());
+    cdb
+}

@@ -1,0 +1,264 @@
+//! What the copies of one session reach: its own target's units, those of other targets that
+//! would admit it, and what is kept for tokens, wherever that is.
+
+use super::{Offload, Place};
+use crate::directory::Directory;
+use crate::shard::distant::Distant;
+use crate::shard::{ShardHandle, ShardState};
+use base::{Time, Uuid, VolumeOffset};
+use engine::{Disk, IoError, IoErrorKind, VolumeInfo};
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use iscsi::login::Admission;
+use scsi::NexusId;
+use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, permits};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use world::real::RealWorld;
+
+/// For the session of one initiator, on the home shard of its target.
+pub(crate) struct SessionCopier {
+    /// The shard holds the session, which holds this.
+    state: Weak<ShardState>,
+    world: RealWorld,
+    directory: Arc<Directory>,
+    /// What the session came with.
+    admission: Admission,
+    target: String,
+}
+
+/// A volume as another shard tells of it.
+struct Found {
+    pool: String,
+    lane: u16,
+    info: VolumeInfo,
+}
+
+impl SessionCopier {
+    pub(crate) fn new(
+        state: &Rc<ShardState>,
+        directory: &Arc<Directory>,
+        admission: Admission,
+        target: &str,
+    ) -> Self {
+        SessionCopier {
+            state: Rc::downgrade(state),
+            world: state.world().clone(),
+            directory: Arc::clone(directory),
+            admission,
+            target: target.to_owned(),
+        }
+    }
+
+    fn offload(&self) -> &Offload {
+        self.directory.offload()
+    }
+
+    /// Whether this very session would be admitted to `target`, and so sees its units.
+    fn would_be_admitted(&self, target: &str) -> bool {
+        self.directory.admits(&self.admission, target)
+    }
+
+    /// Other shards than this one.
+    fn others(&self, own: usize) -> impl Iterator<Item = &ShardHandle> {
+        let shards = self.offload().shards().iter();
+        shards.filter(move |shard| shard.index() != own)
+    }
+
+    /// The volume with this identity, wherever it is.
+    async fn disk(&self, uuid: Uuid) -> Option<Disk<RealWorld>> {
+        let state = self.state.upgrade()?;
+        if let Some((_, volume)) = state.volume_of(uuid) {
+            return Some(volume.into());
+        }
+        for shard in self.others(state.index()) {
+            let find = move |state: Rc<ShardState>| async move {
+                let (pool, volume) = state.volume_of(uuid)?;
+                Some(Found {
+                    pool: pool.info().name,
+                    lane: pool.lane(),
+                    info: volume.info(),
+                })
+            };
+            if let Ok(Some(found)) = shard.call(find).await {
+                let place = (found.pool, found.lane);
+                let distant = Distant::new(shard.clone(), place, found.info);
+                return Some(Disk::There(Rc::new(distant)));
+            }
+        }
+        None
+    }
+
+    async fn resolve_elsewhere(
+        &self,
+        wanted: Designator,
+        access: Access,
+        nexus: NexusId,
+    ) -> Result<Disk<RealWorld>, Refusal> {
+        // By shard, so that each is asked once.
+        let mut targets: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (name, entry) in self.directory.targets() {
+            if name != self.target && self.would_be_admitted(&name) {
+                targets.entry(entry.shard).or_default().push(name);
+            }
+        }
+        for (shard, names) in targets {
+            let Some(shard) = self.offload().shards().get(shard) else {
+                continue;
+            };
+            let (wanted, nexus) = (wanted.clone(), nexus.clone());
+            let look = move |state: Rc<ShardState>| async move {
+                unit_on(&state, &names, &wanted, (access, &nexus))
+            };
+            match shard.call(look).await {
+                Ok(Ok(Some(uuid))) => {
+                    let disk = self.disk(uuid).await;
+                    return disk.ok_or(Refusal::Unreachable);
+                }
+                Ok(Err(refusal)) => return Err(refusal),
+                // A shard that has stopped has nothing to offer.
+                Ok(Ok(None)) | Err(_) => {}
+            }
+        }
+        Err(Refusal::Unreachable)
+    }
+
+    async fn hold_where_it_is(
+        &self,
+        source: Disk<RealWorld>,
+        ranges: Vec<(u64, u64)>,
+        course: Course,
+    ) -> Result<Held, IoError> {
+        let uuid = source.info().uuid;
+        let gone = || IoError {
+            kind: IoErrorKind::Deleted,
+            at: VolumeOffset(0),
+            context: format!("volume {uuid} is deleted"),
+        };
+        let state = self.state.upgrade().ok_or_else(gone)?;
+        let here = hold_on(&state, uuid, &ranges, &course).await;
+        let mut held = here.map(|held| (state.index(), held));
+        for shard in self.others(state.index()) {
+            if held.is_some() {
+                break;
+            }
+            let (ranges, course) = (ranges.clone(), course.clone());
+            let hold = move |state: Rc<ShardState>| async move {
+                hold_on(&state, uuid, &ranges, &course).await
+            };
+            let there = shard.call(hold).await.ok().flatten();
+            held = there.map(|held| (shard.index(), held));
+        }
+        let (shard, held) = held.ok_or_else(gone)?;
+        let (pool, lane, held) = held?;
+        self.offload()
+            .keep(held.holder, Place { shard, pool, lane });
+        Ok(held)
+    }
+}
+
+/// The volume behind a unit of one of these targets of this shard.
+fn unit_on(
+    state: &ShardState,
+    targets: &[String],
+    wanted: &Designator,
+    (access, nexus): (Access, &NexusId),
+) -> Result<Option<Uuid>, Refusal> {
+    for target in targets.iter().filter_map(|name| state.target(name)) {
+        let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+        for unit in units {
+            if wanted.is_of(unit.identity()) {
+                permits(&unit, access, nexus)?;
+                return Ok(Some(unit.uuid()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+type HeldIn = (String, u16, Held);
+
+/// Keeps ranges of a volume of this shard; `None` when it is not here.
+async fn hold_on(
+    state: &ShardState,
+    uuid: Uuid,
+    ranges: &[(u64, u64)],
+    course: &Course,
+) -> Option<Result<HeldIn, IoError>> {
+    let (pool, volume) = state.volume_of(uuid)?;
+    let held = state.holder(&pool).hold(&volume, ranges, course).await;
+    Some(held.map(|held| (pool.info().name, pool.lane(), held)))
+}
+
+impl Copier<RealWorld> for SessionCopier {
+    fn world(&self) -> &RealWorld {
+        &self.world
+    }
+
+    fn now(&self) -> Time {
+        self.offload().now()
+    }
+
+    fn initiator(&self) -> String {
+        // iSCSI names compare without case.
+        crate::directory::canonical(&self.admission.initiator)
+    }
+
+    fn resolve(
+        &self,
+        wanted: Designator,
+        access: Access,
+        nexus: NexusId,
+    ) -> LocalBoxFuture<'_, Result<Disk<RealWorld>, Refusal>> {
+        self.resolve_elsewhere(wanted, access, nexus).boxed_local()
+    }
+
+    fn hold(
+        &self,
+        source: Disk<RealWorld>,
+        ranges: Vec<(u64, u64)>,
+        course: Course,
+    ) -> LocalBoxFuture<'_, Result<Held, IoError>> {
+        self.hold_where_it_is(source, ranges, course).boxed_local()
+    }
+
+    fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<RealWorld>>> {
+        let find = async move {
+            let (place, shard) = self.offload().place(uuid)?;
+            let state = self.state.upgrade()?;
+            if place.shard == state.index() {
+                let pool = state.lane(&place.pool, place.lane)?;
+                return Some(pool.volume_of(uuid)?.into());
+            }
+            let at = (place.pool.clone(), place.lane);
+            let look = move |state: Rc<ShardState>| async move {
+                let pool = state.lane(&place.pool, place.lane)?;
+                Some(pool.volume_of(uuid)?.info())
+            };
+            let info = shard.call(look).await.ok()??;
+            let distant = Distant::new(shard, at, info);
+            Some(Disk::There(Rc::new(distant) as _))
+        };
+        find.boxed_local()
+    }
+
+    fn release(&self, held: Vec<Held>) {
+        let directory = Arc::clone(&self.directory);
+        tokio::task::spawn_local(async move { directory.offload().let_go(held).await });
+    }
+
+    fn make_room(&self, volume: Uuid) -> LocalBoxFuture<'_, bool> {
+        let make = async move {
+            match self.state.upgrade() {
+                Some(state) => state.make_room(volume).await,
+                None => false,
+            }
+        };
+        make.boxed_local()
+    }
+
+    fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
+        self.offload().with_tokens(with)
+    }
+}

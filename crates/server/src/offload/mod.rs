@@ -1,0 +1,219 @@
+//! Copies that initiators have the array make, over shards.
+//!
+//! - [`Offload`]: which tokens there are, for all shards, and where their data is kept.
+//! - `copier`: what one session can reach, for [`scsi::offload`].
+//!
+//! Invariants:
+//! - What a token stands for is kept on the shard of its lane; everybody else reaches it by
+//!   a message.
+//! - Tokens are of one start of the server: the next one knows none of them, and deletes
+//!   what was kept for them.
+//! - Who needs the room that tokens keep gets it: they are revoked.
+
+mod copier;
+
+pub(crate) use copier::SessionCopier;
+
+use crate::shard::{ShardGone, ShardHandle, ShardState};
+use base::{Time, Uuid};
+use scsi::offload::{Held, Limits, Tokens};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Bytes that nobody can guess, for the tokens of one start.
+const SECRET_BYTES: usize = 40;
+
+/// A lane, and the shard that it is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    shard: usize,
+    pool: String,
+    lane: u16,
+}
+
+/// Tokens, and where their data is kept. Shared by all shards.
+pub struct Offload {
+    shards: OnceLock<Vec<ShardHandle>>,
+    state: Mutex<State>,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` before the first is asked for.
+    tokens: Option<Tokens>,
+    /// The volumes that keep data for tokens.
+    holders: BTreeMap<Uuid, Place>,
+}
+
+impl Default for Offload {
+    fn default() -> Self {
+        Offload {
+            shards: OnceLock::new(),
+            state: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+}
+
+impl fmt::Debug for Offload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What tokens are made with is nobody's business.
+        f.debug_struct("Offload").finish_non_exhaustive()
+    }
+}
+
+impl Offload {
+    /// The shards, in the order of their indices; for good.
+    pub(crate) fn set_shards(&self, shards: &[ShardHandle]) {
+        self.shards.get_or_init(|| shards.to_vec());
+    }
+
+    fn shards(&self) -> &[ShardHandle] {
+        self.shards.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// The time that tokens go by.
+    fn now(&self) -> Time {
+        Time::default() + self.began.elapsed()
+    }
+
+    /// Has `with` look at the tokens. `false` when the system gives no secret to make any.
+    fn with_tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool {
+        let mut state = self.state();
+        if state.tokens.is_none() {
+            let Some(secret) = secret() else { return false };
+            state.tokens = Some(Tokens::new(&secret, Limits::default()));
+        }
+        match &mut state.tokens {
+            Some(tokens) => {
+                with(tokens);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the tokens that `which` ends stood for. Nothing when there never was one.
+    fn end(&self, which: impl FnOnce(&mut Tokens) -> Vec<Held>) -> Vec<Held> {
+        self.state().tokens.as_mut().map(which).unwrap_or_default()
+    }
+
+    /// How many tokens there are.
+    pub fn tokens(&self) -> usize {
+        self.state().tokens.as_ref().map_or(0, Tokens::len)
+    }
+
+    /// Ends the tokens whose time is over.
+    pub(crate) async fn expire(&self) {
+        let now = self.now();
+        self.let_go(self.end(|tokens| tokens.expire(now))).await;
+    }
+
+    /// Ends the tokens that were made of this volume: it is deleted, or not shown any more.
+    pub(crate) async fn revoke_volume(&self, volume: Uuid) {
+        self.let_go(self.end(|tokens| tokens.revoke_source(volume)))
+            .await;
+    }
+
+    /// Ends the tokens whose data is in this pool. Whether there was one.
+    pub(crate) async fn revoke_pool(&self, pool: &str) -> bool {
+        let holders: Vec<Uuid> = {
+            let state = self.state();
+            let of = state.holders.iter().filter(|(_, place)| place.pool == pool);
+            of.map(|(holder, _)| *holder).collect()
+        };
+        let revoke = |tokens: &mut Tokens| {
+            let held = holders.iter();
+            held.flat_map(|holder| tokens.revoke_holder(*holder))
+                .collect()
+        };
+        let held = self.end(revoke);
+        let some = !held.is_empty();
+        self.let_go(held).await;
+        some
+    }
+
+    /// Deletes what earlier starts have kept for their tokens.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(crate) async fn forget_leftovers(&self, shards: &[ShardHandle]) -> Result<(), ShardGone> {
+        for shard in shards {
+            let forget = |state: Rc<ShardState>| async move {
+                for pool in state.pools() {
+                    if let Err(error) = state.holder(&pool).forget_leftovers().await {
+                        tracing::warn!(
+                            "what was kept for copies stays until the next start: {error}"
+                        );
+                    }
+                }
+            };
+            shard.call(forget).await?;
+        }
+        Ok(())
+    }
+
+    /// Frees what was kept, and ends when it is free.
+    async fn let_go(&self, held: Vec<Held>) {
+        for held in held {
+            let Some((place, shard)) = self.place(held.holder) else {
+                continue;
+            };
+            let holder = held.holder;
+            let release =
+                move |state: Rc<ShardState>| async move { release_on(&state, &place, held).await };
+            // With the shard went what it kept.
+            if shard.call(release).await.unwrap_or(true) {
+                self.forget(holder);
+            }
+        }
+    }
+
+    fn place(&self, holder: Uuid) -> Option<(Place, ShardHandle)> {
+        let place = self.state().holders.get(&holder)?.clone();
+        let shard = self.shards().get(place.shard)?.clone();
+        Some((place, shard))
+    }
+
+    fn keep(&self, holder: Uuid, place: Place) {
+        self.state().holders.insert(holder, place);
+    }
+
+    fn forget(&self, holder: Uuid) {
+        self.state().holders.remove(&holder);
+    }
+
+    // Whoever panicked with this lock held has left whole maps behind.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Frees what was kept in a lane of this shard. Whether the volume that kept it is gone.
+async fn release_on(state: &ShardState, place: &Place, held: Held) -> bool {
+    let Some(pool) = state.lane(&place.pool, place.lane) else {
+        return true;
+    };
+    let uuid = held.holder;
+    state.holder(&pool).release(held).await;
+    pool.volume_of(uuid).is_none()
+}
+
+/// From the kernel.
+fn secret() -> Option<[u8; SECRET_BYTES]> {
+    let mut secret = [0; SECRET_BYTES];
+    let source = "/dev/urandom";
+    let drawn = std::fs::File::open(source).and_then(|mut file| file.read_exact(&mut secret));
+    match drawn {
+        Ok(()) => Some(secret),
+        Err(error) => {
+            tracing::error!("{source}: {error}; copies by token (ODX) are refused");
+            None
+        }
+    }
+}
