@@ -193,7 +193,9 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         return None;
     }
     let initiator = scsi::InitiatorPort::new(&negotiated.initiator, negotiated.isid);
-    let nexus = state.target(target)?.connect(initiator, negotiated.portal_group);
+    let nexus = state
+        .target(target)?
+        .connect(initiator, negotiated.portal_group);
     let session = Rc::new(Session::new(
         negotiated,
         target,
