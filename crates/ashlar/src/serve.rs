@@ -5,7 +5,8 @@ use crate::{output, site_file};
 use server::bringup::{self, Options, Running};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -33,6 +34,7 @@ pub struct Args {
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let api = api.map(loopback).transpose()?;
     let site = site::load(&args.site).map_err(site_file::wrong)?;
+    let exposed = site.has_secrets() && others_read(&args.site);
     let options = Options {
         site,
         data: args.data,
@@ -40,12 +42,22 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
         api,
     };
     log_to_stderr();
+    if exposed {
+        let file = args.site.display();
+        tracing::warn!("{file} has secrets, and others can read it: chmod go= {file}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
     runtime.block_on(serve(options))
+}
+
+/// Whether others than its owner can read a file.
+fn others_read(file: &Path) -> bool {
+    // A file that can't be looked at any more is nobody's to read.
+    std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o044 != 0)
 }
 
 async fn serve(options: Options) -> Result<(), Failure> {

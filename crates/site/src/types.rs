@@ -369,6 +369,13 @@ impl Site {
         self.exports.iter().find(|export| export.target == target)
     }
 
+    /// Whether there are secrets in it, which others must not read.
+    pub fn has_secrets(&self) -> bool {
+        let hosts = self.hosts.iter().any(|host| host.chap.is_some());
+        let exports = self.exports.iter().any(|export| export.chap.is_some());
+        hosts || exports || self.chap.discovery.is_some()
+    }
+
     /// The pool called `name`.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| pool.name == name)

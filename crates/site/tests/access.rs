@@ -87,6 +87,7 @@ fn one(from: &str, to: &str, expected: &str) {
 #[test]
 fn all_of_it_is_read() {
     let site = good();
+    assert!(site.has_secrets());
     let algorithms = [ChapAlgorithm::Sha256, ChapAlgorithm::Md5];
     assert_eq!(site.chap.algorithms, algorithms);
     let discovery = site.chap.discovery.unwrap();
@@ -129,6 +130,7 @@ fn without_any_of_it_everything_is_as_usual() {
     assert_eq!(site.chap.algorithms, ChapAlgorithm::ALL);
     assert!(site.chap.discovery.is_none());
     assert_eq!(site.limits, site::Limits::default());
+    assert!(site.has_secrets(), "those of hosts");
 }
 
 #[test]

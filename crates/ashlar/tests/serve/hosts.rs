@@ -135,6 +135,10 @@ fn a_host_with_chap_is_kept_and_its_secret_never_given() {
 fn sessions_that_lose_their_admission_end() {
     let (home, secrets) = home();
     let serving = home.serve();
+    assert!(
+        !home.log().contains("has secrets"),
+        "its site file has none"
+    );
     serving.done(&["host", "create", "esx1", "--initiator", HOST]);
     serving.done(&["host-group", "create", "cluster", "esx1"]);
     serving.done(&[
@@ -359,7 +363,20 @@ fn what_the_site_file_describes_is_changed_there() {
                  [[host_group]]\nname = \"cluster\"\nhosts = [\"esx1\"]\n\
                  [chap]\ndiscovery = { name = \"all\", secret = \"to-discover-with\" }\n";
     let home = Home::new(&format!("{SITE}hosts = [\"esx1\"]\n{hosts}"));
-    let serving = home.serve();
+    let site = home.site();
+    let warns = |mode| {
+        fs::set_permissions(&site, fs::Permissions::from_mode(mode)).unwrap();
+        let serving = home.serve();
+        (
+            home.log().contains("has secrets, and others can read it"),
+            serving,
+        )
+    };
+    let (warned, serving) = warns(0o644);
+    assert!(warned);
+    drop(serving);
+    let (warned, serving) = warns(0o600);
+    assert!(!warned);
     let export = serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"]);
     assert_eq!(
         (&export["hosts"][0], &export["origin"]),

@@ -28,7 +28,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Interval, Sleep, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
 
 /// A connection that is to close has this long to take its last answers.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -92,12 +92,16 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(buffers: &BufPool, manners: Manners) -> Self {
+        let mut idle = interval(manners.silence);
+        // A shard that was held up, as by a machine that slept, must not take the looks
+        // it has missed for silence of the peer.
+        idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Progress {
             tasks: Tasks::default(),
             aborting: FuturesUnordered::new(),
             course: Course::Open,
             reason: String::new(),
-            idle: interval(manners.silence),
+            idle,
             heard: true,
             slow: None,
             manners,
