@@ -9,7 +9,8 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev 2>/dev/null
 mount -t tmpfs run /run
-mkdir -p /run/lock/iscsi /etc/iscsi/nodes /etc/iscsi/send_targets
+# Where open-iscsi keeps what it finds, old and new.
+mkdir -p /run/lock/iscsi /etc/iscsi/nodes /etc/iscsi/send_targets /var/lib/iscsi
 
 fail() {
 	echo "guest: FAILED $*"
@@ -68,6 +69,12 @@ disk() {
 		return 0
 	done
 	return 1
+}
+
+# The disk behind the session with this address.
+path_by() {
+	iscsiadm -m session -P 3 |
+		sed -n "/Current Portal: $1:/,/Attached scsi disk/s/.*Attached scsi disk \([a-z]*\).*/\1/p"
 }
 
 # The multipath map, with single spaces.

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Programs beside busybox, all of which `make setup` installs.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "iscsid",
     "iscsiadm",
     "multipathd",
     "multipath",
+    "mpathpersist",
     "kpartx",
     "dmsetup",
     "udevadm",
@@ -25,13 +26,14 @@ const PROGRAMS: [&str; 14] = [
     "fstrim",
 ];
 
-/// What udev goes by, of all its rules: disks, and maps of them.
-const RULES: [&str; 9] = [
+/// What udev goes by, of all its rules: disks, and maps of them. Not `60-block.rules`,
+/// which has a disk read again whenever somebody has written to it: what a unit has to
+/// say once would be said to that reader.
+const RULES: [&str; 8] = [
     "50-udev-default.rules",
     "55-dm.rules",
     "56-dm-mpath.rules",
     "56-dm-parts.rules",
-    "60-block.rules",
     "60-multipath.rules",
     "60-persistent-storage.rules",
     "60-persistent-storage-dm.rules",

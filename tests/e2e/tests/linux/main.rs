@@ -4,5 +4,8 @@
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+mod files;
 mod paths;
+mod reservations;
+mod sg3;
 mod site;
