@@ -4,6 +4,7 @@
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+mod access;
 mod files;
 mod paths;
 mod reservations;

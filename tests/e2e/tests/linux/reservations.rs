@@ -147,3 +147,107 @@ fn two_hosts_reserve_as_a_cluster_does_and_the_array_remembers() {
         }
     });
 }
+
+/// A type of reservation: what who is not registered may do (read, write), and what who is
+/// registered and does not hold it may; and whether they are told of its release.
+struct Kind {
+    number: u8,
+    stranger: (bool, bool),
+    registered: (bool, bool),
+    tells: bool,
+}
+
+/// SPC-4 clause 5.13, "Persistent Reservations overview" and releasing.
+const KINDS: [Kind; 6] = [
+    Kind {
+        number: 1,
+        stranger: (true, false),
+        registered: (true, false),
+        tells: false,
+    },
+    Kind {
+        number: 3,
+        stranger: (false, false),
+        registered: (false, false),
+        tells: false,
+    },
+    Kind {
+        number: 5,
+        stranger: (true, false),
+        registered: (true, true),
+        tells: true,
+    },
+    Kind {
+        number: 6,
+        stranger: (false, false),
+        registered: (true, true),
+        tells: true,
+    },
+    Kind {
+        number: 7,
+        stranger: (true, false),
+        registered: (true, true),
+        tells: true,
+    },
+    Kind {
+        number: 8,
+        stranger: (false, false),
+        registered: (true, true),
+        tells: true,
+    },
+];
+
+impl Node {
+    /// Whether it may read, and whether it may write.
+    fn may(&mut self) -> (bool, bool) {
+        let commands = [
+            "sg_raw -r 512 $(disk 0) 28 00 00 00 00 00 00 00 01 00",
+            "sg_write_same -S --lba=8 --num=8 $(disk 0)",
+        ];
+        let [read, write] = commands.map(|command| {
+            let said = self.0.ask(command);
+            assert!(said.success || said.code == CONFLICT, "{said:?}");
+            said.success
+        });
+        (read, write)
+    }
+
+    /// Takes this reservation, and says that it has it.
+    fn reserve(&mut self, kind: &Kind) {
+        let number = kind.number;
+        self.out(&format!("--reserve --param-rk=0xa1 --prout-type={number}"))
+            .ok();
+        assert_eq!(self.may(), (true, true), "type {number}");
+    }
+}
+
+#[test]
+fn each_type_keeps_out_whom_it_should() {
+    in_own_network("reservations::each_type_keeps_out_whom_it_should", || {
+        let (cable_a, cable_b) = (Cable::lay(1, 2), Cable::lay(1, 3));
+        let _array = site::array(&[&cable_a, &cable_b], &[("v", 64)]);
+        let image = site::image();
+        let mut a = Node::boot(&image, 'a', &cable_a);
+        let mut b = Node::boot(&image, 'b', &cable_b);
+        a.out("--register-ignore --param-sark=0xa1").ok();
+        for kind in &KINDS {
+            let number = kind.number;
+            a.reserve(kind);
+            assert_eq!(b.may(), kind.stranger, "type {number}, not registered");
+            b.out("--register-ignore --param-sark=0xb1").ok();
+            assert_eq!(b.may(), kind.registered, "type {number}, registered");
+            let wrong = a.out("--release --param-rk=0xa1 --prout-type=2");
+            assert_eq!(wrong.code, Some(5), "a type that it is not of: {wrong:?}");
+            a.out(&format!("--release --param-rk=0xa1 --prout-type={number}"))
+                .ok();
+            if kind.tells {
+                let told = b.attention();
+                assert!(told.contains("Reservations released"), "{told}");
+            }
+            assert_eq!(b.may(), (true, true), "type {number}, released");
+            b.out("--register --param-rk=0xb1 --param-sark=0").ok();
+            let keys = a.report("--read-keys");
+            assert!(!keys.contains("0xb1"), "{keys}");
+        }
+    });
+}
