@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod access;
+mod copies;
 mod files;
 mod paths;
 mod reservations;
