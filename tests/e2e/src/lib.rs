@@ -2,8 +2,8 @@
 //!
 //! The tests are in `tests/`, one file for each family of programs; this library
 //! is what they share. Invariants:
-//! - Every server listens on 127.0.0.1 and a port that the OS picked, and ends
-//!   with the value that owns it, also when a test fails.
+//! - Every server listens on 127.0.0.1 and a port that the OS picked, or in a network of
+//!   its test's own, and ends with the value that owns it, also when a test fails.
 //! - Every wait has a deadline; none is a sleep.
 //! - A missing program is a failure that names `make setup`, never a skipped test.
 

@@ -1,8 +1,8 @@
 //! One boot of the guest under QEMU.
 
-use super::{Image, Phase};
+use super::{Cable, Image, Phase};
 use crate::lines::Lines;
-use crate::program;
+use crate::program::{self, Ended};
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -40,43 +40,51 @@ impl Guest {
 
     /// Boots `image` with these disks: `/dev/vda` and so on.
     pub fn boot_with(image: &Image, disks: &[Disk<'_>], phase: Phase) -> Self {
-        let mut command = Command::new(program::find("qemu-system-x86_64"));
-        command
-            .args(["-accel", "tcg", "-m", "256", "-nodefaults", "-no-reboot"])
-            .args(["-display", "none", "-serial", "stdio"])
-            .arg("-kernel")
-            .arg(&image.kernel)
-            .arg("-initrd")
-            .arg(&image.initramfs)
-            .arg("-append")
-            .arg(format!(
-                "console=ttyS0 panic=-1 quiet ashlar.phase={}",
-                phase.name()
-            ))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
+        let mut command = qemu(image, 256, &format!("ashlar.phase={}", phase.name()));
         for Disk { file, read_only } in disks {
             let access = if *read_only { "on" } else { "off" };
             command.arg("-drive").arg(format!(
                 "file={file},format=raw,if=virtio,cache=none,discard=unmap,readonly={access}"
             ));
         }
+        let mut guest = Guest::start(command);
+        if phase == Phase::Obey {
+            guest.wait_for("OBEYS");
+        }
+        guest
+    }
+
+    /// Boots a Linux host that logs in to the array by itself: `image` is
+    /// [`Image::build_initiator`]'s. It takes orders, see `initiator.sh`.
+    pub fn boot_initiator(image: &Image, name: &str, cables: &[&Cable]) -> Self {
+        let addresses: Vec<String> = cables.iter().map(|cable| cable.guest()).collect();
+        let words = format!(
+            "ashlar.name={name} ashlar.addresses={}",
+            addresses.join(",")
+        );
+        let mut command = qemu(image, 512, &words);
+        for (n, cable) in cables.iter().enumerate() {
+            let netdev = format!("tap,id=n{n},ifname={},script=no,downscript=no", cable.tap);
+            let device = format!("virtio-net-pci,netdev=n{n},mac={}", cable.mac());
+            command.args(["-netdev", &netdev, "-device", &device]);
+        }
+        let mut guest = Guest::start(command);
+        guest.wait_for("OBEYS");
+        guest
+    }
+
+    fn start(mut command: Command) -> Self {
         let mut qemu = command.spawn().expect("qemu-system-x86_64 starts");
         let orders = qemu.stdin.take().expect("a pipe was asked for");
         let console = Lines::follow(
             "the guest",
             qemu.stdout.take().expect("a pipe was asked for"),
         );
-        let mut guest = Guest {
+        Guest {
             qemu,
             orders,
             console,
-        };
-        if phase == Phase::Obey {
-            guest.wait_for("OBEYS");
         }
-        guest
     }
 
     /// Has the guest's shell do this, and waits until it has; see `slots.sh` for what
@@ -88,6 +96,38 @@ impl Guest {
     pub fn order(&mut self, line: &str) {
         writeln!(self.orders, "{line}").expect("the guest listens");
         self.wait_for("OBEYED");
+    }
+
+    /// Has an initiator's shell do this, and gives all it said (both streams) and how
+    /// it ended.
+    #[track_caller]
+    pub fn ask(&mut self, line: &str) -> Ended {
+        const MARK: &str = "guest: | ";
+        let begin = self.console.seen().len();
+        writeln!(self.orders, "?{line}").expect("the guest listens");
+        self.wait_for("ANSWERED");
+        let lines = self.console.seen()[begin..].iter();
+        let mut said: Vec<&str> = lines
+            .filter_map(|line| Some(line.split_once(MARK)?.1))
+            .collect();
+        let end = said.pop().and_then(|end| end.strip_prefix("= "));
+        let code = end.and_then(|code| code.parse().ok());
+        Ended {
+            command: line.to_owned(),
+            success: code == Some(0),
+            code,
+            stdout: said.join("\n"),
+            stderr: String::new(),
+        }
+    }
+
+    /// What an initiator's shell says when it does this, which has to succeed.
+    ///
+    /// # Panics
+    /// When it fails; with all it said.
+    #[track_caller]
+    pub fn tell(&mut self, line: &str) -> String {
+        self.ask(line).ok()
     }
 
     /// Waits until the guest says `word`.
@@ -119,6 +159,26 @@ impl Guest {
         self.qemu.kill().expect("kill QEMU");
         self.qemu.wait().expect("QEMU ends");
     }
+}
+
+/// QEMU with this much memory and these words for the guest's kernel, without devices
+/// but a console.
+fn qemu(image: &Image, memory_mib: u32, words: &str) -> Command {
+    let mut command = Command::new(program::find("qemu-system-x86_64"));
+    command
+        .args(["-accel", "tcg", "-nodefaults", "-no-reboot"])
+        .args(["-m", &memory_mib.to_string()])
+        .args(["-display", "none", "-serial", "stdio"])
+        .arg("-kernel")
+        .arg(&image.kernel)
+        .arg("-initrd")
+        .arg(&image.initramfs)
+        .arg("-append")
+        .arg(format!("console=ttyS0 panic=-1 quiet {words}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit());
+    command
 }
 
 impl Drop for Guest {

@@ -22,6 +22,11 @@ impl Image {
     /// # Panics
     /// When one of them is missing; the message names `make setup`.
     pub fn build() -> Self {
+        Image::with(archive)
+    }
+
+    /// The kernel, and an archive made from what was unpacked beside it.
+    pub(super) fn with(archive: impl FnOnce(&Path) -> Vec<u8>) -> Self {
         let kernel_home = target_directory().join("guest-kernel");
         let kernel = kernel_home.join("vmlinuz");
         assert!(
@@ -51,7 +56,7 @@ pub(crate) fn target_directory() -> PathBuf {
         .to_owned()
 }
 
-fn read(path: &Path) -> Vec<u8> {
+pub(super) fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
 }
 
@@ -89,7 +94,7 @@ fn archive(kernel_home: &Path) -> Vec<u8> {
 }
 
 /// Paths of the shared libraries that a program is loaded with, as ldd(1) says.
-fn libraries_of(path: &Path) -> Vec<String> {
+pub(super) fn libraries_of(path: &Path) -> Vec<String> {
     let said = program::run("ldd", &[path]).ok();
     let paths: Vec<String> = said
         .split_whitespace()

@@ -4,14 +4,21 @@
 //! where there is no KVM), with an initramfs made here out of the host's static
 //! busybox, e2fsprogs and xfsprogs. It talks to the test over its serial console, in lines
 //! that begin with `guest:`.
+//!
+//! Another image makes a guest that is an initiator itself, with the distribution's
+//! open-iscsi, multipath-tools and sg3-utils; it reaches the array over cables that can
+//! be cut, in a network of its own.
 
 mod boot;
 mod cpio;
+mod initiator_image;
 mod initramfs;
+mod network;
 
 pub use boot::{Disk, Guest};
 pub use initramfs::Image;
 pub(crate) use initramfs::target_directory;
+pub use network::{Cable, in_own_network};
 
 /// What a guest is booted to do; see `init.sh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,13 @@
+//! Linux' own initiator: open-iscsi, dm-multipath, sg3-utils and file systems of a guest
+//! that is a host of the array, over cables that are cut.
+
+// These run in the real world; and a panic with its reason is how a test fails.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+mod access;
+mod copies;
+mod files;
+mod paths;
+mod reservations;
+mod sg3;
+mod site;
