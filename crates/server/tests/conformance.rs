@@ -3,7 +3,8 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "a test of the real world"
+    clippy::expect_used,
+    reason = "a test of the real world, which fails where it is unfit"
 )]
 
 mod served;

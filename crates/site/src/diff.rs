@@ -1,14 +1,12 @@
 //! What has to be done so that what exists becomes what the site says.
 //!
 //! Only what is missing is made and only growth is done by itself. What exists
-//! and isn't in the file is kept and named; what would lose data is refused. Levels and
-//! drives of a pool that exists are changed by command only: where the file says
-//! otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules
+//! and isn't in the file is kept and named, and nothing that would lose data is done. Levels
+//! and drives of a pool that exists are changed by command only, and so do volumes move or
+//! shrink: where the file says otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules
 //! and the like lose nothing and are applied without being compared here.
 
-use crate::size::human;
 use crate::types::{Group, Level, Pool, Provisioning, Site};
-use std::fmt;
 
 /// A volume that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,45 +48,13 @@ pub struct VolumePlan {
     pub converted: Vec<(String, Provisioning)>,
     /// Volumes that are in another pool than the site says, and in which.
     pub moved: Vec<(String, String)>,
+    /// Volumes that are larger than the site says, and how large.
+    pub larger: Vec<(String, u64)>,
 }
-
-/// A difference that can't be applied without losing data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The volume.
-    pub volume: String,
-    /// What the site says.
-    pub wanted: String,
-    /// What exists.
-    pub existing: String,
-    /// What the user can do.
-    pub remedy: String,
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Conflict {
-            volume,
-            wanted,
-            existing,
-            remedy,
-        } = self;
-        write!(
-            f,
-            "volume {volume}: the site says {wanted}, what exists is {existing}; {remedy}"
-        )
-    }
-}
-
-impl std::error::Error for Conflict {}
 
 /// Compares the volumes of `site` with those that exist in its pools.
-///
-/// # Errors
-/// Every conflict there is; nothing of the plan may be done then.
-pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> Result<VolumePlan, Vec<Conflict>> {
+pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> VolumePlan {
     let mut plan = VolumePlan::default();
-    let mut conflicts = Vec::new();
     for wanted in &site.volumes {
         let Some(there) = existing.iter().find(|volume| volume.name == wanted.name) else {
             plan.steps.push(Step::Create(ExistingVolume {
@@ -99,9 +65,9 @@ pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> Result<VolumePlan, V
             }));
             continue;
         };
-        if let Some(conflict) = conflict(wanted, there) {
-            conflicts.push(conflict);
-            continue;
+        if wanted.size_bytes < there.size_bytes {
+            // What it was grown to while it served counts.
+            plan.larger.push((wanted.name.clone(), there.size_bytes));
         }
         if wanted.pool != there.pool {
             // Where it was moved to while it served counts.
@@ -126,31 +92,7 @@ pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> Result<VolumePlan, V
     plan.kept = kept
         .map(|volume| (volume.pool.clone(), volume.name.clone()))
         .collect();
-    if conflicts.is_empty() {
-        Ok(plan)
-    } else {
-        Err(conflicts)
-    }
-}
-
-fn conflict(wanted: &crate::types::Volume, there: &ExistingVolume) -> Option<Conflict> {
-    let conflict = |wanted_text: String, existing: String, remedy: &str| {
-        let (volume, remedy) = (wanted.name.clone(), remedy.to_owned());
-        Some(Conflict {
-            volume,
-            wanted: wanted_text,
-            existing,
-            remedy,
-        })
-    };
-    if wanted.size_bytes < there.size_bytes {
-        return conflict(
-            human(wanted.size_bytes),
-            human(there.size_bytes),
-            "a volume doesn't shrink: put its size into the site file, or delete it first",
-        );
-    }
-    None
+    plan
 }
 
 /// A group of a pool that exists.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Compares the site with the volumes of the pools that are open.
 ///
 /// # Errors
-/// Every difference that would lose data, and every name that is there twice.
+/// Every name that is there twice.
 pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, BringUpError> {
     let mut pools: BTreeMap<String, String> = BTreeMap::new();
     let mut existing = Vec::new();
@@ -37,13 +37,9 @@ pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Bring
             },
         });
     }
-    match diff::volumes(site, &existing) {
-        Ok(plan) if wrong.is_empty() => Ok(plan),
-        outcome => {
-            let conflicts = outcome.err().unwrap_or_default();
-            wrong.extend(conflicts.iter().map(ToString::to_string));
-            Err(BringUpError::all(BringUpErrorKind::Volume, &wrong))
-        }
+    match wrong.is_empty() {
+        true => Ok(diff::volumes(site, &existing)),
+        false => Err(BringUpError::all(BringUpErrorKind::Volume, &wrong)),
     }
 }
 
@@ -62,6 +58,13 @@ pub(super) async fn apply(
     for (volume, pool) in &plan.moved {
         tracing::info!(
             "volume {volume} is in pool {pool}, the site file says otherwise: write pool = \"{pool}\" there"
+        );
+    }
+    for (volume, size_bytes) in &plan.larger {
+        let is = human(*size_bytes);
+        tracing::warn!(
+            "volume {volume} has {is}, the site file says less, and a start shrinks nothing: write \
+             size = \"{is}\" there, or make it smaller with `ashlar volume resize --force-shrink`"
         );
     }
     for (volume, is) in &plan.converted {
