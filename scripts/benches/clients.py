@@ -8,9 +8,11 @@ import subprocess
 from .basics import DEPTH, LUN_MIB, TARGET, Failure, run
 
 
-def iscsi_perf(urls, sessions, seconds):
-    """Random 4 KiB reads per second, all sessions together; they take the LUNs in turn."""
-    command = ["iscsi-perf", "-r", "-m", str(DEPTH), "-b", "8", "-t", str(seconds)]
+def iscsi_perf(urls, sessions, seconds, depth=DEPTH, blocks=None):
+    """Reads per second, all sessions together; they take the LUNs in turn. Random ones of
+    4 KiB, or sequential ones of so many blocks."""
+    how = ["-r", "-b", "8"] if blocks is None else ["-b", str(blocks)]
+    command = ["iscsi-perf", *how, "-m", str(depth), "-t", str(seconds)]
     clients = [subprocess.Popen([*command, urls[session % len(urls)]], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                for session in range(sessions)]

@@ -78,6 +78,11 @@ class Server:
         tail = Path(self.log).read_text(errors="replace").strip()[-2000:]
         raise Failure(f"{self.command[0]} does not serve: {tail or 'it said nothing'}")
 
+    def cpu_s(self):
+        """Processor time of all its threads so far, without the kernel's workers."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
     def rss_mib(self):
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
@@ -153,11 +158,6 @@ class Site(Server):
                 return pool
             before = pool["io"]
             time.sleep(1)
-
-    def cpu_s(self):
-        """Processor time of all its threads so far, without the kernel's workers."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 class QemuNbd(Server):

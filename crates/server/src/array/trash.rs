@@ -41,7 +41,7 @@ impl Array {
     /// from it stays as it is.
     ///
     /// # Errors
-    /// No such volume, it is behind a target, or what the pool says.
+    /// No such volume, it is behind a target, reserved, or what the pool says.
     pub async fn delete_volume(
         self: &Arc<Self>,
         name: String,
@@ -51,8 +51,9 @@ impl Array {
         let there = all.iter().find(|volume| volume.info.name == name);
         let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
         self.images.check_free(&name, None)?;
-        if how.by_force {
-            self.force_out(&name).await?;
+        match how.by_force {
+            true => self.force_out(&name).await?,
+            false => self.check_unreserved(&there)?,
         }
         let called = |snapshots: bool| {
             let of = all.iter().filter(|other| other.is_of(&there));
@@ -74,6 +75,19 @@ impl Array {
             snapshots,
             clones,
         })
+    }
+
+    /// That no initiator has left a reservation on a volume that nobody serves now.
+    fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
+        let name = &there.info.name;
+        if there.about.memo.is_empty() || self.lun_of(name).is_some() {
+            return Ok(());
+        }
+        let context = format!(
+            "volume {name} is not exported now, but initiators have left persistent reservations \
+             for when it is again: clear them there, or say --force"
+        );
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
     /// Takes the export of a volume away, when it has no other.
