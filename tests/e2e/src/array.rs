@@ -114,6 +114,11 @@ impl Array {
         self.running.kill();
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.running.child.id()
+    }
+
     /// Stops it with SIGTERM and gives how it ended.
     pub fn stop(&mut self) -> ExitStatus {
         program::run("kill", &["-TERM", &self.running.child.id().to_string()]).ok();

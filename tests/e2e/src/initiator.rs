@@ -4,6 +4,7 @@
 //! Several commands may be under way; none is repeated, and a connection that is lost
 //! is an error. So what was acknowledged before a crash is known exactly.
 
+use base::checksum::crc32c;
 use std::collections::BTreeMap;
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -80,6 +81,8 @@ pub struct Initiator {
     /// What the target takes in one PDU, and unsolicited.
     segment_bytes: usize,
     first_burst_bytes: usize,
+    /// Whether headers and data come with CRC-32C, both ways.
+    digests: bool,
     tasks: BTreeMap<u32, Task>,
     /// Whether it takes note of warnings, and sends what they ended again.
     heeds_warnings: bool,
@@ -99,6 +102,19 @@ impl Initiator {
     /// # Errors
     /// When the connection ends, or the target says no.
     pub fn login(portal: SocketAddr, name: &str, target: &str) -> io::Result<Self> {
+        Initiator::login_to(portal, name, (target, 0), false)
+    }
+
+    /// The same for another LUN, with digests of headers and data or without.
+    ///
+    /// # Errors
+    /// As [`Initiator::login`].
+    pub fn login_to(
+        portal: SocketAddr,
+        name: &str,
+        (target, lun): (&str, u16),
+        digests: bool,
+    ) -> io::Result<Self> {
         let stream = TcpStream::connect(portal)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -108,14 +124,15 @@ impl Initiator {
             cmd_sn: 1,
             exp_stat_sn: 0,
             next_tag: 1,
-            lun: 0,
+            lun,
             segment_bytes: 8192,
             first_burst_bytes: 65536,
+            digests: false,
             tasks: BTreeMap::new(),
             heeds_warnings: false,
             again: BTreeMap::new(),
         };
-        initiator.negotiate(name, target)?;
+        initiator.negotiate(name, target, digests)?;
         // A new nexus hears of a power on first (SAM-5 clause 5.14).
         for _ in 0..4 {
             if initiator.run(&[0; 6], 0, Vec::new())? == Answer::Good(Vec::new()) {
@@ -126,10 +143,11 @@ impl Initiator {
     }
 
     /// Straight from operational negotiation to full feature (clause 11.12).
-    fn negotiate(&mut self, name: &str, target: &str) -> io::Result<()> {
+    fn negotiate(&mut self, name: &str, target: &str, digests: bool) -> io::Result<()> {
+        let digest = if digests { "CRC32C" } else { "None" };
         let keys = format!(
             "InitiatorName={name}\0TargetName={target}\0SessionType=Normal\0AuthMethod=None\0\
-             HeaderDigest=None\0DataDigest=None\0InitialR2T=Yes\0ImmediateData=Yes\0\
+             HeaderDigest={digest}\0DataDigest={digest}\0InitialR2T=Yes\0ImmediateData=Yes\0\
              MaxRecvDataSegmentLength={SEGMENT_BYTES}\0FirstBurstLength={SEGMENT_BYTES}\0\
              MaxBurstLength={SEGMENT_BYTES}\0"
         );
@@ -151,10 +169,57 @@ impl Initiator {
             match key {
                 "MaxRecvDataSegmentLength" => self.segment_bytes = number,
                 "FirstBurstLength" => self.first_burst_bytes = number,
+                "HeaderDigest" | "DataDigest" if value != digest => {
+                    return Err(odd(&format!("{key}={value}, and {digest} was asked for")));
+                }
                 _ => {}
             }
         }
+        self.digests = digests;
         Ok(())
+    }
+
+    /// LOGICAL UNIT RESET (clause 11.5): what was under way is gone, and the LUN is ready
+    /// again.
+    ///
+    /// # Errors
+    /// When the connection ends, or the function is refused.
+    pub fn reset(&mut self) -> io::Result<()> {
+        const LOGICAL_UNIT_RESET: u8 = 5;
+        self.manage(LOGICAL_UNIT_RESET, u32::MAX)?;
+        loop {
+            let (header, _) = self.receive()?;
+            self.seen(&header);
+            match header[0] & 0x3f {
+                0x22 if header[2] == 0 => break,
+                // What ended before.
+                0x21 | 0x25 | 0x31 => {}
+                other => return Err(odd(&format!("a PDU of opcode {other:#x}"))),
+            }
+        }
+        self.tasks.clear();
+        self.choose(self.lun)
+    }
+
+    /// Logs out (clause 11.14), with nothing under way, and sees the connection end.
+    ///
+    /// # Errors
+    /// When the target breaks the protocol.
+    pub fn logout(mut self) -> io::Result<()> {
+        assert!(self.tasks.is_empty(), "commands are under way");
+        let mut header = [0; 48];
+        (header[0], header[1]) = (0x46, 0x80);
+        header[16..20].copy_from_slice(&self.next_tag.to_be_bytes());
+        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
+        self.send(header, &[])?;
+        let (header, _) = self.receive()?;
+        match (header[0] & 0x3f, header[2], self.stream.read(&mut [0])?) {
+            (0x26, 0, 0) => Ok(()),
+            (opcode, response, _) => Err(odd(&format!(
+                "opcode {opcode:#x}, response {response} to a logout"
+            ))),
+        }
     }
 
     /// Starts READ (16) of `sectors` at `lba`; gives its tag.
@@ -234,16 +299,7 @@ impl Initiator {
     /// When the connection ends, or the function is refused.
     pub fn abort(&mut self, tag: u32) -> io::Result<Vec<(u32, Answer)>> {
         const ABORT_TASK: u8 = 1;
-        let own = self.next_tag;
-        self.next_tag += 1;
-        let mut header = [0; 48];
-        (header[0], header[1]) = (0x42, 0x80 | ABORT_TASK);
-        header[8..10].copy_from_slice(&self.lun.to_be_bytes());
-        header[16..20].copy_from_slice(&own.to_be_bytes());
-        header[20..24].copy_from_slice(&tag.to_be_bytes());
-        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
-        header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
-        self.send(header, &[])?;
+        self.manage(ABORT_TASK, tag)?;
         let mut answers = Vec::new();
         loop {
             let (header, data) = self.receive()?;
@@ -262,6 +318,20 @@ impl Initiator {
                 other => return Err(odd(&format!("a PDU of opcode {other:#x}"))),
             }
         }
+    }
+
+    /// Asks for a task management function, at once.
+    fn manage(&mut self, function: u8, tag: u32) -> io::Result<()> {
+        let own = self.next_tag;
+        self.next_tag += 1;
+        let mut header = [0; 48];
+        (header[0], header[1]) = (0x42, 0x80 | function);
+        header[8..10].copy_from_slice(&self.lun.to_be_bytes());
+        header[16..20].copy_from_slice(&own.to_be_bytes());
+        header[20..24].copy_from_slice(&tag.to_be_bytes());
+        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
+        self.send(header, &[])
     }
 
     /// How many commands are under way.
@@ -409,19 +479,44 @@ impl Initiator {
     fn send(&mut self, mut header: [u8; 48], data: &[u8]) -> io::Result<()> {
         header[5..8].copy_from_slice(&(data.len() as u32).to_be_bytes()[1..]);
         let mut bytes = header.to_vec();
+        if self.digests {
+            bytes.extend(crc32c(&header).to_le_bytes());
+        }
+        let begin = bytes.len();
         bytes.extend_from_slice(data);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
+        if self.digests && !data.is_empty() {
+            bytes.extend(crc32c(&bytes[begin..]).to_le_bytes());
+        }
         self.stream.write_all(&bytes)
     }
 
     fn receive(&mut self) -> io::Result<Pdu> {
         let mut header = [0; 48];
         self.stream.read_exact(&mut header)?;
+        self.check_digest(&header)?;
         let len = be32(&header, 4) as usize & 0xff_ffff;
         let mut data = vec![0; len.next_multiple_of(4)];
         self.stream.read_exact(&mut data)?;
+        if len > 0 {
+            self.check_digest(&data)?;
+        }
         data.truncate(len);
         Ok((header, data))
+    }
+}
+
+impl Initiator {
+    /// Reads the digest of `bytes`, where there is one.
+    fn check_digest(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut digest = [0; 4];
+        if self.digests {
+            self.stream.read_exact(&mut digest)?;
+        }
+        match self.digests && u32::from_le_bytes(digest) != crc32c(bytes) {
+            true => Err(odd("a wrong digest")),
+            false => Ok(()),
+        }
     }
 }
 

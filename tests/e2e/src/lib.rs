@@ -23,4 +23,5 @@ pub mod pattern;
 pub mod program;
 pub mod qemu_io;
 pub mod site_text;
+pub mod soak;
 pub mod writer;

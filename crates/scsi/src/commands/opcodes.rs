@@ -48,8 +48,9 @@ const NOT_SUPPORTED: u8 = 0x01;
 const SUPPORTED: u8 = 0x03;
 /// CTDP: a timeouts descriptor follows.
 const WITH_TIMEOUTS: u8 = 0x80;
-/// A timeouts descriptor that gives no figures.
-const NO_TIMEOUTS: [u8; 12] = [0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// A command timeouts descriptor (SPC-4 clause 6.35.4): no usual time is told, but after a
+/// minute initiators may think that something is wrong, whatever the command.
+const TIMEOUTS: [u8; 12] = [0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60];
 
 fn of(opcode: u8) -> impl Iterator<Item = &'static Definition> {
     COMMANDS
@@ -74,7 +75,7 @@ fn all(commands: impl Iterator<Item = &'static Definition>, timeouts: bool) -> V
         ]);
         data.push(cdb_bytes(definition));
         if timeouts {
-            data.extend(NO_TIMEOUTS);
+            data.extend(TIMEOUTS);
         }
     }
     let length = (data.len() - 4) as u32;
@@ -98,7 +99,7 @@ fn one(definition: Option<&Definition>, timeouts: bool) -> Vec<u8> {
         data[5] = (data[5] & !0x1f) | (action as u8 & 0x1f);
     }
     if timeouts {
-        data.extend(NO_TIMEOUTS);
+        data.extend(TIMEOUTS);
     }
     data
 }
@@ -121,7 +122,7 @@ mod tests {
             Ok(expected)
         );
         let mut expected = vec![0, 0x83, 0, 6, 0, 0, 0, 0, 0, 0xc0, 0, 10];
-        expected.resize(22, 0);
+        expected.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 60]);
         assert_eq!(
             report(OpcodeReport::Either(0x00, 0), true, true),
             Ok(expected)
