@@ -22,6 +22,7 @@ mod serve;
 mod session;
 mod site_file;
 mod snapshot;
+mod stats;
 mod status;
 mod trash;
 mod volume;
@@ -82,6 +83,9 @@ enum Command {
     /// Show and drop sessions of initiators
     #[command(subcommand)]
     Session(session::Command),
+    /// Show what volumes, initiators and sessions do: rates, latencies, queues, sizes
+    #[command(subcommand)]
+    Stats(stats::Command),
     /// Show what happened to drives and pools
     Events(events::Args),
     /// Check site files
@@ -122,6 +126,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Host(command) => host::run(client, command),
         Command::HostGroup(command) => host::run_group(client, command),
         Command::Session(command) => session::run(client, command),
+        Command::Stats(command) => stats::run(client, command),
         Command::Events(args) => events::run(client, args),
         Command::Serve(_) | Command::Load(_) | Command::Site(_) | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")

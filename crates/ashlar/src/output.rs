@@ -93,6 +93,18 @@ impl Format {
         self.print_text(data, |data| table(data).render())
     }
 
+    /// As [`Format::print`], of one piece among many. Whether anybody reads more.
+    ///
+    /// # Errors
+    /// Standard output can't be written to.
+    pub fn print_more<T: Serialize>(
+        self,
+        data: &T,
+        table: impl FnOnce(&T) -> Table,
+    ) -> Result<bool, Failure> {
+        say(&self.text(data, |data| table(data).render())?)
+    }
+
     /// Prints `data` as JSON, or as the lines that `text` makes of it.
     ///
     /// # Errors
@@ -102,11 +114,19 @@ impl Format {
         data: &T,
         text: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
+        print(&self.text(data, text)?)
+    }
+
+    fn text<T: Serialize>(
+        self,
+        data: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<String, Failure> {
         if !self.json {
-            return print(&text(data));
+            return Ok(text(data));
         }
         match serde_json::to_string_pretty(data) {
-            Ok(json) => print(&format!("{json}\n")),
+            Ok(json) => Ok(format!("{json}\n")),
             Err(error) => Err(Failure::Failed(format!("can't write JSON: {error}"))),
         }
     }
@@ -130,12 +150,18 @@ impl Format {
 /// # Errors
 /// Standard output can't be written to.
 pub fn print(text: &str) -> Result<(), Failure> {
+    say(text).map(drop)
+}
+
+/// As [`print`]; whether anybody reads more.
+fn say(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Failed(format!(
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Failed(format!(
             "can't write to standard output: {error}"
         ))),
-        _ => Ok(()),
     }
 }
 

@@ -7,11 +7,13 @@
 
 mod command;
 mod table;
+mod work;
 
 pub use command::{
     Command, Extent, ModeForm, OpcodeReport, PageControl, ReserveIn, ReserveOut, WriteSame,
 };
 pub(crate) use table::{COMMANDS, Definition};
+pub use work::Work;
 
 use crate::offload;
 use crate::sense::Sense;

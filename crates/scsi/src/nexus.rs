@@ -9,7 +9,7 @@ use crate::cdb::{self, Command};
 use crate::lun;
 use crate::offload::{Copier, Course, Desk};
 use crate::reservation::{Access, NexusId};
-use crate::sense::{Attention, Sense, status};
+use crate::sense::{Attention, Key, Sense, status};
 use crate::target::Target;
 use crate::unit::LogicalUnit;
 use base::{Payload, Slice};
@@ -38,6 +38,17 @@ impl Response {
     /// Whether the command failed for want of a page.
     pub fn found_no_room(&self) -> bool {
         self.said == Some(Sense::POOL_FULL)
+    }
+
+    /// Whether a unit attention was reported instead of an outcome.
+    pub fn is_unit_attention(&self) -> bool {
+        self.said
+            .is_some_and(|sense| sense.key == Key::UnitAttention)
+    }
+
+    /// Whether there is no logical unit at the LUN.
+    pub fn found_no_unit(&self) -> bool {
+        self.said == Some(Sense::LUN_NOT_SUPPORTED)
     }
 
     /// The same with sense data as descriptors (D_SENSE).

@@ -24,4 +24,5 @@ mod schedules;
 mod site_words;
 mod snapshots;
 mod space;
+mod stats;
 mod trash;

@@ -19,6 +19,7 @@ mod schedules;
 mod sessions;
 mod snapshots;
 mod space;
+mod statistics;
 mod status;
 mod trash;
 pub mod types;
@@ -53,6 +54,9 @@ pub fn router(array: Arc<Array>) -> Router {
     let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(status::get_status))
         .routes(routes!(status::get_stats))
+        .routes(routes!(statistics::volume_stats))
+        .routes(routes!(statistics::initiator_stats))
+        .routes(routes!(statistics::session_stats))
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive))
         .routes(routes!(pools::list_pools))

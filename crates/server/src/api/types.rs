@@ -6,6 +6,7 @@
 mod access;
 mod consistency;
 mod jobs;
+mod statistics;
 mod words;
 
 pub use access::{
@@ -16,6 +17,10 @@ pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroup
 
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
+};
+pub use statistics::{
+    InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount, TransferStats,
+    VolumeStats,
 };
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,

@@ -25,6 +25,7 @@ mod schedules;
 mod sessions;
 mod snapshots;
 mod space;
+mod statistics;
 mod together;
 mod trash;
 mod volumes;

@@ -13,6 +13,7 @@
 
 mod batch;
 mod errand;
+mod gauge;
 mod management;
 mod pump;
 mod tasks;
@@ -23,6 +24,7 @@ use crate::offload::SessionCopier;
 use crate::shard::session::{Closing, Reins, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
 use errand::{Runner, Way};
+use gauge::Gauge;
 use iscsi::connection::Connection;
 use iscsi::login::{Admission, Limits, Negotiated};
 use pump::{Progress, Pump};
@@ -133,7 +135,7 @@ async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
     let initiator = admission.initiator.clone();
     let tsih = cargo.negotiated.tsih;
     let buffers = engine::World::buffers(state.world()).clone();
-    let progress = Progress::new(&buffers, manners);
+    let progress = Progress::new(&buffers, manners, Gauge::new(Arc::clone(&reins)));
     let connection = Connection::new(*cargo.negotiated, buffers, cargo.limits);
     let reason = match greet(cargo.stream, &cargo.output).await {
         Ok(stream) => {

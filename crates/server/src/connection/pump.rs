@@ -6,6 +6,7 @@
 //! with one call: a queue of 32 costs few system calls.
 
 use super::errand::{Ended, Errand, HomeGone, Way};
+use super::gauge::Gauge;
 use super::management::{function as functions, response};
 use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
@@ -71,6 +72,7 @@ pub(crate) struct Pump {
 /// How far a connection is.
 pub(crate) struct Progress {
     tasks: Tasks,
+    gauge: Gauge,
     /// Answers to ABORT TASK that wait for the end of what is aborted.
     aborting: FuturesUnordered<LocalBoxFuture<'static, TaskId>>,
     course: Course,
@@ -91,13 +93,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(buffers: &BufPool, manners: Manners) -> Self {
+    pub(crate) fn new(buffers: &BufPool, manners: Manners, gauge: Gauge) -> Self {
         let mut idle = interval(manners.silence);
         // A shard that was held up, as by a machine that slept, must not take the looks
         // it has missed for silence of the peer.
         idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Progress {
             tasks: Tasks::default(),
+            gauge,
             aborting: FuturesUnordered::new(),
             course: Course::Open,
             reason: String::new(),
@@ -340,7 +343,7 @@ impl Pump {
         moved
     }
 
-    fn count(&self, order: &Order, written_bytes: u64, response: &scsi::Response) {
+    fn count(&mut self, order: &Order, written_bytes: u64, response: &scsi::Response) {
         let counters = &self.reins.counters;
         add(&counters.commands, 1);
         match scsi::cdb::Kind::of(order.cdb[0]) {
@@ -354,6 +357,8 @@ impl Pump {
             }
             scsi::cdb::Kind::Other => {}
         }
+        let bytes = written_bytes.max(response.data.len() as u64);
+        self.progress.gauge.end(order, bytes, response);
     }
 
     fn take_events(&mut self) {
@@ -375,6 +380,7 @@ impl Pump {
                 ..
             } => {
                 let bytes = scsi::cdb::data_bytes(&cdb);
+                let mark = self.progress.gauge.begin(lun, &cdb);
                 self.progress.tasks.add(
                     task,
                     Order {
@@ -382,12 +388,14 @@ impl Pump {
                         cdb,
                         write,
                         bytes,
+                        mark,
                     },
                 );
                 self.begin();
             }
             Event::DataOut { task, data } => {
-                if let Some(order) = self.progress.tasks.run(task) {
+                if let Some(mut order) = self.progress.tasks.run(task) {
+                    order.mark.look_at(&data);
                     self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
                     self.way.begin(Errand::Command { task, order, data });
                 }

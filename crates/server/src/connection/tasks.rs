@@ -1,6 +1,7 @@
 //! The tasks of a connection: which are in progress, how far they are, and who
 //! waits for the end of aborted ones.
 
+use super::gauge::{Mark, NO_SLOT};
 use crate::shard::session::{AbortRequest, Scope};
 use iscsi::connection::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,6 +21,8 @@ pub(crate) struct Order {
     pub(crate) write: bool,
     /// Bytes of data that it holds while it is in progress.
     pub(crate) bytes: u64,
+    /// For those who count.
+    pub(crate) mark: Mark,
 }
 
 /// How far a task is.
@@ -62,11 +65,21 @@ pub(crate) struct Tasks {
     waiting: VecDeque<TaskId>,
     waiters: Vec<Waiter>,
     in_flight_bytes: u64,
+    /// How many tasks there are at each LUN that is counted apart.
+    depths: Vec<u32>,
 }
 
 impl Tasks {
     /// Takes a new command; [`Tasks::next`] gives it back when there is room.
-    pub(crate) fn add(&mut self, task: TaskId, order: Order) {
+    pub(crate) fn add(&mut self, task: TaskId, mut order: Order) {
+        let slot = usize::from(order.mark.slot);
+        if order.mark.slot != NO_SLOT {
+            if self.depths.len() <= slot {
+                self.depths.resize(slot + 1, 0);
+            }
+            self.depths[slot] += 1;
+            order.mark.depth = self.depths[slot];
+        }
         self.tasks.insert(
             task,
             Task {
@@ -112,7 +125,7 @@ impl Tasks {
 
     /// The command of `task` has ended. Whether it is to be answered.
     pub(crate) fn end(&mut self, task: TaskId) -> bool {
-        let Some(entry) = self.tasks.remove(&task) else {
+        let Some(entry) = self.remove(task) else {
             return false;
         };
         self.in_flight_bytes -= entry.order.bytes;
@@ -150,11 +163,19 @@ impl Tasks {
     }
 
     fn remove_idle(&mut self, task: TaskId) {
-        if let Some(entry) = self.tasks.remove(&task)
+        if let Some(entry) = self.remove(task)
             && entry.stage == Stage::Collecting
         {
             self.in_flight_bytes -= entry.order.bytes;
         }
+    }
+
+    fn remove(&mut self, task: TaskId) -> Option<Task> {
+        let entry = self.tasks.remove(&task)?;
+        if let Some(depth) = self.depths.get_mut(usize::from(entry.order.mark.slot)) {
+            *depth = depth.saturating_sub(1);
+        }
+        Some(entry)
     }
 
     /// Aborts `task`; `None` when it is not there.
@@ -228,7 +249,34 @@ mod tests {
             cdb: [0; 16],
             write,
             bytes,
+            mark: Mark::new(std::time::Instant::now(), &[0; 16]),
         }
+    }
+
+    /// As [`order`], at a LUN that is counted apart.
+    fn counted(slot: u16) -> Order {
+        let mut order = order(slot as u8, true, 1);
+        order.mark.slot = slot;
+        order
+    }
+
+    #[test]
+    fn depth_is_of_one_lun_and_falls_however_a_task_ends() {
+        let mut tasks = Tasks::default();
+        let depth_of = |tasks: &mut Tasks, task, slot| {
+            tasks.add(TaskId(task), counted(slot));
+            tasks.tasks[&TaskId(task)].order.mark.depth
+        };
+        let depths = [(1, 1), (2, 1), (3, 2), (4, 1), (5, NO_SLOT), (6, NO_SLOT)]
+            .map(|(task, slot)| depth_of(&mut tasks, task, slot));
+        assert_eq!(depths, [1, 2, 1, 3, 1, 1]);
+        while tasks.next().is_some() {}
+        assert!(tasks.run(TaskId(1)).is_some());
+        assert!(tasks.end(TaskId(1)));
+        tasks.forget(TaskId(2));
+        assert_eq!(tasks.abort(TaskId(4)), Some(Aborted::AtOnce));
+        assert_eq!(tasks.depths, [0, 0, 1]);
+        assert_eq!(depth_of(&mut tasks, 7, 1), 1);
     }
 
     fn request(scope: Scope) -> (AbortRequest, oneshot::Receiver<usize>) {

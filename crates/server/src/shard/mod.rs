@@ -7,12 +7,18 @@
 //! - Such a closure runs to its end even when the caller goes away.
 
 pub(crate) mod distant;
+pub(crate) mod latency;
+pub(crate) mod ledger;
 pub(crate) mod room;
 pub(crate) mod session;
 mod state;
+mod statistics;
+pub(crate) mod tally;
 
 pub use session::SessionInfo;
 pub use state::{ExportError, ExportErrorKind, ShardState};
+pub use statistics::{Counted, CountedSession};
+pub use tally::{Counts, Flow, Totals};
 
 use std::cell::Cell;
 use std::future::Future;

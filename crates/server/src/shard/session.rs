@@ -1,6 +1,8 @@
 //! A session as the shard keeps it: who, since when, how much, and the ways to
 //! reach its connection.
 
+use super::tally::{Tally, Totals};
+use base::Uuid;
 use iscsi::login::{Admission, Negotiated};
 use scsi::Nexus;
 use std::cell::Cell;
@@ -8,7 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, oneshot};
 use world::real::RealWorld;
 
@@ -107,6 +109,7 @@ pub(crate) struct Session {
     pub(crate) peer: SocketAddr,
     pub(crate) carrier: usize,
     pub(crate) since: SystemTime,
+    began: Instant,
     pub(crate) nexus: Rc<Nexus<RealWorld>>,
     pub(crate) reins: Arc<Reins>,
     ended: Notify,
@@ -136,6 +139,8 @@ pub(crate) struct Reins {
     /// Wakes the connection's task for what is asked.
     pub(crate) wake: Notify,
     asked: Mutex<Asked>,
+    /// What it did, by LUN; without one, what was at no logical unit.
+    tallies: Mutex<Vec<(Option<u16>, Arc<Tally>)>>,
 }
 
 #[derive(Default)]
@@ -150,6 +155,16 @@ impl Reins {
     // Whoever panicked with this lock held has left whole requests behind.
     fn asked(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another LUN is counted.
+    pub(crate) fn add_tally(&self, lun: Option<u16>, tally: Arc<Tally>) {
+        self.tallies().push((lun, tally));
+    }
+
+    // A vector is whole after each step.
+    fn tallies(&self) -> MutexGuard<'_, Vec<(Option<u16>, Arc<Tally>)>> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the connection is to be closed, if it is.
@@ -183,6 +198,7 @@ impl Session {
             peer,
             carrier,
             since: SystemTime::now(),
+            began: Instant::now(),
             nexus,
             reins: Arc::default(),
             ended: Notify::new(),
@@ -211,6 +227,33 @@ impl Session {
             written_bytes: counters.written_bytes.load(Relaxed),
             in_flight: counters.in_flight.load(Relaxed),
         }
+    }
+
+    /// How long it has been there.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// What it did at each volume, and at none.
+    pub(crate) fn done(&self) -> Vec<(Option<Uuid>, Totals)> {
+        let target = self.nexus.target();
+        let tallies = self.reins.tallies();
+        let read = tallies.iter().map(|(lun, tally)| {
+            let unit = lun.and_then(|lun| target.unit(lun));
+            let mut totals = Totals::default();
+            totals.add(tally);
+            (unit.map(|unit| unit.uuid()), totals)
+        });
+        read.collect()
+    }
+
+    /// What it did in all.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for (_, tally) in self.reins.tallies().iter() {
+            totals.add(tally);
+        }
+        totals
     }
 
     /// Closes the connection; ends when its last command has ended.

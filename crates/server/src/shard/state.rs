@@ -2,6 +2,7 @@
 
 use super::ShardHandle;
 use super::distant::Distant;
+use super::ledger::Ledger;
 use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::{Directory, canonical};
@@ -55,6 +56,8 @@ pub struct ShardState {
     pools: RefCell<BTreeMap<(String, u16), Pool<RealWorld>>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    /// What sessions did that have ended.
+    pub(super) ledger: RefCell<Ledger>,
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
@@ -74,6 +77,7 @@ impl ShardState {
             pools: RefCell::default(),
             targets: RefCell::default(),
             sessions: RefCell::default(),
+            ledger: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
             holders: RefCell::default(),
             room: OnceCell::new(),
@@ -396,7 +400,16 @@ impl ShardState {
     }
 
     pub(crate) fn remove_session(&self, session: &Session) {
-        self.sessions.borrow_mut().remove(&session.tsih);
+        // In one step: nobody sees it both here and there, or nowhere.
+        if self.sessions.borrow_mut().remove(&session.tsih).is_some() {
+            let mut ledger = self.ledger.borrow_mut();
+            ledger.keep(&session.initiator, &session.done());
+        }
+    }
+
+    /// The sessions that are connected.
+    pub(super) fn connected(&self) -> Vec<Rc<Session>> {
+        self.sessions.borrow().values().cloned().collect()
     }
 
     pub(crate) fn sessions_of(&self, target: &str) -> Vec<Rc<Session>> {

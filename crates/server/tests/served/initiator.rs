@@ -43,6 +43,8 @@ impl Pdu {
 pub struct Initiator {
     stream: TcpStream,
     pub cmd_sn: u32,
+    /// Where commands go.
+    pub lun: [u8; 8],
     next_tag: u32,
 }
 
@@ -71,6 +73,7 @@ impl Initiator {
         Initiator {
             stream,
             cmd_sn: 1,
+            lun: LUN0,
             next_tag: 1,
         }
     }
@@ -147,6 +150,7 @@ impl Initiator {
         let mut header = [0; 48];
         header[0] = 0x01;
         header[1] = 0x81 | if read > 0 { 0x40 } else { 0 } | if write > 0 { 0x20 } else { 0 };
+        header[8..16].copy_from_slice(&self.lun);
         header[20..24].copy_from_slice(&read.max(write).to_be_bytes());
         header[32..32 + cdb.len()].copy_from_slice(cdb);
         let tag = self.stamp(&mut header);

@@ -1,0 +1,122 @@
+//! What volumes, initiators and sessions did.
+
+use super::types::{
+    InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats, SizeCount,
+    TransferStats, VolumeStats,
+};
+use crate::array::Array;
+use crate::shard::latency::below_ns;
+use crate::shard::tally::{Flow, Totals, size_from_bytes};
+use axum::Json;
+use axum::extract::State;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// What was done at each volume since the start, by name.
+#[utoipa::path(
+    get, path = "/api/v1/stats/volumes", tag = "status",
+    responses((status = 200, body = Vec<VolumeStats>), (status = 503, body = Problem))
+)]
+pub(super) async fn volume_stats(
+    State(array): State<Arc<Array>>,
+) -> Result<Json<Vec<VolumeStats>>, Problem> {
+    let volumes = array.volume_totals().await?.into_iter();
+    let over_ms = millis(array.uptime());
+    let stats = volumes.map(|(volume, counted)| VolumeStats {
+        name: volume.info.name,
+        uuid: volume.info.uuid.to_string(),
+        sessions: counted.sessions,
+        over_ms,
+        io: io_stats(&counted.totals),
+    });
+    Ok(Json(stats.collect()))
+}
+
+/// What each initiator did since the start, by name. Of those that are gone, the last 1024
+/// of each shard are known.
+#[utoipa::path(
+    get, path = "/api/v1/stats/initiators", tag = "status",
+    responses((status = 200, body = Vec<InitiatorStats>), (status = 503, body = Problem))
+)]
+pub(super) async fn initiator_stats(
+    State(array): State<Arc<Array>>,
+) -> Result<Json<Vec<InitiatorStats>>, Problem> {
+    let initiators = array.initiator_totals().await?.into_iter();
+    let over_ms = millis(array.uptime());
+    let stats = initiators.map(|(name, counted)| InitiatorStats {
+        name,
+        sessions: counted.sessions,
+        over_ms,
+        io: io_stats(&counted.totals),
+    });
+    Ok(Json(stats.collect()))
+}
+
+/// What each connected session did since it began, by number.
+#[utoipa::path(
+    get, path = "/api/v1/stats/sessions", tag = "status",
+    responses((status = 200, body = Vec<SessionStats>), (status = 503, body = Problem))
+)]
+pub(super) async fn session_stats(
+    State(array): State<Arc<Array>>,
+) -> Result<Json<Vec<SessionStats>>, Problem> {
+    let sessions = array.session_totals().await?.into_iter();
+    let stats = sessions.map(|session| SessionStats {
+        id: session.info.tsih,
+        initiator: session.info.initiator,
+        target: session.info.target,
+        since_unix_s: session
+            .info
+            .since
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        over_ms: millis(session.age),
+        io: io_stats(&session.totals),
+    });
+    Ok(Json(stats.collect()))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn io_stats(totals: &Totals) -> IoStats {
+    let stats = IoStats {
+        commands: totals.commands,
+        reads: transfer_stats(&totals.reads),
+        writes: transfer_stats(&totals.writes),
+        unmaps: totals.unmaps,
+        compare_and_writes: totals.compare_and_writes,
+        offloads: totals.offloads,
+        errors: totals.errors,
+        reservation_conflicts: totals.conflicts,
+        queue_depth_total: totals.depths,
+        queue_depth_max: totals.depth_max,
+        ..IoStats::default()
+    };
+    stats.derived()
+}
+
+fn transfer_stats(flow: &Flow<u64>) -> TransferStats {
+    let sizes = flow.sizes.iter().enumerate();
+    let sizes = sizes.map(|(class, commands)| SizeCount {
+        from_bytes: size_from_bytes(class),
+        commands: *commands,
+    });
+    let buckets = flow.latencies.iter().enumerate();
+    let buckets = buckets.map(|(bucket, commands)| LatencyBucket {
+        below_ns: below_ns(bucket),
+        commands: *commands,
+    });
+    TransferStats {
+        commands: flow.commands,
+        bytes: flow.bytes,
+        random: flow.random,
+        sizes: sizes.filter(|size| size.commands > 0).collect(),
+        latency: LatencyStats::of(
+            buckets.filter(|bucket| bucket.commands > 0).collect(),
+            flow.latency_ns,
+            flow.latency_max_ns,
+        ),
+    }
+}
