@@ -133,11 +133,10 @@ impl Gauge {
     }
 
     /// A command has ended; `bytes` of data went over the wire.
-    pub(crate) fn end(&mut self, order: &Order, bytes: u64, response: &Response) {
-        let mark = &order.mark;
+    pub(crate) fn end(&mut self, order: &Order, mark: &Mark, bytes: u64, response: &Response) {
         let mut at = mark.slot;
         if at == NO_SLOT {
-            at = self.find(order, response);
+            at = self.find(order, mark.work, response);
         }
         if let Some(slot) = self.slots.get(usize::from(at)) {
             let outcome = outcome(mark, bytes, response);
@@ -151,7 +150,7 @@ impl Gauge {
     }
 
     /// Where to count a command that came when its LUN was not known.
-    fn find(&mut self, order: &Order, response: &Response) -> u16 {
+    fn find(&mut self, order: &Order, work: Work, response: &Response) -> u16 {
         let Some(lun) = scsi::lun::decode(order.lun).filter(|lun| *lun <= scsi::LUN_MAX) else {
             return NO_SLOT;
         };
@@ -168,7 +167,7 @@ impl Gauge {
         self.by_lun[lun] = slot;
         if let Some(slot) = self.slots.get_mut(usize::from(slot)) {
             // What comes next may go on behind it.
-            slot.is_random(order.mark.work);
+            slot.is_random(work);
         }
         slot
     }
@@ -237,22 +236,22 @@ mod tests {
         cdb
     }
 
-    fn order(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Order {
+    fn begin(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> (Order, Mark) {
         let mark = gauge.begin(lun, &cdb);
         let (write, bytes) = (false, 0);
-        Order {
+        let order = Order {
             lun,
             cdb,
             write,
             bytes,
-            mark,
-        }
+        };
+        (order, mark)
     }
 
-    fn run(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Order {
-        let order = order(gauge, lun, cdb);
-        gauge.end(&order, 512, &Response::default());
-        order
+    fn run(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Mark {
+        let (order, mark) = begin(gauge, lun, cdb);
+        gauge.end(&order, &mark, 512, &Response::default());
+        mark
     }
 
     fn totals(gauge: &Gauge, slot: usize) -> Totals {
@@ -265,10 +264,8 @@ mod tests {
     fn a_transfer_goes_on_where_one_of_its_direction_ended_lately() {
         let mut gauge = Gauge::new(Arc::default());
         run(&mut gauge, LUN3, [0; 16]);
-        let mut random = |opcode, lba, blocks| {
-            let order = run(&mut gauge, LUN3, cdb(opcode, lba, blocks));
-            order.mark.random
-        };
+        let mut random =
+            |opcode, lba, blocks| run(&mut gauge, LUN3, cdb(opcode, lba, blocks)).random;
         assert!(random(0x28, 0, 8));
         assert!(!random(0x28, 8, 8));
         assert!(random(0x2a, 16, 8), "a read ended there");
@@ -292,13 +289,13 @@ mod tests {
         }
         assert_eq!(gauge.slots.len(), 1);
         // Two that came before the first was known count, too.
-        let reads = [cdb(0x28, 0, 8), cdb(0x28, 8, 8)].map(|cdb| order(&mut gauge, LUN3, cdb));
-        for read in &reads {
-            gauge.end(read, 4096, &Response::default());
+        let reads = [cdb(0x28, 0, 8), cdb(0x28, 8, 8)].map(|cdb| begin(&mut gauge, LUN3, cdb));
+        for (read, mark) in &reads {
+            gauge.end(read, mark, 4096, &Response::default());
         }
         assert_eq!(gauge.slots.len(), 2);
         let third = run(&mut gauge, LUN3, cdb(0x28, 8, 1));
-        assert!(!third.mark.random, "behind the first");
+        assert!(!third.random, "behind the first");
         run(&mut gauge, [0xc1, 0, 0, 0, 0, 0, 0, 0], [0; 16]);
         assert_eq!((totals(&gauge, 0).commands, gauge.slots.len()), (4, 2));
         let Totals {
@@ -334,8 +331,8 @@ mod tests {
         for at in 0..COMMANDS {
             let mut cdb = cdb(0x28, 0, 8);
             cdb[2..6].copy_from_slice(&(at.wrapping_mul(2_654_435_761)).to_be_bytes());
-            let order = order(&mut gauge, LUN3, cdb);
-            gauge.end(std::hint::black_box(&order), 4096, &response);
+            let (order, mark) = begin(&mut gauge, LUN3, cdb);
+            gauge.end(&order, std::hint::black_box(&mark), 4096, &response);
         }
         let each = began.elapsed().as_secs_f64() * 1e9 / f64::from(COMMANDS);
         assert_eq!(totals(&gauge, 1).reads.commands, u64::from(COMMANDS));

@@ -312,8 +312,13 @@ impl Pump {
                     written_bytes,
                     response,
                 }) => {
+                    let finished = self.progress.tasks.end(task);
                     self.count(&order, written_bytes, &response);
-                    if self.progress.tasks.end(task) {
+                    if let Some(mark) = &finished.mark {
+                        let bytes = written_bytes.max(response.data.len() as u64);
+                        self.progress.gauge.end(&order, mark, bytes, &response);
+                    }
+                    if finished.answer {
                         self.connection.complete(task, completion(response));
                     }
                     self.begin();
@@ -343,7 +348,7 @@ impl Pump {
         moved
     }
 
-    fn count(&mut self, order: &Order, written_bytes: u64, response: &scsi::Response) {
+    fn count(&self, order: &Order, written_bytes: u64, response: &scsi::Response) {
         let counters = &self.reins.counters;
         add(&counters.commands, 1);
         match scsi::cdb::Kind::of(order.cdb[0]) {
@@ -357,8 +362,6 @@ impl Pump {
             }
             scsi::cdb::Kind::Other => {}
         }
-        let bytes = written_bytes.max(response.data.len() as u64);
-        self.progress.gauge.end(order, bytes, response);
     }
 
     fn take_events(&mut self) {
@@ -388,14 +391,13 @@ impl Pump {
                         cdb,
                         write,
                         bytes,
-                        mark,
                     },
+                    mark,
                 );
                 self.begin();
             }
             Event::DataOut { task, data } => {
-                if let Some(mut order) = self.progress.tasks.run(task) {
-                    order.mark.look_at(&data);
+                if let Some(order) = self.progress.tasks.run(task, &data) {
                     self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
                     self.way.begin(Errand::Command { task, order, data });
                 }

@@ -3,6 +3,7 @@
 
 use super::gauge::{Mark, NO_SLOT};
 use crate::shard::session::{AbortRequest, Scope};
+use base::Slice;
 use iscsi::connection::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -21,8 +22,6 @@ pub(crate) struct Order {
     pub(crate) write: bool,
     /// Bytes of data that it holds while it is in progress.
     pub(crate) bytes: u64,
-    /// For those who count.
-    pub(crate) mark: Mark,
 }
 
 /// How far a task is.
@@ -41,6 +40,16 @@ enum Stage {
 struct Task {
     order: Order,
     stage: Stage,
+    mark: Mark,
+}
+
+/// What is left of a task whose command has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// It is to be answered.
+    pub(crate) answer: bool,
+    /// For those who count.
+    pub(crate) mark: Option<Mark>,
 }
 
 /// What to do with a task that has been asked to abort.
@@ -71,20 +80,21 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     /// Takes a new command; [`Tasks::next`] gives it back when there is room.
-    pub(crate) fn add(&mut self, task: TaskId, mut order: Order) {
-        let slot = usize::from(order.mark.slot);
-        if order.mark.slot != NO_SLOT {
+    pub(crate) fn add(&mut self, task: TaskId, order: Order, mut mark: Mark) {
+        let slot = usize::from(mark.slot);
+        if mark.slot != NO_SLOT {
             if self.depths.len() <= slot {
                 self.depths.resize(slot + 1, 0);
             }
             self.depths[slot] += 1;
-            order.mark.depth = self.depths[slot];
+            mark.depth = self.depths[slot];
         }
         self.tasks.insert(
             task,
             Task {
                 order,
                 stage: Stage::Waiting,
+                mark,
             },
         );
         self.waiting.push_back(task);
@@ -117,26 +127,31 @@ impl Tasks {
 
     /// The data-out of `task` has come: its command runs from now on. `None`
     /// when the task is gone.
-    pub(crate) fn run(&mut self, task: TaskId) -> Option<Order> {
+    pub(crate) fn run(&mut self, task: TaskId, data: &Slice) -> Option<Order> {
         let entry = self.tasks.get_mut(&task)?;
+        entry.mark.look_at(data);
         entry.stage = Stage::Running;
         Some(entry.order)
     }
 
-    /// The command of `task` has ended. Whether it is to be answered.
-    pub(crate) fn end(&mut self, task: TaskId) -> bool {
+    /// The command of `task` has ended.
+    pub(crate) fn end(&mut self, task: TaskId) -> Finished {
         let Some(entry) = self.remove(task) else {
-            return false;
+            return Finished::default();
         };
         self.in_flight_bytes -= entry.order.bytes;
+        let finished = |answer| Finished {
+            answer,
+            mark: Some(entry.mark),
+        };
         if entry.stage != Stage::Aborted {
-            return true;
+            return finished(true);
         }
         for waiter in &mut self.waiters {
             waiter.left.remove(&task);
         }
         self.answer_waiters();
-        false
+        finished(false)
     }
 
     /// Forgets a task that does not run: its data-out will not come.
@@ -172,7 +187,7 @@ impl Tasks {
 
     fn remove(&mut self, task: TaskId) -> Option<Task> {
         let entry = self.tasks.remove(&task)?;
-        if let Some(depth) = self.depths.get_mut(usize::from(entry.order.mark.slot)) {
+        if let Some(depth) = self.depths.get_mut(usize::from(entry.mark.slot)) {
             *depth = depth.saturating_sub(1);
         }
         Some(entry)
@@ -249,30 +264,32 @@ mod tests {
             cdb: [0; 16],
             write,
             bytes,
-            mark: Mark::new(std::time::Instant::now(), &[0; 16]),
         }
     }
 
-    /// As [`order`], at a LUN that is counted apart.
-    fn counted(slot: u16) -> Order {
-        let mut order = order(slot as u8, true, 1);
-        order.mark.slot = slot;
-        order
+    fn mark() -> Mark {
+        Mark::new(std::time::Instant::now(), &[0; 16])
+    }
+
+    fn nothing() -> Slice {
+        base::BufPool::new().copy_of(&[]).freeze()
     }
 
     #[test]
     fn depth_is_of_one_lun_and_falls_however_a_task_ends() {
         let mut tasks = Tasks::default();
         let depth_of = |tasks: &mut Tasks, task, slot| {
-            tasks.add(TaskId(task), counted(slot));
-            tasks.tasks[&TaskId(task)].order.mark.depth
+            let mut mark = mark();
+            mark.slot = slot;
+            tasks.add(TaskId(task), order(0, true, 1), mark);
+            tasks.tasks[&TaskId(task)].mark.depth
         };
         let depths = [(1, 1), (2, 1), (3, 2), (4, 1), (5, NO_SLOT), (6, NO_SLOT)]
             .map(|(task, slot)| depth_of(&mut tasks, task, slot));
         assert_eq!(depths, [1, 2, 1, 3, 1, 1]);
         while tasks.next().is_some() {}
-        assert!(tasks.run(TaskId(1)).is_some());
-        assert!(tasks.end(TaskId(1)));
+        assert!(tasks.run(TaskId(1), &nothing()).is_some());
+        assert!(tasks.end(TaskId(1)).answer);
         tasks.forget(TaskId(2));
         assert_eq!(tasks.abort(TaskId(4)), Some(Aborted::AtOnce));
         assert_eq!(tasks.depths, [0, 0, 1]);
@@ -288,18 +305,18 @@ mod tests {
     fn commands_wait_for_room_in_their_order_and_a_large_one_alone_begins() {
         let mut tasks = Tasks::default();
         let half = IN_FLIGHT_BYTES_MAX / 2;
-        tasks.add(TaskId(1), order(0, false, 2 * IN_FLIGHT_BYTES_MAX));
-        tasks.add(TaskId(2), order(0, false, half));
-        tasks.add(TaskId(3), order(0, true, half));
-        tasks.add(TaskId(4), order(0, false, 1));
+        tasks.add(TaskId(1), order(0, false, 2 * IN_FLIGHT_BYTES_MAX), mark());
+        tasks.add(TaskId(2), order(0, false, half), mark());
+        tasks.add(TaskId(3), order(0, true, half), mark());
+        tasks.add(TaskId(4), order(0, false, 1), mark());
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(1)));
         assert!(tasks.next().is_none());
-        assert!(tasks.end(TaskId(1)));
+        assert!(tasks.end(TaskId(1)).answer);
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(2)));
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(3)));
         assert!(tasks.next().is_none(), "no room for a single byte more");
-        assert!(tasks.run(TaskId(3)).is_some());
-        assert!(tasks.end(TaskId(3)));
+        assert!(tasks.run(TaskId(3), &nothing()).is_some());
+        assert!(tasks.end(TaskId(3)).answer);
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(4)));
     }
 
@@ -307,10 +324,10 @@ mod tests {
     fn an_aborted_command_is_not_answered_and_its_end_is_told() {
         let mut tasks = Tasks::default();
         for task in [1, 2] {
-            tasks.add(TaskId(task), order(3, false, 10));
+            tasks.add(TaskId(task), order(3, false, 10), mark());
             tasks.next();
         }
-        tasks.add(TaskId(3), order(4, false, 10));
+        tasks.add(TaskId(3), order(4, false, 10), mark());
         tasks.next();
         let within = tasks.within(Scope::Unit(3));
         assert_eq!(within.len(), 2);
@@ -319,23 +336,26 @@ mod tests {
         }
         let (asked, mut aborted) = request(Scope::Unit(3));
         tasks.answer_when_ended(asked, 2, within);
-        assert!(!tasks.end(TaskId(1)));
-        assert!(tasks.end(TaskId(3)), "another unit's");
+        assert!(!tasks.end(TaskId(1)).answer);
+        assert!(tasks.end(TaskId(3)).answer, "another unit's");
         assert!(aborted.try_recv().is_err(), "one is still running");
-        assert!(!tasks.end(TaskId(2)));
+        assert!(!tasks.end(TaskId(2)).answer);
         assert_eq!(aborted.try_recv(), Ok(2));
     }
 
     #[test]
     fn a_command_that_waits_for_data_or_room_is_aborted_at_once() {
         let mut tasks = Tasks::default();
-        tasks.add(TaskId(1), order(0, true, IN_FLIGHT_BYTES_MAX));
+        tasks.add(TaskId(1), order(0, true, IN_FLIGHT_BYTES_MAX), mark());
         tasks.next();
-        tasks.add(TaskId(2), order(0, false, 1));
+        tasks.add(TaskId(2), order(0, false, 1), mark());
         assert_eq!(tasks.abort(TaskId(2)), Some(Aborted::AtOnce));
         assert_eq!(tasks.abort(TaskId(1)), Some(Aborted::AtOnce));
         assert_eq!(tasks.abort(TaskId(1)), None);
-        assert!(tasks.run(TaskId(1)).is_none(), "its data comes too late");
+        assert!(
+            tasks.run(TaskId(1), &nothing()).is_none(),
+            "its data comes too late"
+        );
         assert!(tasks.next().is_none());
         assert_eq!((tasks.len(), tasks.in_flight_bytes), (0, 0));
         let (asked, mut aborted) = request(Scope::All);
@@ -346,14 +366,14 @@ mod tests {
     #[test]
     fn a_connection_that_closes_forgets_what_does_not_run() {
         let mut tasks = Tasks::default();
-        tasks.add(TaskId(1), order(0, true, 5));
-        tasks.add(TaskId(2), order(0, false, 5));
+        tasks.add(TaskId(1), order(0, true, 5), mark());
+        tasks.add(TaskId(2), order(0, false, 5), mark());
         while tasks.next().is_some() {}
-        tasks.add(TaskId(3), order(0, true, 5));
+        tasks.add(TaskId(3), order(0, true, 5), mark());
         tasks.forget(TaskId(2));
         tasks.forget_idle();
         assert_eq!((tasks.len(), tasks.in_flight_bytes), (1, 5));
-        assert!(tasks.end(TaskId(2)));
+        assert!(tasks.end(TaskId(2)).answer);
         assert_eq!(tasks.in_flight_bytes, 0);
     }
 }
