@@ -335,6 +335,7 @@ impl Pump {
                 }
             }
         }
+        self.progress.gauge.count();
         while let Poll::Ready(Some(task)) = self.progress.aborting.poll_next_unpin(cx) {
             moved = true;
             self.connection.managed(task, response::COMPLETE);
@@ -365,6 +366,7 @@ impl Pump {
     }
 
     fn take_events(&mut self) {
+        self.progress.gauge.others_come();
         while matches!(self.progress.course, Course::Open)
             && let Some(event) = self.connection.next_event()
         {
