@@ -65,6 +65,23 @@ fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
+/// While `held`, TCP keeps back segments that are not full; then it sends what it has
+/// (`TCP_CORK`, tcp(7)). On anything else than a TCP socket this does nothing.
+pub fn hold_small_segments(socket: RawFd, held: bool) {
+    let held = libc::c_int::from(held);
+    // SAFETY: the option is a live int of the size given. It is a hint: when it is not
+    // taken, more segments are sent.
+    unsafe {
+        libc::setsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_CORK,
+            (&raw const held).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
+}
+
 /// A counter that `poll(2)` can wait for (`eventfd(2)`).
 #[derive(Debug)]
 pub struct Event {

@@ -66,6 +66,19 @@ enum Source {
     },
 }
 
+impl Source {
+    fn is_here(&self) -> bool {
+        matches!(self, Source::Here(_))
+    }
+
+    fn here(self) -> Option<Slice> {
+        match self {
+            Source::Here(slice) => Some(slice),
+            _ => None,
+        }
+    }
+}
+
 impl<W: World> Store<W> {
     /// Reads `len` bytes at `at`, whole blocks inside one zone.
     ///
@@ -121,9 +134,17 @@ impl<W: World> Store<W> {
             self.wait_for_fills(zone, first, count).await;
         }
         let sources = self.sources_now(zone, first, count);
+        let mut payload = Payload::new();
+        if sources.iter().all(Source::is_here) {
+            // Common in sequential reads of what is in RAM: nothing to wait for.
+            sources
+                .into_iter()
+                .filter_map(Source::here)
+                .for_each(|slice| payload.push(slice));
+            return Ok(payload);
+        }
         let _filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));
         let reads = sources.into_iter().map(|source| self.fetch(zone, source));
-        let mut payload = Payload::new();
         for outcome in join_all(reads).await {
             payload.push(outcome.map_err(|lost| lost.in_run(first))?);
         }

@@ -183,6 +183,7 @@ impl Runner {
                 if !moved {
                     return Poll::Pending;
                 }
+                self.state.world().note_work();
             }
             cx.waker().wake_by_ref();
             Poll::Pending

@@ -152,6 +152,7 @@ impl Pump {
             if !moved {
                 return self.rest(cx);
             }
+            self.state.world().note_work();
             if std::mem::take(&mut self.progress.began_long) {
                 break;
             }

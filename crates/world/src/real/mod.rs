@@ -11,6 +11,7 @@
 //! - `open` finds out what a path is, locks it, and creates drive files.
 //! - `child` binds programs that we start to our life, `sparse` tells holes of files.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
+//! - `vigil` keeps the thread awake for a moment after work, when that pays.
 #![allow(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -26,6 +27,7 @@ mod open;
 mod ring;
 mod setup;
 mod sparse;
+mod vigil;
 
 pub use child::ends_with_us;
 pub use drive::{OpenDrive, RealDrive};
@@ -40,6 +42,7 @@ use ring::Ring;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use vigil::Vigil;
 
 /// The real world of one shard. A cheap handle; stays on its thread.
 #[derive(Clone)]
@@ -52,6 +55,7 @@ struct Shared {
     buffers: BufPool,
     began: Instant,
     root: Prng,
+    vigil: Rc<Vigil>,
 }
 
 /// Runs `main` on this thread with an executor and a world of its own, and
@@ -107,10 +111,17 @@ impl RealWorld {
             buffers: BufPool::new(),
             began: Instant::now(),
             root: Prng::from_seed(entropy::seed()?),
+            vigil: Vigil::start(),
         };
         Ok(RealWorld {
             shared: Rc::new(shared),
         })
+    }
+
+    /// There was work whose next piece somebody waits for: the thread looks for more for a
+    /// moment before it sleeps, if such a moment has paid lately.
+    pub fn note_work(&self) {
+        self.shared.vigil.work();
     }
 
     fn ring(&self) -> &Ring {

@@ -16,6 +16,7 @@
 
 use super::ffi;
 use crate::generator::Kind;
+use crate::os;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::RawFd;
@@ -314,6 +315,25 @@ impl Session {
     /// # Errors
     /// When the connection failed.
     pub fn service(&mut self, revents: i16) -> Result<(), String> {
+        // libiscsi sends the header and the data of each command by calls of their own;
+        // the kernel's initiator lets TCP make full segments of them.
+        let sending = self
+            .interest()
+            .map(|(fd, _)| fd)
+            .filter(|_| revents & libc::POLLOUT != 0);
+        if let Some(fd) = sending {
+            os::hold_small_segments(fd, true);
+        }
+        let outcome = self.move_bytes(revents);
+        if let Some(fd) = sending
+            && self.interest().is_some_and(|(now, _)| now == fd)
+        {
+            os::hold_small_segments(fd, false);
+        }
+        outcome
+    }
+
+    fn move_bytes(&mut self, revents: i16) -> Result<(), String> {
         // SAFETY: the context is live; callbacks run here, and `sink` is not
         // borrowed.
         let failed = unsafe { ffi::iscsi_service(self.context, c_int::from(revents)) };
