@@ -17,18 +17,22 @@ fail() {
 	poweroff -f
 }
 
+seconds() { cut -d . -f 1 /proc/uptime; }
+
 # Waits until this line of shell succeeds; only a hang reaches the end.
 wait_until() {
-	tries=0
+	end=$(($(seconds) + 400))
 	until eval "$1"; do
-		tries=$((tries + 1))
-		[ $tries -lt 1200 ] || {
+		[ "$(seconds)" -lt $end ] || {
 			echo "in vain: $1"
 			return 1
 		}
 		sleep 0.1
 	done
 }
+
+# Waits until udev has done all that it was told; its own patience is 2 minutes.
+settle() { udevadm settle --timeout=600; }
 
 word() { tr ' ' '\n' </proc/cmdline | sed -n "s/^ashlar.$1=//p"; }
 
@@ -47,7 +51,7 @@ bring_up() {
 		insmod "/modules/$module" || fail "insmod $module"
 	done </modules.list
 	systemd-udevd --daemon || fail systemd-udevd
-	udevadm trigger --action=add && udevadm settle || fail udevadm
+	udevadm trigger --action=add && settle || fail udevadm
 	network || fail network
 	echo "InitiatorName=$(word name)" >/etc/iscsi/initiatorname.iscsi
 	iscsid || fail iscsid
@@ -55,21 +59,34 @@ bring_up() {
 	dmesg -n 1
 }
 
-# Finds the targets behind the portal and logs in, by all the portals that it names.
-log_in() {
-	iscsiadm -m discovery -t sendtargets -p "$1" && iscsiadm -m node --login &&
-		udevadm settle
+# From now on a login is for one path of several: it is given up in seconds, and not never.
+expect_dead_paths() {
+	conf=/etc/iscsi/iscsid.conf
+	sed -i -e 's/^\(.*replacement_timeout\) = .*/\1 = 5/' \
+		-e 's/^\(.*noop_out_interval\) = .*/\1 = 2/' \
+		-e 's/^\(.*noop_out_timeout\) = .*/\1 = 10/' $conf
 }
 
-# The disk with this LUN, behind any of its paths.
-disk() {
-	for each in /sys/class/scsi_disk/*:"$1"; do
-		[ -e "$each" ] || continue
-		echo "/dev/$(ls "$each/device/block")"
-		return 0
+# Finds the targets behind the portal and logs in, by all the portals that it names;
+# waits until so many disks are there and ready: a login has ended before the kernel has
+# looked at its disks, and before they have said that they are new.
+log_in() {
+	iscsiadm -m discovery -t sendtargets -p "$1" && iscsiadm -m node --login &&
+		wait_until "[ \$(disks '*' | wc -l) = $2 ]" && settle || return 1
+	for each in $(disks '*'); do
+		wait_until "sg_turs $each" || return 1
 	done
-	return 1
 }
+
+# The disks with this LUN, one for each of its paths.
+disks() {
+	for each in /sys/class/scsi_disk/*:$1/device/block/*; do
+		[ -b "/dev/${each##*/}" ] && echo "/dev/${each##*/}"
+	done
+}
+
+# The first one of them.
+disk() { disks "$1" | grep -m 1 .; }
 
 # The disk behind the session with this address.
 path_by() {

@@ -16,7 +16,8 @@ const INSIDE: &str = "ASHLAR_E2E_OWN_NETWORK";
 /// Runs `body` as test `name` (its path, as libtest shows it) in a network of its own.
 ///
 /// # Panics
-/// When `body` does, with what it said; or when this machine allows no namespaces.
+/// When `body` does, with the beginning of what it said of that; or when this machine
+/// allows no namespaces.
 pub fn in_own_network(name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         program::run("ip", &["link", "set", "lo", "up"]).ok();
@@ -35,15 +36,27 @@ pub fn in_own_network(name: &str, body: impl FnOnce()) {
         .stdin(Stdio::null())
         .output()
         .expect("unshare runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
+    let [said, complained] =
+        [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream));
+    // Marked, so that nobody takes the results of the run inside for another test's.
+    for line in said.lines().chain(complained.lines()) {
+        println!("inside: {line}");
+    }
     assert!(
         output.status.success() && said.contains("test result: ok. 1 passed"),
         "{name} failed in a network of its own (which root may have, and others where \
-         unprivileged user namespaces are allowed), {}:\n{said}\n{}",
+         unprivileged user namespaces are allowed), {}:\n{}",
         output.status,
-        String::from_utf8_lossy(&output.stderr)
+        beginning_of_failure(&complained)
     );
+}
+
+/// The first panic, or, if there is none, what was said first.
+fn beginning_of_failure(complained: &str) -> String {
+    let lines: Vec<&str> = complained.lines().collect();
+    let panic = lines.iter().position(|line| line.contains("panicked at"));
+    let beginning = lines.iter().skip(panic.unwrap_or(0)).take(4);
+    beginning.copied().collect::<Vec<_>>().join("\n")
 }
 
 /// A cable between the array and a guest.

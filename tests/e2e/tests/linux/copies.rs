@@ -10,7 +10,7 @@ fn extended_copy_moves_the_bytes_inside_the_array() {
         || {
             let cable = Cable::lay(1, 2);
             let _array = site::array(&[&cable], &[("v", 64), ("w", 64)]);
-            let mut host = site::logged_in(&site::image(), 'a', &[&cable]);
+            let mut host = site::logged_in(&site::image(), 'a', &[&cable], 2);
             host.order("dd if=/dev/urandom of=/data bs=64k count=64 2>/dev/null");
             host.tell("dd if=/data of=$(disk 0) bs=64k oflag=direct 2>/dev/null");
             let limits = host.tell("sg_copy_results -p $(disk 0)");

@@ -15,7 +15,7 @@ struct Node(Guest);
 
 impl Node {
     fn boot(image: &Image, letter: char, cable: &Cable) -> Self {
-        Node(site::logged_in(image, letter, &[cable]))
+        Node(site::logged_in(image, letter, &[cable], 1))
     }
 
     /// `sg_persist --out` with these.
@@ -201,7 +201,7 @@ impl Node {
     /// Whether it may read, and whether it may write.
     fn may(&mut self) -> (bool, bool) {
         let commands = [
-            "sg_raw -r 512 $(disk 0) 28 00 00 00 00 00 00 00 01 00",
+            "sg_raw -t 300 -r 512 $(disk 0) 28 00 00 00 00 00 00 00 01 00",
             "sg_write_same -S --lba=8 --num=8 $(disk 0)",
         ];
         let [read, write] = commands.map(|command| {

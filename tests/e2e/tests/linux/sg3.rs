@@ -325,7 +325,7 @@ fn sg3_utils_are_answered() {
     in_own_network("sg3::sg3_utils_are_answered", || {
         let cable = Cable::lay(1, 2);
         let _array = site::array(&[&cable], &[("v", 64), ("w", 64)]);
-        let mut host = site::logged_in(&site::image(), 'a', &[&cable]);
+        let mut host = site::logged_in(&site::image(), 'a', &[&cable], 2);
         host.order("dd if=/dev/urandom of=/eight bs=512 count=8 2>/dev/null");
         host.order("dd if=/eight of=/one bs=512 count=1 2>/dev/null");
         host.order("dd if=/dev/zero of=/zero bs=512 count=1 2>/dev/null");

@@ -45,13 +45,18 @@ pub fn image() -> Image {
     Image::build_initiator(Path::new(env!("CARGO_BIN_EXE_disk-load")))
 }
 
-/// A host that has logged in by all portals that the first one names.
-pub fn logged_in(image: &Image, letter: char, cables: &[&Cable]) -> Guest {
+/// A host that has logged in by all portals that the first one names, and has these disks.
+pub fn logged_in(image: &Image, letter: char, cables: &[&Cable], disks: usize) -> Guest {
     let mut host = Guest::boot_initiator(image, &host_name(letter), cables);
-    let said = host.tell(&format!("log_in {}", cables[0].array()));
+    log_in(&mut host, cables, disks);
+    host
+}
+
+/// Logs in by all these cables, which the first one's portal names.
+pub fn log_in(host: &mut Guest, cables: &[&Cable], disks: usize) {
+    let said = host.tell(&format!("log_in {} {disks}", cables[0].array()));
     for cable in cables {
         let found = format!("{}:3260,1 {TARGET}", cable.array());
         assert!(said.contains(&found), "{found} is missing in {said}");
     }
-    host
 }
