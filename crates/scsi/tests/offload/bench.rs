@@ -1,8 +1,9 @@
 //! Targets over one small pool, with a copier that knows both.
 
-use base::{BufPool, Prng, Slice, Time, Uuid};
+use crate::pool::{PAGE_BYTES, with_pool};
+use base::{Prng, Slice, Time, Uuid};
 use engine::volume::VolumeSpec;
-use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, World};
+use engine::{Disk, IoError, Pool, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
@@ -12,9 +13,9 @@ use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Targe
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world::sim::SimWorld;
 
-pub const PAGE: u64 = 32 << 10;
+pub const PAGE: u64 = PAGE_BYTES as u64;
 pub const PAGE_BLOCKS: u64 = PAGE / 512;
 /// Blocks of each volume.
 pub const BLOCKS: u64 = 16 * PAGE_BLOCKS;
@@ -166,34 +167,9 @@ pub fn spec(name: &str, provisioning: Provisioning) -> VolumeSpec {
 }
 
 pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
-    let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));
-    let media = Rc::new(Media::new(
-        MediaSpec {
-            name: "d0".to_owned(),
-            capacity_bytes: 8 << 20,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        },
-        Prng::from_seed(8),
-    ));
-    let root = async {
-        let drive = SimDrive::adversarial(&world, &media);
-        let spec = PoolSpec {
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: PAGE as u32,
-            journal_bytes: Some(8 << 10),
-            volumes_max: 64,
-            ..PoolSpec::new("p", Level::Simple)
-        };
-        let name = "d0".to_owned();
-        let drives = vec![NamedDrive { name, drive }];
-        let pool = Pool::create(world.clone(), spec, drives).await.unwrap();
-        test(Bench::over(&world, pool).await).await;
-    };
-    let outcome = world.run(u64::MAX, root);
-    world.power_off();
-    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it did not end");
+    with_pool(8 << 20, 64, async |made| {
+        test(Bench::over(&made.world, made.pool).await).await;
+    });
 }
 
 impl Bench {

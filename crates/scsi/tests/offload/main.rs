@@ -6,5 +6,8 @@
 )]
 
 mod bench;
+#[path = "../bench/pool.rs"]
+mod pool;
+mod sense;
 mod tokens;
 mod xcopy;

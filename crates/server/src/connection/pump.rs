@@ -540,11 +540,13 @@ fn completion(response: scsi::Response) -> Completion {
         sense,
         data,
         wanted_bytes,
+        descriptor_sense,
         ..
     } = response;
     Completion {
         status,
         sense,
+        descriptor_sense,
         data,
         wanted_bytes,
     }
