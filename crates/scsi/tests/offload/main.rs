@@ -9,5 +9,6 @@ mod bench;
 #[path = "../bench/pool.rs"]
 mod pool;
 mod sense;
+mod streams;
 mod tokens;
 mod xcopy;
