@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod lists;
 #[path = "../bench/pool.rs"]
 mod pool;
 mod sense;

@@ -1,6 +1,7 @@
 //! Sense data in both formats: each kind of it, by D_SENSE of the logical unit that it is of.
 
-use crate::bench::{BLOCKS, Bench, port, receive, with_bench, with_list, write_using, xcopy};
+use crate::bench::{BLOCKS, Bench, port, with_bench};
+use crate::lists::{receive, with_list, write_using, xcopy};
 use scsi::ports::{AccessState, FIRST_GROUP};
 use scsi::{Nexus, Response};
 use world::sim::SimWorld;

@@ -1,7 +1,8 @@
 //! Copies that go by reading and writing, between volumes that are somewhere else: each piece
 //! is read while the one before it is written, and no more is held.
 
-use crate::bench::{Bench, bytes, port, receive, sense, with_bench, with_list, xcopy};
+use crate::bench::{Bench, bytes, port, sense, with_bench};
+use crate::lists::{receive, with_list, xcopy};
 use base::{Payload, Slice, Uuid, VolumeOffset};
 use engine::volume::{Alteration, Altered, Course, Elsewhere, Mapping, Room};
 use engine::{Disk, IoError, IoErrorKind, Provisioning, VolumeInfo, World};
