@@ -311,7 +311,7 @@ fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command, access: Access) -> 
         }
     }
     match unit.mode().write_protected && command.writes_medium() {
-        true => Err(Sense::SOFTWARE_WRITE_PROTECTED),
+        true => Err(Sense::WRITE_PROTECTED),
         false => Ok(()),
     }
 }

@@ -102,10 +102,9 @@ impl Sense {
     pub const NO_SAVED_PARAMETERS: Sense = Sense::new(Key::IllegalRequest, 0x39, 0);
     /// 27/07 SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.4).
     pub const POOL_FULL: Sense = Sense::new(Key::DataProtect, 0x27, 0x07);
-    /// 27/00 WRITE PROTECTED.
+    /// 27/00 WRITE PROTECTED: by what it is, or by SWP of the control mode page (SPC-4 clause
+    /// 7.5.8).
     pub const WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0);
-    /// 27/02 LOGICAL UNIT SOFTWARE WRITE PROTECTED: SWP of the control mode page.
-    pub const SOFTWARE_WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0x02);
     /// 04/1B LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS.
     pub const SANITIZING: Sense = Sense::new(Key::NotReady, 0x04, 0x1b);
     /// 26/04 INVALID RELEASE OF PERSISTENT RESERVATION.

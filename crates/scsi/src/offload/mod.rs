@@ -165,7 +165,7 @@ pub fn permits<W: World>(
         return Err(Refusal::Said(Sense::SANITIZING));
     }
     match access == Access::Write && unit.mode().write_protected {
-        true => Err(Refusal::Said(Sense::SOFTWARE_WRITE_PROTECTED)),
+        true => Err(Refusal::Said(Sense::WRITE_PROTECTED)),
         false => Ok(()),
     }
 }
