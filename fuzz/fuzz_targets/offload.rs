@@ -8,6 +8,10 @@
 
 #![no_main]
 
+#[allow(dead_code, reason = "tests use more of it")]
+#[path = "../../crates/scsi/tests/offload/lists.rs"]
+mod lists;
+
 use base::{BufPool, Prng, Slice, Time, Uuid};
 use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};
 use futures_util::FutureExt;
@@ -121,6 +125,12 @@ impl Input<'_> {
         taken
     }
 
+    fn some<const LEN: usize>(&mut self) -> [u8; LEN] {
+        let mut some = [0; LEN];
+        some.copy_from_slice(&self.take(LEN));
+        some
+    }
+
     fn byte(&mut self) -> u8 {
         self.take(1)[0]
     }
@@ -183,30 +193,19 @@ async fn step(
     let list = match kind % 8 {
         // A copy with descriptors that are right, but for their segments.
         0 => {
-            let count = usize::from(input.byte() % 6);
-            let mut list = vec![kind, 0, 0, 64, 0, 0, 0, 0];
-            list.extend((count as u32 * 28).to_be_bytes());
-            list.extend([0; 4]);
-            for naa in naas {
-                list.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
-                list.extend(naa);
-                list.extend([0; 8]);
-            }
-            for _ in 0..count {
-                let [ids, blocks, from, to] = *input.take(4) else {
-                    return;
-                };
-                list.extend([2, 0, 0, 24, 0, ids & 1, 0, (ids >> 1) & 1, 0, 0, 0, blocks]);
-                list.extend([0, 0, 0, 0, 0, 0, 0, from, 0, 0, 0, 0, 0, 0, 0, to]);
-            }
+            let segments = (0..input.byte() % 6).map(|_| {
+                let [ids, blocks, from, to] = input.some();
+                let ids = [ids & 1, ids >> 1 & 1].map(u16::from);
+                (ids[0], ids[1], blocks.into(), from.into(), to.into())
+            });
+            let mut list = lists::xcopy(naas, &segments.collect::<Vec<_>>());
+            list[0] = kind;
             list
         }
         // A token of ranges, then what is told of it.
         1 => {
             cdb[1] = 0x10;
-            let mut list = vec![0; 14];
-            ranges(&mut list, input);
-            list
+            lists::populate(&ranges(input))
         }
         2 => {
             let told = tell(nexus, world).await;
@@ -218,13 +217,9 @@ async fn step(
         // The token, or one that is nearly so.
         3 => {
             cdb[1] = 0x11;
-            let mut list = vec![0; 8];
-            list.extend([0, 0, 0, 0, 0, 0, 0, input.byte()]);
-            let (at, bits) = (usize::from(input.byte()) * 2, input.byte());
-            list.extend(token.iter());
-            list[16 + at] ^= bits;
-            list.extend([0; 6]);
-            ranges(&mut list, input);
+            let [offset, at, bits] = input.some();
+            let mut list = lists::write_using(token, offset.into(), false, &ranges(input));
+            list[16 + usize::from(at) * 2] ^= bits;
             list
         }
         4 => {
@@ -260,21 +255,17 @@ async fn step(
 
 async fn tell(nexus: &Nexus<SimWorld>, world: &SimWorld) -> Vec<u8> {
     let mut cdb = [0; 16];
-    (cdb[0], cdb[1], cdb[12]) = (0x84, 7, 4);
+    cdb[..14].copy_from_slice(&lists::receive(7, 0, 1024));
     let nothing = world.buffers().copy_of(&[]).freeze();
     let told = nexus.execute(scsi::lun::encode(0), cdb, nothing).await;
     told.data.to_vec()
 }
 
-fn ranges(list: &mut Vec<u8>, input: &mut Input<'_>) {
-    let count = usize::from(input.byte() % 5);
-    list.extend((count as u16 * 16).to_be_bytes());
-    for _ in 0..count {
-        let [lba, blocks] = *input.take(2) else {
-            return;
-        };
-        list.extend([0, 0, 0, 0, 0, 0, 0, lba, 0, 0, 0, blocks, 0, 0, 0, 0]);
-    }
-    let len = list.len() as u16 - 2;
-    list[..2].copy_from_slice(&len.to_be_bytes());
+fn ranges(input: &mut Input<'_>) -> Vec<(u64, u32)> {
+    let count = input.byte() % 5;
+    let range = |_| {
+        let [lba, blocks] = input.some();
+        (lba.into(), blocks.into())
+    };
+    (0..count).map(range).collect()
 }

@@ -282,6 +282,7 @@ impl Run<'_> {
         let completion = Completion {
             status,
             sense,
+            descriptor_sense: argument & 2 != 0,
             data: Payload::from(data),
             wanted_bytes,
         };

@@ -84,10 +84,7 @@ impl PlaceArgs {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let drives: Vec<Drive> = client.get(&["drives"])?;
-            format.print(&drives, |drives| table(drives))
-        }
+        Command::List { format } => format.list(client, &["drives"], table),
         Command::Fail { name } => {
             client.act(&["drives", &name, "fail"], &())?;
             print(&format!("drive {name} is out of use\n"))

@@ -99,14 +99,8 @@ pub struct Access {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let exports: Vec<Export> = client.get(&["exports"])?;
-            format.print(&exports, |exports| table(exports))
-        }
-        Command::Show { target, format } => {
-            let export: Export = client.get(&["exports", &target])?;
-            format.print_text(&export, show)
-        }
+        Command::List { format } => format.list(client, &["exports"], table),
+        Command::Show { target, format } => format.show(client, &["exports", &target], show),
         Command::Create {
             target,
             volumes,

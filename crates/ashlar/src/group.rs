@@ -75,14 +75,8 @@ pub struct Members {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let groups: Vec<ConsistencyGroup> = client.get(&[GROUPS])?;
-            format.print(&groups, |groups| table(groups))
-        }
-        Command::Show { group, format } => {
-            let group: ConsistencyGroup = client.get(&[GROUPS, &group])?;
-            format.print_text(&group, show)
-        }
+        Command::List { format } => format.list(client, &[GROUPS], table),
+        Command::Show { group, format } => format.show(client, &[GROUPS, &group], show),
         Command::Create(Members {
             group,
             volumes,

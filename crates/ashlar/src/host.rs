@@ -118,14 +118,8 @@ pub enum Command {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let hosts: Vec<Host> = client.get(&["hosts"])?;
-            format.print(&hosts, |hosts| table(hosts))
-        }
-        Command::Show { host, format } => {
-            let host: Host = client.get(&["hosts", &host])?;
-            format.print_text(&host, show)
-        }
+        Command::List { format } => format.list(client, &["hosts"], table),
+        Command::Show { host, format } => format.show(client, &["hosts", &host], show),
         Command::Create {
             host,
             initiators,
@@ -255,14 +249,8 @@ const GROUPS: &str = "host-groups";
 
 pub fn run_group(client: &Client, command: GroupCommand) -> Result<(), Failure> {
     match command {
-        GroupCommand::List { format } => {
-            let groups: Vec<HostGroup> = client.get(&[GROUPS])?;
-            format.print(&groups, |groups| group_table(groups))
-        }
-        GroupCommand::Show { group, format } => {
-            let group: HostGroup = client.get(&[GROUPS, &group])?;
-            format.print_text(&group, show_group)
-        }
+        GroupCommand::List { format } => format.list(client, &[GROUPS], group_table),
+        GroupCommand::Show { group, format } => format.show(client, &[GROUPS, &group], show_group),
         GroupCommand::Create(members) => {
             let create = HostGroupCreate {
                 name: members.group,

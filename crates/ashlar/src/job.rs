@@ -71,10 +71,7 @@ impl Work {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let jobs: Vec<Job> = client.get(&["jobs"])?;
-            format.print(&jobs, |jobs| table(jobs))
-        }
+        Command::List { format } => format.list(client, &["jobs"], table),
         Command::Show { id, format } => format.print_text(&get(client, id)?, show),
         Command::Watch { id, format } => follow(client, get(client, id)?, format),
         Command::Cancel { id, format } => {

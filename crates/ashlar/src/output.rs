@@ -1,7 +1,9 @@
 //! What people and programs read: aligned tables and JSON on standard output.
 
+use crate::client::Client;
 use crate::failure::Failure;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use server::calendar::{Moment, moment};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -81,6 +83,33 @@ impl Table {
 }
 
 impl Format {
+    /// Prints all that there is of a resource.
+    ///
+    /// # Errors
+    /// As [`Client::get`] and [`Format::print`].
+    pub fn list<T: Serialize + DeserializeOwned>(
+        self,
+        client: &Client,
+        resource: &[&str],
+        table: impl FnOnce(&[T]) -> Table,
+    ) -> Result<(), Failure> {
+        let all: Vec<T> = client.get(resource)?;
+        self.print(&all, |all| table(all))
+    }
+
+    /// Prints one of a resource.
+    ///
+    /// # Errors
+    /// As [`Client::get`] and [`Format::print_text`].
+    pub fn show<T: Serialize + DeserializeOwned>(
+        self,
+        client: &Client,
+        one: &[&str],
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        self.print_text(&client.get(one)?, text)
+    }
+
     /// Prints `data` as JSON, or as the table that `table` makes of it.
     ///
     /// # Errors

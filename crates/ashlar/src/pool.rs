@@ -134,10 +134,7 @@ fn rate(text: &str) -> Result<u64, String> {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let pools: Vec<Pool> = client.get(&["pools"])?;
-            format.print(&pools, |pools| table(pools))
-        }
+        Command::List { format } => format.list(client, &["pools"], table),
         Command::Show { name, format } => {
             let pool: Pool = client.get(&["pools", &name])?;
             let mut events: Vec<Event> = client.get(&["events"])?;

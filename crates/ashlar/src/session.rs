@@ -24,10 +24,7 @@ pub enum Command {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let sessions: Vec<Session> = client.get(&["sessions"])?;
-            format.print(&sessions, |sessions| table(sessions))
-        }
+        Command::List { format } => format.list(client, &["sessions"], table),
         Command::Drop { id, format } => {
             client.delete(&["sessions", &id.to_string()])?;
             format.done(&format!("session {id} is closed"))

@@ -110,10 +110,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let snapshots: Vec<Snapshot> = client.find(&["snapshots"], &query)?;
             format.print(&snapshots, |snapshots| table(snapshots))
         }
-        Command::Show { snapshot, format } => {
-            let snapshot: Snapshot = client.get(&["snapshots", &snapshot])?;
-            format.print_text(&snapshot, show)
-        }
+        Command::Show { snapshot, format } => format.show(client, &["snapshots", &snapshot], show),
         Command::Create { snapshots, format } => create(client, &snapshots, format),
         Command::Restore {
             snapshot,

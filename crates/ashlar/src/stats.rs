@@ -6,7 +6,8 @@ use crate::output::{Align, Format, Table};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use server::api::types::{
-    InitiatorStats, IoStats, Problem, ProblemKind, SessionStats, TransferStats, VolumeStats,
+    InitiatorStats, IoStats, LatencyStats, Problem, ProblemKind, SessionStats, TransferStats,
+    VolumeStats,
 };
 use site::human;
 use std::time::Duration;
@@ -18,12 +19,15 @@ Columns:
   RDMB/S WRMB/S      million bytes a second
   RD_MS WR_MS        mean latency in the array, with the arrival of what is written
   P99_MS             of reads and writes
-  QUEUE              mean of commands in progress at the LUN when one came, itself among them
+  QUEUE              mean of commands in progress, over the time
   SIZE               mean length of reads and writes
   RND% RD%           random ones, and reads, among reads and writes
-  UNMAP ATS OFFLOAD  commands: UNMAP and WRITE SAME of zeroes, COMPARE AND WRITE, EXTENDED COPY
-                     and tokens
+  UNMAP              UNMAP commands, and WRITE SAME with UNMAP
+  WSAME ATS OFFLOAD  commands: other WRITE SAME, COMPARE AND WRITE, EXTENDED COPY and tokens
   ERR CONFL          commands that failed, or met another's reservation
+
+With --latencies: for each kind of command how many there were, and how long they took, in
+milliseconds.
 
 Without --interval, all of it is since the start of the array, or of the session. --json has
 histograms of latencies and sizes, too.";
@@ -52,8 +56,20 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "interval",
           value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Show how long commands took, kind by kind
+    #[arg(long)]
+    latencies: bool,
     #[command(flatten)]
     format: Format,
+}
+
+impl Args {
+    fn table<R: Row>(&self, rows: &[R]) -> Table {
+        match self.latencies {
+            true => latency_table(rows),
+            false => table(rows),
+        }
+    }
 }
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
@@ -70,6 +86,7 @@ trait Row: Clone + Serialize + DeserializeOwned {
     const RESOURCE: &'static str;
     /// What one is called.
     const KIND: &'static str;
+    const HEADING: &'static str;
 
     /// By which it is asked for.
     fn name(&self) -> String;
@@ -85,6 +102,7 @@ trait Row: Clone + Serialize + DeserializeOwned {
 impl Row for VolumeStats {
     const RESOURCE: &'static str = "volumes";
     const KIND: &'static str = "volume";
+    const HEADING: &'static str = "VOLUME";
 
     fn name(&self) -> String {
         self.name.clone()
@@ -110,6 +128,7 @@ impl Row for VolumeStats {
 impl Row for InitiatorStats {
     const RESOURCE: &'static str = "initiators";
     const KIND: &'static str = "initiator";
+    const HEADING: &'static str = "INITIATOR";
 
     fn name(&self) -> String {
         self.name.clone()
@@ -135,6 +154,7 @@ impl Row for InitiatorStats {
 impl Row for SessionStats {
     const RESOURCE: &'static str = "sessions";
     const KIND: &'static str = "session";
+    const HEADING: &'static str = "SESSION";
 
     fn name(&self) -> String {
         self.id.to_string()
@@ -162,7 +182,7 @@ impl Row for SessionStats {
 fn show<R: Row>(client: &Client, args: &Args) -> Result<(), Failure> {
     let mut earlier: Vec<R> = ask(client, args)?;
     let Some(seconds) = args.interval else {
-        return args.format.print(&earlier, |rows| table(rows));
+        return args.format.print(&earlier, |rows| args.table(rows));
     };
     let interval = Duration::from_secs(seconds);
     let mut left = args.count;
@@ -170,7 +190,7 @@ fn show<R: Row>(client: &Client, args: &Args) -> Result<(), Failure> {
         std::thread::sleep(interval);
         let later: Vec<R> = ask(client, args)?;
         let rows = between(&earlier, &later, interval);
-        if !args.format.print_more(&rows, |rows| table(rows))? {
+        if !args.format.print_more(&rows, |rows| args.table(rows))? {
             break;
         }
         earlier = later;
@@ -202,10 +222,14 @@ fn between<R: Row>(earlier: &[R], later: &[R], interval: Duration) -> Vec<R> {
         let (over_ms, io) = match earlier.iter().find(|before| row.is_same(before)) {
             Some(before) => {
                 let (before_ms, before) = before.io();
-                (over_ms.saturating_sub(before_ms), io.since(before))
+                let over_ms = over_ms.saturating_sub(before_ms);
+                (over_ms, io.since(before, over_ms))
             }
             // It is new: all it did was in this time.
-            None => (over_ms.min(interval_ms), io.clone()),
+            None => {
+                let over_ms = over_ms.min(interval_ms);
+                (over_ms, io.clone().derived(over_ms))
+            }
         };
         let mut row = row.clone();
         row.set_io(over_ms, io);
@@ -216,13 +240,8 @@ fn between<R: Row>(earlier: &[R], later: &[R], interval: Duration) -> Vec<R> {
 
 fn table<R: Row>(rows: &[R]) -> Table {
     use Align::{Left, Right};
-    let heading = match R::KIND {
-        "volume" => "VOLUME",
-        "initiator" => "INITIATOR",
-        _ => "SESSION",
-    };
     let mut table = Table::new(&[
-        (heading, Left),
+        (R::HEADING, Left),
         ("RD/S", Right),
         ("WR/S", Right),
         ("RDMB/S", Right),
@@ -235,6 +254,7 @@ fn table<R: Row>(rows: &[R]) -> Table {
         ("RND%", Right),
         ("RD%", Right),
         ("UNMAP", Right),
+        ("WSAME", Right),
         ("ATS", Right),
         ("OFFLOAD", Right),
         ("ERR", Right),
@@ -247,6 +267,60 @@ fn table<R: Row>(rows: &[R]) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// How long each kind of command took, where there were any.
+fn latency_table<R: Row>(rows: &[R]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        (R::HEADING, Left),
+        ("COMMAND", Left),
+        ("COUNT", Right),
+        ("MEAN", Right),
+        ("P50", Right),
+        ("P95", Right),
+        ("P99", Right),
+        ("MAX", Right),
+    ]);
+    for row in rows {
+        for (kind, commands, latency) in kinds(row.io().1) {
+            if commands > 0 {
+                let mut cells = vec![row.label(), kind.to_owned(), commands.to_string()];
+                cells.extend(
+                    [
+                        latency.mean_ns,
+                        latency.p50_ns,
+                        latency.p95_ns,
+                        latency.p99_ns,
+                        latency.max_ns,
+                    ]
+                    .map(millis),
+                );
+                table.row(cells);
+            }
+        }
+    }
+    table
+}
+
+/// What each kind is called, how many there were, and how long they took.
+fn kinds(io: &IoStats) -> [(&'static str, u64, &LatencyStats); 6] {
+    let [reads, writes] = [&io.reads, &io.writes].map(|of| (of.commands, &of.latency));
+    let rare = [
+        &io.unmaps,
+        &io.write_sames,
+        &io.compare_and_writes,
+        &io.offloads,
+    ];
+    let [unmaps, sames, exchanges, offloads] = rare.map(|of| (of.commands, &of.latency));
+    [
+        ("read", reads.0, reads.1),
+        ("write", writes.0, writes.1),
+        ("unmap", unmaps.0, unmaps.1),
+        ("write-same", sames.0, sames.1),
+        ("ats", exchanges.0, exchanges.1),
+        ("offload", offloads.0, offloads.1),
+    ]
 }
 
 fn cells_of(over_ms: u64, io: &IoStats) -> Vec<String> {
@@ -268,13 +342,14 @@ fn cells_of(over_ms: u64, io: &IoStats) -> Vec<String> {
         mean_ms(&io.reads),
         mean_ms(&io.writes),
         some(transfers > 0, millis(both.p99_ns)),
-        some(io.commands > 0, format!("{:.1}", io.queue_depth_mean)),
+        some(io.queue_depth_ns > 0, format!("{:.1}", io.queue_depth_mean)),
         size.map_or_else(|| "-".to_owned(), human),
         share(io.random_share),
         share(io.read_share),
-        io.unmaps.to_string(),
-        io.compare_and_writes.to_string(),
-        io.offloads.to_string(),
+        io.unmaps.commands.to_string(),
+        io.write_sames.commands.to_string(),
+        io.compare_and_writes.commands.to_string(),
+        io.offloads.commands.to_string(),
         io.errors.to_string(),
         io.reservation_conflicts.to_string(),
     ]
@@ -287,7 +362,7 @@ fn millis(time_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::types::{LatencyBucket, LatencyStats};
+    use server::api::types::LatencyBucket;
 
     fn session(id: u16, over_ms: u64, reads: u64) -> SessionStats {
         let buckets = vec![LatencyBucket {
@@ -303,7 +378,7 @@ mod tests {
                 latency: LatencyStats::of(buckets, reads * 1_500_000, 1_600_000),
                 ..TransferStats::default()
             },
-            queue_depth_total: reads * 4,
+            queue_depth_ns: reads * 40_000_000,
             ..IoStats::default()
         };
         SessionStats {
@@ -312,7 +387,7 @@ mod tests {
             target: "iqn.2026-11.dev.ashlar:a".to_owned(),
             since_unix_s: 0,
             over_ms,
-            io: io.derived(),
+            io: io.derived(over_ms),
         }
     }
 
@@ -337,7 +412,7 @@ mod tests {
         let cells = cells_of(rows[0].over_ms, &rows[0].io);
         let expected = [
             "100.0", "0.0", "0.41", "0.00", "1.500", "-", "1.600", "4.0", "4 KiB", "50", "100",
-            "0", "0", "0", "0", "0",
+            "0", "0", "0", "0", "0", "0",
         ];
         assert_eq!(cells, expected);
     }

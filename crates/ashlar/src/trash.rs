@@ -39,10 +39,7 @@ pub enum Command {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => {
-            let trash: Vec<Trashed> = client.get(&["trash"])?;
-            format.print(&trash, |trash| table(trash))
-        }
+        Command::List { format } => format.list(client, &["trash"], table),
         Command::Restore {
             volume,
             name,

@@ -240,10 +240,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let volumes: Vec<Volume> = client.find(&["volumes"], &query)?;
             format.print(&volumes, |volumes| table(volumes))
         }
-        Command::Show { name, format } => {
-            let volume: Volume = client.get(&["volumes", &name])?;
-            format.print_text(&volume, show)
-        }
+        Command::Show { name, format } => format.show(client, &["volumes", &name], show),
         Command::Create {
             name,
             pool,
@@ -346,8 +343,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             change_volume(client, &name, &change, format)
         }
         Command::Space { name, format } => {
-            let space: VolumeSpace = client.get(&["volumes", &name, "space"])?;
-            format.print_text(&space, show_space)
+            format.show(client, &["volumes", &name, "space"], show_space)
         }
         Command::Convert {
             name,

@@ -30,7 +30,7 @@ use crate::pdu::Lun;
 use base::{BufPool, Payload, Slice};
 use dispatch::Held;
 use input::Input;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use tasks::{Tasks, Work};
 use text_exchange::TextExchange;
 use window::Window;
@@ -108,6 +108,9 @@ pub struct Completion {
     pub status: u8,
     /// Sense data in fixed or descriptor format; empty for none.
     pub sense: Vec<u8>,
+    /// Whether sense data of this LUN comes as descriptors: that of commands which the
+    /// connection ends by itself does so, too, from now on.
+    pub descriptor_sense: bool,
     /// Data-in.
     pub data: Payload,
     /// Bytes that the CDB itself asks to transfer, in or out, for exact residuals.
@@ -159,6 +162,8 @@ pub struct Connection {
     last_target_tag: u32,
     /// Target transfer tag of the ping that is not answered.
     ping: Option<u32>,
+    /// LUNs whose sense data comes as descriptors, as the last answers said.
+    descriptor_sense: BTreeSet<Lun>,
     closed: bool,
 }
 
@@ -193,6 +198,7 @@ impl Connection {
             stat_sn,
             last_target_tag: 0,
             ping: None,
+            descriptor_sense: BTreeSet::new(),
             closed: false,
         }
     }
@@ -290,6 +296,11 @@ impl Connection {
             return;
         }
         if let Some(task) = self.remove_task(task) {
+            match completion.descriptor_sense {
+                true => _ = self.descriptor_sense.insert(task.lun),
+                false if self.descriptor_sense.is_empty() => {}
+                false => _ = self.descriptor_sense.remove(&task.lun),
+            }
             self.respond_to_command(task, completion);
         }
     }

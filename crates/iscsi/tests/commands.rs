@@ -163,6 +163,7 @@ fn sense_data_comes_in_a_response_of_its_own() {
         sense: sense.clone(),
         data,
         wanted_bytes: 512,
+        ..Completion::default()
     };
     session.connection.complete(task, completion);
     let answers = session.answers();

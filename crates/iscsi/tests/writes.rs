@@ -372,6 +372,26 @@ fn unsolicited_data_that_was_not_agreed_on_fails_the_command() {
 }
 
 #[test]
+fn a_failed_command_is_told_in_the_format_that_its_lun_had_last() {
+    let mut session = Session::new();
+    let mut failed = |descriptor_sense: bool| {
+        let task = session.write(5, 0, &[], true);
+        let completion = Completion {
+            descriptor_sense,
+            ..Completion::default()
+        };
+        session.connection.complete(task, completion);
+        session.answers();
+        let task = session.write(6, 1024, &[], false);
+        session.data_out(unsolicited(6, 0, 0, true), &[1; 512]);
+        assert!(matches!(session.event(), Event::Dropped { task: dropped } if dropped == task));
+        response(&mut session).1[2..].to_vec()
+    };
+    assert_eq!(failed(true), [0x72, 0x0b, 0x0c, 0x0c, 0, 0, 0, 0]);
+    assert_eq!(failed(false)[..3], [0x70, 0, 0x0b]);
+}
+
+#[test]
 fn data_out_of_its_sequence_fails_the_command() {
     let parameters = Parameters {
         initial_r2t: false,

@@ -199,28 +199,6 @@ pub fn data_bytes(cdb: &[u8; 16]) -> u64 {
     }
 }
 
-/// What kind of command an operation code is, for statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// READ.
-    Read,
-    /// WRITE.
-    Write,
-    /// Any other.
-    Other,
-}
-
-impl Kind {
-    /// The kind of `opcode`.
-    pub fn of(opcode: u8) -> Kind {
-        match opcode {
-            0x08 | 0x28 | 0x88 | 0xa8 => Kind::Read,
-            0x0a | 0x2a | 0x8a | 0xaa => Kind::Write,
-            _ => Kind::Other,
-        }
-    }
-}
-
 fn bounded(extent: Extent, length_byte: u16) -> Result<Extent, Sense> {
     if extent.blocks > MAX_TRANSFER_BLOCKS {
         return Err(Sense::invalid_field(length_byte, None));

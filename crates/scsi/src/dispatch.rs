@@ -8,7 +8,7 @@ use crate::commands::{
 use crate::nexus::{Nexus, Response};
 use crate::ports::FIRST_GROUP;
 use crate::reservation::{self, Refusal};
-use crate::sense::{Attention, Sense};
+use crate::sense::{Attention, Format, Sense};
 use crate::unit::LogicalUnit;
 use crate::vpd;
 use base::{Payload, SECTOR_BYTES, Slice};
@@ -241,7 +241,7 @@ impl<W: World> Nexus<W> {
             } => {
                 let attention = self.take_attention(number);
                 let sense = attention.map_or(Sense::NONE, Attention::sense);
-                (Ok(sense_data(&sense, descriptor)), allocation)
+                (Ok(sense.encoded(asked_format(descriptor))), allocation)
             }
             Command::ReportLuns { select, allocation } => {
                 self.clear(number, Attention::LunsChanged);
@@ -287,35 +287,26 @@ impl<W: World> Nexus<W> {
         self.parameters(data, allocation)
     }
 
-    /// A LUN without a logical unit (SPC-4 clause 6.6.1, SAM-5 clause 5.11).
-    pub(crate) fn absent(&self, command: Command) -> Response {
+    /// A LUN without a logical unit, which goes before anything that is wrong in the CDB
+    /// (SPC-4 clause 6.6.1, SAM-5 clause 5.11).
+    pub(crate) fn absent(&self, command: Option<Command>) -> Response {
         match command {
-            Command::Inquiry {
+            Some(Command::Inquiry {
                 page: None,
                 allocation,
-            } => self.parameters(Ok(inquiry::standard(false)), allocation),
-            Command::ReportLuns { select, allocation } => {
+            }) => self.parameters(Ok(inquiry::standard(false)), allocation),
+            Some(Command::ReportLuns { select, allocation }) => {
                 self.parameters(luns::report(select, &self.target().luns()), allocation)
             }
-            Command::RequestSense {
+            Some(Command::RequestSense {
                 descriptor,
                 allocation,
-            } => {
-                let data = sense_data(&Sense::LUN_NOT_SUPPORTED, descriptor);
+            }) => {
+                let data = Sense::LUN_NOT_SUPPORTED.encoded(asked_format(descriptor));
                 self.parameters(Ok(data), allocation)
             }
             _ => Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0),
         }
-    }
-
-    /// A CDB that is wrong in itself. An absent logical unit and a waiting unit
-    /// attention go before it (SAM-5 clauses 5.11 and 5.14).
-    pub(crate) fn refuse(&self, number: Option<u16>, present: bool, sense: Sense) -> Response {
-        let sense = match number {
-            Some(number) if present => self.take_attention(number).map_or(sense, Attention::sense),
-            _ => Sense::LUN_NOT_SUPPORTED,
-        };
-        Response::check_condition(&sense, 0)
     }
 
     fn parameters(&self, data: Result<Vec<u8>, Sense>, allocation: u32) -> Response {
@@ -352,11 +343,11 @@ fn written(wanted_bytes: u64, outcome: Result<(), Sense>) -> Response {
     }
 }
 
-fn sense_data(sense: &Sense, descriptor: bool) -> Vec<u8> {
-    if descriptor {
-        sense.descriptor()
-    } else {
-        sense.fixed()
+/// What DESC of REQUEST SENSE asks for, whatever the unit is set to (SPC-4 clause 6.39).
+fn asked_format(descriptor: bool) -> Format {
+    match descriptor {
+        true => Format::Descriptors,
+        false => Format::Fixed,
     }
 }
 

@@ -3,13 +3,15 @@
 //! Invariants:
 //! - A unit attention is reported once per nexus and logical unit, before any
 //!   command but INQUIRY, REPORT LUNS and REQUEST SENSE (SAM-5 clause 5.14).
+//! - Sense data takes its format in one place, when a command has ended, from what its
+//!   logical unit is set to (SPC-4 clause 4.5.1).
 //! - No command panics, whatever its bytes are.
 
 use crate::cdb::{self, Command};
 use crate::lun;
-use crate::offload::{Copier, Course, Desk};
+use crate::offload::{Aborted, Copier, Course, Desk};
 use crate::reservation::{Access, NexusId};
-use crate::sense::{Attention, Key, Sense, status};
+use crate::sense::{Attention, Format, Key, Sense, status};
 use crate::target::Target;
 use crate::unit::LogicalUnit;
 use base::{Payload, Slice};
@@ -24,68 +26,76 @@ use std::rc::Rc;
 pub struct Response {
     /// Status code (SAM-5 clause 5.3.1).
     pub status: u8,
-    /// Sense data, in the format that the unit is set to; empty for none.
+    /// Sense data, in the format that the unit is set to (fixed, where there is no unit);
+    /// empty for none.
     pub sense: Vec<u8>,
     /// Data-in.
     pub data: Payload,
     /// Bytes that the command transfers when the initiator has room for all.
     pub wanted_bytes: u64,
+    /// Whether sense data of the logical unit comes as descriptors from now on (D_SENSE).
+    pub descriptor_sense: bool,
     /// What the sense data says.
-    said: Option<Sense>,
+    said: Option<Said>,
+}
+
+/// What sense data is made of, once it is known in which format.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Plain(Sense),
+    Aborted(Box<Aborted>),
 }
 
 impl Response {
     /// Whether the command failed for want of a page.
     pub fn found_no_room(&self) -> bool {
-        self.said == Some(Sense::POOL_FULL)
+        self.said == Some(Said::Plain(Sense::POOL_FULL))
     }
 
     /// Whether a unit attention was reported instead of an outcome.
     pub fn is_unit_attention(&self) -> bool {
-        self.said
-            .is_some_and(|sense| sense.key == Key::UnitAttention)
+        matches!(&self.said, Some(Said::Plain(sense)) if sense.key == Key::UnitAttention)
     }
 
     /// Whether there is no logical unit at the LUN.
     pub fn found_no_unit(&self) -> bool {
-        self.said == Some(Sense::LUN_NOT_SUPPORTED)
+        self.said == Some(Said::Plain(Sense::LUN_NOT_SUPPORTED))
     }
 
-    /// The same with sense data as descriptors (D_SENSE).
-    fn with_descriptors(mut self) -> Self {
-        if let Some(sense) = &self.said {
-            self.sense = sense.descriptor();
+    /// The same with its sense data, if there is any.
+    fn in_format(mut self, format: Format) -> Self {
+        self.descriptor_sense = format == Format::Descriptors;
+        match &self.said {
+            None => {}
+            Some(Said::Plain(sense)) => self.sense = sense.encoded(format),
+            Some(Said::Aborted(aborted)) => self.sense = aborted.encoded(format),
         }
         self
     }
 
     pub(crate) fn good(data: Payload, wanted_bytes: u64) -> Self {
         Response {
-            status: status::GOOD,
-            sense: Vec::new(),
             data,
             wanted_bytes,
-            said: None,
+            ..Response::default()
         }
     }
 
     /// CHECK CONDITION. What was taken of data-out stays counted as transferred.
     pub(crate) fn check_condition(sense: &Sense, wanted_bytes: u64) -> Self {
-        Response {
-            status: status::CHECK_CONDITION,
-            sense: sense.fixed(),
-            wanted_bytes,
-            said: Some(*sense),
-            ..Response::default()
-        }
+        Response::failed(Said::Plain(*sense), wanted_bytes)
     }
 
-    /// CHECK CONDITION with sense data as it is.
-    pub(crate) fn failed(sense: Vec<u8>, wanted_bytes: u64) -> Self {
+    /// CHECK CONDITION of a copy.
+    pub(crate) fn aborted(aborted: Box<Aborted>, wanted_bytes: u64) -> Self {
+        Response::failed(Said::Aborted(aborted), wanted_bytes)
+    }
+
+    fn failed(said: Said, wanted_bytes: u64) -> Self {
         Response {
             status: status::CHECK_CONDITION,
-            sense,
             wanted_bytes,
+            said: Some(said),
             ..Response::default()
         }
     }
@@ -188,38 +198,51 @@ impl<W: World> Nexus<W> {
         course: Option<Course>,
     ) -> Response {
         let number = lun::decode(lun);
-        let unit = number.and_then(|number| self.target.unit(number));
-        let command = match cdb::decode(&cdb) {
-            Ok(command) => command,
-            Err(sense) => return self.refuse(number, unit.is_some(), sense),
+        let there = number.and_then(|number| Some((number, self.target.unit(number)?)));
+        let Some((number, unit)) = there else {
+            // There are no mode pages that could say how.
+            return self.absent(cdb::decode(&cdb).ok()).in_format(Format::Fixed);
         };
-        let (Some(unit), Some(number)) = (unit, number) else {
-            return self.absent(command);
-        };
-        if !reports_attentions_otherwise(command)
+        let response = self.execute_at(number, &unit, &cdb, data_out, course).await;
+        response.in_format(unit.sense_format())
+    }
+
+    async fn execute_at(
+        &self,
+        number: u16,
+        unit: &Rc<LogicalUnit<W>>,
+        cdb: &[u8; 16],
+        data_out: Slice,
+        course: Option<Course>,
+    ) -> Response {
+        let command = cdb::decode(cdb);
+        // Those of a CDB that is wrong in itself go before what is wrong with it (SAM-5
+        // clause 5.14).
+        if !command.is_ok_and(reports_attentions_otherwise)
             && let Some(attention) = self.take_attention(number)
         {
             return Response::check_condition(&attention.sense(), 0);
         }
-        let admitted = unit.reservations().admits(&self.id, Access::of(&command));
+        let command = match command {
+            Ok(command) => command,
+            Err(sense) => return Response::check_condition(&sense, 0),
+        };
+        let access = Access::of(&command);
+        let admitted = unit.reservations().admits(&self.id, access);
         if !admitted && !self.target.world().planted("reservation not looked at") {
             return Response::conflict();
         }
         let checked = self.target.ports().check(self.id.target_port, &command);
-        let response = match checked.and_then(|()| ready(&unit, &command)) {
+        match checked.and_then(|()| ready(unit, &command, access)) {
             Ok(()) => match command {
                 Command::Offload(order) => {
                     let course = course.unwrap_or_default();
                     // Its future is large, and rare.
-                    Box::pin(self.offload(&unit, order, data_out, course)).await
+                    Box::pin(self.offload(unit, order, data_out, course)).await
                 }
-                command => self.run(number, &unit, command, data_out).await,
+                command => self.run(number, unit, command, data_out).await,
             },
             Err(sense) => Response::check_condition(&sense, 0),
-        };
-        match unit.mode().descriptor_sense {
-            true => response.with_descriptors(),
-            false => response,
         }
     }
 
@@ -277,8 +300,7 @@ fn reports_attentions_otherwise(command: Command) -> bool {
 }
 
 /// Whether the unit is as `command` needs it.
-fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command) -> Result<(), Sense> {
-    let access = Access::of(command);
+fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command, access: Access) -> Result<(), Sense> {
     if unit.is_sanitizing() && !matches!(access, Access::Look | Access::Own) {
         let tells = matches!(
             command,
@@ -289,7 +311,7 @@ fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command) -> Result<(), Sense
         }
     }
     match unit.mode().write_protected && command.writes_medium() {
-        true => Err(Sense::SOFTWARE_WRITE_PROTECTED),
+        true => Err(Sense::WRITE_PROTECTED),
         false => Ok(()),
     }
 }

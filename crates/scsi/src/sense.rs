@@ -32,8 +32,20 @@ pub enum Key {
     UnitAttention = 0x6,
     /// The data may not be written.
     DataProtect = 0x7,
+    /// A copy ended early.
+    CopyAborted = 0xa,
     /// Given data differs from the medium's.
     Miscompare = 0xe,
+}
+
+/// In which of two forms sense data comes: with CHECK CONDITION as D_SENSE of the control
+/// mode page says (SPC-4 clause 4.5.1), in parameter data of REQUEST SENSE as its DESC bit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// SPC-4 clause 4.5.3.
+    Fixed,
+    /// SPC-4 clause 4.5.2.
+    Descriptors,
 }
 
 /// Where in a CDB or in parameter data the wrong field is (SPC-4 clause 4.5.2.4.2).
@@ -90,10 +102,9 @@ impl Sense {
     pub const NO_SAVED_PARAMETERS: Sense = Sense::new(Key::IllegalRequest, 0x39, 0);
     /// 27/07 SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.4).
     pub const POOL_FULL: Sense = Sense::new(Key::DataProtect, 0x27, 0x07);
-    /// 27/00 WRITE PROTECTED.
+    /// 27/00 WRITE PROTECTED: by what it is, or by SWP of the control mode page (SPC-4 clause
+    /// 7.5.8).
     pub const WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0);
-    /// 27/02 LOGICAL UNIT SOFTWARE WRITE PROTECTED: SWP of the control mode page.
-    pub const SOFTWARE_WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0x02);
     /// 04/1B LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS.
     pub const SANITIZING: Sense = Sense::new(Key::NotReady, 0x04, 0x1b);
     /// 26/04 INVALID RELEASE OF PERSISTENT RESERVATION.
@@ -153,6 +164,14 @@ impl Sense {
         sense
     }
 
+    /// Its bytes.
+    pub fn encoded(&self, format: Format) -> Vec<u8> {
+        match format {
+            Format::Fixed => self.fixed(),
+            Format::Descriptors => self.descriptor(),
+        }
+    }
+
     /// Fixed format (SPC-4 clause 4.5.3), 18 bytes. An INFORMATION that needs
     /// more than four bytes is left out, as the clause demands.
     pub fn fixed(&self) -> Vec<u8> {
@@ -173,19 +192,35 @@ impl Sense {
 
     /// Descriptor format (SPC-4 clause 4.5.2).
     pub fn descriptor(&self) -> Vec<u8> {
+        let mut bytes = self.descriptor_head();
+        if let Some(field) = self.field {
+            push_key_specific(&mut bytes, field.encoded());
+        }
+        with_length(bytes)
+    }
+
+    /// What other descriptors can follow: the header and INFORMATION.
+    pub(crate) fn descriptor_head(&self) -> Vec<u8> {
         let mut bytes = vec![0x72, self.key as u8, self.code.0, self.code.1, 0, 0, 0, 0];
         if let Some(information) = self.information {
             bytes.extend([0x00, 0x0a, 0x80, 0x00]);
             bytes.extend(information.to_be_bytes());
         }
-        if let Some(field) = self.field {
-            bytes.extend([0x02, 0x06, 0x00, 0x00]);
-            bytes.extend(field.encoded());
-            bytes.push(0);
-        }
-        bytes[7] = (bytes.len() - 8) as u8;
         bytes
     }
+}
+
+/// Adds a sense key specific descriptor (SPC-4 clause 4.5.2.4).
+pub(crate) fn push_key_specific(bytes: &mut Vec<u8>, field: [u8; 3]) {
+    bytes.extend([0x02, 0x06, 0x00, 0x00]);
+    bytes.extend(field);
+    bytes.push(0);
+}
+
+/// Says how much follows: ADDITIONAL SENSE LENGTH, which both formats have at the same place.
+pub(crate) fn with_length(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[7] = (bytes.len() - 8) as u8;
+    bytes
 }
 
 impl FieldPointer {

@@ -2,6 +2,7 @@
 //! agreed on with it.
 
 use crate::reservation::{NexusId, Reservations, Unreadable};
+use crate::sense::Format;
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
 use engine::{Disk, IoError, Provisioning, World};
 use futures_util::lock::{Mutex, MutexGuard};
@@ -167,6 +168,14 @@ impl<W: World> LogicalUnit<W> {
 
     pub(crate) fn set_mode(&self, mode: Mode) {
         self.mode.set(mode);
+    }
+
+    /// How sense data comes with CHECK CONDITION.
+    pub(crate) fn sense_format(&self) -> Format {
+        match self.mode().descriptor_sense {
+            true => Format::Descriptors,
+            false => Format::Fixed,
+        }
     }
 
     /// Whether all of it is being erased.

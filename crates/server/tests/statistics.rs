@@ -13,7 +13,7 @@ use base::Uuid;
 use engine::{Provisioning, VolumeSpec};
 use served::initiator::{Initiator, LUN0, NAME, read10, write10};
 use served::{Served, TARGET, VOLUME_BYTES};
-use server::shard::{Counted, Flow, Totals};
+use server::shard::{Counted, Flow, Kind, Timing, Totals};
 use std::collections::BTreeMap;
 
 const OTHER: &str = "iqn.2026-11.test:other";
@@ -117,26 +117,30 @@ async fn sessions(served: &Served) -> Vec<(String, Totals)> {
         .collect()
 }
 
-/// Commands, bytes, random ones; checks that histograms have all of them.
-fn flow(flow: &Flow<u64>) -> [u64; 3] {
-    assert_eq!(flow.latencies.iter().sum::<u64>(), flow.commands);
-    assert_eq!(flow.sizes.iter().sum::<u64>(), flow.commands);
-    assert!(flow.latency_ns >= flow.latency_max_ns);
-    assert_eq!(flow.latency_max_ns > 0, flow.commands > 0);
-    [flow.commands, flow.bytes, flow.random]
+/// How many; checks that the histogram has all of them.
+fn timed(timing: &Timing<u64>) -> u64 {
+    assert_eq!(timing.buckets.iter().sum::<u64>(), timing.commands);
+    assert!(timing.total_ns >= timing.max_ns);
+    assert_eq!(timing.max_ns > 0, timing.commands > 0);
+    timing.commands
 }
 
-/// Unmaps, compare-and-writes, offloads, errors, conflicts.
-fn others(totals: &Totals) -> [u64; 5] {
-    let Totals {
-        unmaps,
-        compare_and_writes,
-        offloads,
-        errors,
-        conflicts,
-        ..
-    } = totals;
-    [*unmaps, *compare_and_writes, *offloads, *errors, *conflicts]
+/// Commands, bytes, random ones; checks that histograms have all of them.
+fn flow(flow: &Flow<u64>) -> [u64; 3] {
+    assert_eq!(flow.sizes.iter().sum::<u64>(), flow.timing.commands);
+    [timed(&flow.timing), flow.bytes, flow.random]
+}
+
+/// Unmaps, WRITE SAME, compare-and-writes, offloads, errors, conflicts.
+fn others(totals: &Totals) -> [u64; 6] {
+    let [a, b, c, d] = [
+        Kind::Unmap,
+        Kind::WriteSame,
+        Kind::CompareAndWrite,
+        Kind::Offload,
+    ]
+    .map(|kind| totals.of(kind).timing().map_or(0, timed));
+    [a, b, c, d, totals.errors, totals.conflicts]
 }
 
 #[tokio::test]
@@ -182,8 +186,10 @@ async fn known_commands_are_counted_by_volume_initiator_and_session() {
     assert_eq!((*sessions, totals.commands), (2, 17 + 3 + 3));
     assert_eq!(flow(&totals.reads), [4, 20_480, 3]);
     assert_eq!(flow(&totals.writes), [5, 78_336, 3]);
-    assert_eq!(others(totals), [3, 1, 1, 2, 0]);
-    assert_eq!((totals.depths, totals.depth_max), (23, 1));
+    assert_eq!(others(totals), [2, 2, 1, 1, 2, 0]);
+    assert_eq!(totals.depth_max, 1);
+    let well = totals.reads.timing.total_ns + totals.writes.timing.total_ns;
+    assert!(totals.depth_ns > well, "others were in progress, too");
     let sizes = |flow: &Flow<u64>| [0, 3, 4, 7].map(|class: usize| flow.sizes[class]);
     assert_eq!(sizes(&totals.reads), [0, 3, 1, 0]);
     assert_eq!(sizes(&totals.writes), [1, 3, 0, 1]);
@@ -192,16 +198,16 @@ async fn known_commands_are_counted_by_volume_initiator_and_session() {
     assert_eq!(flow(&totals.reads), [1, 4096, 1]);
     assert_eq!(
         (flow(&totals.writes), others(totals)),
-        ([0; 3], [0, 0, 0, 0, 1])
+        ([0; 3], [0, 0, 0, 0, 0, 1])
     );
 
     let initiators = initiators(&served).await;
     let of_first = &initiators[NAME];
     assert_eq!((of_first.sessions, of_first.totals.commands), (1, 20 + 3));
-    assert_eq!(others(&of_first.totals), [3, 1, 1, 2, 0]);
+    assert_eq!(others(&of_first.totals), [2, 2, 1, 1, 2, 0]);
     let of_second = &initiators[OTHER];
     assert_eq!((of_second.sessions, of_second.totals.commands), (1, 8));
-    assert_eq!(others(&of_second.totals), [0, 0, 0, 1, 1]);
+    assert_eq!(others(&of_second.totals), [0, 0, 0, 0, 1, 1]);
     served.stop().await;
 }
 
@@ -228,13 +234,76 @@ async fn depth_is_what_is_in_progress_at_the_lun() {
     let depths = |of| {
         let Totals {
             commands,
-            depths,
             depth_max,
             ..
         } = &volumes[&of].totals;
-        (*commands, *depths, *depth_max)
+        (*commands, *depth_max)
     };
-    assert_eq!(depths(v), (4, 1 + 1 + 3 + 1, 3));
-    assert_eq!(depths(w), (3, 3, 1));
+    assert_eq!(depths(v), (4, 3));
+    assert_eq!(depths(w), (3, 1));
+    // The clock has been looked at again since the first of two writes came.
+    assert!(volumes[&v].totals.depth_ns > 0);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn all_that_writes_counts_as_a_write_of_its_session() {
+    let served = Served::start().await;
+    let mut initiator = Initiator::settled(&served, 1).await;
+    // WRITE AND VERIFY(10) and (16), WRITE ATOMIC(16), ORWRITE(16), WRITE(16).
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(10, &[(0, 0x2e), (8, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(16, &[(0, 0x8e), (13, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(16, &[(0, 0x9c), (13, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(16, &[(0, 0x8b), (13, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(16, &[(0, 0x8a), (13, 1)]),
+        (0, 512),
+    )
+    .await;
+    // VERIFY(10) compares, WRITE SAME(10) repeats: neither is one.
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(10, &[(0, 0x2f), (1, 2), (8, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(
+        &mut initiator,
+        LUN0,
+        &cdb(10, &[(0, 0x41), (8, 1)]),
+        (0, 512),
+    )
+    .await;
+    good(&mut initiator, LUN0, &read10(0, 1), (512, 0)).await;
+    let info = served.sessions().await.remove(0);
+    assert_eq!((info.writes, info.written_bytes), (5, 5 * 512));
+    assert_eq!((info.reads, info.read_bytes), (1, 512));
     served.stop().await;
 }

@@ -93,12 +93,23 @@ fn what_a_host_did_is_shown_by_volume_and_by_initiator() {
     assert_eq!(table.len(), 2, "{table:?}");
     let heads: Vec<_> = table[0].split_whitespace().collect();
     let expected = "VOLUME RD/S WR/S RDMB/S WRMB/S RD_MS WR_MS P99_MS QUEUE SIZE RND% RD% UNMAP \
-                    ATS OFFLOAD ERR CONFL";
+                    WSAME ATS OFFLOAD ERR CONFL";
     assert_eq!(heads.join(" "), expected);
     assert!(
         table[1].starts_with("v0 ") && table[1].contains(" KiB "),
         "{table:?}"
     );
+    let table = lines(&serving, &["stats", "volumes", "--latencies"]);
+    let words =
+        |line: &String| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let heads = "VOLUME COMMAND COUNT MEAN P50 P95 P99 MAX";
+    assert_eq!(words(&table[0]).join(" "), heads);
+    // Reads and writes; of others there were none.
+    assert_eq!(table.len(), 3, "{table:?}");
+    assert_eq!(words(&table[1])[..2], ["v0", "read"]);
+    assert_eq!(words(&table[2])[..3], ["v0", "write", "16"]);
+    let longest: f64 = words(&table[2])[7].parse().unwrap();
+    assert!(longest > 0.0, "{table:?}");
     // Nothing was done in this time; what was before is not shown.
     let args = ["stats", "initiators", "--interval", "1", "--count", "2"];
     let tables = lines(&serving, &args);

@@ -185,17 +185,20 @@ impl Connection {
         };
         let wanted_bytes = u64::from(command.expected_bytes);
         let (code, qualifier) = fault.sense_code();
-        let mut sense = vec![0; 18];
-        sense[0] = 0x70;
-        sense[2] = ABORTED_COMMAND;
-        sense[7] = 10;
-        (sense[12], sense[13]) = (code, qualifier);
-        let status = CHECK_CONDITION;
+        let sense = match self.descriptor_sense.contains(&task.lun) {
+            true => vec![0x72, ABORTED_COMMAND, code, qualifier, 0, 0, 0, 0],
+            false => {
+                let mut sense = vec![0; 18];
+                (sense[0], sense[2], sense[7]) = (0x70, ABORTED_COMMAND, 10);
+                (sense[12], sense[13]) = (code, qualifier);
+                sense
+            }
+        };
         let completion = Completion {
-            status,
+            status: CHECK_CONDITION,
             sense,
-            data: Payload::new(),
             wanted_bytes,
+            ..Completion::default()
         };
         self.respond_to_command(task, completion);
     }

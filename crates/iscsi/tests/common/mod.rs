@@ -348,10 +348,9 @@ impl Session {
     pub fn complete_good(&mut self, task: TaskId, data: &[u8], wanted_bytes: u64) {
         let data = Payload::from(self.pool.copy_of(data).freeze());
         let completion = Completion {
-            status: 0,
-            sense: Vec::new(),
             data,
             wanted_bytes,
+            ..Completion::default()
         };
         self.connection.complete(task, completion);
     }

@@ -118,15 +118,3 @@ fn data_out_is_wanted_by_commands_that_take_data_alone() {
     assert_eq!(same(8, 9), (1024, 1 << 20), "more than a piece");
     assert_eq!(same(1, 9), (0, 1 << 20), "no data");
 }
-
-#[test]
-fn kinds_agree_with_what_is_decoded() {
-    for opcode in 0..=255u8 {
-        let kind = match decoded(&[opcode]) {
-            Ok(Command::Read(_)) => Kind::Read,
-            Ok(Command::Write(_)) => Kind::Write,
-            _ => Kind::Other,
-        };
-        assert_eq!(Kind::of(opcode), kind, "{opcode:#x}");
-    }
-}

@@ -10,10 +10,10 @@ pub enum Work {
     Read(Extent),
     /// WRITE, WRITE AND VERIFY, WRITE ATOMIC, ORWRITE.
     Write(Extent),
-    /// UNMAP, and WRITE SAME that unmaps or has no block of its own to write.
+    /// UNMAP, and WRITE SAME with UNMAP.
     Unmap,
-    /// WRITE SAME of a block: an unmap when that is zeroes.
-    Repeat,
+    /// WRITE SAME without it.
+    WriteSame,
     /// COMPARE AND WRITE.
     CompareAndWrite,
     /// EXTENDED COPY, POPULATE TOKEN, WRITE USING TOKEN.
@@ -33,16 +33,10 @@ impl Work {
                 | Command::WriteAtomic(extent)
                 | Command::OrWrite(extent),
             ) => Work::Write(extent),
-            Ok(
-                Command::Unmap { .. }
-                | Command::WriteSame(
-                    WriteSame { unmap: true, .. }
-                    | WriteSame {
-                        has_data: false, ..
-                    },
-                ),
-            ) => Work::Unmap,
-            Ok(Command::WriteSame(_)) => Work::Repeat,
+            Ok(Command::Unmap { .. } | Command::WriteSame(WriteSame { unmap: true, .. })) => {
+                Work::Unmap
+            }
+            Ok(Command::WriteSame(_)) => Work::WriteSame,
             Ok(Command::CompareAndWrite(_)) => Work::CompareAndWrite,
             Ok(Command::Offload(
                 Order::ExtendedCopy { .. }
@@ -81,9 +75,9 @@ mod tests {
             (cdb(&[(0, 0x9c), (9, 5), (13, 2)]), Work::Write(extent)),
             (cdb(&[(0, 0x42), (8, 24)]), Work::Unmap),
             (cdb(&[(0, 0x93), (1, 0x08), (13, 2)]), Work::Unmap),
-            (cdb(&[(0, 0x93), (1, 0x01), (13, 2)]), Work::Unmap),
-            (cdb(&[(0, 0x93), (13, 2)]), Work::Repeat),
-            (cdb(&[(0, 0x41), (8, 2)]), Work::Repeat),
+            (cdb(&[(0, 0x93), (1, 0x01), (13, 2)]), Work::WriteSame),
+            (cdb(&[(0, 0x93), (13, 2)]), Work::WriteSame),
+            (cdb(&[(0, 0x41), (8, 2)]), Work::WriteSame),
             (cdb(&[(0, 0x89), (13, 1)]), Work::CompareAndWrite),
             (cdb(&[(0, 0x83), (1, 0x00)]), Work::Offload),
             (cdb(&[(0, 0x83), (1, 0x10)]), Work::Offload),

@@ -40,6 +40,20 @@ pub(super) struct Transferred {
     pub(super) token: Option<Box<[u8; TOKEN_BYTES]>>,
 }
 
+impl Transferred {
+    /// Of a command that has done nothing yet.
+    pub(super) fn of(action: u8, asked_blocks: u64) -> Self {
+        Transferred {
+            action,
+            blocks: 0,
+            asked_blocks,
+            status: 0,
+            sense: Vec::new(),
+            token: None,
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// Copies that run, with their list identifiers, if they have one.

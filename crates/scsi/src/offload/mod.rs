@@ -37,6 +37,7 @@ mod xcopy_list;
 
 pub use cdb::Order;
 pub(crate) use cdb::decode;
+pub(crate) use copy_sense::Aborted;
 pub use designator::Designator;
 pub(crate) use desk::Desk;
 pub use engine::volume::Course;
@@ -45,11 +46,13 @@ pub use token::{TOKEN_BYTES, TokenError};
 pub use tokens::{Limits, Representation, Tokens};
 pub(crate) use vpd::third_party_copy;
 
+use crate::cdb::Extent;
 use crate::nexus::{Nexus, Response};
 use crate::reservation::{self, NexusId};
-use crate::sense::{Sense, status};
+use crate::sense::{Format, Sense, status};
 use crate::unit::LogicalUnit;
 use base::{Payload, SECTOR_BYTES, Slice, Time, Uuid};
+use desk::Transferred;
 use engine::{Disk, IoError, World};
 use futures_util::future::LocalBoxFuture;
 use std::time::Duration;
@@ -162,7 +165,7 @@ pub fn permits<W: World>(
         return Err(Refusal::Said(Sense::SANITIZING));
     }
     match access == Access::Write && unit.mode().write_protected {
-        true => Err(Refusal::Said(Sense::SOFTWARE_WRITE_PROTECTED)),
+        true => Err(Refusal::Said(Sense::WRITE_PROTECTED)),
         false => Ok(()),
     }
 }
@@ -175,9 +178,8 @@ pub(crate) enum Outcome {
     Done,
     /// CHECK CONDITION.
     Said(Sense),
-    /// CHECK CONDITION with these sense bytes, in fixed format whatever the unit is set to:
-    /// what source and destination said stands in there.
-    Failed(Vec<u8>),
+    /// CHECK CONDITION at a segment of a copy.
+    Aborted(Box<Aborted>),
     /// RESERVATION CONFLICT.
     Conflict,
 }
@@ -189,11 +191,11 @@ impl From<Sense> for Outcome {
 }
 
 impl Outcome {
-    /// Sense data as it is remembered; none when it went well.
-    fn sense(&self) -> Vec<u8> {
+    /// Sense data as it is remembered: what the initiator gets now; none when it went well.
+    fn sense(&self, format: Format) -> Vec<u8> {
         match self {
-            Outcome::Said(sense) => sense.fixed(),
-            Outcome::Failed(sense) => sense.clone(),
+            Outcome::Said(sense) => sense.encoded(format),
+            Outcome::Aborted(aborted) => aborted.encoded(format),
             _ => Vec::new(),
         }
     }
@@ -202,7 +204,7 @@ impl Outcome {
     fn status(&self) -> u8 {
         match self {
             Outcome::Data(_) | Outcome::Done => status::GOOD,
-            Outcome::Said(_) | Outcome::Failed(_) => status::CHECK_CONDITION,
+            Outcome::Said(_) | Outcome::Aborted(_) => status::CHECK_CONDITION,
             Outcome::Conflict => status::RESERVATION_CONFLICT,
         }
     }
@@ -249,9 +251,36 @@ impl<W: World> Nexus<W> {
             Outcome::Data(data) => self.answer(data, order.allocation()),
             Outcome::Done => Response::good(Payload::new(), wanted_bytes),
             Outcome::Said(sense) => Response::check_condition(&sense, wanted_bytes),
-            Outcome::Failed(sense) => Response::failed(sense, wanted_bytes),
+            Outcome::Aborted(aborted) => Response::aborted(aborted, wanted_bytes),
             Outcome::Conflict => Response::conflict(),
         }
+    }
+
+    /// Runs what a command of tokens with this service action does to `ranges`, as the only
+    /// copy with its list identifier, and remembers what came of it.
+    async fn transfer(
+        &self,
+        unit: &LogicalUnit<W>,
+        (action, list_id): (u8, u32),
+        ranges: &[Extent],
+        course: &Course,
+        run: impl AsyncFnOnce(&mut Transferred) -> Result<(), Sense>,
+    ) -> Outcome {
+        let begun = match self.desk().begin(Some(list_id), course) {
+            Ok(begun) => begun,
+            Err(sense) => return sense.into(),
+        };
+        let blocks = ranges.iter().map(|range| u64::from(range.blocks));
+        let mut transferred = Transferred::of(action, blocks.sum());
+        let outcome = match run(&mut transferred).await {
+            Ok(()) => Outcome::Done,
+            Err(sense) => Outcome::Said(sense),
+        };
+        drop(begun);
+        transferred.status = outcome.status();
+        transferred.sense = outcome.sense(unit.sense_format());
+        self.desk().keep_transferred(list_id, transferred);
+        outcome
     }
 
     /// The logical unit with this designator that this initiator may use so.

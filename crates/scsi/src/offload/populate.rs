@@ -34,38 +34,22 @@ impl<W: World> Nexus<W> {
             Ok(order) => order,
             Err(sense) => return sense.into(),
         };
-        let begun = match self.desk().begin(Some(list_id), course) {
-            Ok(begun) => begun,
-            Err(sense) => return sense.into(),
-        };
-        let asked_blocks = order
-            .ranges
-            .iter()
-            .map(|range| u64::from(range.blocks))
-            .sum();
-        let mut transferred = Transferred {
-            action: POPULATE_TOKEN,
-            blocks: 0,
-            asked_blocks,
-            status: 0,
-            sense: Vec::new(),
-            token: None,
-        };
-        let made = match asked_blocks {
-            0 => Ok(()),
-            _ => {
-                let made = self.represent(copier, unit, &order, course, &mut transferred);
-                made.await
-            }
-        };
-        let outcome = match made {
-            Ok(()) => Outcome::Done,
-            Err(sense) => Outcome::Said(sense),
-        };
-        drop(begun);
-        (transferred.status, transferred.sense) = (outcome.status(), outcome.sense());
-        self.desk().keep_transferred(list_id, transferred);
-        outcome
+        let action = (POPULATE_TOKEN, list_id);
+        let made =
+            self.transfer(
+                unit,
+                action,
+                &order.ranges,
+                course,
+                async |transferred| match transferred.asked_blocks {
+                    0 => Ok(()),
+                    _ => {
+                        let made = self.represent(copier, unit, &order, course, transferred);
+                        made.await
+                    }
+                },
+            );
+        made.await
     }
 
     /// Makes a token, and says in `transferred` of how much.

@@ -2,8 +2,11 @@
 //! in pieces, wherever the two are.
 //!
 //! Invariants:
-//! - No piece is larger than [`PIECE_BYTES`], and one is held at a time. Each is read, and
-//!   each is written, in one order with what others do to those blocks.
+//! - No piece is larger than [`PIECE_BYTES`], and two are held at a time: one that is written,
+//!   and the next one. Each is read, and each is written, in one order with what others do to
+//!   those blocks.
+//! - What was copied is what was written: a piece that was read ahead counts for nothing, and
+//!   that it could not be read is told when those before it were written.
 //! - What the source has not mapped is cleared in the destination, not read.
 //! - Ranges of one volume that overlap end as if all had been read before anything was
 //!   written.
@@ -12,7 +15,7 @@
 use super::{Copier, Course};
 use base::{Slice, VolumeOffset};
 use engine::{Disk, IoError, IoErrorKind, World};
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join, select};
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -119,7 +122,9 @@ fn failed_side(error: IoError) -> Failure {
     }
 }
 
-/// By reading and writing.
+/// By reading and writing: each piece is read while the one before it is written. Of one
+/// volume that is in order, too: in the direction that overlapping ranges are copied in, no
+/// piece lies where those before it are written.
 async fn stream<W: World>(
     copier: &dyn Copier<W>,
     (source, destination): (&Disk<W>, &Disk<W>),
@@ -128,47 +133,49 @@ async fn stream<W: World>(
     overlaps: bool,
 ) -> Result<(), Failure> {
     let backwards = overlaps && run.to > run.from;
-    let mut done = 0;
-    while done < run.len && course.goes_on() {
-        let left = run.len - done;
-        let piece = match backwards {
-            true => Piece::Data(Run {
+    let fetch = async |begun: u64| {
+        let left = run.len - begun;
+        if left == 0 || !course.goes_on() {
+            return Ok(None);
+        }
+        let place = match backwards {
+            true => Place::Data(Run {
                 len: left.min(PIECE_BYTES),
                 ..run.after(left - left.min(PIECE_BYTES))
             }),
-            false => next_piece(source, run.after(done)).await?,
+            false => next_place(source, run.after(begun)).await?,
         };
-        done += match piece {
-            Piece::Data(piece) => {
-                move_piece(copier, (source, destination), piece).await?;
-                piece.len
-            }
-            Piece::Hole(piece) => {
-                let cleared = destination.clear(VolumeOffset(piece.to), piece.len).await;
-                cleared.map_err(Failure::Destination)?;
-                piece.len
-            }
-        };
+        read(copier, source, place).await.map(Some)
+    };
+    let mut next = fetch(0).await?;
+    let mut done = 0;
+    while let Some(piece) = next.filter(|_| course.goes_on()) {
+        let end = done + piece.run.len;
+        // Both run to their end, whatever comes of the other.
+        let (written, fetched) = join(write(destination, piece), fetch(end)).await;
+        written?;
+        done = end;
         course.reach(done);
+        next = fetched?;
     }
     Ok(())
 }
 
-enum Piece {
+enum Place {
     Data(Run),
     /// The source has nothing there.
     Hole(Run),
 }
 
-/// The first piece of `rest`. Pieces of data end where the destination has whole ones, which
-/// are written fastest.
-async fn next_piece<W: World>(source: &Disk<W>, rest: Run) -> Result<Piece, Failure> {
+/// The first part of `rest`. Data ends where the destination has whole pieces, which are
+/// written fastest.
+async fn next_place<W: World>(source: &Disk<W>, rest: Run) -> Result<Place, Failure> {
     let mapping = source.mapping(VolumeOffset(rest.from)).await;
     let mapping = mapping.map_err(Failure::Source)?;
     let len = mapping.len_bytes.min(rest.len);
     if !mapping.is_mapped && len > 0 {
         let len = len.min(CLEARED_BYTES);
-        return Ok(Piece::Hole(Run { len, ..rest }));
+        return Ok(Place::Hole(Run { len, ..rest }));
     }
     let most = (PIECE_BYTES - rest.to % PIECE_BYTES).min(rest.len);
     let len = match len {
@@ -176,27 +183,45 @@ async fn next_piece<W: World>(source: &Disk<W>, rest: Run) -> Result<Piece, Fail
         0 => most,
         len => len.min(most),
     };
-    Ok(Piece::Data(Run { len, ..rest }))
+    Ok(Place::Data(Run { len, ..rest }))
 }
 
-async fn move_piece<W: World>(
+/// What is to be written; zeroes without data.
+struct Piece {
+    run: Run,
+    data: Option<Slice>,
+}
+
+async fn read<W: World>(
     copier: &dyn Copier<W>,
-    (source, destination): (&Disk<W>, &Disk<W>),
-    piece: Run,
-) -> Result<(), Failure> {
-    let read = source
-        .read(VolumeOffset(piece.from), piece.len as usize)
-        .await;
+    source: &Disk<W>,
+    place: Place,
+) -> Result<Piece, Failure> {
+    let run = match place {
+        Place::Data(run) => run,
+        Place::Hole(run) => return Ok(Piece { run, data: None }),
+    };
+    let read = source.read(VolumeOffset(run.from), run.len as usize).await;
     let read = read.map_err(Failure::Source)?;
     let data: Slice = match <[Slice; 1]>::try_from(read.parts.to_vec()) {
         Ok([whole]) if whole.is_aligned() => whole,
         _ => {
-            let mut whole = copier.world().buffers().data(piece.len as usize);
+            let mut whole = copier.world().buffers().data(run.len as usize);
             whole.put_all(0, &read);
             whole.freeze()
         }
     };
-    let written = destination.write(VolumeOffset(piece.to), data).await;
+    let data = Some(data);
+    Ok(Piece { run, data })
+}
+
+async fn write<W: World>(destination: &Disk<W>, piece: Piece) -> Result<(), Failure> {
+    let Piece { run, data } = piece;
+    let at = VolumeOffset(run.to);
+    let written = match data {
+        Some(data) => destination.write(at, data).await,
+        None => destination.clear(at, run.len).await,
+    };
     written.map_err(Failure::Destination)
 }
 

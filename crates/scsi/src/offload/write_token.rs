@@ -30,39 +30,13 @@ impl<W: World> Nexus<W> {
             Ok(order) => order,
             Err(sense) => return sense.into(),
         };
-        let begun = match self.desk().begin(Some(list_id), course) {
-            Ok(begun) => begun,
-            Err(sense) => return sense.into(),
-        };
-        let mut blocks = 0;
-        let written = write(copier, unit, &order, course, &mut blocks);
-        let written = stream::within(copier, PATIENCE, course, written).await;
-        drop(begun);
-        let outcome = match written {
-            Ok(()) => Outcome::Done,
-            Err(sense) => Outcome::from(sense),
-        };
-        self.desk().keep_transferred(
-            list_id,
-            Transferred {
-                action: WRITE_USING_TOKEN,
-                blocks,
-                asked_blocks: asked_blocks(&order),
-                status: outcome.status(),
-                sense: outcome.sense(),
-                token: None,
-            },
-        );
-        outcome
+        let action = (WRITE_USING_TOKEN, list_id);
+        let written = self.transfer(unit, action, &order.ranges, course, async |transferred| {
+            let written = write(copier, unit, &order, course, transferred);
+            stream::within(copier, PATIENCE, course, written).await
+        });
+        written.await
     }
-}
-
-fn asked_blocks(order: &WriteUsing) -> u64 {
-    order
-        .ranges
-        .iter()
-        .map(|range| u64::from(range.blocks))
-        .sum()
 }
 
 /// Writes, and counts the blocks.
@@ -71,8 +45,9 @@ async fn write<W: World>(
     unit: &LogicalUnit<W>,
     order: &WriteUsing,
     course: &Course,
-    blocks: &mut u64,
+    transferred: &mut Transferred,
 ) -> Result<(), Sense> {
+    let blocks = &mut transferred.blocks;
     if unit.is_write_protected() {
         return Err(Sense::WRITE_PROTECTED);
     }
@@ -87,7 +62,7 @@ async fn write<W: World>(
         Ok(runs) => place(copier, unit, (&held, &runs), course, blocks).await,
         Err(sense) => Err(sense),
     };
-    let deletes = order.deletes && written.is_ok() && *blocks == asked_blocks(order);
+    let deletes = order.deletes && written.is_ok() && *blocks == transferred.asked_blocks;
     let mut left = Vec::new();
     copier.tokens(&mut |tokens| left = tokens.end_use(number, deletes, copier.now()));
     if !left.is_empty() {

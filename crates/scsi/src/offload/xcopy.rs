@@ -7,8 +7,7 @@
 //!   unmapped meanwhile is not reached.
 
 use super::copy_sense::{
-    Aborted, DEVICE_FAILURE, NO_INFORMATION, NOT_REACHABLE, Side, UNREACHABLE, WRONG_TYPE,
-    pool_full,
+    Aborted, DEVICE_FAILURE, NO_INFORMATION, NOT_REACHABLE, Pointer, Side, UNREACHABLE, WRONG_TYPE,
 };
 use super::desk::Copied;
 use super::stream::{self, Failure, Run};
@@ -34,9 +33,14 @@ mod field {
 
 /// How a segment ended that did not end well.
 enum Stop {
-    Aborted(Aborted),
-    PoolFull(u16),
+    Aborted(Box<Aborted>),
     Conflict,
+}
+
+impl From<Aborted> for Stop {
+    fn from(aborted: Aborted) -> Self {
+        Stop::Aborted(Box::new(aborted))
+    }
 }
 
 impl Segment {
@@ -78,12 +82,11 @@ impl<W: World> Nexus<W> {
         drop(begun);
         let outcome = match stopped {
             None => Outcome::Done,
-            Some(Stop::Aborted(aborted)) => Outcome::Failed(aborted.fixed()),
-            Some(Stop::PoolFull(segment)) => Outcome::Failed(pool_full(segment)),
+            Some(Stop::Aborted(aborted)) => Outcome::Aborted(aborted),
             Some(Stop::Conflict) => Outcome::Conflict,
         };
         copied.status = outcome.status();
-        copied.sense = outcome.sense();
+        copied.sense = outcome.sense(unit.sense_format());
         if let Some(list_id) = list.list_id {
             self.desk().keep_copied(list_id, copied);
         }
@@ -105,7 +108,7 @@ impl<W: World> Nexus<W> {
         };
         let disks = async {
             if !course.goes_on() {
-                return Err(Stop::Aborted(Aborted::at(nth, NO_INFORMATION)));
+                return Err(Aborted::at(nth, NO_INFORMATION).into());
             }
             let source = (first.source, Access::Read, field::SOURCE);
             let destination = (first.destination, Access::Write, field::DESTINATION);
@@ -145,15 +148,14 @@ impl<W: World> Nexus<W> {
             fits.inspect(|less| left = *less).is_some()
         });
         let whole = whole.count() as u16;
-        let outcome = match outcome {
-            Err(failure) => Err(stop_of(nth + whole, failure)),
+        let aborted = match outcome {
+            Err(failure) => aborted(nth + whole, first, failure),
             // Somebody stopped it.
-            Ok(()) if bytes < run.len => {
-                Err(Stop::Aborted(Aborted::at(nth + whole, NO_INFORMATION)))
-            }
-            Ok(()) => Ok(()),
+            Ok(()) if bytes < run.len => Aborted::at(nth + whole, NO_INFORMATION),
+            Ok(()) => return (whole, bytes, Ok(())),
         };
-        (whole, bytes, outcome)
+        let of = all.get(usize::from(whole)).map_or(0, bytes_of);
+        (whole, bytes, Err(aborted.with_written(left, of).into()))
     }
 
     /// The disk that a CSCD descriptor ID stands for.
@@ -165,16 +167,18 @@ impl<W: World> Nexus<W> {
         nth: u16,
         (id, access, byte): (u16, Access, u16),
     ) -> Result<Disk<W>, Stop> {
-        let wrong = |code| {
-            Stop::Aborted(Aborted {
-                byte: Some(byte),
+        let wrong = |code, pointer| {
+            Stop::from(Aborted {
+                pointer,
                 ..Aborted::at(nth, code)
             })
         };
+        let unfit = |code| wrong(code, Pointer::to_cscd(id));
         let refused = |refusal| match refusal {
-            Refusal::Unreachable => wrong(NOT_REACHABLE),
+            Refusal::Unreachable => unfit(NOT_REACHABLE),
             Refusal::Conflict => Stop::Conflict,
-            Refusal::Said(sense) => Stop::Aborted(Aborted {
+            Refusal::Said(sense) => Stop::from(Aborted {
+                pointer: Pointer::to_cscd(id),
                 said: Some(match access {
                     Access::Read => (Side::Source, sense),
                     Access::Write => (Side::Destination, sense),
@@ -187,16 +191,17 @@ impl<W: World> Nexus<W> {
             return Ok(unit.volume());
         }
         let cscd = list.cscds.get(usize::from(id));
-        let cscd = cscd.ok_or_else(|| wrong(NOT_REACHABLE))?;
+        let none = || wrong(NOT_REACHABLE, Some(Pointer::Segment(byte)));
+        let cscd = cscd.ok_or_else(none)?;
         if cscd.is_null {
-            return Err(wrong(UNREACHABLE));
+            return Err(unfit(UNREACHABLE));
         }
         let found = self.resolve(copier, &cscd.designator, access).await;
         let disk = found.map_err(refused)?;
         match cscd.device_type {
             // A direct-access block device.
             0 => Ok(disk),
-            _ => Err(wrong(WRONG_TYPE)),
+            _ => Err(unfit(WRONG_TYPE)),
         }
     }
 }
@@ -212,8 +217,8 @@ fn check_ends<W: World>(
         end.is_some_and(|end| end <= disk.size_bytes() / SECTOR_BYTES as u64)
     };
     let outside = |byte| {
-        Stop::Aborted(Aborted {
-            byte: Some(byte),
+        Stop::from(Aborted {
+            pointer: Some(Pointer::Segment(byte)),
             ..Aborted::at(nth, NO_INFORMATION)
         })
     };
@@ -224,7 +229,8 @@ fn check_ends<W: World>(
         return Err(outside(field::DESTINATION_LBA));
     }
     match destination.info().read_only {
-        true => Err(Stop::Aborted(Aborted {
+        true => Err(Stop::from(Aborted {
+            pointer: Pointer::to_cscd(segment.destination),
             said: Some((Side::Destination, Sense::WRITE_PROTECTED)),
             ..Aborted::at(nth, DEVICE_FAILURE)
         })),
@@ -232,18 +238,26 @@ fn check_ends<W: World>(
     }
 }
 
-fn stop_of(nth: u16, failed: Failure) -> Stop {
-    let (side, error, media): (_, _, fn(base::Lba) -> Sense) = match failed {
-        Failure::Source(error) => (Side::Source, error, Sense::read_error),
-        Failure::Destination(error) => (Side::Destination, error, Sense::write_error),
+/// Source and destination are those of `segment`.
+fn aborted(nth: u16, segment: &Segment, failed: Failure) -> Aborted {
+    let (side, id, error, media): (_, _, _, fn(base::Lba) -> Sense) = match failed {
+        Failure::Source(error) => (Side::Source, segment.source, error, Sense::read_error),
+        Failure::Destination(error) => {
+            let id = segment.destination;
+            (Side::Destination, id, error, Sense::write_error)
+        }
     };
     match error.kind {
-        IoErrorKind::PoolFull => Stop::PoolFull(nth),
+        IoErrorKind::PoolFull => Aborted::pool_full(nth),
         // It went away meanwhile.
-        IoErrorKind::Deleted => Stop::Aborted(Aborted::at(nth, NOT_REACHABLE)),
-        _ => Stop::Aborted(Aborted {
+        IoErrorKind::Deleted => Aborted {
+            pointer: Pointer::to_cscd(id),
+            ..Aborted::at(nth, NOT_REACHABLE)
+        },
+        _ => Aborted {
+            pointer: Pointer::to_cscd(id),
             said: Some((side, failure(&error, media))),
             ..Aborted::at(nth, DEVICE_FAILURE)
-        }),
+        },
     }
 }

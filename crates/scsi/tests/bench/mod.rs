@@ -5,14 +5,17 @@
     reason = "every test uses a part of it, and fails where it is unfit"
 )]
 
-use base::{BufPool, Prng, Slice, Time};
-use engine::{Disk, Level, NamedDrive, Pool, PoolSpec, Provisioning, VolumeSpec, World};
+mod pool;
+
+use base::{Prng, Slice};
+use engine::{Disk, Pool, Provisioning, VolumeSpec, World};
+use pool::{Made, with_pool};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, Response, Target};
 use std::rc::Rc;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world::sim::{Media, SimWorld};
 
 pub const TARGET: &str = "iqn.2026-11.dev.ashlar:test";
-pub const PAGE_BYTES: usize = 32 << 10;
+pub const PAGE_BYTES: usize = pool::PAGE_BYTES as usize;
 pub const PAGE_BLOCKS: u32 = PAGE_BYTES as u32 / 512;
 pub const VOLUME_BLOCKS: u32 = 8 * PAGE_BLOCKS;
 
@@ -27,31 +30,8 @@ pub struct Bench {
 /// Runs `test` over a pool of one drive with the thin volume `v` of eight pages
 /// at LUN 0.
 pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
-    let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));
-    let media = Rc::new(Media::new(
-        MediaSpec {
-            name: "d0".to_owned(),
-            capacity_bytes: 4 << 20,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        },
-        Prng::from_seed(8),
-    ));
-    let root = async {
-        let drive = SimDrive::adversarial(&world, &media);
-        let spec = PoolSpec {
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: PAGE_BYTES as u32,
-            journal_bytes: Some(8 << 10),
-            volumes_max: 8,
-            ..PoolSpec::new("p", Level::Simple)
-        };
-        let drives = vec![NamedDrive {
-            name: "d0".to_owned(),
-            drive,
-        }];
-        let pool = Pool::create(world.clone(), spec, drives).await.unwrap();
+    with_pool(4 << 20, 8, async |made| {
+        let Made { world, media, pool } = made;
         let volume = pool
             .create_volume(thin("v", u64::from(VOLUME_BLOCKS) * 512))
             .await
@@ -59,19 +39,13 @@ pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
         let target = Target::new(TARGET, world.clone());
         assert!(target.map(0, unit(volume)));
         test(Bench {
-            world: world.clone(),
-            media: Rc::clone(&media),
+            world,
+            media,
             pool,
             target,
         })
         .await;
-    };
-    let outcome = world.run(u64::MAX, root);
-    world.power_off();
-    assert!(
-        matches!(outcome, Ok(Outcome::Done(()))),
-        "the test did not end"
-    );
+    });
 }
 
 pub fn thin(name: &str, size_bytes: u64) -> VolumeSpec {

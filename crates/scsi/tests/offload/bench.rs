@@ -1,8 +1,9 @@
 //! Targets over one small pool, with a copier that knows both.
 
-use base::{BufPool, Prng, Slice, Time, Uuid};
+use crate::pool::{PAGE_BYTES, with_pool};
+use base::{Prng, Slice, Time, Uuid};
 use engine::volume::VolumeSpec;
-use engine::{Disk, IoError, Level, NamedDrive, Pool, PoolSpec, Provisioning, Volume, World};
+use engine::{Disk, IoError, Pool, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
@@ -12,9 +13,9 @@ use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Targe
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
+use world::sim::SimWorld;
 
-pub const PAGE: u64 = 32 << 10;
+pub const PAGE: u64 = PAGE_BYTES as u64;
 pub const PAGE_BLOCKS: u64 = PAGE / 512;
 /// Blocks of each volume.
 pub const BLOCKS: u64 = 16 * PAGE_BLOCKS;
@@ -166,34 +167,9 @@ pub fn spec(name: &str, provisioning: Provisioning) -> VolumeSpec {
 }
 
 pub fn with_bench(test: impl AsyncFnOnce(Bench)) {
-    let world = SimWorld::new(Prng::from_seed(7), Order::Shuffled, BufPool::new(), Time(0));
-    let media = Rc::new(Media::new(
-        MediaSpec {
-            name: "d0".to_owned(),
-            capacity_bytes: 8 << 20,
-            rotational: false,
-            discards: false,
-            ignores_flush: false,
-        },
-        Prng::from_seed(8),
-    ));
-    let root = async {
-        let drive = SimDrive::adversarial(&world, &media);
-        let spec = PoolSpec {
-            stripe_unit_bytes: 8 << 10,
-            page_bytes: PAGE as u32,
-            journal_bytes: Some(8 << 10),
-            volumes_max: 64,
-            ..PoolSpec::new("p", Level::Simple)
-        };
-        let name = "d0".to_owned();
-        let drives = vec![NamedDrive { name, drive }];
-        let pool = Pool::create(world.clone(), spec, drives).await.unwrap();
-        test(Bench::over(&world, pool).await).await;
-    };
-    let outcome = world.run(u64::MAX, root);
-    world.power_off();
-    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it did not end");
+    with_pool(8 << 20, 64, async |made| {
+        test(Bench::over(&made.world, made.pool).await).await;
+    });
 }
 
 impl Bench {
@@ -317,79 +293,4 @@ pub fn sense(response: &Response) -> (u8, u8, u8) {
         if response.sense.is_empty() { 0 } else { 2 }
     );
     (at(2) & 0xf, at(12), at(13))
-}
-
-/// An EXTENDED COPY of segments (source, destination, blocks, from, to) between what the
-/// designators name, with list identifier 1.
-pub fn xcopy(naas: &[Vec<u8>], segments: &[(u16, u16, u16, u64, u64)]) -> Vec<u8> {
-    let mut list = vec![1, 0];
-    list.extend((naas.len() as u16 * 32).to_be_bytes());
-    list.extend([0; 4]);
-    list.extend((segments.len() as u32 * 28).to_be_bytes());
-    list.extend([0; 4]);
-    for naa in naas {
-        list.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
-        list.extend(naa);
-        list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
-    }
-    for (source, destination, blocks, from, to) in segments {
-        list.extend([2, 0, 0, 24]);
-        list.extend(source.to_be_bytes());
-        list.extend(destination.to_be_bytes());
-        list.extend([0, 0]);
-        list.extend(blocks.to_be_bytes());
-        list.extend(from.to_be_bytes());
-        list.extend(to.to_be_bytes());
-    }
-    list
-}
-
-fn ranges(list: &mut Vec<u8>, ranges: &[(u64, u32)]) {
-    list.extend((ranges.len() as u16 * 16).to_be_bytes());
-    for (lba, blocks) in ranges {
-        list.extend(lba.to_be_bytes());
-        list.extend(blocks.to_be_bytes());
-        list.extend([0; 4]);
-    }
-    let len = list.len() as u16 - 2;
-    list[..2].copy_from_slice(&len.to_be_bytes());
-}
-
-pub fn populate(of: &[(u64, u32)]) -> Vec<u8> {
-    let mut list = vec![0; 14];
-    ranges(&mut list, of);
-    list
-}
-
-pub fn write_using(token: &[u8], offset: u64, deletes: bool, to: &[(u64, u32)]) -> Vec<u8> {
-    let mut list = vec![0, 0, u8::from(deletes) << 1, 0, 0, 0, 0, 0];
-    list.extend(offset.to_be_bytes());
-    list.extend(token);
-    list.extend([0; 6]);
-    ranges(&mut list, to);
-    list
-}
-
-/// The CDB of a command that takes a list.
-pub fn with_list(action: u8, list_id: u32, list: &[u8]) -> Vec<u8> {
-    let mut cdb = vec![0x83, action, 0, 0, 0, 0];
-    cdb.extend(match action {
-        0 => [0; 4],
-        _ => list_id.to_be_bytes(),
-    });
-    cdb.extend((list.len() as u32).to_be_bytes());
-    cdb
-}
-
-/// The CDB of a command that asks for what came of another.
-pub fn receive(action: u8, list_id: u32, allocation: u32) -> Vec<u8> {
-    let id = match action {
-        7 => list_id.to_be_bytes(),
-        _ => [list_id as u8, 0, 0, 0],
-    };
-    let mut cdb = vec![0x84, action];
-    cdb.extend(id);
-    cdb.extend([0; 4]);
-    cdb.extend(allocation.to_be_bytes());
-    cdb
 }

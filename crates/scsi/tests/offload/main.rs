@@ -6,5 +6,10 @@
 )]
 
 mod bench;
+mod lists;
+#[path = "../bench/pool.rs"]
+mod pool;
+mod sense;
+mod streams;
 mod tokens;
 mod xcopy;

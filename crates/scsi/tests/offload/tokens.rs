@@ -1,9 +1,7 @@
 //! POPULATE TOKEN, WRITE USING TOKEN and RECEIVE ROD TOKEN INFORMATION.
 
-use crate::bench::{
-    BLOCKS, Bench, PAGE_BLOCKS, bytes, populate, receive, sense, spec, with_bench, with_list,
-    write_using,
-};
+use crate::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, sense, spec, with_bench};
+use crate::lists::{populate, receive, with_list, write_using};
 use engine::Provisioning;
 use scsi::offload::{Limits, Tokens};
 use scsi::{LogicalUnit, Nexus};

@@ -1,8 +1,7 @@
 //! EXTENDED COPY(LID1), and what can be asked about it.
 
-use crate::bench::{
-    BLOCKS, Bench, PAGE_BLOCKS, bytes, port, receive, sense, spec, with_bench, with_list, xcopy,
-};
+use crate::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, port, sense, spec, with_bench};
+use crate::lists::{receive, with_list, xcopy};
 use engine::Provisioning;
 use scsi::offload::Course;
 use scsi::{LogicalUnit, Nexus, Response};

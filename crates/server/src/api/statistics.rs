@@ -1,12 +1,13 @@
 //! What volumes, initiators and sessions did.
 
 use super::types::{
-    InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats, SizeCount,
-    TransferStats, VolumeStats,
+    CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats,
+    SizeCount, TransferStats, VolumeStats,
 };
 use crate::array::Array;
+use crate::shard::CountedSession;
 use crate::shard::latency::below_ns;
-use crate::shard::tally::{Flow, Totals, size_from_bytes};
+use crate::shard::tally::{Flow, Kind, Rare, Timing, Totals, size_from_bytes};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) async fn volume_stats(
         uuid: volume.info.uuid.to_string(),
         sessions: counted.sessions,
         over_ms,
-        io: io_stats(&counted.totals),
+        io: io_stats(&counted.totals, over_ms),
     });
     Ok(Json(stats.collect()))
 }
@@ -47,7 +48,7 @@ pub(super) async fn initiator_stats(
         name,
         sessions: counted.sessions,
         over_ms,
-        io: io_stats(&counted.totals),
+        io: io_stats(&counted.totals, over_ms),
     });
     Ok(Json(stats.collect()))
 }
@@ -61,7 +62,13 @@ pub(super) async fn session_stats(
     State(array): State<Arc<Array>>,
 ) -> Result<Json<Vec<SessionStats>>, Problem> {
     let sessions = array.session_totals().await?.into_iter();
-    let stats = sessions.map(|session| SessionStats {
+    let stats = sessions.map(of_session);
+    Ok(Json(stats.collect()))
+}
+
+fn of_session(session: CountedSession) -> SessionStats {
+    let over_ms = millis(session.age);
+    SessionStats {
         id: session.info.tsih,
         initiator: session.info.initiator,
         target: session.info.target,
@@ -70,31 +77,39 @@ pub(super) async fn session_stats(
             .since
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs()),
-        over_ms: millis(session.age),
-        io: io_stats(&session.totals),
-    });
-    Ok(Json(stats.collect()))
+        over_ms,
+        io: io_stats(&session.totals, over_ms),
+    }
 }
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn io_stats(totals: &Totals) -> IoStats {
+fn io_stats(totals: &Totals, over_ms: u64) -> IoStats {
     let stats = IoStats {
         commands: totals.commands,
         reads: transfer_stats(&totals.reads),
         writes: transfer_stats(&totals.writes),
-        unmaps: totals.unmaps,
-        compare_and_writes: totals.compare_and_writes,
-        offloads: totals.offloads,
+        unmaps: command_stats(totals.of(Kind::Unmap)),
+        write_sames: command_stats(totals.of(Kind::WriteSame)),
+        compare_and_writes: command_stats(totals.of(Kind::CompareAndWrite)),
+        offloads: command_stats(totals.of(Kind::Offload)),
         errors: totals.errors,
         reservation_conflicts: totals.conflicts,
-        queue_depth_total: totals.depths,
+        queue_depth_ns: totals.depth_ns,
         queue_depth_max: totals.depth_max,
         ..IoStats::default()
     };
-    stats.derived()
+    stats.derived(over_ms)
+}
+
+fn command_stats(rare: &Rare<u64>) -> CommandStats {
+    let of = |timing: &Timing<u64>| CommandStats {
+        commands: timing.commands,
+        latency: latency_stats(timing),
+    };
+    rare.timing().map(of).unwrap_or_default()
 }
 
 fn transfer_stats(flow: &Flow<u64>) -> TransferStats {
@@ -103,20 +118,21 @@ fn transfer_stats(flow: &Flow<u64>) -> TransferStats {
         from_bytes: size_from_bytes(class),
         commands: *commands,
     });
-    let buckets = flow.latencies.iter().enumerate();
+    TransferStats {
+        commands: flow.timing.commands,
+        bytes: flow.bytes,
+        random: flow.random,
+        sizes: sizes.filter(|size| size.commands > 0).collect(),
+        latency: latency_stats(&flow.timing),
+    }
+}
+
+fn latency_stats(timing: &Timing<u64>) -> LatencyStats {
+    let buckets = timing.buckets.iter().enumerate();
     let buckets = buckets.map(|(bucket, commands)| LatencyBucket {
         below_ns: below_ns(bucket),
         commands: *commands,
     });
-    TransferStats {
-        commands: flow.commands,
-        bytes: flow.bytes,
-        random: flow.random,
-        sizes: sizes.filter(|size| size.commands > 0).collect(),
-        latency: LatencyStats::of(
-            buckets.filter(|bucket| bucket.commands > 0).collect(),
-            flow.latency_ns,
-            flow.latency_max_ns,
-        ),
-    }
+    let buckets = buckets.filter(|bucket| bucket.commands > 0).collect();
+    LatencyStats::of(buckets, timing.total_ns, timing.max_ns)
 }

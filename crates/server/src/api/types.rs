@@ -19,8 +19,8 @@ pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
 pub use statistics::{
-    InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount, TransferStats,
-    VolumeStats,
+    CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
+    TransferStats, VolumeStats,
 };
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,

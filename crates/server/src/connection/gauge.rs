@@ -8,11 +8,10 @@
 //! have any made.
 
 use super::tasks::Order;
-use crate::shard::session::Reins;
-use crate::shard::tally::{Outcome, Tally, Transfer};
-use base::Slice;
+use crate::shard::session::{Reins, add};
+use crate::shard::tally::{Kind, Outcome, Tally, Transfer, raise};
 use scsi::Response;
-use scsi::cdb::Work;
+use scsi::cdb::{Extent, Work};
 use scsi::sense::status;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +22,10 @@ pub(crate) const NO_SLOT: u16 = 0;
 /// A transfer goes on where one of so many before it, in the same direction, ended: hosts run
 /// several sequential streams at once.
 const STREAMS: usize = 8;
+
+/// Or not further behind it than so many times its own length: a host with several paths sends
+/// parts of a stream by each, and what went by the others is missing here.
+const SKIPPED_MAX: u64 = 4;
 
 /// Answered where there is no logical unit, too (SPC-4 clause 4.6.1): INQUIRY, REPORT LUNS,
 /// REQUEST SENSE.
@@ -36,8 +39,6 @@ pub(crate) struct Mark {
     random: bool,
     /// Where its LUN is counted.
     pub(crate) slot: u16,
-    /// How many commands were in progress at the LUN, itself among them.
-    pub(crate) depth: u32,
 }
 
 impl Mark {
@@ -48,15 +49,6 @@ impl Mark {
             work: Work::of(cdb),
             random: true,
             slot: NO_SLOT,
-            depth: 1,
-        }
-    }
-
-    /// The data-out of the command has come: WRITE SAME of zeroes is an unmap.
-    pub(crate) fn look_at(&mut self, data: &Slice) {
-        let zeroes = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-        if self.work == Work::Repeat && data.bytes().is_some_and(zeroes) {
-            self.work = Work::Unmap;
         }
     }
 }
@@ -71,22 +63,25 @@ struct Streams {
 impl Default for Streams {
     fn default() -> Self {
         Streams {
-            // No transfer begins there.
-            ends: [u64::MAX; STREAMS],
+            // No transfer begins there, or little behind it.
+            ends: [1 << 63; STREAMS],
             next: 0,
         }
     }
 }
 
 impl Streams {
-    /// Whether a transfer from `lba` on is random. It ends before `end`.
-    fn is_random(&mut self, lba: u64, end: u64) -> bool {
-        match self.ends.iter().position(|last| *last == lba) {
-            Some(at) => {
+    /// Whether this transfer is random.
+    fn is_random(&mut self, extent: Extent) -> bool {
+        let (lba, blocks) = (extent.lba.0, u64::from(extent.blocks));
+        let end = lba.saturating_add(blocks);
+        let behind = self.ends.map(|last| lba.wrapping_sub(last));
+        match (0..STREAMS).min_by_key(|at| behind[*at]) {
+            Some(at) if behind[at] <= blocks * SKIPPED_MAX => {
                 self.ends[at] = end;
                 false
             }
-            None => {
+            _ => {
                 self.ends[self.next] = end;
                 self.next = (self.next + 1) % STREAMS;
                 true
@@ -99,6 +94,9 @@ struct Slot {
     tally: Arc<Tally>,
     reads: Streams,
     writes: Streams,
+    /// Commands in progress, and since when there are so many.
+    depth: u64,
+    since: Instant,
 }
 
 /// The tallies of a connection.
@@ -117,7 +115,6 @@ pub(crate) struct Gauge {
 /// A command that has ended, but for the time it took.
 struct EndedCommand {
     slot: u16,
-    depth: u32,
     began: Instant,
     outcome: Outcome,
 }
@@ -142,12 +139,14 @@ impl Gauge {
 
     /// A command comes.
     pub(crate) fn begin(&mut self, lun: [u8; 8], cdb: &[u8; 16]) -> Mark {
-        let mut mark = Mark::new(*self.now.get_or_insert_with(Instant::now), cdb);
+        let now = *self.now.get_or_insert_with(Instant::now);
+        let mut mark = Mark::new(now, cdb);
         mark.slot = self.slot(scsi::lun::decode(lun));
-        if mark.slot != NO_SLOT
-            && let Some(slot) = self.slots.get_mut(usize::from(mark.slot))
-        {
-            mark.random = slot.is_random(mark.work);
+        if let Some(slot) = self.slots.get_mut(usize::from(mark.slot)) {
+            slot.come(now);
+            if mark.slot != NO_SLOT {
+                mark.random = slot.is_random(mark.work);
+            }
         }
         mark
     }
@@ -161,26 +160,31 @@ impl Gauge {
         }
         self.ended.push(EndedCommand {
             slot: at,
-            depth: mark.depth,
             began: mark.began,
             outcome: outcome(mark, bytes, response),
         });
     }
 
-    /// Counts those that have ended in this turn. To be called before they are answered.
-    pub(crate) fn count(&mut self) {
-        if self.ended.is_empty() {
+    /// Counts those that have ended in this turn, and those that have `left` it, also
+    /// without an end. To be called before they are answered.
+    pub(crate) fn count(&mut self, left: impl ExactSizeIterator<Item = u16>) {
+        if self.ended.is_empty() && left.len() == 0 {
             return;
         }
-        let now = Instant::now();
-        for mut ended in self.ended.drain(..) {
-            if let Outcome::Transferred(transfer) = &mut ended.outcome {
-                let latency = now.saturating_duration_since(ended.began).as_nanos();
-                // A turn may be shorter than what the clock can tell.
-                transfer.latency_ns = u64::try_from(latency).unwrap_or(u64::MAX).max(1);
+        self.count_at(Instant::now(), left);
+    }
+
+    fn count_at(&mut self, now: Instant, left: impl Iterator<Item = u16>) {
+        for slot in left {
+            if let Some(slot) = self.slots.get_mut(usize::from(slot)) {
+                slot.go(now);
             }
+        }
+        for ended in self.ended.drain(..) {
+            // A turn may be shorter than what the clock can tell.
+            let latency_ns = nanoseconds(ended.began, now).max(1);
             if let Some(slot) = self.slots.get(usize::from(ended.slot)) {
-                slot.tally.count(u64::from(ended.depth), &ended.outcome);
+                slot.tally.count(&ended.outcome, latency_ns);
             }
         }
     }
@@ -222,20 +226,48 @@ impl Gauge {
             tally,
             reads: Streams::default(),
             writes: Streams::default(),
+            depth: 0,
+            since: Instant::now(),
         });
         number
     }
 }
 
+fn nanoseconds(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Slot {
     fn is_random(&mut self, work: Work) -> bool {
-        let (streams, extent) = match work {
-            Work::Read(extent) => (&mut self.reads, extent),
-            Work::Write(extent) => (&mut self.writes, extent),
-            _ => return false,
-        };
-        let end = extent.lba.0.saturating_add(u64::from(extent.blocks));
-        streams.is_random(extent.lba.0, end)
+        match work {
+            Work::Read(extent) => self.reads.is_random(extent),
+            Work::Write(extent) => self.writes.is_random(extent),
+            _ => false,
+        }
+    }
+
+    /// A command comes.
+    fn come(&mut self, now: Instant) {
+        self.pass(now);
+        self.depth += 1;
+        raise(&self.tally.depth_max, self.depth);
+    }
+
+    /// A command is in progress no more.
+    fn go(&mut self, now: Instant) {
+        self.pass(now);
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// So many were in progress until now.
+    fn pass(&mut self, now: Instant) {
+        if now > self.since {
+            add(
+                &self.tally.depth_ns,
+                self.depth * nanoseconds(self.since, now),
+            );
+            self.since = now;
+        }
     }
 }
 
@@ -249,17 +281,17 @@ fn outcome(mark: &Mark, bytes: u64, response: &Response) -> Outcome {
     let (write, extent) = match mark.work {
         Work::Read(extent) => (false, extent),
         Work::Write(extent) => (true, extent),
-        Work::Unmap => return Outcome::Unmapped,
-        Work::CompareAndWrite => return Outcome::ComparedAndWritten,
-        Work::Offload => return Outcome::Offloaded,
-        Work::Repeat | Work::Other => return Outcome::Other,
+        Work::Unmap => return Outcome::Did(Kind::Unmap),
+        Work::WriteSame => return Outcome::Did(Kind::WriteSame),
+        Work::CompareAndWrite => return Outcome::Did(Kind::CompareAndWrite),
+        Work::Offload => return Outcome::Did(Kind::Offload),
+        Work::Other => return Outcome::Other,
     };
     Outcome::Transferred(Transfer {
         write,
         bytes,
         wanted_bytes: extent.bytes(),
         random: mark.random,
-        latency_ns: 0,
     })
 }
 
@@ -267,6 +299,7 @@ fn outcome(mark: &Mark, bytes: u64, response: &Response) -> Outcome {
 mod tests {
     use super::*;
     use crate::shard::tally::Totals;
+    use std::time::Duration;
 
     const LUN3: [u8; 8] = [0, 3, 0, 0, 0, 0, 0, 0];
 
@@ -291,7 +324,7 @@ mod tests {
     fn run(gauge: &mut Gauge, lun: [u8; 8], cdb: [u8; 16]) -> Mark {
         let (order, mark) = begin(gauge, lun, cdb);
         gauge.end(&order, &mark, 512, &Response::default());
-        gauge.count();
+        gauge.count([mark.slot].into_iter());
         mark
     }
 
@@ -315,7 +348,7 @@ mod tests {
         assert!(!random(0x28, 108, 8));
         assert!(random(0x28, 16, 8), "again the same");
         for lba in 1..=STREAMS as u8 {
-            assert!(random(0x28, 120 + 2 * lba, 1));
+            assert!(random(0x28, 140 + 10 * lba, 1));
         }
         assert!(random(0x28, 116, 8), "too long ago");
     }
@@ -334,7 +367,7 @@ mod tests {
         for (read, mark) in &reads {
             gauge.end(read, mark, 4096, &Response::default());
         }
-        gauge.count();
+        gauge.count([NO_SLOT; 2].into_iter());
         assert_eq!(gauge.slots.len(), 2);
         let third = run(&mut gauge, LUN3, cdb(0x28, 8, 1));
         assert!(!third.random, "behind the first");
@@ -347,17 +380,81 @@ mod tests {
     }
 
     #[test]
-    fn write_same_is_an_unmap_when_its_block_is_zeroes() {
-        let buffers = base::BufPool::new();
-        let block = |byte| buffers.copy_of(&[byte; 512]).freeze();
-        let work = |opcode, data: &Slice| {
-            let mut mark = Mark::new(Instant::now(), &cdb(opcode, 0, 1));
-            mark.look_at(data);
-            mark.work
-        };
-        assert_eq!(work(0x41, &block(0)), Work::Unmap);
-        assert_eq!(work(0x41, &block(1)), Work::Repeat);
-        assert!(matches!(work(0x2a, &block(0)), Work::Write(_)));
+    fn a_stream_that_is_spread_over_paths_is_no_random_access() {
+        for paths in [2, 4] {
+            let mut gauges: Vec<Gauge> = (0..paths).map(|_| Gauge::new(Arc::default())).collect();
+            let mut random = [0; 2];
+            for gauge in &mut gauges {
+                run(gauge, LUN3, [0; 16]);
+            }
+            // In turn, and then eight by one before eight by the next.
+            for n in 0..30u8 {
+                let gauge = &mut gauges[usize::from(n) % paths];
+                random[0] += usize::from(run(gauge, LUN3, cdb(0x28, n * 8, 8)).random);
+            }
+            // As far apart as another four fit in between twice: that is no stream.
+            let gauge = &mut gauges[0];
+            for n in 0..5u8 {
+                random[1] += usize::from(run(gauge, LUN3, cdb(0x2a, n * 42, 8)).random);
+            }
+            assert_eq!(random, [paths, 5], "the first by each");
+        }
+    }
+
+    #[test]
+    fn mean_depth_is_rate_times_mean_latency() {
+        let mut gauge = Gauge::new(Arc::default());
+        run(&mut gauge, LUN3, [0; 16]);
+        let start = gauge.slots[1].since + Duration::from_secs(1);
+        let (mut state, mut now_ns, mut pending) = (7u64, 0u64, Vec::new());
+        let [before, max_before] = [totals(&gauge, 1)].map(|t| [t.depth_ns, t.depth_max])[0];
+        let mut most = 0;
+        for step in 0..2000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
+            now_ns += (state >> 33) % 5000;
+            let now = start + Duration::from_nanos(now_ns);
+            // As many come as go, in runs; all that is left at the end.
+            if step < 1900 && state >> 62 < 2 {
+                gauge.now = Some(now);
+                pending.push(begin(&mut gauge, LUN3, cdb(0x28, step as u8, 1)));
+                most = most.max(pending.len() as u64);
+            } else if !pending.is_empty() {
+                let (order, mark) = pending.swap_remove((state >> 40) as usize % pending.len());
+                gauge.end(&order, &mark, 512, &Response::default());
+                gauge.count_at(now, [mark.slot].into_iter());
+            }
+        }
+        assert!(pending.is_empty(), "{} are left", pending.len());
+        let Totals {
+            reads,
+            depth_ns,
+            depth_max,
+            ..
+        } = totals(&gauge, 1);
+        // Both sides times the time that passed: L = λW, with nothing rounded.
+        assert_eq!(depth_ns - before, reads.timing.total_ns);
+        assert_eq!(depth_max, most.max(max_before));
+        assert!(most > 3 && reads.timing.commands > 500);
+    }
+
+    #[test]
+    fn a_command_that_leaves_without_an_end_is_in_progress_no_more() {
+        let mut gauge = Gauge::new(Arc::default());
+        run(&mut gauge, LUN3, [0; 16]);
+        let start = gauge.slots[1].since + Duration::from_secs(1);
+        let at = |ns| start + Duration::from_nanos(ns);
+        let before = totals(&gauge, 1).depth_ns;
+        gauge.now = Some(at(0));
+        let marks = [0, 1, 2].map(|_| begin(&mut gauge, LUN3, [0; 16]).1.slot);
+        // A second less than nothing passed: the clock was looked at before.
+        gauge.count_at(start - Duration::from_secs(1), [].into_iter());
+        gauge.count_at(at(100), marks[..2].iter().copied());
+        gauge.count_at(at(150), marks[2..].iter().copied());
+        gauge.count_at(at(1000), [1].into_iter());
+        assert_eq!(totals(&gauge, 1).depth_ns - before, 3 * 100 + 50);
+        assert_eq!(totals(&gauge, 1).depth_max, 3);
     }
 
     /// What counting costs: `cargo test --release -p ashlar-server -- --ignored --nocapture
@@ -370,6 +467,7 @@ mod tests {
         for in_turn in [1, 4, 32] {
             let mut gauge = Gauge::new(Arc::default());
             run(&mut gauge, LUN3, [0; 16]);
+            let mut left = Vec::new();
             let began = Instant::now();
             for turn in 0..COMMANDS / in_turn {
                 gauge.others_come();
@@ -379,11 +477,12 @@ mod tests {
                     cdb[2..6].copy_from_slice(&lba.to_be_bytes());
                     let (order, mark) = begin(&mut gauge, LUN3, cdb);
                     gauge.end(&order, std::hint::black_box(&mark), 4096, &response);
+                    left.push(mark.slot);
                 }
-                gauge.count();
+                gauge.count(left.drain(..));
             }
             let each = began.elapsed().as_secs_f64() * 1e9 / f64::from(COMMANDS);
-            assert_eq!(totals(&gauge, 1).reads.commands, u64::from(COMMANDS));
+            assert_eq!(totals(&gauge, 1).reads.timing.commands, u64::from(COMMANDS));
             println!("{each:.1} ns a command, {in_turn} in a turn");
         }
         let began = Instant::now();

@@ -19,6 +19,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{Admission, TargetDirectory};
+use scsi::cdb::Work;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
 use std::pin::Pin;
@@ -314,8 +315,8 @@ impl Pump {
                     response,
                 }) => {
                     let finished = self.progress.tasks.end(task);
-                    self.count(&order, written_bytes, &response);
                     if let Some(mark) = &finished.mark {
+                        self.count(mark.work, written_bytes, &response);
                         let bytes = written_bytes.max(response.data.len() as u64);
                         self.progress.gauge.end(&order, mark, bytes, &response);
                     }
@@ -336,7 +337,7 @@ impl Pump {
                 }
             }
         }
-        self.progress.gauge.count();
+        self.progress.gauge.count(self.progress.tasks.left());
         while let Poll::Ready(Some(task)) = self.progress.aborting.poll_next_unpin(cx) {
             moved = true;
             self.connection.managed(task, response::COMPLETE);
@@ -350,19 +351,19 @@ impl Pump {
         moved
     }
 
-    fn count(&self, order: &Order, written_bytes: u64, response: &scsi::Response) {
+    fn count(&self, work: Work, written_bytes: u64, response: &scsi::Response) {
         let counters = &self.reins.counters;
         add(&counters.commands, 1);
-        match scsi::cdb::Kind::of(order.cdb[0]) {
-            scsi::cdb::Kind::Read => {
+        match work {
+            Work::Read(_) => {
                 add(&counters.reads, 1);
                 add(&counters.read_bytes, response.data.len() as u64);
             }
-            scsi::cdb::Kind::Write => {
+            Work::Write(_) => {
                 add(&counters.writes, 1);
                 add(&counters.written_bytes, written_bytes);
             }
-            scsi::cdb::Kind::Other => {}
+            _ => {}
         }
     }
 
@@ -400,7 +401,7 @@ impl Pump {
                 self.begin();
             }
             Event::DataOut { task, data } => {
-                if let Some(order) = self.progress.tasks.run(task, &data) {
+                if let Some(order) = self.progress.tasks.run(task) {
                     self.progress.began_long |= data.len() >= LONG_WRITE_BYTES;
                     self.way.begin(Errand::Command { task, order, data });
                 }
@@ -541,11 +542,13 @@ fn completion(response: scsi::Response) -> Completion {
         sense,
         data,
         wanted_bytes,
+        descriptor_sense,
         ..
     } = response;
     Completion {
         status,
         sense,
+        descriptor_sense,
         data,
         wanted_bytes,
     }

@@ -1,12 +1,12 @@
 //! The tasks of a connection: which are in progress, how far they are, and who
 //! waits for the end of aborted ones.
 
-use super::gauge::{Mark, NO_SLOT};
+use super::gauge::Mark;
 use crate::shard::session::{AbortRequest, Scope};
-use base::Slice;
 use iscsi::connection::TaskId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
+use std::vec::Drain;
 use tokio::sync::oneshot;
 
 /// Commands of one connection do not begin while those before them hold this
@@ -74,21 +74,13 @@ pub(crate) struct Tasks {
     waiting: VecDeque<TaskId>,
     waiters: Vec<Waiter>,
     in_flight_bytes: u64,
-    /// How many tasks there are at each LUN that is counted apart.
-    depths: Vec<u32>,
+    /// Where those were counted that are in progress no more, until that is asked.
+    left: Vec<u16>,
 }
 
 impl Tasks {
     /// Takes a new command; [`Tasks::next`] gives it back when there is room.
-    pub(crate) fn add(&mut self, task: TaskId, order: Order, mut mark: Mark) {
-        let slot = usize::from(mark.slot);
-        if mark.slot != NO_SLOT {
-            if self.depths.len() <= slot {
-                self.depths.resize(slot + 1, 0);
-            }
-            self.depths[slot] += 1;
-            mark.depth = self.depths[slot];
-        }
+    pub(crate) fn add(&mut self, task: TaskId, order: Order, mark: Mark) {
         self.tasks.insert(
             task,
             Task {
@@ -127,9 +119,8 @@ impl Tasks {
 
     /// The data-out of `task` has come: its command runs from now on. `None`
     /// when the task is gone.
-    pub(crate) fn run(&mut self, task: TaskId, data: &Slice) -> Option<Order> {
+    pub(crate) fn run(&mut self, task: TaskId) -> Option<Order> {
         let entry = self.tasks.get_mut(&task)?;
-        entry.mark.look_at(data);
         entry.stage = Stage::Running;
         Some(entry.order)
     }
@@ -187,10 +178,13 @@ impl Tasks {
 
     fn remove(&mut self, task: TaskId) -> Option<Task> {
         let entry = self.tasks.remove(&task)?;
-        if let Some(depth) = self.depths.get_mut(usize::from(entry.mark.slot)) {
-            *depth = depth.saturating_sub(1);
-        }
+        self.left.push(entry.mark.slot);
         Some(entry)
+    }
+
+    /// Where those are counted that have gone since this was asked before.
+    pub(crate) fn left(&mut self) -> Drain<'_, u16> {
+        self.left.drain(..)
     }
 
     /// Aborts `task`; `None` when it is not there.
@@ -271,29 +265,26 @@ mod tests {
         Mark::new(std::time::Instant::now(), &[0; 16])
     }
 
-    fn nothing() -> Slice {
-        base::BufPool::new().copy_of(&[]).freeze()
-    }
-
     #[test]
-    fn depth_is_of_one_lun_and_falls_however_a_task_ends() {
+    fn each_task_leaves_once_however_it_ends() {
         let mut tasks = Tasks::default();
-        let depth_of = |tasks: &mut Tasks, task, slot| {
+        for (task, slot) in [(1, 1), (2, 1), (3, 2), (4, 3)] {
             let mut mark = mark();
             mark.slot = slot;
             tasks.add(TaskId(task), order(0, true, 1), mark);
-            tasks.tasks[&TaskId(task)].mark.depth
-        };
-        let depths = [(1, 1), (2, 1), (3, 2), (4, 1), (5, NO_SLOT), (6, NO_SLOT)]
-            .map(|(task, slot)| depth_of(&mut tasks, task, slot));
-        assert_eq!(depths, [1, 2, 1, 3, 1, 1]);
+        }
         while tasks.next().is_some() {}
-        assert!(tasks.run(TaskId(1), &nothing()).is_some());
+        assert!(tasks.run(TaskId(1)).is_some());
         assert!(tasks.end(TaskId(1)).answer);
         tasks.forget(TaskId(2));
-        assert_eq!(tasks.abort(TaskId(4)), Some(Aborted::AtOnce));
-        assert_eq!(tasks.depths, [0, 0, 1]);
-        assert_eq!(depth_of(&mut tasks, 7, 1), 1);
+        assert_eq!(tasks.abort(TaskId(3)), Some(Aborted::AtOnce));
+        assert_eq!(tasks.left().collect::<Vec<_>>(), [1, 1, 2]);
+        tasks.abort(TaskId(3));
+        assert!(tasks.run(TaskId(4)).is_some());
+        assert_eq!(tasks.abort(TaskId(4)), Some(Aborted::WhenEnded));
+        assert_eq!(tasks.left().count(), 0, "it still runs");
+        tasks.end(TaskId(4));
+        assert_eq!(tasks.left().collect::<Vec<_>>(), [3]);
     }
 
     fn request(scope: Scope) -> (AbortRequest, oneshot::Receiver<usize>) {
@@ -315,7 +306,7 @@ mod tests {
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(2)));
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(3)));
         assert!(tasks.next().is_none(), "no room for a single byte more");
-        assert!(tasks.run(TaskId(3), &nothing()).is_some());
+        assert!(tasks.run(TaskId(3)).is_some());
         assert!(tasks.end(TaskId(3)).answer);
         assert_eq!(tasks.next().map(|(task, _)| task), Some(TaskId(4)));
     }
@@ -352,10 +343,7 @@ mod tests {
         assert_eq!(tasks.abort(TaskId(2)), Some(Aborted::AtOnce));
         assert_eq!(tasks.abort(TaskId(1)), Some(Aborted::AtOnce));
         assert_eq!(tasks.abort(TaskId(1)), None);
-        assert!(
-            tasks.run(TaskId(1), &nothing()).is_none(),
-            "its data comes too late"
-        );
+        assert!(tasks.run(TaskId(1)).is_none(), "its data comes too late");
         assert!(tasks.next().is_none());
         assert_eq!((tasks.len(), tasks.in_flight_bytes), (0, 0));
         let (asked, mut aborted) = request(Scope::All);

@@ -18,7 +18,7 @@ pub(crate) mod tally;
 pub use session::SessionInfo;
 pub use state::{ExportError, ExportErrorKind, ShardState};
 pub use statistics::{Counted, CountedSession};
-pub use tally::{Counts, Flow, Totals};
+pub use tally::{Counts, Flow, Kind, Rare, Timing, Totals};
 
 use std::cell::Cell;
 use std::future::Future;

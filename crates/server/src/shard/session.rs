@@ -41,7 +41,7 @@ pub struct SessionInfo {
     pub commands: u64,
     /// READ commands ended.
     pub reads: u64,
-    /// WRITE commands ended.
+    /// WRITE commands ended, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: u64,
     /// Bytes of data-in sent.
     pub read_bytes: u64,

@@ -9,6 +9,7 @@
 
 use super::latency::{BUCKETS, bucket};
 use super::session::add;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Sizes are told apart by power of two, from this one on.
@@ -38,16 +39,29 @@ pub(crate) struct Transfer {
     pub(crate) wanted_bytes: u64,
     /// It does not begin where another one ended lately.
     pub(crate) random: bool,
-    pub(crate) latency_ns: u64,
 }
+
+/// Commands that are counted apart, though most LUNs never see some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// UNMAP, and WRITE SAME with UNMAP.
+    Unmap,
+    /// WRITE SAME without it.
+    WriteSame,
+    /// COMPARE AND WRITE.
+    CompareAndWrite,
+    /// Copies that the initiator had made.
+    Offload,
+}
+
+/// How many kinds there are.
+const KINDS: usize = 4;
 
 /// How a command ended, for those who count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Transferred(Transfer),
-    Unmapped,
-    ComparedAndWritten,
-    Offloaded,
+    Did(Kind),
     /// Well, and of no kind that is counted apart; or with a unit attention, or as busy.
     Other,
     /// CHECK CONDITION, but no unit attention.
@@ -56,22 +70,33 @@ pub(crate) enum Outcome {
     Conflict,
 }
 
-/// READ or WRITE commands that ended well. Counters are [`AtomicU64`] where they are written,
+/// How long commands took that ended well. Counters are [`AtomicU64`] where they are written,
 /// `u64` where they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow<T> {
+pub struct Timing<T> {
     /// How many.
     pub commands: T,
+    /// Sum of their latencies, in nanoseconds.
+    pub total_ns: T,
+    /// The longest.
+    pub max_ns: T,
+    /// How many took how long, by bucket.
+    pub buckets: [T; BUCKETS],
+}
+
+/// The same of a kind of command, which takes its space with the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rare<T>(OnceLock<Box<Timing<T>>>);
+
+/// READ or WRITE commands that ended well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow<T> {
+    /// How many, and how long they took.
+    pub timing: Timing<T>,
     /// Bytes that went over the wire.
     pub bytes: T,
     /// Those that did not begin where one of the last in this direction ended.
     pub random: T,
-    /// Sum of their latencies, in nanoseconds.
-    pub latency_ns: T,
-    /// The longest.
-    pub latency_max_ns: T,
-    /// How many took how long, by bucket.
-    pub latencies: [T; BUCKETS],
     /// How many were how long, by power of two from 512 bytes on.
     pub sizes: [T; SIZES],
 }
@@ -85,19 +110,16 @@ pub struct Counts<T> {
     pub reads: Flow<T>,
     /// WRITE.
     pub writes: Flow<T>,
-    /// UNMAP, and WRITE SAME with UNMAP or zeroes; these and the next two that ended well.
-    pub unmaps: T,
-    /// COMPARE AND WRITE.
-    pub compare_and_writes: T,
-    /// Copies that the initiator had made.
-    pub offloads: T,
+    /// By kind.
+    pub(crate) rare: [Rare<T>; KINDS],
     /// CHECK CONDITION, but for unit attentions.
     pub errors: T,
     /// RESERVATION CONFLICT.
     pub conflicts: T,
-    /// Over all commands: how many were in progress when it came, itself among them.
-    pub depths: T,
-    /// The most of that.
+    /// Grows by one in each nanosecond for each command in progress, up to when one came or
+    /// ended last.
+    pub depth_ns: T,
+    /// The most that were in progress in one session.
     pub depth_max: T,
 }
 
@@ -107,50 +129,87 @@ pub(crate) type Tally = Counts<AtomicU64>;
 /// Counters as they were read, or sums of such.
 pub type Totals = Counts<u64>;
 
-impl<T: Default> Default for Flow<T> {
+impl<T: Default> Default for Timing<T> {
     fn default() -> Self {
-        Flow {
+        Timing {
             commands: T::default(),
-            bytes: T::default(),
-            random: T::default(),
-            latency_ns: T::default(),
-            latency_max_ns: T::default(),
-            latencies: std::array::from_fn(|_| T::default()),
-            sizes: std::array::from_fn(|_| T::default()),
+            total_ns: T::default(),
+            max_ns: T::default(),
+            buckets: std::array::from_fn(|_| T::default()),
         }
     }
 }
 
-fn raise(counter: &AtomicU64, to: u64) {
+impl<T> Rare<T> {
+    /// How long they took, if there were any.
+    pub fn timing(&self) -> Option<&Timing<T>> {
+        self.0.get().map(Box::as_ref)
+    }
+}
+
+impl Rare<u64> {
+    /// How many there were.
+    pub fn commands(&self) -> u64 {
+        self.timing().map_or(0, |timing| timing.commands)
+    }
+}
+
+impl<T> Counts<T> {
+    /// Commands of this kind.
+    pub fn of(&self, kind: Kind) -> &Rare<T> {
+        &self.rare[kind as usize]
+    }
+}
+
+/// For the one that writes.
+pub(crate) fn raise(counter: &AtomicU64, to: u64) {
     if to > counter.load(Relaxed) {
         counter.store(to, Relaxed);
     }
 }
 
-impl Flow<AtomicU64> {
-    fn count(&self, transfer: &Transfer) {
+impl Timing<AtomicU64> {
+    fn count(&self, latency_ns: u64) {
         add(&self.commands, 1);
+        add(&self.total_ns, latency_ns);
+        raise(&self.max_ns, latency_ns);
+        add(&self.buckets[bucket(latency_ns)], 1);
+    }
+
+    fn read(&self) -> Timing<u64> {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        Timing {
+            commands: read(&self.commands),
+            total_ns: read(&self.total_ns),
+            max_ns: read(&self.max_ns),
+            buckets: std::array::from_fn(|bucket| read(&self.buckets[bucket])),
+        }
+    }
+}
+
+impl Flow<AtomicU64> {
+    fn count(&self, transfer: &Transfer, latency_ns: u64) {
+        self.timing.count(latency_ns);
         add(&self.bytes, transfer.bytes);
         add(&self.random, u64::from(transfer.random));
-        add(&self.latency_ns, transfer.latency_ns);
-        raise(&self.latency_max_ns, transfer.latency_ns);
-        add(&self.latencies[bucket(transfer.latency_ns)], 1);
         add(&self.sizes[size_class(transfer.wanted_bytes)], 1);
     }
 }
 
 impl Tally {
-    /// Counts a command that has ended; `depth` is how many were in progress when it came.
-    pub(crate) fn count(&self, depth: u64, outcome: &Outcome) {
+    /// Counts a command that has ended.
+    pub(crate) fn count(&self, outcome: &Outcome, latency_ns: u64) {
         add(&self.commands, 1);
-        add(&self.depths, depth);
-        raise(&self.depth_max, depth);
         match outcome {
-            Outcome::Transferred(transfer) if transfer.write => self.writes.count(transfer),
-            Outcome::Transferred(transfer) => self.reads.count(transfer),
-            Outcome::Unmapped => add(&self.unmaps, 1),
-            Outcome::ComparedAndWritten => add(&self.compare_and_writes, 1),
-            Outcome::Offloaded => add(&self.offloads, 1),
+            Outcome::Transferred(transfer) => {
+                let flow = if transfer.write {
+                    &self.writes
+                } else {
+                    &self.reads
+                };
+                flow.count(transfer, latency_ns);
+            }
+            Outcome::Did(kind) => self.of(*kind).0.get_or_init(Box::default).count(latency_ns),
             Outcome::Other => {}
             Outcome::Failed => add(&self.errors, 1),
             Outcome::Conflict => add(&self.conflicts, 1),
@@ -158,31 +217,40 @@ impl Tally {
     }
 }
 
+impl Timing<u64> {
+    fn merge(&mut self, other: &Self) {
+        self.commands += other.commands;
+        self.total_ns += other.total_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += count;
+        }
+    }
+}
+
+impl Rare<u64> {
+    fn merge(&mut self, other: &Timing<u64>) {
+        self.0.get_or_init(Box::default);
+        if let Some(timing) = self.0.get_mut() {
+            timing.merge(other);
+        }
+    }
+}
+
 impl Flow<u64> {
     fn add(&mut self, other: &Flow<AtomicU64>) {
-        self.commands += other.commands.load(Relaxed);
+        self.timing.merge(&other.timing.read());
         self.bytes += other.bytes.load(Relaxed);
         self.random += other.random.load(Relaxed);
-        self.latency_ns += other.latency_ns.load(Relaxed);
-        let longest = other.latency_max_ns.load(Relaxed);
-        self.latency_max_ns = self.latency_max_ns.max(longest);
-        for (sum, count) in self.latencies.iter_mut().zip(&other.latencies) {
-            *sum += count.load(Relaxed);
-        }
         for (sum, count) in self.sizes.iter_mut().zip(&other.sizes) {
             *sum += count.load(Relaxed);
         }
     }
 
     fn merge(&mut self, other: &Self) {
-        self.commands += other.commands;
+        self.timing.merge(&other.timing);
         self.bytes += other.bytes;
         self.random += other.random;
-        self.latency_ns += other.latency_ns;
-        self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
-        for (sum, count) in self.latencies.iter_mut().zip(&other.latencies) {
-            *sum += count;
-        }
         for (sum, count) in self.sizes.iter_mut().zip(&other.sizes) {
             *sum += count;
         }
@@ -195,12 +263,14 @@ impl Totals {
         self.commands += tally.commands.load(Relaxed);
         self.reads.add(&tally.reads);
         self.writes.add(&tally.writes);
-        self.unmaps += tally.unmaps.load(Relaxed);
-        self.compare_and_writes += tally.compare_and_writes.load(Relaxed);
-        self.offloads += tally.offloads.load(Relaxed);
+        for (sum, rare) in self.rare.iter_mut().zip(&tally.rare) {
+            if let Some(timing) = rare.timing() {
+                sum.merge(&timing.read());
+            }
+        }
         self.errors += tally.errors.load(Relaxed);
         self.conflicts += tally.conflicts.load(Relaxed);
-        self.depths += tally.depths.load(Relaxed);
+        self.depth_ns += tally.depth_ns.load(Relaxed);
         self.depth_max = self.depth_max.max(tally.depth_max.load(Relaxed));
     }
 
@@ -209,12 +279,14 @@ impl Totals {
         self.commands += other.commands;
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
-        self.unmaps += other.unmaps;
-        self.compare_and_writes += other.compare_and_writes;
-        self.offloads += other.offloads;
+        for (sum, rare) in self.rare.iter_mut().zip(&other.rare) {
+            if let Some(timing) = rare.timing() {
+                sum.merge(timing);
+            }
+        }
         self.errors += other.errors;
         self.conflicts += other.conflicts;
-        self.depths += other.depths;
+        self.depth_ns += other.depth_ns;
         self.depth_max = self.depth_max.max(other.depth_max);
     }
 }
@@ -223,13 +295,12 @@ impl Totals {
 mod tests {
     use super::*;
 
-    fn transfer(write: bool, bytes: u64, latency_ns: u64) -> Outcome {
+    fn transfer(write: bool, bytes: u64) -> Outcome {
         Outcome::Transferred(Transfer {
             write,
             bytes,
             wanted_bytes: bytes,
             random: write,
-            latency_ns,
         })
     }
 
@@ -255,33 +326,42 @@ mod tests {
     #[test]
     fn every_outcome_has_its_counter_and_sums_add_up() {
         let tally = Tally::default();
-        tally.count(1, &transfer(false, 4096, 2_000));
-        tally.count(3, &transfer(false, 512, 5_000));
-        tally.count(2, &transfer(true, 1 << 20, 1_000));
-        for outcome in [
-            Outcome::Unmapped,
-            Outcome::ComparedAndWritten,
-            Outcome::Offloaded,
-            Outcome::Other,
-            Outcome::Failed,
-            Outcome::Conflict,
-        ] {
-            tally.count(1, &outcome);
+        tally.count(&transfer(false, 4096), 2_000);
+        tally.count(&transfer(false, 512), 5_000);
+        tally.count(&transfer(true, 1 << 20), 1_000);
+        let kinds = [
+            Kind::Unmap,
+            Kind::WriteSame,
+            Kind::CompareAndWrite,
+            Kind::Offload,
+        ];
+        assert!(kinds.iter().all(|kind| tally.of(*kind).timing().is_none()));
+        for (nth, kind) in kinds.into_iter().enumerate() {
+            for latency_ns in 0..=nth as u64 {
+                tally.count(&Outcome::Did(kind), 4_000 + latency_ns);
+            }
         }
+        for outcome in [Outcome::Other, Outcome::Failed, Outcome::Conflict] {
+            tally.count(&outcome, 1);
+        }
+        add(&tally.depth_ns, 700);
+        raise(&tally.depth_max, 3);
         let mut once = Totals::default();
         once.add(&tally);
         let Totals { reads, writes, .. } = &once;
-        assert_eq!((reads.commands, reads.bytes, reads.random), (2, 4608, 0));
-        assert_eq!((reads.latency_ns, reads.latency_max_ns), (7_000, 5_000));
+        let of = |timing: &Timing<u64>| (timing.commands, timing.total_ns, timing.max_ns);
+        assert_eq!(of(&reads.timing), (2, 7_000, 5_000));
+        assert_eq!((reads.bytes, reads.random), (4608, 0));
         assert_eq!((reads.sizes[0], reads.sizes[3]), (1, 1));
-        assert_eq!(reads.latencies.iter().sum::<u64>(), 2);
-        assert_eq!(
-            (writes.commands, writes.random, writes.sizes[11]),
-            (1, 1, 1)
-        );
-        let others = [once.unmaps, once.compare_and_writes, once.offloads];
-        assert_eq!((others, once.errors, once.conflicts), ([1; 3], 1, 1));
-        assert_eq!((once.commands, once.depths, once.depth_max), (9, 12, 3));
+        assert_eq!(reads.timing.buckets.iter().sum::<u64>(), 2);
+        assert_eq!(of(&writes.timing), (1, 1_000, 1_000));
+        assert_eq!((writes.random, writes.sizes[11]), (1, 1));
+        let rare = kinds.map(|kind| of(once.of(kind).timing().unwrap()));
+        let expected = [(1, 4_000, 4_000), (2, 8_001, 4_001)];
+        assert_eq!(rare[..2], expected);
+        assert_eq!(rare[2..], [(3, 12_003, 4_002), (4, 16_006, 4_003)]);
+        assert_eq!((once.errors, once.conflicts), (1, 1));
+        assert_eq!((once.commands, once.depth_ns, once.depth_max), (16, 700, 3));
 
         let mut merged = once.clone();
         merged.merge(&once);
@@ -289,7 +369,7 @@ mod tests {
         twice.add(&tally);
         twice.add(&tally);
         assert_eq!(merged, twice);
-        assert_eq!((merged.commands, merged.depth_max), (18, 3));
-        assert_eq!(merged.reads.latency_max_ns, 5_000);
+        assert_eq!((merged.commands, merged.depth_max), (32, 3));
+        assert_eq!(merged.of(Kind::Offload).commands(), 8);
     }
 }

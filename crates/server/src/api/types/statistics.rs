@@ -62,23 +62,34 @@ pub struct IoStats {
     pub read_share: f64,
     /// Random ones among reads and writes, from 0 to 1.
     pub random_share: f64,
-    /// UNMAP commands that ended well, and WRITE SAME with UNMAP or zeroes.
-    pub unmaps: u64,
+    /// UNMAP commands that ended well, and WRITE SAME with UNMAP.
+    pub unmaps: CommandStats,
+    /// WRITE SAME commands without UNMAP that ended well, most often of zeroes.
+    pub write_sames: CommandStats,
     /// COMPARE AND WRITE commands that ended well.
-    pub compare_and_writes: u64,
+    pub compare_and_writes: CommandStats,
     /// EXTENDED COPY, POPULATE TOKEN and WRITE USING TOKEN commands that ended well.
-    pub offloads: u64,
+    pub offloads: CommandStats,
     /// CHECK CONDITION, but for unit attentions.
     pub errors: u64,
     /// RESERVATION CONFLICT.
     pub reservation_conflicts: u64,
-    /// Over all commands: how many were in progress in their session at their LUN when they
-    /// came, themselves among them.
-    pub queue_depth_total: u64,
-    /// The mean of that.
+    /// Commands in progress, summed up over time: grows by one in each nanosecond for each of
+    /// them, up to when one came or ended last.
+    pub queue_depth_ns: u64,
+    /// The mean of those in progress over the time that this is about.
     pub queue_depth_mean: f64,
-    /// The most of that since the start.
+    /// The most that were in progress in one session at one LUN since the start.
     pub queue_depth_max: u64,
+}
+
+/// Commands of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CommandStats {
+    /// How many.
+    pub commands: u64,
+    /// From the command's arrival to its end, with the arrival of its data.
+    pub latency: LatencyStats,
 }
 
 /// Commands that transferred data in one direction.
@@ -88,7 +99,8 @@ pub struct TransferStats {
     pub commands: u64,
     /// Bytes that went over the wire.
     pub bytes: u64,
-    /// Those that did not begin where one of the last in this direction ended.
+    /// Those that did not begin where one of the last in this direction and session ended, or
+    /// up to four times their own length behind it.
     pub random: u64,
     /// How long they were, by power of two; only sizes that there were.
     pub sizes: Vec<SizeCount>,
@@ -220,9 +232,19 @@ impl TransferStats {
     }
 }
 
+impl CommandStats {
+    fn since(&self, earlier: &Self) -> Self {
+        CommandStats {
+            commands: self.commands.saturating_sub(earlier.commands),
+            latency: self.latency.since(&earlier.latency),
+        }
+    }
+}
+
 impl IoStats {
-    /// The same with shares and means as the counters have them.
-    pub fn derived(mut self) -> Self {
+    /// The same with shares and means as the counters have them; the counters are about so
+    /// many milliseconds.
+    pub fn derived(mut self, over_ms: u64) -> Self {
         let share = |part: u64, whole: u64| match whole {
             0 => 0.0,
             _ => part as f64 / whole as f64,
@@ -230,27 +252,30 @@ impl IoStats {
         let transfers = self.reads.commands + self.writes.commands;
         self.read_share = share(self.reads.commands, transfers);
         self.random_share = share(self.reads.random + self.writes.random, transfers);
-        self.queue_depth_mean = share(self.queue_depth_total, self.commands);
+        let over_ns = over_ms.saturating_mul(1_000_000);
+        self.queue_depth_mean = share(self.queue_depth_ns, over_ns);
         self
     }
 
-    /// What was done after `earlier`. Where counters were forgotten meanwhile, zero.
-    pub fn since(&self, earlier: &Self) -> Self {
+    /// What was done after `earlier`, in so many milliseconds. Where counters were forgotten
+    /// meanwhile, zero.
+    pub fn since(&self, earlier: &Self, over_ms: u64) -> Self {
         let less = |field: fn(&Self) -> u64| field(self).saturating_sub(field(earlier));
         let between = IoStats {
             commands: less(|io| io.commands),
             reads: self.reads.since(&earlier.reads),
             writes: self.writes.since(&earlier.writes),
-            unmaps: less(|io| io.unmaps),
-            compare_and_writes: less(|io| io.compare_and_writes),
-            offloads: less(|io| io.offloads),
+            unmaps: self.unmaps.since(&earlier.unmaps),
+            write_sames: self.write_sames.since(&earlier.write_sames),
+            compare_and_writes: self.compare_and_writes.since(&earlier.compare_and_writes),
+            offloads: self.offloads.since(&earlier.offloads),
             errors: less(|io| io.errors),
             reservation_conflicts: less(|io| io.reservation_conflicts),
-            queue_depth_total: less(|io| io.queue_depth_total),
+            queue_depth_ns: less(|io| io.queue_depth_ns),
             queue_depth_max: self.queue_depth_max,
             ..IoStats::default()
         };
-        between.derived()
+        between.derived(over_ms)
     }
 }
 
@@ -314,18 +339,25 @@ mod tests {
             }],
             ..TransferStats::default()
         };
-        let io = |reads, writes, commands, depths| IoStats {
+        let io = |reads, writes, commands, depth_ms: u64| IoStats {
             reads,
             writes,
             commands,
-            queue_depth_total: depths,
+            queue_depth_ns: depth_ms * 1_000_000,
+            offloads: CommandStats {
+                commands,
+                latency: latency(&[(2000, commands)], commands * 1500, 1600),
+            },
             queue_depth_max: 9,
             ..IoStats::default()
         };
-        let earlier = io(transfers(10, 10), transfers(0, 0), 10, 10).derived();
-        let later = io(transfers(13, 11), transfers(1, 1), 20, 40).derived();
+        let earlier = io(transfers(10, 10), transfers(0, 0), 10, 10).derived(100);
+        let later = io(transfers(13, 11), transfers(1, 1), 20, 40).derived(110);
         assert_eq!(earlier.read_share, 1.0);
-        let between = later.since(&earlier);
+        assert_eq!(earlier.queue_depth_mean, 0.1);
+        let between = later.since(&earlier, 10);
+        let copies = (between.offloads.commands, between.offloads.latency.mean_ns);
+        assert_eq!(copies, (10, 1500));
         assert_eq!((between.reads.commands, between.reads.bytes), (3, 1536));
         assert_eq!((between.read_share, between.random_share), (0.75, 0.5));
         assert_eq!(
@@ -333,8 +365,8 @@ mod tests {
             (3.0, 9)
         );
         assert_eq!(between.reads.sizes[0].commands, 3);
-        assert_eq!(earlier.since(&later).commands, 0);
-        let nothing = later.since(&later);
+        assert_eq!(earlier.since(&later, 10).commands, 0);
+        let nothing = later.since(&later, 0);
         assert_eq!((nothing.read_share, nothing.queue_depth_mean), (0.0, 0.0));
     }
 }
