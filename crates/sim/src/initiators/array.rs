@@ -1,6 +1,7 @@
 //! What serves in one boot: pools, targets, and what is kept for tokens. It does what the
 //! server does around the engine and the SCSI layer.
 
+use super::tasks::Task;
 use super::token::Token;
 use super::unit::Unit;
 use super::{Books, Host};
@@ -36,6 +37,10 @@ pub(super) struct Array {
     /// By unit: unit attentions that a nexus may have been owed, at most.
     pub(super) owed: Vec<Cell<u64>>,
     pub(super) hosts: RefCell<Vec<Weak<Host>>>,
+    /// The task management function that is at work at this moment.
+    pub(super) function: Cell<Option<u64>>,
+    /// Commands that were aborted by what is not answered yet.
+    pub(super) aborted: RefCell<Vec<Rc<Task>>>,
 }
 
 impl Array {
@@ -60,6 +65,8 @@ impl Array {
             releasing: Cell::new(0),
             owed: books.units.iter().map(|_| Cell::new(1)).collect(),
             hosts: RefCell::default(),
+            function: Cell::new(None),
+            aborted: RefCell::default(),
         })
     }
 
@@ -125,15 +132,7 @@ impl Array {
     ) -> bool {
         let held = end(&mut self.tokens.borrow_mut());
         self.books.evictions.set(self.books.evictions.get() + 1);
-        let boot = self.books.boots.get();
-        let mut known = self.books.tokens.borrow_mut();
-        for token in known
-            .iter_mut()
-            .filter(|one| one.boot == boot && which(one))
-        {
-            token.is_revoked = true;
-        }
-        drop(known);
+        self.books.take_back(which);
         let some = !held.is_empty();
         self.let_go(held).await;
         some

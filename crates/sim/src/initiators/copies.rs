@@ -97,7 +97,7 @@ impl Host {
         match response.status {
             GOOD => self.books.end(&begun, |nth| deeds[nth].1.clone()),
             _ => {
-                self.books.abandon(&begun);
+                self.books.abandon(&begun, self.books.tick());
                 self.check_failure(&command, &response);
             }
         }

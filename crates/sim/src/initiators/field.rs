@@ -114,7 +114,7 @@ impl Host {
                 self.books.refuse(&deeds);
             }
             _ => {
-                self.books.abandon(&deeds);
+                self.books.abandon(&deeds, self.books.tick());
                 self.check_failure(command, &response);
             }
         }
@@ -132,13 +132,17 @@ impl Host {
             match self.ask(command).await {
                 Answer::Said(response) => return Some((begun, response)),
                 Answer::Attention => self.books.refuse(&begun),
+                Answer::Aborted(at) => {
+                    self.books.abandon(&begun, at);
+                    return None;
+                }
                 Answer::Refused if command.needs.len() == 1 => {
                     self.books.refuse(&begun);
                     return None;
                 }
                 // What looks at several units may find that late.
                 Answer::Refused | Answer::Absent => {
-                    self.books.abandon(&begun);
+                    self.books.abandon(&begun, self.books.tick());
                     return None;
                 }
             }

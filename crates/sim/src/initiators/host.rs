@@ -6,9 +6,11 @@ use super::copier::HostCopier;
 use super::fence::{Call, Shown, TYPES};
 use super::field::value_of;
 use super::history::Deed;
+use super::tasks::{By, Task};
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
 use engine::volume::Course;
+use futures_util::FutureExt;
 use scsi::{InitiatorPort, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -34,13 +36,14 @@ pub(super) struct Host {
     nexuses: Vec<(Rc<Nexus<SimWorld>>, Kept)>,
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
-    array: Rc<Array>,
+    pub(super) array: Rc<Array>,
     prng: RefCell<Prng>,
     /// Of the values that it writes.
     written: Cell<u64>,
     /// What it last knew of each register, by unit.
     known: RefCell<Vec<Vec<u64>>>,
     list_ids: Cell<u32>,
+    pub(super) tasks: RefCell<Vec<Rc<Task>>>,
     /// A token is being made.
     pub(super) is_making: Cell<bool>,
     /// By unit: unit attentions that it was told.
@@ -91,6 +94,8 @@ pub(super) enum Answer {
     Refused,
     /// There is no such unit.
     Absent,
+    /// It was aborted, and is over since then.
+    Aborted(u64),
     Said(Response),
 }
 
@@ -109,7 +114,7 @@ impl Host {
         };
         let books = Rc::clone(&array.books);
         let registers = |unit: &super::Unit| vec![0; unit.wide];
-        Rc::new(Host {
+        let host = Rc::new(Host {
             number,
             nexuses: array.targets.iter().map(nexus).collect(),
             world: array.world.clone(),
@@ -119,11 +124,20 @@ impl Host {
             written: Cell::new(books.clock.get() << 8),
             known: RefCell::new(books.units.iter().map(registers).collect()),
             list_ids: Cell::new(0),
+            tasks: RefCell::default(),
             is_making: Cell::new(false),
             heard: books.units.iter().map(|_| Cell::new(0)).collect(),
             due: books.units.iter().map(|_| Cell::new(true)).collect(),
             books,
-        })
+        });
+        for (target, (nexus, _)) in host.nexuses.iter().enumerate() {
+            let held = Rc::downgrade(&host);
+            nexus.set_aborter(Box::new(move |lun| match held.upgrade() {
+                Some(host) => host.abort_at(target, lun),
+                None => std::future::ready(0).boxed_local(),
+            }));
+        }
+        host
     }
 
     pub(super) fn fail(&self, what: impl Into<String>) {
@@ -155,7 +169,7 @@ impl Host {
         (self.written.get() << 4) | (self.number + 1)
     }
 
-    fn nexus(&self, unit: usize) -> &Rc<Nexus<SimWorld>> {
+    pub(super) fn nexus(&self, unit: usize) -> &Rc<Nexus<SimWorld>> {
         &self.nexuses[self.books.units[unit].target].0
     }
 
@@ -175,7 +189,8 @@ impl Host {
             self.world.sleep(pause).await;
             match self.below(24) {
                 0 => self.array.reset(self.any_unit()),
-                1..=4 => self.call().await,
+                1 => self.manage().await,
+                2..=4 => self.call().await,
                 5 => {
                     let two = futures_util::future::join(self.operate(), self.operate());
                     two.await;
@@ -231,7 +246,7 @@ impl Host {
             return;
         };
         let Some(deed) = self.outcome(&order, &response) else {
-            self.books.abandon(&deeds);
+            self.books.abandon(&deeds, self.books.tick());
             return self.check_failure(&command, &response);
         };
         if let Deed::Read(value) | Deed::Write(value) | Deed::Exchanged { new: value, .. } = deed {
@@ -250,7 +265,10 @@ impl Host {
         };
         let turns = || -> Vec<u64> { units().map(|unit| unit.turns.get()).collect() };
         let before = turns();
-        let response = self.execute(command).await;
+        let response = match self.execute(command).await {
+            Ok(response) => response,
+            Err(at) => return Answer::Aborted(at),
+        };
         if is_attention(&response) {
             return Answer::Attention;
         }
@@ -332,7 +350,11 @@ impl Host {
         }
     }
 
-    async fn execute(&self, command: &Command) -> Response {
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// It was aborted, and is over since this instant.
+    async fn execute(&self, command: &Command) -> Result<Response, u64> {
         let unit = &self.books.units[command.unit];
         let nexus = self.nexus(command.unit);
         self.books.operations.set(self.books.operations.get() + 1);
@@ -351,7 +373,9 @@ impl Host {
             });
         };
         note("begins");
+        let (task, answered) = self.begin_task(command);
         let response = nexus.execute_until(lun, command.cdb, data, course).await;
+        let is_answered = self.end_task(&task);
         note(&format!("says {:#x}", response.status));
         let attention = is_attention(&response);
         if due && !attention {
@@ -370,7 +394,11 @@ impl Host {
                 ));
             }
         }
-        response
+        match is_answered {
+            true => Ok(response),
+            // The sender goes with the boot only.
+            false => Err(answered.await.unwrap_or(u64::MAX)),
+        }
     }
 
     fn read(&self, lba: u64, sectors: u32) -> Order {
@@ -479,6 +507,7 @@ impl Host {
         unit.turns.set(unit.turns.get() + 1);
         self.array.owe(number, 3);
         let response = self.place_call(number, call, key).await;
+        self.answer_aborted(By::Preempting(number));
         let next = unit.fence.borrow().after(self.number, call);
         let known = unit.fence.borrow().keys.contains_key(&self.number);
         match (response.status, next) {
@@ -527,8 +556,9 @@ impl Host {
             ..Command::at(unit, cdb, data, false)
         };
         for _ in 0..ATTENTIONS_MAX {
-            let response = self.execute(&command).await;
-            if !is_attention(&response) {
+            if let Ok(response) = self.execute(&command).await
+                && !is_attention(&response)
+            {
                 return response;
             }
         }

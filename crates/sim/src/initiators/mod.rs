@@ -7,7 +7,7 @@
 //! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
 //! - `array`: what serves, in one boot; `copier`: how it copies; `admin`: who hides, deletes
 //!   and moves volumes.
-//! - `host`: an initiator; `field`, `copies`, `offload`: what it does to single sectors.
+//! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what it does to single sectors.
 //!
 //! What is checked:
 //! - Each register has an order of all that was done to it that explains every answer, over
@@ -34,6 +34,7 @@ mod field;
 mod history;
 mod host;
 mod offload;
+mod tasks;
 mod token;
 mod unit;
 
@@ -178,11 +179,10 @@ impl Books {
         }
     }
 
-    /// It may have happened, but not later than now.
-    fn abandon(&self, deeds: &[(Place, usize)]) {
-        let now = self.tick();
+    /// It may have happened, but not later than at this instant.
+    fn abandon(&self, deeds: &[(Place, usize)], at: u64) {
         for (place, number) in deeds {
-            self.history(*place, |history| history.abandon(*number, now));
+            self.history(*place, |history| history.abandon(*number, at));
         }
     }
 
@@ -191,6 +191,18 @@ impl Books {
         let now = self.tick();
         for (nth, (place, number)) in deeds.iter().enumerate() {
             self.history(*place, |history| history.end(*number, what(nth), now));
+        }
+    }
+
+    /// Those among this boot's tokens are no more.
+    fn take_back(&self, which: impl Fn(&Token) -> bool) {
+        let boot = self.boots.get();
+        let mut known = self.tokens.borrow_mut();
+        for token in known
+            .iter_mut()
+            .filter(|one| one.boot == boot && which(one))
+        {
+            token.is_revoked = true;
         }
     }
 

@@ -218,7 +218,7 @@ impl Host {
         let blocks = told.map_or(0, |told| told.blocks as usize).min(deeds.len());
         let (done, left) = deeds.split_at(blocks);
         self.books.end(done, |nth| Deed::Write(values[nth]));
-        self.books.abandon(left);
+        self.books.abandon(left, self.books.tick());
         if response.status != GOOD {
             return self.check_failure(&command, &response);
         }
