@@ -149,4 +149,9 @@ pub const BUGS: &[&str] = &[
     "whole write in two parts",
     "preempted initiator stays registered",
     "reservation not looked at",
+    "abort answered before the write ended",
+    "hidden volume left behind at the restart",
+    "memo not moved with the volume",
+    "reset told to one only",
+    "token not held while it is used",
 ];

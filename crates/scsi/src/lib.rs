@@ -3,6 +3,7 @@
 //!
 //! - [`target`], [`unit`], [`nexus`]: who sees what, and runs commands on it.
 //! - [`ports`], [`reservation`]: by which way, and who may.
+//! - [`management`]: what is done to tasks that run.
 //! - [`cdb`]: what a CDB asks for, and whether it may.
 //! - `commands`, `vpd`, [`sense`]: what is answered; one room per family of
 //!   commands.
@@ -12,6 +13,7 @@ pub mod cdb;
 mod commands;
 mod dispatch;
 pub mod lun;
+pub mod management;
 pub mod nexus;
 pub mod offload;
 pub mod ports;

@@ -16,7 +16,8 @@ use crate::target::Target;
 use crate::unit::LogicalUnit;
 use base::{Payload, Slice};
 use engine::World;
-use futures_util::future::LocalBoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{self, LocalBoxFuture};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -109,8 +110,9 @@ impl Response {
     }
 }
 
-/// Aborts all tasks of a nexus at a LUN, and ends when none of them is running.
-pub type Aborter = Box<dyn Fn(u16) -> LocalBoxFuture<'static, ()>>;
+/// Aborts all tasks of a nexus at a LUN, and ends with their number when none of them is
+/// running.
+pub type Aborter = Box<dyn Fn(u16) -> LocalBoxFuture<'static, usize>>;
 
 /// One initiator at one target.
 pub struct Nexus<W: World> {
@@ -155,10 +157,11 @@ impl<W: World> Nexus<W> {
         let _ = self.aborter.set(aborter);
     }
 
-    /// Aborts all that runs at `lun`.
-    pub(crate) async fn abort(&self, lun: u16) {
-        if let Some(aborter) = self.aborter.get() {
-            aborter(lun).await;
+    /// Aborts all that runs at `lun`; how much it was, when it has ended.
+    pub(crate) fn abort(&self, lun: u16) -> LocalBoxFuture<'static, usize> {
+        match self.aborter.get() {
+            Some(aborter) => aborter(lun),
+            None => future::ready(0).boxed_local(),
         }
     }
 

@@ -259,7 +259,7 @@ fn preempting_with_an_abort_ends_what_the_other_has_running() {
             let aborted = Rc::clone(&aborted);
             host.set_aborter(Box::new(move |lun| {
                 aborted.borrow_mut().push((name, lun));
-                Box::pin(async {})
+                Box::pin(async { 0 })
             }));
         }
         for (host, key) in [(&one, 1), (&two, 2)] {

@@ -33,4 +33,5 @@ pub mod seeds;
 pub mod session;
 mod small_pool;
 mod snapshots;
+mod transit;
 mod words;

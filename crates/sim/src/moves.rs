@@ -10,9 +10,9 @@ use crate::oracle::{Ended, Oracle, Violation};
 use crate::pattern::{self, Place};
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
+use crate::transit;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::fsck::{self, Options, Severity};
-use engine::pool::{OtherPool, Settling, There};
 use engine::volume::{Elsewhere, Mirror};
 use engine::{
     IoError, IoErrorKind, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec, Provisioning,
@@ -150,7 +150,7 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         return session.make_volumes(&mut prng).await;
     }
     if alone.is_none() {
-        let settled = session.settle(&mut prng).await;
+        let settled = transit::settle(&session.world, &session.pools, &mut prng).await;
         session.expect("settling", settled);
     }
     session.find_volumes(alone.is_some());
@@ -201,53 +201,6 @@ impl Session {
             self.books.oracle.borrow_mut().end_change(id, done);
             self.books.volumes.borrow_mut().push((id, spec.name));
         }
-    }
-
-    fn other(pool: &Pool<SimWorld>) -> OtherPool {
-        let info = pool.info();
-        OtherPool {
-            uuid: info.uuid,
-            name: info.name,
-        }
-    }
-
-    /// What a server does at its start. Copies are gone on with or dropped.
-    async fn settle(&self, prng: &mut Prng) -> Result<(), PoolError> {
-        for (number, pool) in self.pools.iter().enumerate() {
-            let other = &self.pools[1 - number];
-            for (info, _) in pool.transits() {
-                // It may have been settled with the other one's.
-                let mut now = pool.transits().into_iter();
-                let Some((_, transit)) = now.find(|(one, _)| one.uuid == info.uuid) else {
-                    continue;
-                };
-                let mut theirs = other.transits().into_iter();
-                let there = match theirs.find(|(one, _)| one.uuid == info.uuid) {
-                    Some((_, transit)) => There::OnItsWay(transit.stage),
-                    None if other.volume_of(info.uuid).is_some() => There::Settled,
-                    None => There::Nothing,
-                };
-                let what = Settling::of(transit.stage, there);
-                self.world
-                    .note(|| format!("{} of {}: {what:?}", info.name, pool.name()));
-                match what {
-                    Settling::CallOffDeparture => pool.call_off_departure(info.uuid).await?,
-                    Settling::EndDeparture => {
-                        pool.end_departure(info.uuid).await?;
-                        if matches!(there, There::OnItsWay(_)) {
-                            other.end_arrival(info.uuid).await?;
-                        }
-                    }
-                    Settling::EndArrival => pool.end_arrival(info.uuid).await?,
-                    Settling::Copy if prng.chance(2, 3) => {}
-                    Settling::CallOffArrival | Settling::Copy => {
-                        pool.call_off_arrival(info.uuid).await?;
-                    }
-                    Settling::Nothing => {}
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The pool that has the volume called `name`.
@@ -318,7 +271,7 @@ impl Session {
         let uuid = there.info().uuid;
         self.world
             .note(|| format!("move of {name} to {} begins", b.name()));
-        let (info, about, own) = (there.info(), there.about(), Self::other(a));
+        let (info, about, own) = (there.info(), there.about(), transit::other(a));
         let copy = b.begin_arrival(&info, &about, &own).await;
         let Some(copy) = self.expect("a copy", copy) else {
             return;
@@ -350,7 +303,7 @@ impl Session {
             }),
             false => b.arrive(&info, &about).await,
         };
-        let stood = a.hand_over(uuid, &Self::other(b), arrive).await;
+        let stood = a.hand_over(uuid, &transit::other(b), arrive).await;
         if refuses || (cancels.is_some() && stood.is_err()) {
             if stood.is_ok() {
                 self.fail(format!("{name} has moved and did not arrive"));

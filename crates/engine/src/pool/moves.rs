@@ -296,7 +296,9 @@ impl<W: World> Pool<W> {
             value: String::new(),
         });
         let mut words: Vec<Word> = gone.chain(said(about)).collect();
-        words.extend(core.words.about().new_memo(&about.whole_memo()));
+        if !inner.world.planted("memo not moved with the volume") {
+            words.extend(core.words.about().new_memo(&about.whole_memo()));
+        }
         if core.name != info.name.as_str() {
             words.push(Word::Name(info.name.clone()));
         }

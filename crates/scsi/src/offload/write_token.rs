@@ -58,15 +58,24 @@ async fn write<W: World>(
         Lease::Zeroes => return clear(&unit.volume(), order, course, blocks).await,
         Lease::Kept { number, held } => (number, held),
     };
+    let planted = copier.world().planted("token not held while it is used");
+    let end_use = |deletes| {
+        let mut left = Vec::new();
+        copier.tokens(&mut |tokens| left = tokens.end_use(number, deletes, copier.now()));
+        if !left.is_empty() {
+            copier.release(left);
+        }
+    };
+    if planted {
+        end_use(order.deletes);
+    }
     let written = match runs(&held, order) {
         Ok(runs) => place(copier, unit, (&held, &runs), course, blocks).await,
         Err(sense) => Err(sense),
     };
     let deletes = order.deletes && written.is_ok() && *blocks == transferred.asked_blocks;
-    let mut left = Vec::new();
-    copier.tokens(&mut |tokens| left = tokens.end_use(number, deletes, copier.now()));
-    if !left.is_empty() {
-        copier.release(left);
+    if !planted {
+        end_use(deletes);
     }
     written
 }

@@ -6,6 +6,7 @@
 use crate::shard::ShardState;
 use crate::shard::session::{Closing, Scope, Session};
 use futures_util::future::join_all;
+use scsi::management::Function;
 use std::rc::Rc;
 
 /// Response codes (RFC 7143 clause 11.6.1).
@@ -37,47 +38,42 @@ pub(crate) async fn manage(
     lun: [u8; 8],
 ) -> u8 {
     let target = Rc::clone(session.nexus.target());
-    let unit = scsi::lun::decode(lun).filter(|number| target.unit(*number).is_some());
-    match (code, unit) {
-        (function::ABORT_TASK_SET, Some(unit)) => {
-            session.abort(Scope::Unit(unit)).await;
-        }
-        (function::CLEAR_TASK_SET, Some(unit)) => {
-            let sessions = state.sessions_of(target.name());
-            let aborted = join_all(sessions.iter().map(|one| one.abort(Scope::Unit(unit)))).await;
-            for (one, aborted) in sessions.iter().zip(aborted) {
-                if aborted > 0 && one.tsih != session.tsih {
-                    one.nexus.commands_cleared(unit);
-                }
-            }
-        }
-        (function::LOGICAL_UNIT_RESET, Some(unit)) => {
-            abort_all(&state, target.name(), Scope::Unit(unit)).await;
-            target.unit_reset(unit);
-        }
-        (function::TARGET_WARM_RESET, _) => {
-            abort_all(&state, target.name(), Scope::All).await;
+    let of_unit = match code {
+        function::ABORT_TASK_SET => Some(Function::AbortTaskSet),
+        function::CLEAR_TASK_SET => Some(Function::ClearTaskSet),
+        function::LOGICAL_UNIT_RESET => Some(Function::UnitReset),
+        _ => None,
+    };
+    if let Some(function) = of_unit {
+        let done = match scsi::lun::decode(lun) {
+            Some(lun) => session.nexus.manage(function, lun).await,
+            None => false,
+        };
+        return match done {
+            true => response::COMPLETE,
+            false => response::NO_LUN,
+        };
+    }
+    match code {
+        function::TARGET_WARM_RESET => {
+            abort_all(&state, target.name()).await;
             target.target_reset();
         }
-        (function::TARGET_COLD_RESET, _) => {
+        function::TARGET_COLD_RESET => {
             // Also ends all other connections to the target (RFC 7143 clause
             // 11.5.1); this one ends when the answer has been sent.
-            abort_all(&state, target.name(), Scope::All).await;
+            abort_all(&state, target.name()).await;
             target.target_reset();
             let is_other = |one: &Session| one.target == target.name() && one.tsih != session.tsih;
             state.close_sessions(Closing::Drain, is_other).await;
         }
-        (
-            function::ABORT_TASK_SET | function::CLEAR_TASK_SET | function::LOGICAL_UNIT_RESET,
-            None,
-        ) => return response::NO_LUN,
-        (function::TASK_REASSIGN, _) => return response::NO_REASSIGNMENT,
+        function::TASK_REASSIGN => return response::NO_REASSIGNMENT,
         _ => return response::NOT_SUPPORTED,
     }
     response::COMPLETE
 }
 
-async fn abort_all(state: &ShardState, target: &str, scope: Scope) {
+async fn abort_all(state: &ShardState, target: &str) {
     let sessions = state.sessions_of(target);
-    join_all(sessions.iter().map(|session| session.abort(scope))).await;
+    join_all(sessions.iter().map(|session| session.abort(Scope::All))).await;
 }

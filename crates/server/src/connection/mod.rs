@@ -214,8 +214,9 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
     session.nexus.set_aborter(Box::new(move |lun| {
         let session = held.upgrade();
         Box::pin(async move {
-            if let Some(session) = session {
-                session.abort(Scope::Unit(lun)).await;
+            match session {
+                Some(session) => session.abort(Scope::Unit(lun)).await,
+                None => 0,
             }
         })
     }));

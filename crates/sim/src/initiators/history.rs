@@ -4,14 +4,23 @@
 //! have a beginning and an end; the order that is looked for puts each at one instant
 //! between both (Herlihy and Wing: linearizability). What got no answer, because the power
 //! went or because it was aborted, may have happened or not.
+//!
+//! A copy puts into one register what another had at some instant between its beginning and
+//! its end. Nobody is told what that was: it is one of the values that the other one's
+//! history has room for ([`History::may_have_shown`]).
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Which register of which unit.
+pub(super) type Place = (usize, usize);
 
 /// Operations of one register that are looked at together, at most.
 const OPERATIONS_MAX: usize = 64;
 
 /// What an operation does, and what it said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Read(u64),
     Write(u64),
@@ -30,24 +39,41 @@ pub(super) enum Deed {
         expected: u64,
         new: u64,
     },
+    /// It wrote what this register had.
+    Copied(Place),
+    /// It wrote one of these.
+    OneOf(Rc<[u64]>),
 }
 
 impl Deed {
     /// What is there after it, if it may happen where `now` is there.
-    fn after(self, now: u64) -> Option<u64> {
-        match self {
+    fn after(&self, now: u64) -> Option<u64> {
+        match *self {
             Deed::Read(value) => (value == now).then_some(now),
             Deed::Write(value) => Some(value),
             Deed::Or(mask) => Some(now | mask),
             Deed::Exchanged { expected, new } => (expected == now).then_some(new),
             Deed::Differed { expected } => (expected != now).then_some(now),
             Deed::Perhaps { expected, new } => Some(if expected == now { new } else { now }),
+            Deed::Copied(_) | Deed::OneOf(_) => None,
+        }
+    }
+
+    /// What it may have written.
+    fn written(&self) -> &[u64] {
+        match self {
+            Deed::Write(value)
+            | Deed::Exchanged { new: value, .. }
+            | Deed::Perhaps { new: value, .. } => std::slice::from_ref(value),
+            Deed::OneOf(values) => values,
+            _ => &[],
         }
     }
 }
 
-/// An operation. Times are counted in beginnings and ends.
-#[derive(Clone, Copy, Debug)]
+/// An operation. Times are counted in beginnings and ends; what one part of a
+/// command does begins at the same one.
+#[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) deed: Deed,
     pub(super) begun: u64,
@@ -58,7 +84,7 @@ pub(super) struct Operation {
 }
 
 /// A register's past, as far as it matters.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
     /// What may be there, before the operations.
     values: BTreeSet<u64>,
@@ -122,28 +148,92 @@ impl History {
         for operation in &mut self.operations {
             operation.ended = operation.ended.min(now);
         }
-        let operations = std::mem::take(&mut self.operations);
-        let mut search = Search {
-            operations: &operations,
-            seen: BTreeSet::new(),
-            found: BTreeSet::new(),
-        };
-        for value in &self.values {
-            search.look(0, 0, *value);
+        if self.operations.is_empty() {
+            return Ok(());
         }
-        if search.found.is_empty() {
+        let operations = std::mem::take(&mut self.operations);
+        let found = explain(&self.values, &operations, None);
+        if found.is_empty() {
             return Err(format!(
                 "no order of {operations:?} explains them, from one of {:x?}",
                 self.values
             ));
         }
-        self.values = search.found;
+        self.values = found;
         Ok(())
     }
+
+    /// Copies into this register of which nobody has said yet what they may have written:
+    /// their numbers, from where, their beginnings and ends.
+    pub(super) fn copies(&self) -> Vec<(usize, Place, Range<u64>)> {
+        let all = self.operations.iter().enumerate();
+        let copies = all.filter_map(|(number, one)| match one.deed {
+            Deed::Copied(from) => Some((number, from, one.begun..one.ended)),
+            _ => None,
+        });
+        copies.collect()
+    }
+
+    /// A copy may have written one of these.
+    pub(super) fn resolve(&mut self, number: usize, values: Rc<[u64]>) {
+        self.operations[number].deed = Deed::OneOf(values);
+    }
+
+    /// All that may ever have been there.
+    pub(super) fn all_values(&self) -> BTreeSet<u64> {
+        let written = self.operations.iter().flat_map(|one| one.deed.written());
+        self.values.iter().chain(written).copied().collect()
+    }
+
+    /// What a part of a command that began and ended so may have seen. What itself wrote
+    /// here, it did not see.
+    pub(super) fn may_have_shown(&self, when: Range<u64>) -> BTreeSet<u64> {
+        let mut operations = self.operations.clone();
+        let mut own = operations.iter();
+        let own = own.position(|one| one.begun == when.start);
+        let probe = operations.len();
+        if probe >= OPERATIONS_MAX {
+            return self.all_values();
+        }
+        let mut values = self.all_values();
+        operations.push(Operation {
+            deed: Deed::Read(0),
+            begun: when.start,
+            ended: when.end,
+            is_doubtful: false,
+        });
+        values.retain(|value| {
+            operations[probe].deed = Deed::Read(*value);
+            let order = own.map(|own| (probe, own));
+            !explain(&self.values, &operations, order).is_empty()
+        });
+        values
+    }
+}
+
+/// What may be there after all operations; nothing, where no order explains them. Of `order`
+/// the first comes before the second.
+fn explain(
+    values: &BTreeSet<u64>,
+    operations: &[Operation],
+    order: Option<(usize, usize)>,
+) -> BTreeSet<u64> {
+    let mut search = Search {
+        operations,
+        order,
+        seen: BTreeSet::new(),
+        found: BTreeSet::new(),
+    };
+    for value in values {
+        search.look(0, 0, *value);
+    }
+    search.found
 }
 
 struct Search<'a> {
     operations: &'a [Operation],
+    /// The first of these comes before the second.
+    order: Option<(usize, usize)>,
     /// What was done, and what was there then.
     seen: BTreeSet<(u64, u64)>,
     found: BTreeSet<u64>,
@@ -179,8 +269,19 @@ impl Search<'_> {
             if one.begun > soonest || one.ended < latest {
                 continue;
             }
+            let is_early =
+                |(first, second): (usize, usize)| second == *number && done & (1 << first) == 0;
+            if self.order.is_some_and(is_early) {
+                continue;
+            }
+            let (done, latest) = (done | 1 << number, latest.max(one.begun));
+            if let Deed::OneOf(values) = &one.deed {
+                for after in values.iter() {
+                    self.look(done, latest, *after);
+                }
+            }
             if let Some(after) = one.deed.after(value) {
-                self.look(done | 1 << number, latest.max(one.begun), after);
+                self.look(done, latest, after);
             }
         }
     }
@@ -197,9 +298,9 @@ mod tests {
             operations: Vec::new(),
         };
         for (deed, begun, ended) in deeds {
-            let number = history.begin(*deed, *begun);
+            let number = history.begin(deed.clone(), *begun);
             if let Some(ended) = ended {
-                history.end(number, *deed, *ended);
+                history.end(number, deed.clone(), *ended);
             }
         }
         history
@@ -231,28 +332,28 @@ mod tests {
     #[test]
     fn of_two_exchanges_of_the_same_one_succeeds() {
         let exchanged = |new| Deed::Exchanged { expected: 0, new };
-        let differed = Deed::Differed { expected: 0 };
+        let differed = || Deed::Differed { expected: 0 };
         let both = [(exchanged(1), 0, Some(5)), (exchanged(2), 1, Some(6))];
         assert_eq!(settled(&[0], &both), None);
-        let one = [(exchanged(1), 0, Some(5)), (differed, 1, Some(6))];
+        let one = [(exchanged(1), 0, Some(5)), (differed(), 1, Some(6))];
         assert_eq!(settled(&[0], &one), Some(vec![1]));
-        assert_eq!(settled(&[0], &[(differed, 0, Some(1))]), None);
+        assert_eq!(settled(&[0], &[(differed(), 0, Some(1))]), None);
     }
 
     #[test]
     fn what_got_no_answer_may_have_happened_or_not_but_not_later() {
-        let doubtful = (Deed::Write(9), 0, None);
-        assert_eq!(settled(&[0], &[doubtful]), Some(vec![0, 9]));
-        let seen = [doubtful, (Deed::Read(9), 2, Some(3))];
+        let doubtful = || (Deed::Write(9), 0, None);
+        assert_eq!(settled(&[0], &[doubtful()]), Some(vec![0, 9]));
+        let seen = [doubtful(), (Deed::Read(9), 2, Some(3))];
         assert_eq!(settled(&[0], &seen), Some(vec![9]));
         let back = [
-            doubtful,
+            doubtful(),
             (Deed::Read(9), 2, Some(3)),
             (Deed::Read(0), 4, Some(5)),
         ];
         assert_eq!(settled(&[0], &back), None);
         // Aborted: it has ended before the read began, which did not see it.
-        let mut aborted = history(&[0], &[doubtful]);
+        let mut aborted = history(&[0], &[doubtful()]);
         aborted.abandon(0, 1);
         let read = aborted.begin(Deed::Read(0), 2);
         aborted.end(read, Deed::Read(0), 3);
@@ -274,10 +375,10 @@ mod tests {
 
     #[test]
     fn reads_at_once_with_a_write_see_either_but_not_the_old_after_the_new() {
-        let write = (Deed::Write(1), 0, Some(9));
+        let write = || (Deed::Write(1), 0, Some(9));
         let reads = |first, second| {
             [
-                write,
+                write(),
                 (Deed::Read(first), 1, Some(2)),
                 (Deed::Read(second), 3, Some(4)),
             ]
@@ -285,5 +386,41 @@ mod tests {
         assert_eq!(settled(&[0], &reads(0, 1)), Some(vec![1]));
         assert_eq!(settled(&[0], &reads(1, 1)), Some(vec![1]));
         assert_eq!(settled(&[0], &reads(1, 0)), None);
+    }
+    #[test]
+    fn a_copy_shows_what_was_there_between_its_beginning_and_its_end() {
+        let shown = |history: &History, when| {
+            let values = history.may_have_shown(when).into_iter();
+            values.collect::<Vec<u64>>()
+        };
+        let deeds = [
+            (Deed::Write(1), 0, Some(1)),
+            (Deed::Write(2), 3, Some(6)),
+            (Deed::Write(3), 8, Some(9)),
+        ];
+        let past = history(&[0], &deeds);
+        assert_eq!(shown(&past, 2..7), [1, 2]);
+        assert_eq!(shown(&past, 4..5), [1, 2]);
+        assert_eq!(shown(&past, 7..9), [2, 3]);
+        assert_eq!(shown(&past, 10..11), [3]);
+        let seen = [&deeds[..2], &[(Deed::Read(2), 4, Some(5))]].concat();
+        assert_eq!(shown(&history(&[0], &seen), 6..7), [2], "once it was read");
+    }
+
+    #[test]
+    fn what_a_copy_writes_itself_it_has_not_read() {
+        let mut past = history(&[5], &[(Deed::Copied((0, 0)), 1, Some(9))]);
+        assert_eq!(past.copies(), [(0, (0, 0), 1..9)]);
+        past.resolve(0, Rc::from([7, 8]));
+        let values: Vec<u64> = past.may_have_shown(1..9).into_iter().collect();
+        assert_eq!(values, [5]);
+        let mut later = past.clone();
+        let read = later.begin(Deed::Read(8), 10);
+        later.end(read, Deed::Read(8), 11);
+        later.settle(12).unwrap();
+        assert_eq!(later.values, BTreeSet::from([8]));
+        let read = past.begin(Deed::Read(5), 10);
+        past.end(read, Deed::Read(5), 11);
+        assert!(past.settle(12).is_err(), "it was written over");
     }
 }

@@ -1,17 +1,23 @@
 //! An initiator that does what comes to its mind, and keeps books.
 
 use super::Books;
+use super::array::Array;
+use super::copier::HostCopier;
 use super::fence::{Call, Shown, TYPES};
+use super::field::value_of;
 use super::history::Deed;
+use super::tasks::{By, Task};
 use base::{Prng, SECTOR_BYTES};
 use engine::World;
-use scsi::{Nexus, Response};
+use engine::volume::Course;
+use futures_util::FutureExt;
+use scsi::{InitiatorPort, Nexus, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::SimWorld;
 
-const GOOD: u8 = 0;
+pub(super) const GOOD: u8 = 0;
 const CHECK_CONDITION: u8 = 2;
 const CONFLICT: u8 = 0x18;
 
@@ -19,18 +25,31 @@ const UNIT_ATTENTION: u8 = 6;
 const MISCOMPARE: u8 = 0xe;
 
 /// Unit attentions one after the other that are believed.
-const ATTENTIONS_MAX: u32 = 50;
+pub(super) const ATTENTIONS_MAX: u32 = 50;
+
+/// What was last kept for a nexus, sector by sector.
+type Kept = Rc<RefCell<Vec<u64>>>;
 
 pub(super) struct Host {
-    number: u64,
-    nexus: Rc<Nexus<SimWorld>>,
-    world: SimWorld,
-    books: Rc<Books>,
+    pub(super) number: u64,
+    /// By target.
+    nexuses: Vec<(Rc<Nexus<SimWorld>>, Kept)>,
+    pub(super) world: SimWorld,
+    pub(super) books: Rc<Books>,
+    pub(super) array: Rc<Array>,
     prng: RefCell<Prng>,
     /// Of the values that it writes.
     written: Cell<u64>,
-    /// What it last knew of each register.
-    known: RefCell<Vec<u64>>,
+    /// What it last knew of each register, by unit.
+    known: RefCell<Vec<Vec<u64>>>,
+    list_ids: Cell<u32>,
+    pub(super) tasks: RefCell<Vec<Rc<Task>>>,
+    /// A token is being made.
+    pub(super) is_making: Cell<bool>,
+    /// By unit: unit attentions that it was told.
+    heard: Vec<Cell<u64>>,
+    /// By unit: the next command has to be told of a reset.
+    due: Vec<Cell<bool>>,
 }
 
 /// A command to be, and what it does.
@@ -40,39 +59,127 @@ struct Order {
     deed: Deed,
 }
 
-impl Host {
-    pub(super) fn new(
-        number: u64,
-        nexus: Rc<Nexus<SimWorld>>,
-        world: SimWorld,
-        books: Rc<Books>,
-        prng: Prng,
-    ) -> Self {
-        let known = RefCell::new(vec![0; books.registers.borrow().len()]);
-        // Never the same again, in other boots either.
-        let written = Cell::new(books.clock.get() << 8);
-        Host {
-            number,
-            nexus,
-            world,
-            books,
-            prng: RefCell::new(prng),
-            written,
-            known,
+/// A command to be, whatever it does.
+pub(super) struct Command {
+    /// Where it is sent to.
+    pub(super) unit: usize,
+    pub(super) cdb: [u8; 16],
+    pub(super) data: Vec<u8>,
+    /// The units that reservations are looked at of, and whether it writes there.
+    pub(super) needs: Vec<(usize, bool)>,
+    /// How it is stopped.
+    pub(super) course: Option<Course>,
+    /// How many of its deeds come before a second part.
+    pub(super) first_part: usize,
+}
+
+impl Command {
+    /// One that concerns the unit that it is sent to.
+    pub(super) fn at(unit: usize, cdb: [u8; 16], data: Vec<u8>, writes: bool) -> Command {
+        Command {
+            unit,
+            cdb,
+            data,
+            needs: vec![(unit, writes)],
+            course: None,
+            first_part: usize::MAX,
         }
     }
+}
 
-    fn fail(&self, what: impl Into<String>) {
+/// What came of a command.
+pub(super) enum Answer {
+    Attention,
+    /// By a reservation.
+    Refused,
+    /// There is no such unit.
+    Absent,
+    /// It was aborted, and is over since then.
+    Aborted(u64),
+    Said(Response),
+}
+
+impl Host {
+    pub(super) fn new(number: u64, array: &Rc<Array>) -> Rc<Host> {
+        let name = format!("iqn.2026-11.sim:h{number}");
+        let nexus = |target: &Rc<scsi::Target<SimWorld>>| {
+            let nexus = target.connect(InitiatorPort::new(&name, [0; 6]), 1);
+            let kept = Kept::default();
+            nexus.set_copier(Rc::new(HostCopier {
+                array: Rc::clone(array),
+                initiator: name.clone(),
+                kept: Rc::clone(&kept),
+            }));
+            (nexus, kept)
+        };
+        let books = Rc::clone(&array.books);
+        let registers = |unit: &super::Unit| vec![0; unit.wide];
+        let host = Rc::new(Host {
+            number,
+            nexuses: array.targets.iter().map(nexus).collect(),
+            world: array.world.clone(),
+            array: Rc::clone(array),
+            prng: RefCell::new(array.world.prng(&format!("host {number}"))),
+            // Never the same again, in other boots either.
+            written: Cell::new(books.clock.get() << 8),
+            known: RefCell::new(books.units.iter().map(registers).collect()),
+            list_ids: Cell::new(0),
+            tasks: RefCell::default(),
+            is_making: Cell::new(false),
+            heard: books.units.iter().map(|_| Cell::new(0)).collect(),
+            due: books.units.iter().map(|_| Cell::new(true)).collect(),
+            books,
+        });
+        for (target, (nexus, _)) in host.nexuses.iter().enumerate() {
+            let held = Rc::downgrade(&host);
+            nexus.set_aborter(Box::new(move |lun| match held.upgrade() {
+                Some(host) => host.abort_at(target, lun),
+                None => std::future::ready(0).boxed_local(),
+            }));
+        }
+        host
+    }
+
+    pub(super) fn fail(&self, what: impl Into<String>) {
         self.books.fail(&self.world, what);
     }
 
-    fn below(&self, end: u64) -> u64 {
+    pub(super) fn fail_of_attentions(&self) {
+        self.fail(format!(
+            "host {}: unit attentions without an end",
+            self.number
+        ));
+    }
+
+    pub(super) fn below(&self, end: u64) -> u64 {
         self.prng.borrow_mut().below(end)
     }
 
-    fn new_value(&self) -> u64 {
+    pub(super) fn any_unit(&self) -> usize {
+        self.below(self.books.units.len() as u64) as usize
+    }
+
+    pub(super) fn next_list_id(&self) -> u32 {
+        self.list_ids.set(self.list_ids.get() % 200 + 1);
+        self.list_ids.get()
+    }
+
+    pub(super) fn new_value(&self) -> u64 {
         self.written.set(self.written.get() + 1);
         (self.written.get() << 4) | (self.number + 1)
+    }
+
+    pub(super) fn nexus(&self, unit: usize) -> &Rc<Nexus<SimWorld>> {
+        &self.nexuses[self.books.units[unit].target].0
+    }
+
+    pub(super) fn kept(&self, unit: usize) -> &RefCell<Vec<u64>> {
+        &self.nexuses[self.books.units[unit].target].1
+    }
+
+    /// All hosts are to be told of a reset of this unit, or that it is another.
+    pub(super) fn is_due(&self, unit: usize) {
+        self.due[unit].set(true);
     }
 
     /// A few commands, one after the other or some at once.
@@ -81,8 +188,9 @@ impl Host {
             let pause = Duration::from_nanos(self.below(40_000));
             self.world.sleep(pause).await;
             match self.below(24) {
-                0 => self.nexus.target().unit_reset(0),
-                1..=4 => self.call().await,
+                0 => self.array.reset(self.any_unit()),
+                1 => self.manage().await,
+                2..=4 => self.call().await,
                 5 => {
                     let two = futures_util::future::join(self.operate(), self.operate());
                     two.await;
@@ -95,94 +203,142 @@ impl Host {
         }
     }
 
-    /// Reads all registers.
-    pub(super) async fn read_all(&self) {
-        let count = self.books.registers.borrow().len();
-        for register in 0..count {
-            self.perform(register, true).await;
+    /// Reads all registers of several sectors.
+    pub(super) async fn read_wide(&self, unit: usize) {
+        for register in 0..self.books.units[unit].wide {
+            self.perform(unit, register, true).await;
         }
     }
 
     async fn operate(&self) {
-        let count = self.books.registers.borrow().len() as u64;
-        let register = self.below(count) as usize;
-        self.perform(register, false).await;
+        let unit = self.any_unit();
+        let run = self.run_of_field();
+        match self.below(24) {
+            0 | 1 => self.read_run(unit, run).await,
+            2..=4 => self.write_run(unit, run).await,
+            5 => self.clear_run(unit, run).await,
+            6 | 7 => self.copy().await,
+            8 | 9 => self.make_token().await,
+            10 | 11 => self.use_token().await,
+            _ => {
+                let register = self.below(self.books.units[unit].wide as u64);
+                self.perform(unit, register as usize, false).await;
+            }
+        }
     }
 
     /// One operation on a register; only a read, if so asked. Tried again until there is
     /// nothing else to say first.
-    async fn perform(&self, register: usize, reads: bool) {
+    async fn perform(&self, unit: usize, register: usize, reads: bool) {
         let (lba, sectors) = {
-            let registers = self.books.registers.borrow();
+            let registers = self.books.units[unit].registers.borrow();
             let register = &registers[register];
-            if register.history.is_long() {
-                return;
-            }
             (register.lba, register.sectors)
         };
         let order = match reads {
             true => self.read(lba, sectors),
-            false => self.order(register, lba, sectors),
+            false => self.order((unit, register), lba, sectors),
         };
-        let aborts = !reads && self.below(12) == 0;
-        for _ in 0..ATTENTIONS_MAX {
-            self.books.operations.set(self.books.operations.get() + 1);
-            let turn = self.books.turns.get();
-            let begun = self.books.tick();
-            let history = |visit: &mut dyn FnMut(&mut super::History)| {
-                visit(&mut self.books.registers.borrow_mut()[register].history);
-            };
-            let mut number = 0;
-            history(&mut |history| number = history.begin(order.deed, begun));
-            let response = self.execute(order.cdb, &order.data).await;
-            let ended = self.books.tick();
-            let certain = turn == self.books.turns.get() && turn.is_multiple_of(2);
-            let writes = !matches!(order.cdb[0], 0x88);
-            let admitted = self.books.fence.borrow().admits(self.number, writes);
-            let refused = response.status == CONFLICT;
-            if certain && admitted == refused && !is_attention(&response) {
-                self.fail(format!(
-                    "host {}: {:02x?} {}, with {:?}",
-                    self.number,
-                    order.cdb,
-                    if refused { "is refused" } else { "is run" },
-                    self.books.fence.borrow()
-                ));
-            }
-            if refused || is_attention(&response) {
-                history(&mut |history| history.refuse(number));
-                match refused {
-                    true => return,
-                    false => continue,
-                }
-            }
-            if aborts {
-                return history(&mut |history| history.abandon(number, ended));
-            }
-            let Some(deed) = self.outcome(&order, &response) else {
-                return self.fail(format!(
-                    "host {}: {:02x?} said {:#x}, {:02x?}",
-                    self.number, order.cdb, response.status, response.sense
-                ));
-            };
-            if let Deed::Read(value) | Deed::Write(value) | Deed::Exchanged { new: value, .. } =
-                deed
-            {
-                self.known.borrow_mut()[register] = value;
-            }
-            return history(&mut |history| history.end(number, deed, ended));
+        let writes = !matches!(order.cdb[0], 0x88);
+        let command = Command::at(unit, order.cdb, order.data.clone(), writes);
+        let deeds = vec![((unit, register), order.deed.clone())];
+        let Some((deeds, response)) = self.perform_all(&command, deeds).await else {
+            return;
+        };
+        let Some(deed) = self.outcome(&order, &response) else {
+            self.books.abandon(&deeds, self.books.tick());
+            return self.check_failure(&command, &response);
+        };
+        if let Deed::Read(value) | Deed::Write(value) | Deed::Exchanged { new: value, .. } = deed {
+            self.known.borrow_mut()[unit][register] = value;
         }
-        self.fail(format!(
-            "host {}: unit attentions without an end",
-            self.number
-        ));
+        self.books.end(&deeds, |_| deed.clone());
+    }
+
+    /// Runs a command. Who may not is refused, and nobody else, while no reservation changes.
+    pub(super) async fn ask(&self, command: &Command) -> Answer {
+        let units = || {
+            command
+                .needs
+                .iter()
+                .map(|(unit, _)| &self.books.units[*unit])
+        };
+        let turns = || -> Vec<u64> { units().map(|unit| unit.turns.get()).collect() };
+        let before = turns();
+        let response = match self.execute(command).await {
+            Ok(response) => response,
+            Err(at) => return Answer::Aborted(at),
+        };
+        if is_attention(&response) {
+            return Answer::Attention;
+        }
+        let refused = response.status == CONFLICT;
+        let certain = before == turns() && before.iter().all(|turn| turn.is_multiple_of(2));
+        let admitted = command.needs.iter().all(|(unit, writes)| {
+            let fence = self.books.units[*unit].fence.borrow();
+            fence.admits(self.number, *writes)
+        });
+        let is_told = refused || response.status == GOOD;
+        if certain && is_told && admitted == refused {
+            let fences: Vec<_> = units().map(|unit| unit.fence.borrow().clone()).collect();
+            self.fail(format!(
+                "host {}: {:02x?} {}, with {fences:?}",
+                self.number,
+                command.cdb,
+                if refused { "is refused" } else { "is run" },
+            ));
+        }
+        match refused {
+            true => Answer::Refused,
+            false if response.found_no_unit() => {
+                self.check_failure(command, &response);
+                Answer::Absent
+            }
+            false => Answer::Said(response),
+        }
+    }
+
+    /// Until there is nothing else to say first.
+    pub(super) async fn insist_on(&self, command: &Command) -> Answer {
+        for _ in 0..ATTENTIONS_MAX {
+            match self.ask(command).await {
+                Answer::Attention => {}
+                answer => return answer,
+            }
+        }
+        self.fail_of_attentions();
+        Answer::Attention
+    }
+
+    /// A command may fail for want of room, because it was stopped, or because of what was
+    /// done to its unit behind its back.
+    pub(super) fn check_failure(&self, command: &Command, response: &Response) {
+        let units = &self.books.units;
+        let upset = units.iter().any(|unit| unit.upsets.get() > 0);
+        let course = command.course.as_ref();
+        let stopped = course.is_some_and(|course| !course.goes_on());
+        let full = response.found_no_room() || self.is_full(command, response);
+        // Whatever was done: what is good is whole.
+        if response.status == GOOD || !upset && !stopped && !full {
+            self.fail(format!(
+                "host {}: {:02x?} said {:#x}, {:02x?}",
+                self.number, command.cdb, response.status, response.sense
+            ));
+        }
+    }
+
+    /// Copies say in their own words that there is no room: 55/0D, and what was said to
+    /// EXTENDED COPY in its sense data.
+    fn is_full(&self, command: &Command, response: &Response) -> bool {
+        let code = response.sense.get(12..14);
+        command.cdb[0] == 0x83 && matches!(code, Some([0x55, 0x0d] | [0x27, 0x07] | [0x0d, _]))
     }
 
     /// What a command did, by its answer.
     fn outcome(&self, order: &Order, response: &Response) -> Option<Deed> {
-        match (order.deed, response.status) {
+        match (order.deed.clone(), response.status) {
             (Deed::Perhaps { .. }, GOOD) if order.cdb[0] == 0x88 => {
-                value_of(response).map(Deed::Read)
+                value_of(&bytes_of(response)).map(Deed::Read)
             }
             (Deed::Perhaps { expected, new }, GOOD) => Some(Deed::Exchanged { expected, new }),
             (Deed::Perhaps { expected, .. }, CHECK_CONDITION)
@@ -195,9 +351,55 @@ impl Host {
         }
     }
 
-    async fn execute(&self, cdb: [u8; 16], data: &[u8]) -> Response {
-        let data = self.world.buffers().copy_of(data).freeze();
-        self.nexus.execute([0; 8], cdb, data).await
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// It was aborted, and is over since this instant.
+    async fn execute(&self, command: &Command) -> Result<Response, u64> {
+        let unit = &self.books.units[command.unit];
+        let nexus = self.nexus(command.unit);
+        self.books.operations.set(self.books.operations.get() + 1);
+        let data = self.world.buffers().copy_of(&command.data).freeze();
+        let [high, low] = unit.lun().to_be_bytes();
+        let lun = [high, low, 0, 0, 0, 0, 0, 0];
+        // From here on to the look at attentions nobody else runs.
+        let is_there = nexus.target().unit(unit.lun()).is_some();
+        let due = self.due[command.unit].replace(false) && is_there;
+        let course = command.course.clone();
+        let clock = self.books.clock.get();
+        let note = |what: &str| {
+            self.world.note(|| {
+                let (host, cdb) = (self.number, &command.cdb);
+                format!("host {host}, {}, {clock}: {cdb:02x?} {what}", unit.name)
+            });
+        };
+        note("begins");
+        let (task, answered) = self.begin_task(command);
+        let response = nexus.execute_until(lun, command.cdb, data, course).await;
+        let is_answered = self.end_task(&task);
+        note(&format!("says {:#x}", response.status));
+        let attention = is_attention(&response);
+        if due && !attention {
+            self.fail(format!(
+                "host {} is not told of a reset of {}: {:02x?} says {:#x}",
+                self.number, unit.name, command.cdb, response.status
+            ));
+        }
+        if attention {
+            let heard = &self.heard[command.unit];
+            heard.set(heard.get() + 1);
+            if heard.get() > self.array.owed[command.unit].get() {
+                self.fail(format!(
+                    "host {} is told of what was not at {}: {:02x?}",
+                    self.number, unit.name, response.sense
+                ));
+            }
+        }
+        match is_answered {
+            true => Ok(response),
+            // The sender goes with the boot only.
+            false => Err(answered.await.unwrap_or(u64::MAX)),
+        }
     }
 
     fn read(&self, lba: u64, sectors: u32) -> Order {
@@ -211,7 +413,7 @@ impl Host {
         }
     }
 
-    fn order(&self, register: usize, lba: u64, sectors: u32) -> Order {
+    fn order(&self, (unit, register): super::Place, lba: u64, sectors: u32) -> Order {
         let value = self.new_value();
         let written = |opcode, value| Order {
             cdb: sixteen(opcode, lba, sectors),
@@ -225,7 +427,7 @@ impl Host {
             2 | 3 => {
                 let expected = match self.below(6) {
                     0 => value,
-                    _ => self.known.borrow()[register],
+                    _ => self.known.borrow()[unit][register],
                 };
                 let mut cdb = sixteen(0x89, lba, 0);
                 cdb[13] = sectors as u8;
@@ -264,7 +466,9 @@ impl Host {
 
     /// Changes reservations, unless somebody else does.
     async fn call(&self) {
-        if self.books.calling.get().is_some() {
+        let number = self.any_unit();
+        let unit = &self.books.units[number];
+        if unit.calling.get().is_some() || !unit.turns.get().is_multiple_of(2) {
             return;
         }
         let key = self.number + 10;
@@ -300,32 +504,34 @@ impl Host {
             },
             call => call,
         };
-        self.books.calling.set(Some((self.number, call)));
-        self.books.turns.set(self.books.turns.get() + 1);
-        let response = self.place_call(call, key).await;
-        let next = self.books.fence.borrow().after(self.number, call);
-        let known = self.books.fence.borrow().keys.contains_key(&self.number);
+        unit.calling.set(Some((self.number, call)));
+        unit.turns.set(unit.turns.get() + 1);
+        self.array.owe(number, 3);
+        let response = self.place_call(number, call, key).await;
+        self.answer_aborted(By::Preempting(number));
+        let next = unit.fence.borrow().after(self.number, call);
+        let known = unit.fence.borrow().keys.contains_key(&self.number);
         match (response.status, next) {
-            (GOOD, Some(next)) => drop(self.books.fence.replace(next)),
+            (GOOD, Some(next)) => drop(unit.fence.replace(next)),
             (CONFLICT, None) => {}
             // Releasing another type, or preempting nobody, is wrong in itself.
             (CHECK_CONDITION, None) if known && response.sense[2] == 5 => {}
             (status, next) => self.fail(format!(
                 "host {}: {call:?} says {status:#x}, and should lead from {:?} to {next:?}",
                 self.number,
-                self.books.fence.borrow()
+                unit.fence.borrow()
             )),
         }
-        let found = self.read_fence().await;
-        let shown = self.books.fence.borrow().shown();
+        let found = self.read_fence(number).await;
+        let shown = unit.fence.borrow().shown();
         if found.as_ref() != Some(&shown) {
             self.fail(format!("after {call:?} there is {found:?}, not {shown:?}"));
         }
-        self.books.turns.set(self.books.turns.get() + 1);
-        self.books.calling.set(None);
+        unit.turns.set(unit.turns.get() + 1);
+        unit.calling.set(None);
     }
 
-    async fn place_call(&self, call: Call, key: u64) -> Response {
+    async fn place_call(&self, unit: usize, call: Call, key: u64) -> Response {
         let (action, kind, action_key, flags) = match call {
             Call::Register { key, keep } => (6, 0, key, u8::from(keep)),
             Call::Reserve { kind } => (1, kind, 0, 0),
@@ -341,31 +547,33 @@ impl Host {
         cdb[..9].copy_from_slice(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24]);
         let mut list = [key.to_be_bytes(), action_key.to_be_bytes()].concat();
         list.extend([0, 0, 0, 0, flags, 0, 0, 0]);
-        self.insist(cdb, &list).await
+        self.insist(unit, cdb, list).await
     }
 
     /// Until there is nothing else to say first.
-    async fn insist(&self, cdb: [u8; 16], data: &[u8]) -> Response {
+    async fn insist(&self, unit: usize, cdb: [u8; 16], data: Vec<u8>) -> Response {
+        let command = Command {
+            needs: Vec::new(),
+            ..Command::at(unit, cdb, data, false)
+        };
         for _ in 0..ATTENTIONS_MAX {
-            let response = self.execute(cdb, data).await;
-            if !is_attention(&response) {
+            if let Ok(response) = self.execute(&command).await
+                && !is_attention(&response)
+            {
                 return response;
             }
         }
-        self.fail(format!(
-            "host {}: unit attentions without an end",
-            self.number
-        ));
+        self.fail_of_attentions();
         Response::default()
     }
 
     /// What is reserved.
-    pub(super) async fn read_fence(&self) -> Option<Shown> {
+    pub(super) async fn read_fence(&self, unit: usize) -> Option<Shown> {
         let mut cdb = [0; 16];
         cdb[..9].copy_from_slice(&[0x5e, 0, 0, 0, 0, 0, 0, 4, 0]);
-        let keys = bytes_of(&self.insist(cdb, &[]).await);
+        let keys = bytes_of(&self.insist(unit, cdb, Vec::new()).await);
         cdb[1] = 1;
-        let held = bytes_of(&self.insist(cdb, &[]).await);
+        let held = bytes_of(&self.insist(unit, cdb, Vec::new()).await);
         let keys = keys.get(8..)?.as_chunks::<8>().0.iter();
         let mut keys: Vec<u64> = keys.map(|key| u64::from_be_bytes(*key)).collect();
         keys.sort_unstable();
@@ -383,7 +591,7 @@ fn is_attention(response: &Response) -> bool {
     response.status == CHECK_CONDITION && response.sense[2] & 0xf == UNIT_ATTENTION
 }
 
-fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
+pub(super) fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
     let mut cdb = [0; 16];
     cdb[0] = opcode;
     cdb[2..10].copy_from_slice(&lba.to_be_bytes());
@@ -392,26 +600,17 @@ fn sixteen(opcode: u8, lba: u64, sectors: u32) -> [u8; 16] {
 }
 
 /// Sectors that hold a value, again and again.
-fn filled(value: u64, sectors: u32) -> Vec<u8> {
+pub(super) fn filled(value: u64, sectors: u32) -> Vec<u8> {
     value
         .to_le_bytes()
         .repeat(sectors as usize * SECTOR_BYTES / 8)
 }
 
-fn bytes_of(response: &Response) -> Vec<u8> {
+pub(super) fn bytes_of(response: &Response) -> Vec<u8> {
     let parts = response.data.parts.iter();
     parts
         .filter_map(|part| part.bytes())
         .flatten()
         .copied()
         .collect()
-}
-
-/// The value that all that was read holds; nothing, where it is torn.
-fn value_of(response: &Response) -> Option<u64> {
-    let bytes = bytes_of(response);
-    let first = u64::from_le_bytes(*bytes.first_chunk()?);
-    let mut all = bytes.as_chunks::<8>().0.iter();
-    all.all(|value| u64::from_le_bytes(*value) == first)
-        .then_some(first)
 }

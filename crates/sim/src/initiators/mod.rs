@@ -1,27 +1,59 @@
-//! A run of its own: initiators at one logical unit, with commands that look and change at
-//! one instant, reservations, resets and aborts, through power cuts at any poll.
+//! A run of its own: initiators at some logical units of two pools, with commands that look
+//! and change at one instant, copies, reservations, resets and aborts, through power cuts at
+//! any poll.
 //!
-//! Two things are checked. Each register ([`history`]) has an order of all that was done to
-//! it that explains every answer, over power cuts, too. And a second opinion on reservations
-//! ([`fence`]) says of each command that no change of reservations ran beside whether it had
-//! to be refused; after a power cut those that were to be kept are there.
+//! - [`history`]: what was done to each run of blocks, and whether an order explains it.
+//! - [`fence`]: a second opinion on reservations.
+//! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
+//! - `array`: what serves, in one boot; `copier`: how it copies; `admin`: who hides, deletes
+//!   and moves volumes.
+//! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what it does to single sectors.
+//!
+//! What is checked:
+//! - Each register has an order of all that was done to it that explains every answer, over
+//!   power cuts, too. Copies are in it: one has read each sector at an instant between its
+//!   beginning and its end, and written it later; what failed or was stopped may have done
+//!   so in part. A token holds of each sector what was there at an instant of the command
+//!   that made it, and never anything else.
+//! - A command that no change of reservations ran beside is refused when it has to be, and
+//!   not else, for each unit that it concerns. After a power cut, when a unit was hidden,
+//!   and in the pool that its volume has moved to those that were to be kept are there.
+//! - Who was reset hears of it at the next command, and nobody hears of what was not at his
+//!   unit.
+//! - Tokens work until they are revoked or nobody used them for their time, and none works
+//!   after that or in another boot. When there are none, nothing is kept for them.
 //!
 //! Drives lose nothing that was flushed: what else they do is the business of other runs.
 
+mod admin;
+mod array;
+mod copier;
+mod copies;
 mod fence;
+mod field;
 mod history;
 mod host;
+mod offload;
+mod tasks;
+mod token;
+mod unit;
 
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
-use base::{Prng, SECTOR_BYTES};
+use crate::transit;
+use array::Array;
+use base::Prng;
+use engine::fsck::{self, Options, Severity};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec, World};
-use fence::{Call, Fence};
-use history::History;
+use fence::Fence;
+use history::{Deed, History, Place};
 use host::Host;
-use scsi::{InitiatorPort, LogicalUnit, Target};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
+use token::Token;
+use unit::Unit;
 use world::sim::{Media, SimWorld};
 
 /// Of a drive.
@@ -30,31 +62,26 @@ const DRIVE_BYTES: u64 = 8 << 20;
 /// Among so many seeds one has such a run.
 const ONE_OF: u64 = 4;
 
-/// Sectors of the volume.
-const SECTORS: u64 = 192;
-
-/// A run of sectors that is always read and written as a whole.
-struct Register {
-    lba: u64,
-    sectors: u32,
-    history: History,
-}
+/// A volume that only takes room.
+const FILLER: &str = "filler";
 
 /// What outlives boots.
 struct Books {
-    spec: PoolSpec,
-    media: Vec<Rc<Media>>,
+    specs: [PoolSpec; 2],
+    media: [Vec<Rc<Media>>; 2],
     failure: RefCell<Option<String>>,
-    registers: RefCell<Vec<Register>>,
+    units: Vec<Unit>,
+    targets: usize,
+    /// Pages that are left beside what takes room, if there is such.
+    tight: Option<u64>,
     hosts: u64,
     rounds_left: Cell<u64>,
     /// Counts beginnings and ends.
     clock: Cell<u64>,
-    fence: RefCell<Fence>,
-    /// A change of reservations that is under way, and by whom.
-    calling: Cell<Option<(u64, Call)>>,
-    /// Counts beginnings and ends of these.
-    turns: Cell<u64>,
+    boots: Cell<u64>,
+    tokens: RefCell<Vec<Token>>,
+    /// How often tokens went that nobody had asked to go.
+    evictions: Cell<u64>,
     operations: Cell<u64>,
 }
 
@@ -74,7 +101,7 @@ pub fn run(
     let books = Rc::new(Books::draw(prng, operations));
     let life = Life {
         name: "initiators",
-        media: books.media.clone(),
+        media: books.media.concat(),
         failure: &books.failure,
     };
     let mut verdict = life.live(
@@ -90,31 +117,26 @@ pub fn run(
 
 impl Books {
     fn draw(prng: &mut Prng, operations: Option<u64>) -> Books {
-        let (spec, media) = small_pool::draw(prng, "p", DRIVE_BYTES);
-        let mut registers = Vec::new();
-        let mut lba = prng.below(8);
-        while lba < SECTORS && registers.len() < 6 {
-            let most = *prng.pick(&[1, 4, 16, 24]);
-            let sectors = prng.between(1, most).min(SECTORS - lba) as u32;
-            registers.push(Register {
-                lba,
-                sectors,
-                history: History::new(),
-            });
-            lba += u64::from(sectors) + prng.below(12);
-        }
+        let mut pool = |name: &str| small_pool::draw(prng, name, DRIVE_BYTES);
+        let ((a, on_a), (b, on_b)) = (pool("a"), pool("b"));
+        let targets = prng.between(1, 2) as usize;
+        let units = prng.between(1, 3) as usize;
+        let units = (0..units).map(|number| Unit::draw(prng, number, number % targets));
+        let units = units.collect();
         let rounds = prng.between(5, 60);
         Books {
-            spec,
-            media,
+            specs: [a, b],
+            media: [on_a, on_b],
             failure: RefCell::default(),
-            registers: RefCell::new(registers),
+            units,
+            targets,
+            tight: prng.chance(1, 3).then(|| prng.between(4, 60)),
             hosts: prng.between(2, 4),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             clock: Cell::new(0),
-            fence: RefCell::default(),
-            calling: Cell::new(None),
-            turns: Cell::new(0),
+            boots: Cell::new(0),
+            tokens: RefCell::default(),
+            evictions: Cell::new(0),
             operations: Cell::new(0),
         }
     }
@@ -131,88 +153,212 @@ impl Books {
         self.clock.get()
     }
 
+    fn history<T>(&self, (unit, register): Place, look: impl FnOnce(&mut History) -> T) -> T {
+        look(&mut self.units[unit].registers.borrow_mut()[register].history)
+    }
+
+    /// A command begins that does this; what is behind the `first` of it, in a part of its
+    /// own. Nothing, where too much is remembered already.
+    fn begin(&self, deeds: Vec<(Place, Deed)>, first: usize) -> Option<Vec<(Place, usize)>> {
+        let mut places = deeds.iter();
+        if places.any(|(place, _)| self.history(*place, |history| history.is_long())) {
+            return None;
+        }
+        let parts = [self.tick(), self.tick()];
+        let begin = |(nth, (place, deed))| {
+            let begun = parts[usize::from(nth >= first)];
+            (place, self.history(place, |one| one.begin(deed, begun)))
+        };
+        Some(deeds.into_iter().enumerate().map(begin).collect())
+    }
+
+    /// None of it has happened.
+    fn refuse(&self, deeds: &[(Place, usize)]) {
+        for (place, number) in deeds {
+            self.history(*place, |history| history.refuse(*number));
+        }
+    }
+
+    /// It may have happened, but not later than at this instant.
+    fn abandon(&self, deeds: &[(Place, usize)], at: u64) {
+        for (place, number) in deeds {
+            self.history(*place, |history| history.abandon(*number, at));
+        }
+    }
+
+    /// It has happened.
+    fn end(&self, deeds: &[(Place, usize)], what: impl Fn(usize) -> Deed) {
+        let now = self.tick();
+        for (nth, (place, number)) in deeds.iter().enumerate() {
+            self.history(*place, |history| history.end(*number, what(nth), now));
+        }
+    }
+
+    /// Those among this boot's tokens are no more.
+    fn take_back(&self, which: impl Fn(&Token) -> bool) {
+        let boot = self.boots.get();
+        let mut known = self.tokens.borrow_mut();
+        for token in known
+            .iter_mut()
+            .filter(|one| one.boot == boot && which(one))
+        {
+            token.is_revoked = true;
+        }
+    }
+
     /// Nothing is under way: all answers have an explanation.
     fn settle(&self, world: &SimWorld) {
         let now = self.tick();
-        for register in self.registers.borrow_mut().iter_mut() {
-            if let Err(why) = register.history.settle(now) {
-                let what = format!("{} sectors at {}: {why}", register.sectors, register.lba);
-                self.fail(world, what);
+        self.resolve_copies();
+        for unit in &self.units {
+            for register in unit.registers.borrow_mut().iter_mut() {
+                if let Err(why) = register.history.settle(now) {
+                    let (lba, sectors) = (register.lba, register.sectors);
+                    let what = format!("{}, {sectors} sectors at {lba}: {why}", unit.name);
+                    self.fail(world, what);
+                }
             }
         }
+    }
+
+    /// Says of all copies what they may have written. Where some went in a circle, that is
+    /// anything that ever was in it.
+    fn resolve_copies(&self) {
+        loop {
+            let open = self.open_copies();
+            let places: BTreeSet<Place> = open.iter().map(|(to, ..)| *to).collect();
+            let ready = |one: &&(Place, usize, Place, Range<u64>)| !places.contains(&one.2);
+            let closed: Vec<_> = open.iter().filter(ready).collect();
+            if open.is_empty() {
+                return;
+            }
+            for (to, number, from, when) in &closed {
+                let values = self.history(*from, |one| one.may_have_shown(when.clone()));
+                let values = values.into_iter().collect();
+                self.history(*to, |history| history.resolve(*number, values));
+            }
+            if closed.is_empty() {
+                let values = |(.., from, _): &(_, _, Place, _)| {
+                    self.history(*from, |history| history.all_values())
+                };
+                let all: BTreeSet<u64> = open.iter().flat_map(values).collect();
+                let all: Rc<[u64]> = all.into_iter().collect();
+                for (to, number, ..) in open {
+                    self.history(to, |history| history.resolve(number, Rc::clone(&all)));
+                }
+            }
+        }
+    }
+
+    /// Copies of which nobody has said yet what they may have written: to where, their
+    /// numbers, from where, and when.
+    fn open_copies(&self) -> Vec<(Place, usize, Place, Range<u64>)> {
+        let mut open = Vec::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            for (register, one) in unit.registers.borrow().iter().enumerate() {
+                let copies = one.history.copies().into_iter();
+                open.extend(copies.map(|(nth, from, when)| ((number, register), nth, from, when)));
+            }
+        }
+        open
     }
 }
 
 /// What runs inside one boot.
 async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
-    let drives = small_pool::drives(&world, &books.media);
-    let opened = match first {
-        true => Pool::create(world.clone(), books.spec.clone(), drives).await,
-        false => Pool::open(world.clone(), drives).await,
-    };
-    let pool = match opened {
-        Ok(pool) => pool,
-        Err(error) => return books.fail(&world, format!("opening the pool: {error}")),
-    };
-    if first {
-        let spec = VolumeSpec {
-            name: "v".to_owned(),
-            size_bytes: SECTORS * SECTOR_BYTES as u64,
-            provisioning: *world
-                .prng("first")
-                .pick(&[Provisioning::Thin, Provisioning::Thick]),
+    books.boots.set(books.boots.get() + 1);
+    let mut prng = world.prng("boot");
+    let mut pools = Vec::new();
+    for (spec, media) in books.specs.iter().zip(&books.media) {
+        let drives = small_pool::drives(&world, media);
+        let opened = match first {
+            true => Pool::create(world.clone(), spec.clone(), drives).await,
+            false => Pool::open(world.clone(), drives).await,
         };
-        if let Err(error) = pool.create_volume(spec).await {
-            return books.fail(&world, format!("making the volume: {error}"));
+        match opened {
+            Ok(pool) => pools.push(pool),
+            Err(error) => return books.fail(&world, format!("opening a pool: {error}")),
         }
+    }
+    let array = Array::new(&world, &books, pools);
+    if first {
         // This boot is never cut short.
+        return make_volumes(&array, &mut prng).await;
+    }
+    let settled = transit::settle(&world, &array.pools, &mut prng).await;
+    array.expect("settling", settled);
+    array.forget_leftovers().await;
+    books.settle(&world);
+    for number in 0..books.units.len() {
+        array.find_volume(number).await;
+    }
+    if books.failure.borrow().is_some() {
         return;
     }
-    let Some(volume) = pool.volume("v") else {
-        return books.fail(&world, "the volume is gone");
-    };
-    let target = Target::new("iqn.2026-11.dev.ashlar:sim", world.clone());
-    match LogicalUnit::new(volume) {
-        Ok(unit) => drop(target.map(0, unit)),
-        Err(error) => return books.fail(&world, format!("showing the volume: {error}")),
-    }
-    books.settle(&world);
     let hosts: Vec<Rc<Host>> = (0..books.hosts)
-        .map(|number| {
-            let port = InitiatorPort::new(&format!("iqn.2026-11.sim:h{number}"), [0; 6]);
-            let nexus = target.connect(port, 1);
-            let prng = world.prng(&format!("host {number}"));
-            Rc::new(Host::new(
-                number,
-                nexus,
-                world.clone(),
-                Rc::clone(&books),
-                prng,
-            ))
-        })
+        .map(|number| Host::new(number, &array))
         .collect();
-    find_fence(&world, &books, &hosts[0]).await;
-    // What the cut has left is looked at before anything covers it.
-    for host in &hosts {
-        host.read_all().await;
+    array
+        .hosts
+        .replace(hosts.iter().map(Rc::downgrade).collect());
+    for number in 0..books.units.len() {
+        find_fence(&world, &books, number, &hosts[0]).await;
     }
+    // What the cut has left is looked at before anything covers it.
+    read_all(&books, &hosts).await;
     books.settle(&world);
     while books.failure.borrow().is_none() && books.rounds_left.get() > 0 {
-        round(&world, &hosts).await;
+        round(&array, &hosts, &mut prng).await;
         books.settle(&world);
+        array.make_again().await;
+        array.check_kept().await;
         books.rounds_left.set(books.rounds_left.get() - 1);
     }
-    if last {
-        for host in &hosts {
-            host.read_all().await;
-        }
+    if last && books.failure.borrow().is_none() {
+        read_all(&books, &hosts).await;
         books.settle(&world);
+        end(&array).await;
     }
 }
 
-/// All hosts at once, each a few commands; and somebody resets the unit.
-async fn round(world: &SimWorld, hosts: &[Rc<Host>]) {
+async fn make_volumes(array: &Array, prng: &mut Prng) {
+    for (number, unit) in array.books.units.iter().enumerate() {
+        let kind = *prng.pick(&[Provisioning::Thin, Provisioning::Thin, Provisioning::Thick]);
+        // Two in one, and one in the other.
+        let made = array.pools[number / 2].create_volume(unit.spec(kind)).await;
+        if let Some(volume) = array.expect("making a volume", made) {
+            unit.uuid.set(volume.info().uuid);
+        }
+    }
+    let Some(pages) = array.books.tight else {
+        return;
+    };
+    for pool in &array.pools {
+        let info = pool.info();
+        let left = pages * u64::from(info.page_bytes);
+        let free = info.capacity_bytes - info.mapped_bytes - info.promised_bytes;
+        let filler = VolumeSpec {
+            name: FILLER.to_owned(),
+            size_bytes: free.saturating_sub(left).max(u64::from(info.page_bytes)),
+            provisioning: Provisioning::Thick,
+        };
+        array.expect("filling a pool", pool.create_volume(filler).await);
+    }
+}
+
+async fn read_all(books: &Books, hosts: &[Rc<Host>]) {
+    for number in 0..books.units.len() {
+        for host in hosts {
+            host.read_wide(number).await;
+        }
+        hosts[0].read_field(number).await;
+    }
+}
+
+/// All hosts at once, each a few commands; and at times somebody who looks after volumes.
+async fn round(array: &Rc<Array>, hosts: &[Rc<Host>], prng: &mut Prng) {
     let mut ends = Vec::new();
+    let world = &array.world;
     for host in hosts {
         let (done, end) = futures_channel::oneshot::channel();
         let host = Rc::clone(host);
@@ -223,6 +369,9 @@ async fn round(world: &SimWorld, hosts: &[Rc<Host>]) {
         });
         ends.push(end);
     }
+    if prng.chance(1, 3) {
+        array.administer(prng).await;
+    }
     for end in ends {
         // Dropped with the boot only.
         let _ = end.await;
@@ -230,22 +379,54 @@ async fn round(world: &SimWorld, hosts: &[Rc<Host>]) {
 }
 
 /// What was to be kept is there, and nothing else.
-async fn find_fence(world: &SimWorld, books: &Books, host: &Host) {
-    let before = books.fence.borrow().after_a_restart();
-    let called = books.calling.take();
-    books.turns.set(0);
-    let after = called.and_then(|(by, call)| books.fence.borrow().after(by, call));
+async fn find_fence(world: &SimWorld, books: &Books, number: usize, host: &Host) {
+    let unit = &books.units[number];
+    let before = unit.fence.borrow().after_a_restart();
+    let called = unit.calling.take();
+    unit.turns.set(0);
+    let after = called.and_then(|(by, call)| unit.fence.borrow().after(by, call));
     let after = after.map(|fence| fence.after_a_restart());
-    let found = host.read_fence().await;
+    let found = host.read_fence(number).await;
     let is_it = |fence: &Fence| Some(fence.shown()) == found;
     match [Some(before), after].into_iter().flatten().find(is_it) {
-        Some(fence) => drop(books.fence.replace(fence)),
+        Some(fence) => drop(unit.fence.replace(fence)),
         None => books.fail(
             world,
             format!(
-                "reservations after a restart: {found:?}, of {:?} and {called:?}",
-                books.fence.borrow()
+                "reservations of {} after a restart: {found:?}, of {:?} and {called:?}",
+                unit.name,
+                unit.fence.borrow()
             ),
         ),
+    }
+}
+
+/// All tokens go, and all volumes: nothing may be left, or be wrong on the drives.
+async fn end(array: &Array) {
+    array.revoke_all().await;
+    for pool in &array.pools {
+        for (info, _) in pool.transits() {
+            array.expect("a copy", pool.call_off_arrival(info.uuid).await);
+        }
+        for volume in pool.volumes() {
+            array.expect("a deletion", pool.delete_volume(&volume.name).await);
+        }
+        let info = pool.info();
+        if info.mapped_bytes + info.promised_bytes + info.provisioned_bytes != 0 {
+            array.fail(format!("an empty pool has pages: {info:?}"));
+        }
+        array.expect("closing", pool.close().await);
+    }
+    for media in &array.books.media {
+        let drives = small_pool::drives(&array.world, media);
+        match fsck::check(&array.world, drives, Options { deep: true }).await {
+            Ok(report) => {
+                let mut bad = report.findings.iter();
+                if let Some(bad) = bad.find(|finding| finding.severity > Severity::Note) {
+                    array.fail(format!("fsck: {}: {}", bad.place, bad.text));
+                }
+            }
+            Err(error) => array.fail(format!("fsck: {error}")),
+        }
     }
 }

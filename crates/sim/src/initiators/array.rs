@@ -1,0 +1,267 @@
+//! What serves in one boot: pools, targets, and what is kept for tokens. It does what the
+//! server does around the engine and the SCSI layer.
+
+use super::tasks::Task;
+use super::token::Token;
+use super::unit::Unit;
+use super::{Books, Host};
+use base::{Time, Uuid};
+use engine::volume::Stage;
+use engine::{Pool, PoolError, Provisioning, Volume, World};
+use scsi::offload::{Held, Holder, Limits, Tokens};
+use scsi::{LogicalUnit, Target};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use world::sim::SimWorld;
+
+/// How often it is looked whether what was let go of is gone.
+const REST: Duration = Duration::from_micros(50);
+
+/// So few that hosts run out of them.
+const LIMITS: Limits = Limits {
+    total: 6,
+    per_initiator: 3,
+};
+
+pub(super) struct Array {
+    pub(super) world: SimWorld,
+    pub(super) books: Rc<Books>,
+    pub(super) pools: Vec<Pool<SimWorld>>,
+    pub(super) targets: Vec<Rc<Target<SimWorld>>>,
+    /// By pool.
+    holders: Vec<Holder<SimWorld>>,
+    pub(super) tokens: RefCell<Tokens>,
+    /// How much is being let go of.
+    releasing: Cell<u64>,
+    /// By unit: unit attentions that a nexus may have been owed, at most.
+    pub(super) owed: Vec<Cell<u64>>,
+    pub(super) hosts: RefCell<Vec<Weak<Host>>>,
+    /// The task management function that is at work at this moment.
+    pub(super) function: Cell<Option<u64>>,
+    /// Commands that were aborted by what is not answered yet.
+    pub(super) aborted: RefCell<Vec<Rc<Task>>>,
+}
+
+impl Array {
+    pub(super) fn new(
+        world: &SimWorld,
+        books: &Rc<Books>,
+        pools: Vec<Pool<SimWorld>>,
+    ) -> Rc<Array> {
+        let target = |number| {
+            let name = format!("iqn.2026-11.dev.ashlar:sim{number}");
+            Target::new(&name, world.clone())
+        };
+        let mut secret = [0; 40];
+        world.prng("tokens").fill(&mut secret);
+        Rc::new(Array {
+            world: world.clone(),
+            books: Rc::clone(books),
+            holders: pools.iter().cloned().map(Holder::new).collect(),
+            pools,
+            targets: (0..books.targets).map(target).collect(),
+            tokens: RefCell::new(Tokens::new(&secret, LIMITS)),
+            releasing: Cell::new(0),
+            owed: books.units.iter().map(|_| Cell::new(1)).collect(),
+            hosts: RefCell::default(),
+            function: Cell::new(None),
+            aborted: RefCell::default(),
+        })
+    }
+
+    pub(super) fn fail(&self, what: impl Into<String>) {
+        self.books.fail(&self.world, what);
+    }
+
+    pub(super) fn expect<T>(&self, what: &str, outcome: Result<T, PoolError>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.fail(format!("{what}: {:?}: {error}", error.kind));
+                None
+            }
+        }
+    }
+
+    /// The volume with this identity, and its pool: neither where it was nor where it is on
+    /// its way to.
+    pub(super) fn volume_of(&self, uuid: Uuid) -> Option<(usize, Volume<SimWorld>)> {
+        let mut found = self.pools.iter().enumerate().filter_map(|(number, pool)| {
+            let volume = pool.volume_of(uuid)?;
+            let transit = volume.about().transit;
+            let coming = transit.is_some_and(|transit| transit.stage == Stage::Incoming);
+            (volume.moved().is_none() && !coming).then_some((number, volume))
+        });
+        found.next()
+    }
+
+    pub(super) fn holder(&self, pool: usize) -> &Holder<SimWorld> {
+        &self.holders[pool]
+    }
+
+    /// The volume that keeps data for tokens.
+    pub(super) fn hidden(&self, uuid: Uuid) -> Option<(usize, Volume<SimWorld>)> {
+        let mut pools = self.pools.iter().enumerate();
+        pools.find_map(|(number, pool)| Some((number, pool.volume_of(uuid)?)))
+    }
+
+    /// Lets go of what nobody needs any more.
+    pub(super) async fn let_go(&self, held: Vec<Held>) {
+        for held in held {
+            if let Some((pool, _)) = self.hidden(held.holder) {
+                self.holders[pool].release(held).await;
+            }
+        }
+    }
+
+    /// Somebody is about to let go of something.
+    pub(super) fn begin_to_let_go(&self) {
+        self.releasing.set(self.releasing.get() + 1);
+    }
+
+    pub(super) fn end_to_let_go(&self) {
+        self.releasing.set(self.releasing.get() - 1);
+    }
+
+    /// Those that `which` names among what is known of this boot's tokens are no more.
+    pub(super) async fn revoke(
+        &self,
+        end: impl FnOnce(&mut Tokens) -> Vec<Held>,
+        which: impl Fn(&Token) -> bool,
+    ) -> bool {
+        let held = end(&mut self.tokens.borrow_mut());
+        self.books.evictions.set(self.books.evictions.get() + 1);
+        self.books.take_back(which);
+        let some = !held.is_empty();
+        self.let_go(held).await;
+        some
+    }
+
+    pub(super) async fn revoke_all(&self) {
+        for unit in &self.books.units {
+            let uuid = unit.uuid.get();
+            let of_unit = |token: &Token| token.unit == unit.number;
+            self.revoke(|tokens| tokens.revoke_source(uuid), of_unit)
+                .await;
+        }
+        // Of volumes that are no more.
+        for pool in &self.pools {
+            for hidden in pool.hidden() {
+                self.revoke(|tokens| tokens.revoke_holder(hidden.uuid), |_| true)
+                    .await;
+            }
+        }
+        self.check_kept().await;
+    }
+
+    /// The time that tokens go by.
+    pub(super) fn now(&self) -> Time {
+        self.world.now()
+    }
+
+    /// What a start does with what another has left.
+    pub(super) async fn forget_leftovers(&self) {
+        for (pool, holder) in self.pools.iter().zip(&self.holders) {
+            self.expect("what was kept", holder.forget_leftovers().await);
+            let left = pool.hidden();
+            if !left.is_empty() {
+                self.fail(format!("kept for tokens of before the start: {left:?}"));
+            }
+        }
+    }
+
+    /// When there are no tokens, nothing is kept for them.
+    pub(super) async fn check_kept(&self) {
+        while self.releasing.get() > 0 {
+            self.world.sleep(REST).await;
+        }
+        if !self.tokens.borrow().is_empty() {
+            return;
+        }
+        for pool in &self.pools {
+            let left = pool.hidden();
+            if !left.is_empty() {
+                self.fail(format!("kept for no token: {left:?}"));
+            }
+        }
+    }
+
+    /// After a start: the volume of a unit is there, and shown.
+    pub(super) async fn find_volume(&self, number: usize) {
+        let unit = &self.books.units[number];
+        let mut found = self.pools.iter().filter_map(|pool| pool.volume(&unit.name));
+        let uuid = match (found.next(), found.next()) {
+            (Some(_), Some(_)) => return self.fail(format!("{} is in both pools", unit.name)),
+            (Some(volume), None) => Some(volume.info().uuid),
+            (None, _) => None,
+        };
+        match (uuid, unit.is_going.get()) {
+            (Some(uuid), _) if uuid == unit.uuid.get() => unit.is_going.set(false),
+            (Some(uuid), true) => unit.is_made_anew(uuid),
+            (None, true) => self.make(unit).await,
+            _ => return self.fail(format!("{} is {uuid:?} after a start", unit.name)),
+        }
+        self.show(unit);
+    }
+
+    async fn make(&self, unit: &Unit) {
+        let made = self.pools[0].create_volume(unit.spec(Provisioning::Thin));
+        if let Some(volume) = self.expect("making a volume anew", made.await) {
+            unit.is_made_anew(volume.info().uuid);
+        }
+    }
+
+    /// Nobody does anything: volumes that were deleted are made anew.
+    pub(super) async fn make_again(&self) {
+        for unit in self.books.units.iter().filter(|unit| unit.is_going.get()) {
+            self.make(unit).await;
+            self.show(unit);
+            unit.turn();
+        }
+    }
+
+    /// Shows a unit, with the reservations that were kept.
+    pub(super) fn show(&self, unit: &Unit) {
+        let Some((_, volume)) = self.volume_of(unit.uuid.get()) else {
+            return self.fail(format!("{} is in no pool", unit.name));
+        };
+        match LogicalUnit::new(volume) {
+            Ok(shown) => {
+                self.targets[unit.target].map(unit.lun(), shown);
+                self.owe_all(unit.target);
+                for host in self.all_hosts() {
+                    host.is_due(unit.number);
+                }
+            }
+            Err(error) => self.fail(format!("showing {}: {error}", unit.name)),
+        }
+    }
+
+    /// Hides a unit. What was reserved and not to be kept is forgotten.
+    pub(super) fn hide(&self, unit: &Unit) {
+        self.targets[unit.target].unmap(unit.lun());
+        self.owe_all(unit.target);
+        let kept = unit.fence.borrow().after_a_restart();
+        unit.fence.replace(kept);
+    }
+
+    /// The LUNs of a target are others: all of its units tell of it, and a new one of itself.
+    fn owe_all(&self, target: usize) {
+        for unit in self.books.units.iter().filter(|unit| unit.target == target) {
+            self.owe(unit.number, 2);
+        }
+    }
+
+    pub(super) fn all_hosts(&self) -> Vec<Rc<Host>> {
+        self.hosts
+            .borrow()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    pub(super) fn owe(&self, unit: usize, attentions: u64) {
+        self.owed[unit].set(self.owed[unit].get() + attentions);
+    }
+}

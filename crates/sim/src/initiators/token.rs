@@ -1,0 +1,48 @@
+//! What is known of tokens, over boots.
+
+use base::Time;
+use std::time::Duration;
+
+/// Tokens that are remembered.
+pub(super) const TOKENS_MAX: usize = 12;
+
+#[derive(Clone)]
+pub(super) struct Token {
+    pub(super) bytes: Vec<u8>,
+    /// What it stands for, sector by sector.
+    pub(super) values: Vec<u64>,
+    /// The boot that it was made in.
+    pub(super) boot: u64,
+    /// The unit that it was made of.
+    pub(super) unit: usize,
+    pub(super) inactivity: Duration,
+    /// It lives until the first of these for certain, and not after the second.
+    pub(super) expires: (Time, Time),
+    /// Commands that use it now.
+    pub(super) users: u64,
+    /// Who has used it may be made to give it up.
+    pub(super) was_used: bool,
+    /// It was taken back.
+    pub(super) is_revoked: bool,
+}
+
+/// What has to come of using a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Worth {
+    Good,
+    None,
+    Doubtful,
+}
+
+impl Token {
+    pub(super) fn worth(&self, boot: u64, now: Time) -> Worth {
+        let is_over = self.users == 0 && now >= self.expires.1;
+        if self.boot != boot || self.is_revoked || is_over {
+            return Worth::None;
+        }
+        match !self.was_used && now < self.expires.0 {
+            true => Worth::Good,
+            false => Worth::Doubtful,
+        }
+    }
+}
