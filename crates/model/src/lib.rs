@@ -1,9 +1,11 @@
 //! Hardware models: pure functions of (state, request, randomness).
 //!
 //! A model knows no clock and no executor. It is told when a request arrives and
-//! says when it ends; who calls it makes the time pass.
+//! says when it ends, at once or, where it reorders, when it is asked again; who
+//! calls it makes the time pass.
 
 pub mod constant;
+pub mod hdd;
 
 use base::DriveOffset;
 
