@@ -33,6 +33,11 @@ impl Mechanism {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn phase_ns(&self) -> u64 {
+        self.phase_ns
+    }
+
     pub(super) fn place(&self, at: DriveOffset) -> Place {
         self.geometry.place(at.0)
     }

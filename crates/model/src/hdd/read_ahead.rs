@@ -98,3 +98,32 @@ impl ReadAhead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Hdd;
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_segment_grows_as_the_bytes_pass_and_stops_with_the_arm() {
+        let geometry = Geometry::new(&Hdd::SAS_15K);
+        let (begin, limit) = (1 << 20, 2 << 20);
+        let mut ahead = ReadAhead::after(0, begin, Time(7), limit);
+        let tape_ns = |offset| geometry.place(offset).tape_ns;
+        let passed = |offset| Time(7) + Duration::from_nanos(tape_ns(offset) - tape_ns(begin));
+        for offset in (begin..limit).step_by(12_345) {
+            let end = ahead.end_at(&geometry, passed(offset));
+            assert!(end.abs_diff(offset) <= 1, "{end} for {offset}");
+        }
+        assert_eq!(ahead.end_at(&geometry, Time(1 << 40)), limit);
+        let half = begin + (limit - begin) / 2;
+        let find = |ahead: &ReadAhead, end| ahead.find(&geometry, begin, end, passed(half));
+        assert_eq!(find(&ahead, half - 1), Found::Whole);
+        assert_eq!(find(&ahead, limit), Found::ComingAt(passed(limit)));
+        ahead.stop(passed(half));
+        assert_eq!(find(&ahead, half - 1), Found::Whole);
+        assert_eq!(find(&ahead, limit), Found::Not);
+        assert!(ahead.end_at(&geometry, Time(1 << 40)).abs_diff(half) <= 1);
+    }
+}

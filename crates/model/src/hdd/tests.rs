@@ -65,6 +65,27 @@ fn one_at_a_time_takes_overhead_seek_half_a_revolution_and_transfer() {
 }
 
 #[test]
+fn a_command_ends_when_its_last_byte_has_passed_the_head() {
+    for drive in Hdd::ALL {
+        let mut state = state(drive, 13);
+        let mut prng = Prng::from_seed(13);
+        let mut completed = Vec::new();
+        for second in 0..1_000 {
+            let kind = *prng.pick(&[RequestKind::Read, RequestKind::Write]);
+            let at = prng.below(drive.capacity_bytes / MIB) * MIB;
+            let len = prng.below(256) * 4 * KIB;
+            state.arrive(request(kind, at, len), Time(second * 1_000_000_000));
+            state.advance(Time((second + 1) * 1_000_000_000), &mut completed);
+            let end = completed.pop().unwrap().end.as_nanos();
+            let last = state.mechanism.geometry.place(at + len);
+            let spindle = end + state.mechanism.phase_ns();
+            assert_eq!(state.mechanism.geometry.rotation_ns(&last, spindle), 0);
+        }
+        assert_eq!(state.counters().hits, 0);
+    }
+}
+
+#[test]
 fn a_deep_queue_about_doubles_the_rate_and_a_short_stroke_adds_to_it() {
     for drive in Hdd::ALL {
         let iops = |part, depth| {
@@ -181,6 +202,27 @@ fn a_far_command_waits_no_longer_than_its_age_allows() {
 }
 
 #[test]
+fn reading_on_does_not_keep_the_arm_from_others() {
+    let drive = Hdd {
+        tags: 2,
+        ..Hdd::SAS_15K
+    };
+    let mut state = state(&drive, 14);
+    let (mut sent, mut at) = (0, 0);
+    let next = || {
+        sent += 1;
+        if sent == 20 {
+            return request(RequestKind::Read, drive.capacity_bytes - MIB, 4 * KIB);
+        }
+        at += 256 * KIB;
+        request(RequestKind::Read, at - 256 * KIB, 256 * KIB)
+    };
+    // More commands than tags: the next of the run is always there.
+    let longest = run(&mut state, Time(0), 8, 5_000, next).longest;
+    assert!(longest < drive.age_limit * 2, "{longest:?}");
+}
+
+#[test]
 fn every_command_ends_once_whatever_is_mixed() {
     for (drive, write_cache) in Hdd::ALL.into_iter().flat_map(|d| [(d, false), (d, true)]) {
         let small = Hdd {
@@ -253,12 +295,17 @@ fn a_cached_write_ends_in_the_buffer_and_a_flush_on_the_medium() {
     let drive = Hdd::SAS_15K.with_write_cache();
     let mut state = state(&drive, 9);
     let mut completed = Vec::new();
-    let far = drive.capacity_bytes - MIB;
-    let write = state.arrive(request(RequestKind::Write, far, 4 * KIB), Time(0));
+    let (middle, far) = (drive.capacity_bytes / 2, drive.capacity_bytes - MIB);
+    state.arrive(request(RequestKind::Write, middle / 2, 4 * KIB), Time(0));
+    let write = state.arrive(request(RequestKind::Write, middle, 4 * KIB), Time(0));
     let flush = state.arrive(request(RequestKind::Flush, 0, 0), Time(0));
-    let read = state.arrive(request(RequestKind::Read, far, 4 * KIB), Time(0));
+    let read = state.arrive(request(RequestKind::Read, middle, 4 * KIB), Time(0));
     // The flush holds for what came before it only.
-    state.arrive(request(RequestKind::Write, 0, 4 * KIB), Time(0));
+    let mut without = state.clone();
+    let mut completed_without = Vec::new();
+    without.advance(Time(1_000_000_000), &mut completed_without);
+    state.arrive(request(RequestKind::Write, far, 4 * KIB), Time(0));
+    let mut before = state.clone();
     state.advance(Time(1_000_000_000), &mut completed);
     let end = |ticket| {
         let found = completed.iter().find(|done| done.ticket == ticket);
@@ -269,7 +316,13 @@ fn a_cached_write_ends_in_the_buffer_and_a_flush_on_the_medium() {
     assert_eq!(end(read), Some(buffered), "the buffer has it");
     let flushed = end(flush).unwrap();
     assert!(flushed > drive.write_seek.full_stroke / 2, "{flushed:?}");
-    assert_eq!(state.counters().destaged, 2);
+    assert!(completed_without.contains(&Completed {
+        ticket: flush,
+        end: Time(0) + flushed,
+    }));
+    assert_eq!(state.counters().destaged, 3);
+    before.advance(Time(0) + flushed, &mut Vec::new());
+    assert_eq!(before.counters().destaged, 2, "both that came before it");
 
     let empty = state.arrive(request(RequestKind::Flush, 0, 0), Time(1_000_000_000));
     state.advance(Time(2_000_000_000), &mut completed);
