@@ -50,8 +50,9 @@ impl Hdd {
         // Manual, 4.2.3: sustainable 122 to 204 MB/s.
         outer_bytes_per_s: 204_000_000,
         inner_bytes_per_s: 122_000_000,
-        // Average and single track as the data sheet has them. Its full stroke was
-        // not at hand: the Savvio 10K.4's ratio of full stroke to average for
+        // Average and single track as commonly given for it, not yet checked against
+        // the manual's 4.2.1, which was not at hand. Nor was its full stroke: the
+        // Savvio 10K.4's ratio of full stroke to average for
         // reads (7.81 / 3.8), and the averages' difference more for writes.
         read_seek: SeekPoints {
             single_track: us(200),
