@@ -4,6 +4,7 @@
 //! says when it ends; who calls it makes the time pass.
 
 pub mod constant;
+pub mod link;
 
 use base::DriveOffset;
 
