@@ -215,6 +215,12 @@ fn hashes_are_the_documented_ones_and_spread_evenly() {
     assert_eq!(Balance::Port.member(&one, 3), 20 % 3);
     // 81Dh XOR 71h = 86Ch; no bits above 16; 86Ch XOR 8h = 864h = 2148.
     assert_eq!(Balance::MacAndIp.member(&one, 3), 2148 % 3);
+    // 81Dh XOR 00010071h = 1086Ch; XOR 1h = 1086Dh; XOR 108h = 10965h = 67941.
+    let far = Flow {
+        destination_ip: [10, 1, 0, 0x65],
+        ..one
+    };
+    assert_eq!(Balance::MacAndIp.member(&far, 7), 67_941 % 7);
     for balance in [Balance::IpPair, Balance::MacAndIp] {
         let mut on_member = [0; 4];
         for (host, address) in (0..64).flat_map(|host| (0..64).map(move |to| (host, to))) {
