@@ -2,8 +2,11 @@
 //!
 //! A model knows no clock and no executor. It is told when a request arrives and
 //! says when it ends; who calls it makes the time pass.
+//!
+//! [`flash`]: flash drives. [`link`]: Ethernet and Fibre Channel, groups and paths.
 
 pub mod constant;
+pub mod flash;
 pub mod link;
 
 use base::DriveOffset;
