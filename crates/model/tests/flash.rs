@@ -178,6 +178,49 @@ fn suspending_programs_spares_reads() {
 }
 
 #[test]
+fn a_suspended_program_goes_on_where_it_was() {
+    let flash = Flash {
+        channels: 1,
+        dies_per_channel: 1,
+        programs_at_once: 1,
+        ..Flash::TLC_NVME_7680
+    };
+    let mut drive = state(&flash, 1);
+    let request = |kind, len_bytes| Request {
+        kind,
+        at: DriveOffset(0),
+        len_bytes,
+    };
+    // 5.042 us on the interface; then what the write owes is moved: sensed in 45 us, twice
+    // 23.406 us on the channel, programmed in 450 us.
+    drive.arrive(request(RequestKind::Write, 32_768), Time(0));
+    let mut completed = Vec::new();
+    let until = |drive: &mut State, now: u64, completed: &mut Vec<_>| {
+        while let Some(event) = drive.next_event().filter(|&event| event < Time(now)) {
+            drive.advance(event, completed);
+        }
+    };
+    let program_ends = 5_042 + 45_000 + 46_812 + 450_000;
+    // The read reaches the die 30 us before the program ends, and takes 65 us there.
+    let read_at = program_ends - 30_000 - 1_111;
+    until(&mut drive, read_at, &mut completed);
+    let read = drive.arrive(request(RequestKind::Read, 4096), Time(read_at));
+    while drive.counters().programs == 0 {
+        let Some(event) = drive.next_event() else {
+            panic!("the program does not end");
+        };
+        drive.advance(event, &mut completed);
+        if drive.counters().programs == 1 {
+            assert_eq!(event, Time(program_ends + 65_000), "30 us were left of it");
+        }
+    }
+    let read_ends = program_ends - 30_000 + 20_000 + 45_000 + 2_926 + 20_000;
+    let end = completed.iter().find(|end| end.ticket == read);
+    assert_eq!(end.map(|end| end.at), Some(Time(read_ends)));
+    assert_eq!(drive.counters().suspends, 1);
+}
+
+#[test]
 fn write_amplification_is_the_published_one() {
     // Xiang and Kurkoski: 2.36 at 0.3.
     near(write_amplification(0.3), 2.36, 0.002);
@@ -207,6 +250,10 @@ fn random_writes_are_amplified_by_the_closed_form() {
         }
         let counters = drive.counters();
         let host = counters.programs - counters.collected;
+        // What is moved is sensed and crosses the channel twice.
+        assert_eq!(counters.reads, counters.collected);
+        let units = host + 2 * counters.collected;
+        assert_eq!(counters.transferred_bytes, units * flash.program_bytes);
         near(
             counters.programs as f64 / host as f64,
             flash.write_amplification(),

@@ -42,3 +42,24 @@ impl Agenda {
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_time_come_in_the_order_they_were_put() {
+        let mut agenda = Agenda::default();
+        agenda.put(Time(5), Event::Ended(7));
+        agenda.put(Time(5), Event::Channel(1));
+        agenda.put(Time(5), Event::Admitted(3));
+        agenda.put(Time(4), Event::Channel(2));
+        assert_eq!(agenda.take(Time(3)), None);
+        let order: Vec<Event> = (0..4)
+            .filter_map(|_| agenda.take(Time(5)))
+            .map(|(_, event)| event)
+            .collect();
+        use Event::{Admitted, Channel, Ended};
+        assert_eq!(order, [Channel(2), Ended(7), Channel(1), Admitted(3)]);
+    }
+}
