@@ -3,9 +3,14 @@
 //! A model knows no clock and no executor. It is told when a request arrives and
 //! says when it ends, at once or, where it reorders, when it is asked again; who
 //! calls it makes the time pass.
+//!
+//! [`hdd`] and [`flash`]: drives. [`link`]: Ethernet and Fibre Channel, groups and paths.
+//! [`constant`]: a drive for tests whose figures can be checked by hand.
 
 pub mod constant;
+pub mod flash;
 pub mod hdd;
+pub mod link;
 
 use base::DriveOffset;
 
