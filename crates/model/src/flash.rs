@@ -34,7 +34,7 @@ mod state;
 mod write_amplification;
 
 pub use nand::Counters;
-pub use state::{Completed, State, Ticket};
+pub use state::State;
 pub use write_amplification::write_amplification;
 
 use std::time::Duration;

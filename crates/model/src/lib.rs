@@ -12,7 +12,7 @@ pub mod flash;
 pub mod hdd;
 pub mod link;
 
-use base::DriveOffset;
+use base::{DriveOffset, Time};
 
 /// What a modelled drive is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,4 +36,17 @@ pub enum RequestKind {
     Flush,
     /// Bytes are given back.
     Discard,
+}
+
+/// A command's name at its drive, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// A command that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// As its arrival gave it.
+    pub ticket: Ticket,
+    /// When.
+    pub end: Time,
 }

@@ -2,8 +2,8 @@
 
 use base::{DriveOffset, Prng, Time};
 use model::flash::closed_loop::{Outcome, run};
-use model::flash::{Flash, State, Ticket, write_amplification};
-use model::{Request, RequestKind};
+use model::flash::{Flash, State, write_amplification};
+use model::{Request, RequestKind, Ticket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ fn read_micros_beside(flash: &Flash, [reads, writes]: [f64; 2], share: f64) -> f
     }
     let latencies = completed
         .iter()
-        .filter_map(|end| Some((end.at - *began.get(&end.ticket)?).as_nanos() as f64));
+        .filter_map(|end| Some((end.end - *began.get(&end.ticket)?).as_nanos() as f64));
     latencies.sum::<f64>() / 4_000.0 / 1e3
 }
 
@@ -216,7 +216,7 @@ fn a_suspended_program_goes_on_where_it_was() {
     }
     let read_ends = program_ends - 30_000 + 20_000 + 45_000 + 2_926 + 20_000;
     let end = completed.iter().find(|end| end.ticket == read);
-    assert_eq!(end.map(|end| end.at), Some(Time(read_ends)));
+    assert_eq!(end.map(|end| end.end), Some(Time(read_ends)));
     assert_eq!(drive.counters().suspends, 1);
 }
 
@@ -332,7 +332,7 @@ fn open_loop(flash: &Flash, seed: u64) -> Vec<(u64, u64)> {
         drive.advance(event, &mut completed);
     }
     assert_eq!(drive.outstanding(), 0, "lost");
-    ends.extend(completed.iter().map(|end| (end.at.0, end.ticket.0)));
+    ends.extend(completed.iter().map(|end| (end.end.0, end.ticket.0)));
     ends
 }
 

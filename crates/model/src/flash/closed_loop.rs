@@ -1,7 +1,7 @@
 //! A drive under a fixed number of commands, as datasheets measure it.
 
-use super::{Counters, State, Ticket};
-use crate::{Request, RequestKind};
+use super::{Counters, State};
+use crate::{Request, RequestKind, Ticket};
 use base::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,22 +3,9 @@
 use super::agenda::{Agenda, Event};
 use super::nand::{Counters, Job, Nand, Stage, transfer_time};
 use super::{Flash, STREAMS};
-use crate::{Request, RequestKind};
+use crate::{Completed, Request, RequestKind, Ticket};
 use base::{Prng, Time};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A command of a drive, numbered by arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
-
-/// A command that ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// As [`State::arrive`] gave it.
-    pub ticket: Ticket,
-    /// When.
-    pub at: Time,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Command {
@@ -157,7 +144,7 @@ impl State {
                     let known = self.commands.remove(&ticket).is_some();
                     assert!(known, "a command ended twice");
                     let ticket = Ticket(ticket);
-                    completed.push(Completed { ticket, at });
+                    completed.push(Completed { ticket, end: at });
                     None
                 }
             };

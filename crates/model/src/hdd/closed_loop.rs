@@ -2,8 +2,8 @@
 //! next arrival at once. For measuring models, in tests and in the tables of
 //! `docs/MODELS.md`.
 
-use super::{Completed, State};
-use crate::Request;
+use super::State;
+use crate::{Completed, Request};
 use base::Time;
 use std::time::Duration;
 

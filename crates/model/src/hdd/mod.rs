@@ -46,7 +46,7 @@ mod tests;
 pub use counters::Counters;
 pub use seek::SeekPoints;
 
-use crate::{Request, RequestKind};
+use crate::{Completed, Request, RequestKind, Ticket};
 use base::{Prng, Time};
 use cost::Mechanism;
 use queue::{Job, Positioning, Queue};
@@ -107,19 +107,6 @@ impl Hdd {
             ..self
         }
     }
-}
-
-/// A command's name, in the order of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
-
-/// A command that ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// As [`State::arrive`] gave it.
-    pub ticket: Ticket,
-    /// When.
-    pub end: Time,
 }
 
 /// What the arm is about until `end`.
