@@ -1,53 +1,32 @@
 //! The tables of flash drives in docs/MODELS.md: `cargo run -p ashlar-model
 //! --example flash_table`. All seeds are 1.
 
-use base::{DriveOffset, Prng};
-use model::flash::closed_loop::{Outcome, run};
-use model::flash::{Flash, State, write_amplification};
-use model::{Request, RequestKind};
-
-/// The drive, the queue depth of its datasheet, and reads/s, writes/s, MB/s read, written.
-const POINTS: [(Flash, u64, [f64; 4]); 3] = [
-    (Flash::SLC_SAS_200, 32, [48e3, 16e3, 300.0, 200.0]),
-    (Flash::SLC_SAS_100, 32, [48e3, 8e3, 300.0, 100.0]),
-    (Flash::TLC_NVME_7680, 256, [900e3, 200e3, 6500.0, 3500.0]),
-];
+use base::Prng;
+use model::RequestKind;
+use model::flash::closed_loop::{self, Outcome, run};
+use model::flash::{DATASHEETS, Flash, State, write_amplification};
 
 fn random(flash: &Flash, depth: u64, writes: u64, commands: (u64, u64)) -> Outcome {
     let root = Prng::from_seed(1);
-    let (mut prng, mut drive) = (
-        root.stream("load"),
-        State::new(flash, &mut root.stream("drive")),
-    );
-    let blocks = flash.capacity_bytes / 4096;
-    run(&mut drive, depth, commands, || Request {
-        at: DriveOffset(prng.below(blocks) * 4096),
-        len_bytes: 4096,
-        kind: if prng.below(100) < writes {
-            RequestKind::Write
-        } else {
-            RequestKind::Read
-        },
-    })
+    let mut drive = State::new(flash, &mut root.stream("drive"));
+    let load = closed_loop::random(flash, writes, root.stream("load"));
+    run(&mut drive, depth, commands, load)
 }
 
 fn sequential(flash: &Flash, kind: RequestKind) -> Outcome {
     let mut drive = State::new(flash, &mut Prng::from_seed(1));
-    let mut at = 0;
-    run(&mut drive, 32, (2_000, 20_000), || {
-        at += 131_072;
-        Request {
-            kind,
-            at: DriveOffset(at - 131_072),
-            len_bytes: 131_072,
-        }
-    })
+    run(
+        &mut drive,
+        32,
+        (2_000, 20_000),
+        closed_loop::sequential(kind),
+    )
 }
 
 fn points() {
     println!("| drive | point | datasheet | modelled | difference |");
     println!("|---|---|---|---|---|");
-    for (flash, depth, [reads, writes, read, written]) in POINTS {
+    for (flash, depth, [reads, writes, read, written]) in DATASHEETS {
         let rows = [
             (
                 "4 KiB random reads/s",
@@ -85,7 +64,7 @@ fn latencies() {
         "\n| drive | read, one at a time, µs | write, one at a time, µs | write amplification |"
     );
     println!("|---|---|---|---|");
-    for (flash, ..) in POINTS {
+    for (flash, ..) in DATASHEETS {
         println!(
             "| {} | {:.0} | {:.0} | {:.2} |",
             flash.name,
@@ -99,7 +78,7 @@ fn latencies() {
 fn mixes() {
     println!("\n| drive | writes | IOPS | read, µs | write, µs |");
     println!("|---|---|---|---|---|");
-    for (flash, ..) in POINTS {
+    for (flash, ..) in DATASHEETS {
         for writes in [0, 10, 30, 50, 100] {
             let outcome = random(&flash, 32, writes, (50_000, 100_000));
             let micros = |count: u64, mean: f64| {

@@ -34,6 +34,7 @@ mod state;
 mod write_amplification;
 
 pub use nand::Counters;
+pub use presets::DATASHEETS;
 pub use state::State;
 pub use write_amplification::write_amplification;
 

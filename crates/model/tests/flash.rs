@@ -1,8 +1,8 @@
 //! Flash drives against datasheet points and closed forms.
 
 use base::{DriveOffset, Prng, Time};
-use model::flash::closed_loop::{Outcome, run};
-use model::flash::{Flash, State, write_amplification};
+use model::flash::closed_loop::{self, Outcome, run};
+use model::flash::{DATASHEETS, Flash, State, write_amplification};
 use model::{Request, RequestKind, Ticket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,44 +15,19 @@ fn state(flash: &Flash, seed: u64) -> State {
     State::new(flash, &mut Prng::from_seed(seed))
 }
 
-/// 4 KiB at random, so many hundredths of them writes.
 fn random(flash: &Flash, depth: u64, writes: u64, commands: (u64, u64), seed: u64) -> Outcome {
-    let mut prng = Prng::from_seed(seed).stream("load");
-    let blocks = flash.capacity_bytes / 4096;
-    run(&mut state(flash, seed), depth, commands, || Request {
-        at: DriveOffset(prng.below(blocks) * 4096),
-        len_bytes: 4096,
-        kind: if prng.below(100) < writes {
-            RequestKind::Write
-        } else {
-            RequestKind::Read
-        },
-    })
+    let load = closed_loop::random(flash, writes, Prng::from_seed(seed).stream("load"));
+    run(&mut state(flash, seed), depth, commands, load)
 }
 
-/// 128 KiB one after the other.
 fn sequential(flash: &Flash, kind: RequestKind) -> Outcome {
-    let mut at = 0;
-    run(&mut state(flash, 1), 32, (2_000, 4_000), || {
-        at += 131_072;
-        Request {
-            kind,
-            at: DriveOffset(at - 131_072),
-            len_bytes: 131_072,
-        }
-    })
+    let load = closed_loop::sequential(kind);
+    run(&mut state(flash, 1), 32, (2_000, 4_000), load)
 }
-
-/// The drive, the depth of the datasheet, and its reads/s, writes/s, MB/s read, written.
-const POINTS: [(Flash, u64, [f64; 4]); 3] = [
-    (Flash::SLC_SAS_200, 32, [48e3, 16e3, 300.0, 200.0]),
-    (Flash::SLC_SAS_100, 32, [48e3, 8e3, 300.0, 100.0]),
-    (Flash::TLC_NVME_7680, 256, [900e3, 200e3, 6500.0, 3500.0]),
-];
 
 #[test]
 fn random_reads_and_steady_state_writes_meet_the_datasheet() {
-    for (flash, depth, [reads, writes, ..]) in POINTS {
+    for (flash, depth, [reads, writes, ..]) in DATASHEETS {
         near(
             random(&flash, depth, 0, (5_000, 20_000), 1).iops(),
             reads,
@@ -68,7 +43,7 @@ fn random_reads_and_steady_state_writes_meet_the_datasheet() {
 
 #[test]
 fn sequential_rates_meet_the_datasheet() {
-    for (flash, _, [.., read, written]) in POINTS {
+    for (flash, _, [.., read, written]) in DATASHEETS {
         let reads = sequential(&flash, RequestKind::Read);
         near(reads.megabytes_per_second(), read, 0.1);
         let writes = sequential(&flash, RequestKind::Write);
@@ -82,7 +57,7 @@ fn sequential_rates_meet_the_datasheet() {
 
 #[test]
 fn one_command_at_a_time_takes_the_sum_of_its_parts() {
-    for (flash, ..) in POINTS {
+    for (flash, ..) in DATASHEETS {
         let parts = flash.t_command.max(Duration::from_nanos(
             4096 * 1_000_000_000 / flash.read_bytes_per_second,
         )) + flash.t_firmware;
@@ -156,7 +131,7 @@ fn read_micros_beside(flash: &Flash, [reads, writes]: [f64; 2], share: f64) -> f
 
 #[test]
 fn reads_are_slower_the_more_writes_there_are() {
-    for (flash, _, [reads, writes, ..]) in POINTS {
+    for (flash, _, [reads, writes, ..]) in DATASHEETS {
         let read_micros =
             [0.0, 0.2, 0.5, 0.8].map(|share| read_micros_beside(&flash, [reads, writes], share));
         let grows = read_micros.is_sorted_by(|less, more| less * 1.02 < *more);
@@ -236,7 +211,7 @@ fn write_amplification_is_the_published_one() {
 
 #[test]
 fn random_writes_are_amplified_by_the_closed_form() {
-    for (flash, depth, _) in POINTS {
+    for (flash, depth, _) in DATASHEETS {
         let mut drive = state(&flash, 1);
         let mut prng = Prng::from_seed(1);
         run(&mut drive, depth, (0, 60_000), || Request {
@@ -268,7 +243,7 @@ fn random_writes_are_amplified_by_the_closed_form() {
 
 #[test]
 fn busy_time_is_the_sum_of_operations() {
-    for (flash, depth, _) in POINTS {
+    for (flash, depth, _) in DATASHEETS {
         let mut drive = state(&flash, 3);
         let mut prng = Prng::from_seed(3);
         let mut left = 20_000u64;
@@ -338,7 +313,7 @@ fn open_loop(flash: &Flash, seed: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn nothing_is_lost_or_ends_twice_and_the_same_seed_gives_the_same_ends() {
-    for (flash, ..) in POINTS {
+    for (flash, ..) in DATASHEETS {
         let ends = open_loop(&flash, 7);
         let tickets: BTreeSet<u64> = ends.iter().map(|&(_, ticket)| ticket).collect();
         assert_eq!((ends.len(), tickets.len()), (5_000, 5_000));

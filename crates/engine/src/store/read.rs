@@ -66,19 +66,6 @@ enum Source {
     },
 }
 
-impl Source {
-    fn is_here(&self) -> bool {
-        matches!(self, Source::Here(_))
-    }
-
-    fn here(self) -> Option<Slice> {
-        match self {
-            Source::Here(slice) => Some(slice),
-            _ => None,
-        }
-    }
-}
-
 impl<W: World> Store<W> {
     /// Reads `len` bytes at `at`, whole blocks inside one zone.
     ///
@@ -135,12 +122,16 @@ impl<W: World> Store<W> {
         }
         let sources = self.sources_now(zone, first, count);
         let mut payload = Payload::new();
-        if sources.iter().all(Source::is_here) {
+        if sources
+            .iter()
+            .all(|source| matches!(source, Source::Here(_)))
+        {
             // Common in sequential reads of what is in RAM: nothing to wait for.
-            sources
-                .into_iter()
-                .filter_map(Source::here)
-                .for_each(|slice| payload.push(slice));
+            for source in sources {
+                if let Source::Here(slice) = source {
+                    payload.push(slice);
+                }
+            }
             return Ok(payload);
         }
         let _filling = self.begin_fill(&sources, self.pool_blocks(zone, first, count));

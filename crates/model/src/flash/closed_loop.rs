@@ -1,8 +1,8 @@
 //! A drive under a fixed number of commands, as datasheets measure it.
 
-use super::{Counters, State};
+use super::{Counters, Flash, State};
 use crate::{Request, RequestKind, Ticket};
-use base::Time;
+use base::{DriveOffset, Prng, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -46,6 +46,33 @@ impl Outcome {
     /// Mean latency of writes, microseconds.
     pub fn write_micros(&self) -> f64 {
         self.write_latency.as_secs_f64() * 1e6 / self.writes as f64
+    }
+}
+
+/// Commands of 4 KiB anywhere on the drive, so many hundredths of them writes.
+pub fn random(flash: &Flash, writes: u64, mut prng: Prng) -> impl FnMut() -> Request {
+    let blocks = flash.capacity_bytes / 4096;
+    move || Request {
+        at: DriveOffset(prng.below(blocks) * 4096),
+        len_bytes: 4096,
+        kind: if prng.below(100) < writes {
+            RequestKind::Write
+        } else {
+            RequestKind::Read
+        },
+    }
+}
+
+/// Commands of 128 KiB, one behind the other from the beginning of the drive.
+pub fn sequential(kind: RequestKind) -> impl FnMut() -> Request {
+    let mut at = 0;
+    move || {
+        at += 131_072;
+        Request {
+            kind,
+            at: DriveOffset(at - 131_072),
+            len_bytes: 131_072,
+        }
     }
 }
 

@@ -8,6 +8,14 @@ const GB: u64 = 1_000_000_000;
 const MB: u64 = 1_000_000;
 const KIB: u64 = 1024;
 
+/// The drives with what their datasheets say: the queue depth, then 4 KiB random reads and
+/// steady writes per second, and MB/s read and written in sequence.
+pub const DATASHEETS: [(Flash, u64, [f64; 4]); 3] = [
+    (Flash::SLC_SAS_200, 32, [48e3, 16e3, 300.0, 200.0]),
+    (Flash::SLC_SAS_100, 32, [48e3, 8e3, 300.0, 100.0]),
+    (Flash::TLC_NVME_7680, 256, [900e3, 200e3, 6500.0, 3500.0]),
+];
+
 impl Flash {
     /// A 2011 SLC drive with SAS: Seagate Pulsar XT.2, 200 GB (ST200FX0002; product
     /// manual 100647497 rev. B, table 6, queue depth 32, preconditioned: 4 KiB random
