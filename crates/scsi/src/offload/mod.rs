@@ -50,11 +50,13 @@ use crate::cdb::Extent;
 use crate::nexus::{Nexus, Response};
 use crate::reservation::{self, NexusId};
 use crate::sense::{Format, Sense, status};
+use crate::target::Target;
 use crate::unit::LogicalUnit;
 use base::{Payload, SECTOR_BYTES, Slice, Time, Uuid};
 use desk::Transferred;
 use engine::{Disk, IoError, World};
 use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// CSCD descriptors of one EXTENDED COPY, at most.
@@ -144,12 +146,31 @@ pub trait Copier<W: World> {
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool;
 }
 
+/// The logical unit of `target` with this designator, for who may use it so; `None` when
+/// there is none.
+///
+/// # Errors
+/// As `permits` says of it.
+pub fn unit_at<W: World>(
+    target: &Target<W>,
+    wanted: &Designator,
+    access: Access,
+    nexus: &NexusId,
+) -> Result<Option<Rc<LogicalUnit<W>>>, Refusal> {
+    let mut units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
+    let found = units.find(|unit| wanted.is_of(unit.identity()));
+    if let Some(unit) = &found {
+        permits(unit, access, nexus)?;
+    }
+    Ok(found)
+}
+
 /// Whether the state of `unit` lets `nexus` do this to it: what others have reserved, what is
 /// being erased, and what is write-protected for a time.
 ///
 /// # Errors
 /// `Conflict` or `Said`.
-pub fn permits<W: World>(
+fn permits<W: World>(
     unit: &LogicalUnit<W>,
     access: Access,
     nexus: &NexusId,
@@ -290,13 +311,8 @@ impl<W: World> Nexus<W> {
         wanted: &Designator,
         access: Access,
     ) -> Result<Disk<W>, Refusal> {
-        let target = self.target();
-        let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
-        for unit in units {
-            if wanted.is_of(unit.identity()) {
-                permits(&unit, access, self.id())?;
-                return Ok(unit.volume());
-            }
+        if let Some(unit) = unit_at(self.target(), wanted, access, self.id())? {
+            return Ok(unit.volume());
         }
         copier
             .resolve(wanted.clone(), access, self.id().clone())

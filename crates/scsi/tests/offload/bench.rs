@@ -7,7 +7,7 @@ use engine::{Disk, IoError, Pool, Provisioning, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::offload::{
-    Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, permits,
+    Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, unit_at,
 };
 use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
 use std::cell::{Cell, RefCell};
@@ -91,12 +91,8 @@ impl Copier<SimWorld> for TestCopier {
                 before();
             }
             for target in &self.admitted {
-                let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
-                for unit in units {
-                    if wanted.is_of(unit.identity()) {
-                        permits(&unit, access, &nexus)?;
-                        return Ok(unit.volume());
-                    }
+                if let Some(unit) = unit_at(target, &wanted, access, &nexus)? {
+                    return Ok(unit.volume());
                 }
             }
             Err(Refusal::Unreachable)

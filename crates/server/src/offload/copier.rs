@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use iscsi::login::Admission;
 use scsi::NexusId;
-use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, permits};
+use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, unit_at};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -166,12 +166,8 @@ fn unit_on(
     (access, nexus): (Access, &NexusId),
 ) -> Result<Option<Uuid>, Refusal> {
     for target in targets.iter().filter_map(|name| state.target(name)) {
-        let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
-        for unit in units {
-            if wanted.is_of(unit.identity()) {
-                permits(&unit, access, nexus)?;
-                return Ok(Some(unit.uuid()));
-            }
+        if let Some(unit) = unit_at(&target, wanted, access, nexus)? {
+            return Ok(Some(unit.uuid()));
         }
     }
     Ok(None)

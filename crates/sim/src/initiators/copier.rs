@@ -7,7 +7,7 @@ use engine::{Disk, IoError, IoErrorKind, Volume, World};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::NexusId;
-use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens, permits};
+use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens, unit_at};
 use std::cell::RefCell;
 use std::rc::Rc;
 use world::sim::SimWorld;
@@ -63,12 +63,8 @@ impl HostCopier {
         nexus: &NexusId,
     ) -> Result<Disk<SimWorld>, Refusal> {
         for target in &self.array.targets {
-            let units = target.luns().into_iter().filter_map(|lun| target.unit(lun));
-            for unit in units {
-                if wanted.is_of(unit.identity()) {
-                    permits(&unit, access, nexus)?;
-                    return Ok(unit.volume());
-                }
+            if let Some(unit) = unit_at(target, wanted, access, nexus)? {
+                return Ok(unit.volume());
             }
         }
         Err(Refusal::Unreachable)
