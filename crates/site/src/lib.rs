@@ -11,6 +11,7 @@ mod diagnostic;
 pub mod diff;
 mod limits;
 mod names;
+pub mod plan;
 mod read;
 mod references;
 mod schedule;

@@ -143,7 +143,7 @@ pub(crate) fn site(document: &DeTable<'_>, lines: &Lines, found: &mut Vec<Diagno
     }
 }
 
-fn tables<T>(
+pub(crate) fn tables<T>(
     file: &mut TableReader<'_, '_>,
     lines: &Lines,
     key: &'static str,
@@ -303,11 +303,11 @@ fn drive_shape(reader: &mut TableReader<'_, '_>, size_rule: &str) {
     }
 }
 
-const LEVEL_RULE: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" \
+pub(crate) const LEVEL_RULE: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" \
     (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no \
     protection)";
 
-fn level_of(value: &DeValue<'_>) -> Option<Level> {
+pub(crate) fn level_of(value: &DeValue<'_>) -> Option<Level> {
     let text = value.as_str()?;
     Level::ALL.into_iter().find(|level| level.as_str() == text)
 }
@@ -404,7 +404,7 @@ fn group(mut reader: TableReader<'_, '_>, level: Level) -> Row<Group> {
     })
 }
 
-fn power_of_two(
+pub(crate) fn power_of_two(
     reader: &mut TableReader<'_, '_>,
     key: &'static str,
     min: u32,

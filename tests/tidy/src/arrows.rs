@@ -5,7 +5,8 @@ use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
 pub const RANKS: [&str; 11] = [
-    "base", "engine", "model", "world", "scsi", "iscsi", "site", "load", "sim", "server", "ashlar",
+    "base", "engine", "model", "world", "scsi", "iscsi", "site", "load", "rehearse", "sim",
+    "server", "ashlar",
 ];
 
 /// Complains about a crate that depends on one above it, or that has no rank.

@@ -1,0 +1,386 @@
+//! Rules that need more than one value: names that lead somewhere, drives enough, networks
+//! without a loop, hosts that reach what their VMs are on.
+
+use super::read::Rows;
+use super::types::{Balance, Block, Happening, Initiator, Network, NetworkKind, Plan, Ports};
+use crate::diagnostic::Diagnostic;
+use crate::references::{one_of, plural, push};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks the plan; what is wrong goes to `found`.
+pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    let plan = &rows.plan;
+    names(plan, found);
+    controllers(plan, found);
+    lots(plan, found);
+    pools(rows, found);
+    networks(plan, found);
+    hosts(plan, found);
+    blocks(plan, found);
+    events(plan, found);
+}
+
+/// Names that are given out twice.
+fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    type Named<'a> = Box<dyn Iterator<Item = (&'a str, usize)> + 'a>;
+    let kinds: [(&str, Named<'_>); 7] = [
+        (
+            "controller",
+            Box::new(plan.controllers.iter().map(|c| (c.name.as_str(), c.line))),
+        ),
+        (
+            "bus",
+            Box::new(plan.buses.iter().map(|b| (b.name.as_str(), b.line))),
+        ),
+        (
+            "drives",
+            Box::new(plan.lots.iter().map(|l| (l.name.as_str(), l.line))),
+        ),
+        (
+            "pool",
+            Box::new(plan.pools.iter().map(|p| (p.name.as_str(), p.line))),
+        ),
+        (
+            "network",
+            Box::new(plan.networks.iter().map(|n| (n.name.as_str(), n.line))),
+        ),
+        (
+            "host",
+            Box::new(plan.hosts.iter().map(|h| (h.name.as_str(), h.line))),
+        ),
+        (
+            "block",
+            Box::new(plan.blocks.iter().map(|b| (b.name.as_str(), b.line))),
+        ),
+    ];
+    for (kind, named) in kinds {
+        let mut first = BTreeMap::new();
+        for (name, line) in named {
+            if let Some(earlier) = first.insert(name, line) {
+                let what = format!("{name:?}, as on line {earlier}");
+                let allowed = format!("one that no other {kind} has");
+                push(found, line, &format!("{kind}.name"), what, allowed);
+            }
+        }
+    }
+}
+
+/// Reports a name that leads nowhere.
+fn lookup<'a>(
+    name: &str,
+    what: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    (line, key): (usize, &str),
+    found: &mut Vec<Diagnostic>,
+) -> bool {
+    let known = names.clone().any(|other| other == name);
+    if !known {
+        let allowed = one_of(what, names);
+        push(
+            found,
+            line,
+            key,
+            format!("{name:?}, which no {what} has"),
+            allowed,
+        );
+    }
+    known
+}
+
+fn controllers(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let names = plan.controllers.iter().map(|c| c.name.as_str());
+    for controller in &plan.controllers {
+        let at = (controller.line, "controller.partner");
+        if let Some(partner) = &controller.partner {
+            if *partner == controller.name {
+                let allowed = "another controller".to_owned();
+                push(found, at.0, at.1, "itself".to_owned(), allowed);
+            } else {
+                lookup(partner, "controller", names.clone(), at, found);
+            }
+        }
+        let at = (controller.line, "controller.ports");
+        ports(plan, &controller.ports, at, found);
+    }
+}
+
+fn ports(plan: &Plan, ports: &[Ports], at: (usize, &str), found: &mut Vec<Diagnostic>) {
+    let names = plan.networks.iter().map(|n| n.name.as_str());
+    for port in ports {
+        lookup(&port.network, "network", names.clone(), at, found);
+    }
+}
+
+fn lots(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let buses = plan.buses.iter().map(|bus| bus.name.as_str());
+    for lot in &plan.lots {
+        lookup(
+            &lot.bus,
+            "bus",
+            buses.clone(),
+            (lot.line, "drives.bus"),
+            found,
+        );
+    }
+}
+
+fn pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    let plan = &rows.plan;
+    let controllers = plan.controllers.iter().map(|c| c.name.as_str());
+    let lots = plan.lots.iter().map(|lot| lot.name.as_str());
+    let mut taken: BTreeMap<&str, u64> = BTreeMap::new();
+    for (pool, lines) in plan.pools.iter().zip(&rows.group_lines) {
+        let at = (pool.line, "pool.controller");
+        lookup(
+            &pool.controller,
+            "controller",
+            controllers.clone(),
+            at,
+            found,
+        );
+        for (groups, line) in pool.groups.iter().zip(lines) {
+            let at = (*line, "pool.groups.from");
+            if lookup(&groups.from, "lot of drives", lots.clone(), at, found) {
+                let drives = u64::from(groups.drives) * u64::from(groups.count);
+                *taken.entry(&groups.from).or_default() += drives;
+            }
+            let drives = usize::from(groups.drives);
+            if groups.level.data_drives(drives).is_none() {
+                let allowed = groups.level.drives_rule().to_owned();
+                push(
+                    found,
+                    *line,
+                    "pool.groups.drives",
+                    plural(drives, "drive"),
+                    allowed,
+                );
+            }
+        }
+        for spares in &pool.spares {
+            let at = (pool.line, "pool.spares.from");
+            if lookup(&spares.from, "lot of drives", lots.clone(), at, found) {
+                *taken.entry(&spares.from).or_default() += u64::from(spares.count);
+            }
+        }
+        if pool.page_bytes < pool.stripe_unit_bytes {
+            let what = "a page smaller than a stripe unit".to_owned();
+            let allowed = "a page of one or more stripe units".to_owned();
+            push(found, pool.line, "pool.page", what, allowed);
+        }
+    }
+    for lot in &plan.lots {
+        let taken = taken.get(lot.name.as_str()).copied().unwrap_or(0);
+        if taken > u64::from(lot.count) {
+            let what = format!(
+                "{}, of which pools take {taken}",
+                plural(lot.count as usize, "drive")
+            );
+            push(
+                found,
+                lot.line,
+                "drives.count",
+                what,
+                format!("{taken} or more"),
+            );
+        }
+    }
+}
+
+fn networks(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let names = plan.networks.iter().map(|n| n.name.as_str());
+    for network in &plan.networks {
+        if let Some(uplink) = &network.uplink {
+            let at = (network.line, "network.uplink");
+            if lookup(&uplink.to, "network", names.clone(), at, found)
+                && way_up(plan, &network.name).is_none()
+            {
+                let what = format!("{:?}, from where the way leads back here", uplink.to);
+                push(
+                    found,
+                    at.0,
+                    at.1,
+                    what,
+                    "networks without a loop".to_owned(),
+                );
+            }
+        }
+        if network.kind == NetworkKind::FibreChannel
+            && ![1, 2, 4, 8, 16, 32].contains(&(network.bits_per_s / 1_000_000_000))
+        {
+            let what = format!("{} Mb/s of Fibre Channel", network.bits_per_s / 1_000_000);
+            let allowed = "1, 2, 4, 8, 16 or 32 Gb/s".to_owned();
+            push(found, network.line, "network.speed", what, allowed);
+        }
+    }
+}
+
+fn network<'a>(plan: &'a Plan, name: &str) -> Option<&'a Network> {
+    plan.networks.iter().find(|network| network.name == name)
+}
+
+/// The networks from `name` on upwards, itself first; none when they make a loop.
+fn way_up(plan: &Plan, name: &str) -> Option<Vec<String>> {
+    let mut way: Vec<String> = Vec::new();
+    let mut at = network(plan, name);
+    while let Some(here) = at {
+        if way.contains(&here.name) {
+            return None;
+        }
+        way.push(here.name.clone());
+        let uplink = here.uplink.as_ref();
+        at = uplink.and_then(|uplink| network(plan, &uplink.to));
+    }
+    Some(way)
+}
+
+fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    for host in &plan.hosts {
+        ports(plan, &host.ports, (host.line, "host.ports"), found);
+        let all: u16 = host.ports.iter().map(|ports| ports.count).sum();
+        let group = [Balance::Port, Balance::Mac, Balance::IpHash].contains(&host.balance);
+        if group && all < 2 {
+            let what = "a group of links over one port".to_owned();
+            let allowed = "two ports or more, or balance = \"round-robin\"".to_owned();
+            push(found, host.line, "host.balance", what, allowed);
+        }
+        for ports in &host.ports {
+            let Some(network) = network(plan, &ports.network) else {
+                continue;
+            };
+            let is_fc = network.kind == NetworkKind::FibreChannel;
+            if is_fc != (host.initiator == Initiator::FibreChannel) {
+                let what = format!("{:?}, which can't carry that", network.name);
+                let allowed = "initiator = \"fibre-channel\" on Fibre Channel, any other on \
+                               Ethernet";
+                push(found, host.line, "host.initiator", what, allowed.to_owned());
+            }
+        }
+    }
+}
+
+fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let hosts = plan.hosts.iter().map(|host| host.name.as_str());
+    let pools = plan.pools.iter().map(|pool| pool.name.as_str());
+    for block in &plan.blocks {
+        if block.hosts.is_empty() {
+            let allowed = one_of("host", hosts.clone());
+            push(
+                found,
+                block.line,
+                "block.hosts",
+                "nothing".to_owned(),
+                allowed,
+            );
+        }
+        if block.pools.is_empty() == block.disk_pools.is_empty() {
+            let what = "both or neither of pools and disk_pools".to_owned();
+            push(
+                found,
+                block.line,
+                "block.pools",
+                what,
+                "one of the two".to_owned(),
+            );
+        }
+        for host in &block.hosts {
+            lookup(
+                host,
+                "host",
+                hosts.clone(),
+                (block.line, "block.hosts"),
+                found,
+            );
+        }
+        for pool in block.pools.iter().chain(&block.disk_pools) {
+            lookup(
+                pool,
+                "pool",
+                pools.clone(),
+                (block.line, "block.pools"),
+                found,
+            );
+        }
+        reachable(plan, block, found);
+    }
+}
+
+/// Every host of a block has a network in common with every controller of its pools.
+fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
+    let networks = |ports: &[Ports]| -> BTreeSet<String> {
+        let ways = ports.iter().filter_map(|p| way_up(plan, &p.network));
+        ways.flatten().collect()
+    };
+    let of_block = |name: &String| block.hosts.contains(name);
+    for host in plan.hosts.iter().filter(|host| of_block(&host.name)) {
+        for pool in block.pools.iter().chain(&block.disk_pools) {
+            let pool = plan.pools.iter().find(|other| other.name == *pool);
+            let controller = pool.and_then(|pool| {
+                let mut controllers = plan.controllers.iter();
+                controllers.find(|controller| controller.name == pool.controller)
+            });
+            let Some(controller) = controller else {
+                continue;
+            };
+            if networks(&host.ports).is_disjoint(&networks(&controller.ports)) {
+                let what = format!(
+                    "host {:?}, which has no network in common with controller {:?}",
+                    host.name, controller.name
+                );
+                let allowed = "hosts that reach the controllers of its pools".to_owned();
+                push(found, block.line, "block.hosts", what, allowed);
+                return;
+            }
+        }
+    }
+}
+
+fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let blocks = || plan.blocks.iter().map(|block| block.name.as_str());
+    let hosts = plan.host_names();
+    let hosts = || hosts.iter().map(String::as_str);
+    let end = plan.run.warmup + plan.run.measure;
+    for event in &plan.events {
+        let line = event.line;
+        if event.at >= end {
+            let what = format!("{} s", event.at.as_secs_f64());
+            let allowed = format!("a time of the run, before {} s", end.as_secs_f64());
+            push(found, line, "event.at", what, allowed);
+        }
+        match &event.what {
+            Happening::DriveFails { drive } => {
+                let drives = plan.drive_names();
+                let names = drives.iter().map(String::as_str);
+                lookup(drive, "drive", names, (line, "event.drive"), found);
+            }
+            Happening::HostFails { host } | Happening::Drain { host } => {
+                lookup(host, "host", hosts(), (line, "event.host"), found);
+            }
+            Happening::ControllerFails { controller } => {
+                let names = plan.controllers.iter().map(|c| c.name.as_str());
+                lookup(
+                    controller,
+                    "controller",
+                    names,
+                    (line, "event.controller"),
+                    found,
+                );
+            }
+            Happening::LinkDown { host, network } | Happening::LinkUp { host, network } => {
+                lookup(host, "host", hosts(), (line, "event.host"), found);
+                let names = plan.networks.iter().map(|n| n.name.as_str());
+                lookup(network, "network", names, (line, "event.network"), found);
+            }
+            Happening::Snapshot { block }
+            | Happening::Restore { block }
+            | Happening::Clone { block, .. }
+            | Happening::BootStorm { block } => {
+                lookup(block, "block", blocks(), (line, "event.block"), found);
+            }
+            Happening::MoveStorage { block, to, .. } => {
+                lookup(block, "block", blocks(), (line, "event.block"), found);
+                let pools = plan.pools.iter().map(|pool| pool.name.as_str());
+                lookup(to, "pool", pools, (line, "event.to"), found);
+            }
+        }
+    }
+}

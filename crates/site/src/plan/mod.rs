@@ -1,0 +1,137 @@
+//! A site to rehearse: hardware by the dozen, layout, VMs, events and variants, as TOML.
+//!
+//! [`load`] reads a file and gives a [`Described`] that keeps every rule that can be told
+//! from the file alone, or a [`SiteError`] with *all* that is wrong, each with file, line,
+//! key, what was found and what is allowed. Names of models and workloads are looked up by
+//! whoever has those; every item has its line for that.
+//!
+//! Invariants of a [`Plan`]: names are unique and lead somewhere; a lot has as many drives
+//! as are taken from it; a level can have the drives of its groups; networks make no loop;
+//! hosts reach the controllers of their blocks.
+
+mod check;
+mod event;
+mod quantity;
+mod read;
+mod types;
+mod variants;
+
+pub use types::{
+    Adapter, Balance, Block, Bus, Controller, Costs, Event, Groups, Happening, Host, Initiator,
+    Lot, Luns, Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
+};
+
+use crate::diagnostic::{Diagnostic, Lines, SiteError};
+use std::path::Path;
+
+/// What a file describes: a site, and the same site with one thing changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    /// As it stands in the file.
+    pub base: Plan,
+    /// `[[variant]]` and `[[vary]]`, in the order of the file.
+    pub variants: Vec<Variant>,
+}
+
+/// The site with something changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// What people call it; unique in the file.
+    pub name: String,
+    /// The whole site as it is then.
+    pub plan: Plan,
+}
+
+/// A change of one key: where, and to what (TOML).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Such as `pool.data.groups.0.level`: table, name, key.
+    pub key: String,
+    /// Its value.
+    pub value: toml::Value,
+}
+
+impl Setting {
+    /// Reads `KEY=VALUE`; a value that is no TOML is text.
+    ///
+    /// # Errors
+    /// A sentence when there is no `=`.
+    pub fn parse(text: &str) -> Result<Setting, String> {
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(format!(
+                "{text:?} is no setting: write KEY=VALUE, such as network.san.mtu=9000"
+            ));
+        };
+        let document = format!("value = {value}");
+        let parsed = toml::from_str::<toml::Table>(&document).ok();
+        let parsed = parsed.and_then(|mut table| table.remove("value"));
+        Ok(Setting {
+            key: key.trim().to_owned(),
+            value: parsed.unwrap_or_else(|| toml::Value::String(value.trim().to_owned())),
+        })
+    }
+}
+
+/// Whether `text` describes hardware to rehearse, rather than a site to serve.
+pub fn is_plan(text: &str) -> bool {
+    text.parse::<toml::Table>()
+        .is_ok_and(|table| table.contains_key("controller") || table.contains_key("block"))
+}
+
+/// Reads and checks the file at `path`, with `settings` made in it first.
+///
+/// # Errors
+/// As [`crate::load`].
+pub fn load(path: &Path, settings: &[Setting]) -> Result<Described, SiteError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| SiteError::unreadable(path, &error))?;
+    parse(&path.display().to_string(), &text, settings)
+}
+
+/// Checks a text; `file` is its name in messages.
+///
+/// # Errors
+/// [`crate::SiteErrorKind::Invalid`] with every diagnostic.
+pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, SiteError> {
+    let invalid = |found| SiteError::invalid(file, found);
+    let base = one(text).map_err(invalid)?;
+    let document = match text.parse::<toml::Table>() {
+        Ok(document) => document,
+        Err(error) => return Err(invalid(vec![Lines::of(text).syntax(&error)])),
+    };
+    let (document, base) = match settings {
+        [] => (document, base),
+        settings => variants::changed(&document, settings).map_err(|what| {
+            let allowed = "a key of the site file, and a value that it may have".to_owned();
+            invalid(vec![Diagnostic {
+                line: 1,
+                key: "--set".to_owned(),
+                found: what,
+                allowed,
+            }])
+        })?,
+    };
+    let variants = variants::variants(text, &document).map_err(invalid)?;
+    Ok(Described { base, variants })
+}
+
+/// The plan of one text, without its variants.
+fn one(text: &str) -> Result<Plan, Vec<Diagnostic>> {
+    let lines = Lines::of(text);
+    let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
+        return Err(syntax_errors
+            .iter()
+            .map(|error| lines.syntax(error))
+            .collect());
+    }
+    let mut found = Vec::new();
+    let rows = read::plan(document.get_ref(), &lines, &mut found);
+    if found.is_empty() {
+        check::check(&rows, &mut found);
+    }
+    match found.is_empty() {
+        true => Ok(rows.plan),
+        false => Err(found),
+    }
+}

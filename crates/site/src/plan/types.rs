@@ -1,0 +1,429 @@
+//! What a described installation is made of, in checked types.
+
+use crate::types::{Level, Provisioning};
+use std::time::Duration;
+
+/// A described installation: hardware, layout, load, and what happens to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What people call it.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: Option<String>,
+    /// How long it is looked at, and what is asked of it.
+    pub run: Run,
+    /// Storage controllers; one or more.
+    pub controllers: Vec<Controller>,
+    /// Ways from controllers to drives; one or more.
+    pub buses: Vec<Bus>,
+    /// Drives by the dozen; one or more lots.
+    pub lots: Vec<Lot>,
+    /// Pools of them; one or more.
+    pub pools: Vec<Pool>,
+    /// Networks between hosts and controllers; one or more.
+    pub networks: Vec<Network>,
+    /// Machines that VMs run on; one or more.
+    pub hosts: Vec<Host>,
+    /// VMs with their loads; one or more.
+    pub blocks: Vec<Block>,
+    /// What happens while it runs, in the order of the file.
+    pub events: Vec<Event>,
+}
+
+/// How long a rehearsal looks, and what it is held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Not measured, from the start on.
+    pub warmup: Duration,
+    /// Measured, after the warm-up.
+    pub measure: Duration,
+    /// The first seed.
+    pub seed: u64,
+    /// Seeds that are run, one after the other.
+    pub seeds: u16,
+    /// Mean response time that reads and writes stay below.
+    pub limit: Duration,
+}
+
+/// A storage controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Controller {
+    /// Unique over the site.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// What it is like: a name of the models.
+    pub model: String,
+    /// Processor cores, where other than the model's.
+    pub cores: Option<u16>,
+    /// RAM for reads, where other than the model's; 0 is none.
+    pub cache_bytes: Option<u64>,
+    /// Write cache that survives a power cut, where other than the model's; 0 is none:
+    /// the write log is on the drives then.
+    pub write_cache_bytes: Option<u64>,
+    /// The controller that it mirrors its write cache to.
+    pub partner: Option<String>,
+    /// Processor time, where other than the model's.
+    pub costs: Costs,
+    /// Where it is reached.
+    pub ports: Vec<Ports>,
+}
+
+/// Processor time of a controller, microseconds; the model's where none is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Of a host's command.
+    pub per_command_us: Option<f64>,
+    /// Of a KiB between host and cache.
+    pub per_kib_us: Option<f64>,
+    /// Of a command to a drive.
+    pub per_drive_command_us: Option<f64>,
+    /// Of a KiB of parity.
+    pub per_parity_kib_us: Option<f64>,
+    /// Of a KiB of a copy of the write log.
+    pub per_log_kib_us: Option<f64>,
+}
+
+/// Ports into a network, all alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ports {
+    /// Name of the network.
+    pub network: String,
+    /// How many.
+    pub count: u16,
+}
+
+/// A way from controllers to drives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bus {
+    /// Unique over the site.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// What it is: a name of the models.
+    pub kind: String,
+}
+
+/// Drives that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lot {
+    /// Unique over the site; its drives are this and their number.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// What they are: a name of the models.
+    pub model: String,
+    /// How many; at least one.
+    pub count: u32,
+    /// The bus that they are behind.
+    pub bus: String,
+}
+
+/// A pool of RAID groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Unique over the site.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// The controller that owns it.
+    pub controller: String,
+    /// Its groups; at least one.
+    pub groups: Vec<Groups>,
+    /// Drives that stand in for those that fail.
+    pub spares: Vec<Taken>,
+    /// A power of two.
+    pub stripe_unit_bytes: u32,
+    /// A power of two.
+    pub page_bytes: u32,
+}
+
+/// RAID groups that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    /// Protection.
+    pub level: Level,
+    /// Drives of each.
+    pub drives: u16,
+    /// How many groups; at least one.
+    pub count: u16,
+    /// The lot that they are taken from.
+    pub from: String,
+}
+
+/// Drives out of a lot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// The lot.
+    pub from: String,
+    /// How many; at least one.
+    pub count: u16,
+}
+
+/// How a network frames what it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// Ethernet, full duplex.
+    Ethernet {
+        /// Bytes of IP in a frame.
+        mtu_bytes: u16,
+    },
+    /// Fibre Channel.
+    FibreChannel,
+}
+
+/// A network; all its links are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Unique over the site.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// Its frames.
+    pub kind: NetworkKind,
+    /// Of each link, as it is sold ("8 Gb/s" of Fibre Channel are 6.8).
+    pub bits_per_s: u64,
+    /// Switches between a host and a controller.
+    pub switches: u16,
+    /// The way to another network.
+    pub uplink: Option<Uplink>,
+}
+
+/// Links from one network to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uplink {
+    /// The other network.
+    pub to: String,
+    /// Links, each as fast as this network's.
+    pub links: u16,
+}
+
+/// How a host reaches its storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initiator {
+    /// iSCSI by the host's processor.
+    IscsiSoftware,
+    /// iSCSI by an adapter.
+    IscsiHardware,
+    /// A Fibre Channel adapter.
+    FibreChannel,
+    /// NFS by the host's processor.
+    Nfs,
+}
+
+/// How a host chooses among its links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Multipath: the links in turn, from command to command.
+    RoundRobin,
+    /// Multipath: the link with the fewest commands.
+    LeastQueue,
+    /// A group of links: each virtual port stays on one.
+    Port,
+    /// A group of links: by the hash of the hardware addresses.
+    Mac,
+    /// A group of links: by the hash of the IP addresses of both ends.
+    IpHash,
+}
+
+/// Machines that VMs run on, all alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Unique over the site; with more than one, each is this and its number.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// How many; at least one.
+    pub count: u16,
+    /// Processor cores of each.
+    pub cores: u16,
+    /// Clock of its cores, GHz.
+    pub clock_ghz: f64,
+    /// RAM of each.
+    pub memory_bytes: u64,
+    /// Where it is connected.
+    pub ports: Vec<Ports>,
+    /// How it reaches its storage.
+    pub initiator: Initiator,
+    /// How it chooses among its links.
+    pub balance: Balance,
+    /// Addresses of the storage that it uses, for the hash of [`Balance::IpHash`].
+    pub addresses: u16,
+    /// Commands under way to a LUN, where other than the initiator's.
+    pub lun_queue: Option<u16>,
+}
+
+/// The virtual disk adapter of VMs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adapter {
+    /// LSI Logic SAS, emulated.
+    LsiSas,
+    /// VMware's paravirtual SCSI.
+    Pvscsi,
+    /// Hyper-V's VMBus.
+    Vmbus,
+    /// Virtio.
+    Virtio,
+    /// A raw LUN in the VM without any.
+    None,
+}
+
+/// What shares a LUN and its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Luns {
+    /// Each virtual disk has one.
+    PerDisk,
+    /// All disks of a VM share one.
+    PerVm,
+    /// So many datastores, which VMs go to in turn.
+    Shared(u16),
+}
+
+/// VMs with a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Unique over the site.
+    pub name: String,
+    /// Where the file describes it.
+    pub line: usize,
+    /// The workload profile.
+    pub profile: String,
+    /// Of its VMs, these; all when there are none.
+    pub roles: Vec<String>,
+    /// How often all of them are there; at least once.
+    pub count: u16,
+    /// Hosts that the VMs go to in turn.
+    pub hosts: Vec<String>,
+    /// Pools that the VMs' disks go to, VM by VM in turn.
+    pub pools: Vec<String>,
+    /// Pools of the disks of each VM, disk by disk; in the place of `pools`.
+    pub disk_pools: Vec<String>,
+    /// How the VMs see their disks.
+    pub adapter: Adapter,
+    /// What shares a LUN.
+    pub luns: Luns,
+    /// How disks take space.
+    pub provisioning: Provisioning,
+    /// How much of each disk is written before, percent.
+    pub filled_percent: u8,
+    /// Factor on rates, above zero.
+    pub scale: f64,
+    /// In the place of what the profile has under way in closed loops.
+    pub outstanding: Option<u16>,
+    /// How often a VM is restarted or moved counts its memory: bytes, in the place of the
+    /// profile's.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Something that happens at a time of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Where the file describes it.
+    pub line: usize,
+    /// From the start of the run.
+    pub at: Duration,
+    /// What.
+    pub what: Happening,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A drive fails; a spare takes its place if there is one.
+    DriveFails {
+        /// Its name.
+        drive: String,
+    },
+    /// A host loses its power.
+    HostFails {
+        /// Its name.
+        host: String,
+    },
+    /// A controller loses its power; its partner takes its pools.
+    ControllerFails {
+        /// Its name.
+        controller: String,
+    },
+    /// One of a host's links into a network goes down.
+    LinkDown {
+        /// Name of the host.
+        host: String,
+        /// Name of the network.
+        network: String,
+    },
+    /// It comes up again.
+    LinkUp {
+        /// Name of the host.
+        host: String,
+        /// Name of the network.
+        network: String,
+    },
+    /// All disks of a block's VMs are snapshotted.
+    Snapshot {
+        /// Name of the block.
+        block: String,
+    },
+    /// They are restored from the last snapshot.
+    Restore {
+        /// Name of the block.
+        block: String,
+    },
+    /// VMs of a block are cloned.
+    Clone {
+        /// Name of the block.
+        block: String,
+        /// How many of its VMs.
+        vms: u16,
+        /// Whether the array copies.
+        offload: bool,
+    },
+    /// The disks of a block's VMs move to another pool.
+    MoveStorage {
+        /// Name of the block.
+        block: String,
+        /// Name of the pool.
+        to: String,
+        /// Whether the array copies.
+        offload: bool,
+    },
+    /// The VMs of a block start all at once.
+    BootStorm {
+        /// Name of the block.
+        block: String,
+    },
+    /// A host's VMs move to the others.
+    Drain {
+        /// Its name.
+        host: String,
+    },
+}
+
+impl Plan {
+    /// Names of all drives, lot by lot: `sas-00`, `sas-01`, and so on.
+    pub fn drive_names(&self) -> Vec<String> {
+        self.lots.iter().flat_map(Lot::drive_names).collect()
+    }
+
+    /// Names of all hosts: a host that is there once has its own, others are numbered
+    /// from 1.
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().flat_map(Host::names).collect()
+    }
+}
+
+impl Lot {
+    /// Names of its drives.
+    pub fn drive_names(&self) -> impl Iterator<Item = String> {
+        (0..self.count).map(|index| format!("{}-{index:02}", self.name))
+    }
+}
+
+impl Host {
+    /// Names of the hosts that it stands for.
+    pub fn names(&self) -> Vec<String> {
+        match self.count {
+            1 => vec![self.name.clone()],
+            count => (1..=count).map(|n| format!("{}{n}", self.name)).collect(),
+        }
+    }
+}
