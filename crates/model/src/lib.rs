@@ -5,12 +5,14 @@
 //! calls it makes the time pass.
 //!
 //! [`hdd`] and [`flash`]: drives. [`link`]: Ethernet and Fibre Channel, groups and paths.
+//! [`station`]: a queue with servers, such as the cores of a host.
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
 
 pub mod constant;
 pub mod flash;
 pub mod hdd;
 pub mod link;
+pub mod station;
 
 use base::{DriveOffset, Time};
 

@@ -2,8 +2,28 @@
 //! controllers and networks, under the load of modelled VMs.
 //!
 //! ```text
-//! plan ─► rig ─► run ─► outcome ─► laws, shares of time, report
+//! plan ─► rig ─► run ─► outcome ─► bottleneck, confidence, comparison, report
 //! ```
 //!
 //! Nothing here reads a clock or draws from anything but the seed: one seed gives one
 //! outcome, byte by byte.
+
+pub mod bus;
+pub mod catalog;
+pub mod controller;
+pub mod disk;
+pub mod drive;
+pub mod error;
+pub mod gate;
+pub mod host;
+pub mod laws;
+pub mod network;
+pub mod rig;
+pub mod run;
+pub mod share;
+pub mod timeline;
+pub mod vm;
+pub mod world;
+
+pub use error::{RehearseError, RehearseErrorKind};
+pub use run::{Outcome, run};

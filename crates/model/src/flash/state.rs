@@ -272,6 +272,11 @@ impl State {
         self.nand.counters
     }
 
+    /// Dies that it has.
+    pub fn dies(&self) -> usize {
+        self.flash.dies()
+    }
+
     /// Commands that have come and not ended.
     pub fn outstanding(&self) -> usize {
         self.commands.len()

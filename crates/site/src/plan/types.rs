@@ -414,7 +414,12 @@ impl Plan {
 impl Lot {
     /// Names of its drives.
     pub fn drive_names(&self) -> impl Iterator<Item = String> {
-        (0..self.count).map(|index| format!("{}-{index:02}", self.name))
+        (0..self.count).map(|index| self.drive_name(index))
+    }
+
+    /// The name of one of them, counted from 0.
+    pub fn drive_name(&self, index: u32) -> String {
+        format!("{}-{index:02}", self.name)
     }
 }
 

@@ -1,0 +1,264 @@
+//! A modelled drive as the engine sees it: behind its controller's processor and its bus.
+//!
+//! ```text
+//! command   processor ─► bus ─► drive ─► bus ─► done
+//! ```
+//!
+//! What is at its **front**, labels, metadata and logs, lies in the controller's write cache
+//! where that has one: a write there is copied by the processor and, at the drive that stands
+//! for the partner's half, crosses the interconnect; the drive is not asked.
+//!
+//! It keeps what is written with bytes, labels and metadata, and drops what has only a
+//! length; so a drive of any size costs what its metadata costs.
+
+mod device;
+mod model;
+
+pub use device::Taken;
+pub use model::{Busy, DriveKind};
+
+use crate::bus::BusRig;
+use crate::controller::ControllerRig;
+use crate::world::RigWorld;
+use ::model::{Request, RequestKind};
+use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
+use device::Device;
+use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
+use model::DriveModel;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Block = Box<[u8; BLOCK_BYTES]>;
+
+/// Which half of a mirrored write cache a drive's front stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The controller's own.
+    Own,
+    /// Its partner's.
+    Partners,
+    /// A copy more than the cache has: costs nothing.
+    Further,
+}
+
+/// The front of a drive that lies in a write cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// It ends here.
+    pub end: DriveOffset,
+    /// Which half.
+    pub half: Half,
+}
+
+/// A drive, its bus and whose it is.
+pub struct DriveRig {
+    /// Unique over the site.
+    pub name: String,
+    kind: DriveKind,
+    world: RigWorld,
+    device: Rc<Device>,
+    bus: Rc<BusRig>,
+    controller: Rc<ControllerRig>,
+    /// Whether its pool's groups have parity, which the processor makes.
+    parity: bool,
+    front: Cell<Option<Front>>,
+    dead: Cell<bool>,
+    blocks: RefCell<BTreeMap<u64, Block>>,
+}
+
+impl DriveRig {
+    /// A blank drive.
+    pub fn new(
+        world: &RigWorld,
+        name: String,
+        kind: DriveKind,
+        (bus, controller): (&Rc<BusRig>, &Rc<ControllerRig>),
+        parity: bool,
+    ) -> Rc<DriveRig> {
+        let model = DriveModel::new(&kind, world.prng(&name));
+        Rc::new(DriveRig {
+            name,
+            kind,
+            world: world.clone(),
+            device: Device::new(world.clone(), model),
+            bus: Rc::clone(bus),
+            controller: Rc::clone(controller),
+            parity,
+            front: Cell::new(None),
+            dead: Cell::new(false),
+            blocks: RefCell::default(),
+        })
+    }
+
+    /// Puts its front into the controller's write cache.
+    pub fn set_front(&self, front: Front) {
+        self.front.set(Some(front));
+    }
+
+    /// It does not answer any more.
+    pub fn fail(&self) {
+        self.dead.set(true);
+        self.device.die();
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> &DriveKind {
+        &self.kind
+    }
+
+    /// What its mechanism did so far.
+    pub fn busy(&self) -> Busy {
+        self.device.busy()
+    }
+
+    /// What commands took in it so far.
+    pub fn taken(&self) -> Taken {
+        self.device.taken()
+    }
+
+    fn fill(&self, at: DriveOffset, bytes: &mut [u8]) {
+        let blocks = self.blocks.borrow();
+        let numbers = at.0 / BLOCK_BYTES as u64..;
+        for (place, block) in bytes.chunks_mut(BLOCK_BYTES).zip(numbers) {
+            match blocks.get(&block) {
+                Some(content) => place.copy_from_slice(&content[..]),
+                None => place.fill(0),
+            }
+        }
+    }
+
+    fn keep(&self, at: DriveOffset, bytes: &[u8]) {
+        let mut blocks = self.blocks.borrow_mut();
+        let (written, _) = bytes.as_chunks::<BLOCK_BYTES>();
+        for (written, block) in written.iter().zip(at.0 / BLOCK_BYTES as u64..) {
+            blocks.insert(block, Box::new(*written));
+        }
+    }
+
+    /// The half of the write cache in which a run lies, if it does.
+    fn cached(&self, at: DriveOffset, len_bytes: u64) -> Option<Half> {
+        let front = self.front.get()?;
+        (at.0 + len_bytes <= front.end.0).then_some(front.half)
+    }
+
+    async fn serve(&self, request: Request) -> Result<(), DriveError> {
+        self.check(request)?;
+        let half = match request.kind {
+            RequestKind::Flush => None,
+            _ => self.cached(request.at, request.len_bytes),
+        };
+        if let Some(half) = half {
+            if request.kind == RequestKind::Write {
+                self.controller.log(request.len_bytes, half).await;
+            }
+            return Ok(());
+        }
+        let (out, back) = match request.kind {
+            RequestKind::Read => (0, request.len_bytes),
+            RequestKind::Write => (request.len_bytes, 0),
+            // Nothing that the drive says is volatile: no cache of its own is on.
+            RequestKind::Flush | RequestKind::Discard => return Ok(()),
+        };
+        let is_parity = self.parity && request.kind == RequestKind::Write;
+        self.controller
+            .drive_command(request.len_bytes, is_parity)
+            .await;
+        self.bus.out(&self.world, out).await;
+        let ended = self.device.submit(request).await;
+        self.bus.back(&self.world, back).await;
+        ended.map_err(|_| self.error(request, DriveErrorKind::Gone))
+    }
+
+    fn check(&self, request: Request) -> Result<(), DriveError> {
+        let block = BLOCK_BYTES as u64;
+        let end = request.at.0.checked_add(request.len_bytes);
+        let inside = end.is_some_and(|end| end <= self.kind.capacity_bytes());
+        let whole = request.at.0.is_multiple_of(block) && request.len_bytes.is_multiple_of(block);
+        if self.dead.get() {
+            return Err(self.error(request, DriveErrorKind::Gone));
+        }
+        match inside && whole {
+            true => Ok(()),
+            false => Err(self.error(request, DriveErrorKind::OutOfRange)),
+        }
+    }
+
+    fn error(&self, request: Request, kind: DriveErrorKind) -> DriveError {
+        let operation = match request.kind {
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Flush => "flush",
+            RequestKind::Discard => "discard",
+        };
+        DriveError {
+            kind,
+            operation,
+            at: request.at,
+            len_bytes: request.len_bytes,
+            context: format!("modelled drive '{}'", self.name),
+        }
+    }
+}
+
+/// The engine's handle on a drive.
+pub struct RigDrive(pub Rc<DriveRig>);
+
+impl Drive for RigDrive {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            capacity_bytes: self.0.kind.capacity_bytes(),
+            rotational: self.0.kind.is_rotational(),
+            discards: !self.0.kind.is_rotational(),
+        }
+    }
+
+    async fn read(&self, at: DriveOffset, mut buf: Buf) -> (Buf, Result<(), DriveError>) {
+        let request = request(RequestKind::Read, at, buf.len());
+        let served = self.0.serve(request).await;
+        if served.is_ok()
+            && let Some(bytes) = buf.bytes_mut()
+        {
+            self.0.fill(at, bytes);
+        }
+        (buf, served)
+    }
+
+    async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        let request = request(RequestKind::Write, at, data.len());
+        self.0.serve(request).await?;
+        if let Some(bytes) = data.bytes() {
+            self.0.keep(at, bytes);
+        }
+        Ok(())
+    }
+
+    async fn write_durable(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
+        self.write(at, data).await
+    }
+
+    async fn flush(&self) -> Result<(), DriveError> {
+        self.0
+            .serve(request(RequestKind::Flush, DriveOffset(0), 0))
+            .await
+    }
+
+    async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
+        let kind = RequestKind::Discard;
+        self.0
+            .serve(Request {
+                kind,
+                at,
+                len_bytes,
+            })
+            .await
+    }
+}
+
+fn request(kind: RequestKind, at: DriveOffset, len: usize) -> Request {
+    Request {
+        kind,
+        at,
+        len_bytes: len as u64,
+    }
+}

@@ -1,0 +1,137 @@
+//! A plan built up: controllers, buses, drives, pools, ports, hosts and VMs at rest.
+//!
+//! Order: what is passive first; then the engine makes pools and volumes, and lays out what
+//! was written before the run; last the clock is where the run begins. Everything stands in
+//! the order of the file, so one plan and seed give one rig.
+
+mod network;
+mod pools;
+mod vms;
+
+use crate::bus::BusRig;
+use crate::catalog;
+use crate::controller::ControllerRig;
+use crate::disk::DiskRig;
+use crate::drive::DriveRig;
+use crate::error::RehearseError;
+use crate::host::HostRig;
+use crate::network::PortRig;
+use crate::vm::VmRig;
+use crate::world::RigWorld;
+use engine::Pool;
+use site::plan::Plan;
+use std::future::Future;
+use std::rc::Rc;
+use world::sim::Outcome;
+
+pub use network::Fabric;
+
+/// A pool and its drives.
+pub struct PoolRig {
+    /// Unique over the site.
+    pub name: String,
+    /// Who owns it.
+    pub controller: Rc<ControllerRig>,
+    /// The engine's.
+    pub pool: Pool<RigWorld>,
+    /// The drives of its groups, then its spares.
+    pub drives: Vec<Rc<DriveRig>>,
+}
+
+/// All of a site.
+pub struct Rig {
+    /// Where it runs.
+    pub world: RigWorld,
+    /// In the order of the file.
+    pub controllers: Vec<Rc<ControllerRig>>,
+    /// In the order of the file.
+    pub buses: Vec<Rc<BusRig>>,
+    /// In the order of the file.
+    pub pools: Vec<PoolRig>,
+    /// Ports of hosts, links between networks, ports of controllers.
+    pub fabric: Fabric,
+    /// In the order of the file.
+    pub hosts: Vec<Rc<HostRig>>,
+    /// In the order of the file.
+    pub vms: Vec<Rc<VmRig>>,
+}
+
+impl Rig {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// `Site` for names that no model or profile has and sizes that don't fit, `Engine` for
+    /// what the engine refuses.
+    pub fn build(plan: &Plan, seed: u64) -> Result<Rig, RehearseError> {
+        let world = RigWorld::new(seed);
+        let controllers = controllers(&world, plan)?;
+        let buses = plan
+            .buses
+            .iter()
+            .map(|bus| Ok(Rc::new(BusRig::new(bus.name.clone(), catalog::bus(bus)?))))
+            .collect::<Result<Vec<_>, RehearseError>>()?;
+        let pools = pools::pools(&world, plan, &controllers, &buses)?;
+        let fabric = Fabric::new(plan);
+        let hosts = vms::hosts(&world, plan)?;
+        let mut rig = Rig {
+            world,
+            controllers,
+            buses,
+            pools,
+            fabric,
+            hosts,
+            vms: Vec::new(),
+        };
+        rig.vms = vms::vms(plan, &rig)?;
+        Ok(rig)
+    }
+
+    /// All drives, pool by pool.
+    pub fn drives(&self) -> impl Iterator<Item = &Rc<DriveRig>> {
+        self.pools.iter().flat_map(|pool| &pool.drives)
+    }
+
+    /// The disks of all VMs.
+    pub fn disks(&self) -> impl Iterator<Item = &Rc<DiskRig>> {
+        self.vms.iter().flat_map(|vm| &vm.disks)
+    }
+
+    /// Runs `root`, and everything that is under way, until `root` ends.
+    ///
+    /// # Errors
+    /// When it could never end.
+    pub fn finish<T>(&self, root: impl Future<Output = T>) -> Result<T, RehearseError> {
+        finish(&self.world, root)
+    }
+}
+
+impl Drop for Rig {
+    /// Tasks hold the world, and the world the tasks.
+    fn drop(&mut self) {
+        self.world.power_off();
+    }
+}
+
+pub(crate) fn finish<T>(
+    world: &RigWorld,
+    root: impl Future<Output = T>,
+) -> Result<T, RehearseError> {
+    match world.run(u64::MAX, root).map_err(RehearseError::engine)? {
+        Outcome::Done(value) => Ok(value),
+        Outcome::Cut => unreachable!("nothing limits the polls"),
+    }
+}
+
+fn controllers(world: &RigWorld, plan: &Plan) -> Result<Vec<Rc<ControllerRig>>, RehearseError> {
+    let rig = |controller| {
+        let model = catalog::controller(controller)?;
+        Ok(Rc::new(ControllerRig::new(
+            world,
+            controller.name.clone(),
+            model.cores,
+            model.costs,
+            controller.partner.as_ref().map(|_| model.interconnect),
+        )))
+    };
+    plan.controllers.iter().map(rig).collect()
+}

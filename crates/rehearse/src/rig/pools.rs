@@ -1,0 +1,194 @@
+//! Pools out of lots of drives, made by the engine.
+
+use super::{PoolRig, finish};
+use crate::bus::BusRig;
+use crate::catalog;
+use crate::controller::ControllerRig;
+use crate::drive::{DriveRig, Front, Half, RigDrive};
+use crate::error::RehearseError;
+use crate::world::RigWorld;
+use base::DriveOffset;
+use engine::{Level, NamedDrive, Pool, PoolSpec};
+use site::plan::{Lot, Plan};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Drives of each lot that are taken already.
+type Taken<'a> = BTreeMap<&'a str, u32>;
+
+/// Makes the pools of `plan`.
+pub(super) fn pools(
+    world: &RigWorld,
+    plan: &Plan,
+    controllers: &[Rc<ControllerRig>],
+    buses: &[Rc<BusRig>],
+) -> Result<Vec<PoolRig>, RehearseError> {
+    let mut taken = Taken::new();
+    let pools_of = |name: &str| plan.pools.iter().filter(|p| p.controller == name).count();
+    let mut made = Vec::new();
+    for pool in &plan.pools {
+        let place = plan
+            .controllers
+            .iter()
+            .position(|c| c.name == pool.controller);
+        let Some(place) = place else {
+            unreachable!("a plan's names lead somewhere: {}", pool.controller)
+        };
+        let controller = &controllers[place];
+        let model = catalog::controller(&plan.controllers[place])?;
+        let share = pools_of(&pool.controller) as u64;
+        let builder = Builder {
+            world,
+            plan,
+            controller,
+            buses,
+        };
+        let made_of = builder.drives(pool, &mut taken)?;
+        let write_cache_bytes = model.write_cache_bytes / share;
+        let opened = builder.create(pool, &made_of, write_cache_bytes)?;
+        opened.store().cache.set_capacity(model.cache_bytes / share);
+        let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
+        if write_cache_bytes > 0 {
+            into_write_cache(&opened, &drives);
+        }
+        made.push(PoolRig {
+            name: pool.name.clone(),
+            controller: Rc::clone(controller),
+            pool: opened,
+            drives,
+        });
+    }
+    Ok(made)
+}
+
+/// The drives of a pool.
+struct MadeOf {
+    groups: Vec<(Level, Vec<Rc<DriveRig>>)>,
+    spares: Vec<Rc<DriveRig>>,
+}
+
+impl MadeOf {
+    fn all(&self) -> impl Iterator<Item = &Rc<DriveRig>> {
+        let of_groups = self.groups.iter().flat_map(|(_, drives)| drives);
+        of_groups.chain(&self.spares)
+    }
+}
+
+struct Builder<'a> {
+    world: &'a RigWorld,
+    plan: &'a Plan,
+    controller: &'a Rc<ControllerRig>,
+    buses: &'a [Rc<BusRig>],
+}
+
+impl<'a> Builder<'a> {
+    fn drives(
+        &self,
+        pool: &'a site::plan::Pool,
+        taken: &mut Taken<'a>,
+    ) -> Result<MadeOf, RehearseError> {
+        let parity = pool.groups.iter().any(|groups| has_parity(groups.level));
+        let mut groups = Vec::new();
+        for alike in &pool.groups {
+            for _ in 0..alike.count {
+                let drives = self.take(&alike.from, alike.drives, parity, taken)?;
+                groups.push((level(alike.level), drives));
+            }
+        }
+        let mut spares = Vec::new();
+        for spare in &pool.spares {
+            spares.extend(self.take(&spare.from, spare.count, parity, taken)?);
+        }
+        Ok(MadeOf { groups, spares })
+    }
+
+    /// The next drives of a lot.
+    fn take(
+        &self,
+        from: &'a str,
+        count: u16,
+        parity: bool,
+        taken: &mut Taken<'a>,
+    ) -> Result<Vec<Rc<DriveRig>>, RehearseError> {
+        let lot = self.plan.lots.iter().find(|lot| lot.name == from);
+        let bus = lot.and_then(|lot| self.buses.iter().find(|bus| bus.name == lot.bus));
+        let (Some(lot), Some(bus)) = (lot, bus) else {
+            unreachable!("a plan's names lead somewhere: {from}")
+        };
+        let kind = catalog::drive(lot)?;
+        let first = taken.entry(from).or_default();
+        let numbers = *first..*first + u32::from(count);
+        *first = numbers.end;
+        let way = (bus, self.controller);
+        let drive = |number| {
+            let name = Lot::drive_name(lot, number);
+            DriveRig::new(self.world, name, kind, way, parity)
+        };
+        Ok(numbers.map(drive).collect())
+    }
+
+    fn create(
+        &self,
+        pool: &site::plan::Pool,
+        made_of: &MadeOf,
+        write_cache_bytes: u64,
+    ) -> Result<Pool<RigWorld>, RehearseError> {
+        let named = |drive: &Rc<DriveRig>| NamedDrive {
+            name: drive.name.clone(),
+            drive: RigDrive(Rc::clone(drive)),
+        };
+        let groups: Vec<_> = made_of
+            .groups
+            .iter()
+            .map(|(level, drives)| (*level, drives.iter().map(named).collect()))
+            .collect();
+        let spares = made_of.spares.iter().map(named).collect();
+        let Some((first, _)) = made_of.groups.first() else {
+            unreachable!("a pool has a group")
+        };
+        let mut spec = PoolSpec::new(&pool.name, *first);
+        spec.stripe_unit_bytes = pool.stripe_unit_bytes;
+        spec.page_bytes = pool.page_bytes;
+        if write_cache_bytes > 0 {
+            // Data and intents, in whole blocks.
+            let part = |of: u64| Some(write_cache_bytes / of / 4096 * 4096);
+            spec.log_bytes = part(2);
+            spec.intent_bytes = part(4);
+        }
+        let create = Pool::create_groups(self.world.clone(), spec, groups, spares);
+        let created = finish(self.world, create)?;
+        created.map_err(|error| RehearseError::site(pool.line, error.to_string()))
+    }
+}
+
+/// Labels, metadata and logs of all drives lie in the write cache: the first drive's copy in
+/// the controller's half, the second's in its partner's.
+fn into_write_cache(pool: &Pool<RigWorld>, drives: &[Rc<DriveRig>]) {
+    let end = DriveOffset(pool.info().data_start);
+    for (place, drive) in drives.iter().enumerate() {
+        let half = match place {
+            0 => Half::Own,
+            1 => Half::Partners,
+            _ => Half::Further,
+        };
+        drive.set_front(Front { end, half });
+    }
+}
+
+fn has_parity(level: site::Level) -> bool {
+    matches!(
+        level,
+        site::Level::Raid5 | site::Level::Raid50 | site::Level::Raid6
+    )
+}
+
+fn level(level: site::Level) -> Level {
+    match level {
+        site::Level::Simple => Level::Simple,
+        site::Level::Raid10 => Level::Raid10 { copies: 2 },
+        site::Level::Raid10x3 => Level::Raid10 { copies: 3 },
+        site::Level::Raid5 => Level::Raid5,
+        site::Level::Raid50 => Level::Raid50,
+        site::Level::Raid6 => Level::Raid6,
+    }
+}

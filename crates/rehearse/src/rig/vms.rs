@@ -1,0 +1,251 @@
+//! Hosts, and the VMs of the blocks with their volumes.
+
+use super::Rig;
+use crate::catalog;
+use crate::disk::DiskRig;
+use crate::error::RehearseError;
+use crate::gate::Gate;
+use crate::host::{HostRig, LunRig};
+use crate::network::Way;
+use crate::vm::VmRig;
+use crate::world::RigWorld;
+use engine::{Provisioning, VolumeSpec};
+use load::profile::{Pacing, Profile, VmProfile};
+use model::link::multipath::Policy;
+use site::plan::{Balance, Block, Host, Initiator, Luns, Plan};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The hosts of `plan`.
+pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Result<Vec<Rc<HostRig>>, RehearseError> {
+    let mut hosts = Vec::new();
+    for host in &plan.hosts {
+        for name in host.names() {
+            let costs = catalog::io_costs(plan, host);
+            hosts.push(Rc::new(HostRig::new(
+                world,
+                name,
+                usize::from(host.cores),
+                costs,
+            )));
+        }
+    }
+    Ok(hosts)
+}
+
+/// The VMs of a block as their profile has them, under names of their own.
+///
+/// # Errors
+/// `Site` for a profile or role that does not exist.
+pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
+    let profile = Profile::named(&block.profile).ok_or_else(|| {
+        let names = Profile::names().join(", ");
+        let context = format!(
+            "block {:?}: profile {:?} does not exist; allowed: {names}",
+            block.name, block.profile
+        );
+        RehearseError::site(block.line, context)
+    })?;
+    for role in &block.roles {
+        if !profile.vms.iter().any(|vm| vm.name == *role) {
+            let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
+            let context = format!(
+                "block {:?}: profile {} has no role {role:?}; allowed: {}",
+                block.name,
+                block.profile,
+                names.join(", ")
+            );
+            return Err(RehearseError::site(block.line, context));
+        }
+    }
+    let wanted = |vm: &&VmProfile| block.roles.is_empty() || block.roles.contains(&vm.name);
+    let mut vms = Vec::new();
+    for turn in 1..=block.count {
+        for vm in profile.vms.iter().filter(wanted) {
+            let mut vm = vm.clone();
+            vm.name = match block.count {
+                1 => format!("{}-{}", block.name, vm.name),
+                _ => format!("{}{turn}-{}", block.name, vm.name),
+            };
+            for stream in &mut vm.streams {
+                match (&mut stream.pacing, block.outstanding) {
+                    (Pacing::Open { per_second }, _) => *per_second *= block.scale,
+                    (Pacing::Closed { outstanding }, Some(said)) => {
+                        *outstanding = usize::from(said);
+                        stream.outstanding_max = usize::from(said);
+                    }
+                    (Pacing::Closed { .. }, None) => {}
+                }
+            }
+            if let Some(memory_bytes) = block.memory_bytes {
+                vm.memory_bytes = memory_bytes;
+            }
+            vms.push(vm);
+        }
+    }
+    Ok(vms)
+}
+
+/// What VMs share: LUNs by host, controller and number.
+type LunTable = BTreeMap<(String, String, String), Rc<LunRig>>;
+
+/// The VMs of all blocks, with their volumes laid out.
+pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseError> {
+    let mut luns = LunTable::new();
+    let mut vms = Vec::new();
+    for block in &plan.blocks {
+        let hosts: Vec<(&Host, String)> = plan
+            .hosts
+            .iter()
+            .filter(|host| block.hosts.contains(&host.name))
+            .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
+            .collect();
+        for (turn, profile) in profiles(block)?.into_iter().enumerate() {
+            let (host, host_name) = &hosts[turn % hosts.len()];
+            let builder = Builder {
+                plan,
+                rig,
+                block,
+                host,
+                host_name,
+                turn,
+            };
+            vms.push(builder.vm(profile, &mut luns)?);
+        }
+    }
+    Ok(vms)
+}
+
+struct Builder<'a> {
+    plan: &'a Plan,
+    rig: &'a Rig,
+    block: &'a Block,
+    host: &'a Host,
+    host_name: &'a str,
+    /// The number of the VM in its block.
+    turn: usize,
+}
+
+impl Builder<'_> {
+    fn vm(&self, profile: VmProfile, luns: &mut LunTable) -> Result<Rc<VmRig>, RehearseError> {
+        let hosts = &self.rig.hosts;
+        let Some(host) = hosts.iter().find(|host| host.name == self.host_name) else {
+            unreachable!("every host of the plan is in the rig")
+        };
+        let mut disks = Vec::new();
+        for number in 0..profile.disks.len() {
+            disks.push(self.disk(&profile, number, host, luns)?);
+        }
+        Ok(Rc::new(VmRig {
+            name: profile.name.clone(),
+            block: self.block.name.clone(),
+            profile,
+            disks,
+            host: RefCell::new(Rc::clone(host)),
+        }))
+    }
+
+    fn disk(
+        &self,
+        profile: &VmProfile,
+        number: usize,
+        host: &Rc<HostRig>,
+        luns: &mut LunTable,
+    ) -> Result<Rc<DiskRig>, RehearseError> {
+        let block = self.block;
+        let pools = match block.disk_pools.as_slice() {
+            [] => &block.pools[self.turn % block.pools.len()],
+            of_disks => &of_disks[number % of_disks.len()],
+        };
+        let Some(pool) = self.rig.pools.iter().find(|pool| pool.name == *pools) else {
+            unreachable!("a plan's names lead somewhere: {pools}")
+        };
+        let nominal_bytes = profile.disks[number].nominal_bytes;
+        let size_bytes = nominal_bytes.next_multiple_of(1 << 20);
+        let name = format!("{}-{number}", profile.name);
+        let volume = self.volume(pool, &name, size_bytes)?;
+        let lun = match block.luns {
+            Luns::PerDisk => name,
+            Luns::PerVm => profile.name.clone(),
+            Luns::Shared(count) => {
+                format!("{} {}", block.name, self.turn % usize::from(count))
+            }
+        };
+        let key = (self.host_name.to_owned(), pool.controller.name.clone(), lun);
+        let number = luns.len();
+        let lun = match luns.get(&key) {
+            Some(lun) => Rc::clone(lun),
+            None => {
+                let lun = Rc::new(self.lun(&pool.controller.name, number));
+                luns.insert(key, Rc::clone(&lun));
+                lun
+            }
+        };
+        Ok(Rc::new(DiskRig {
+            volume: RefCell::new(volume),
+            controller: RefCell::new(Rc::clone(&pool.controller)),
+            host: RefCell::new(Rc::clone(host)),
+            lun: RefCell::new(lun),
+            adapter: catalog::adapter_queue(block.adapter).map(Gate::new),
+            asks_for_data: self.host.initiator == Initiator::FibreChannel,
+            size_bytes,
+            in_engine: Cell::default(),
+        }))
+    }
+
+    fn volume(
+        &self,
+        pool: &super::PoolRig,
+        name: &str,
+        size_bytes: u64,
+    ) -> Result<engine::Volume<RigWorld>, RehearseError> {
+        let block = self.block;
+        let refused = |error: &dyn std::fmt::Display| {
+            let context = format!("volume {name:?} in pool {:?}: {error}", pool.name);
+            RehearseError::site(block.line, context)
+        };
+        let provisioning = match block.provisioning {
+            site::Provisioning::Thin => Provisioning::Thin,
+            site::Provisioning::Thick => Provisioning::Thick,
+        };
+        let spec = VolumeSpec {
+            name: name.to_owned(),
+            size_bytes,
+            provisioning,
+        };
+        let created = self.rig.finish(pool.pool.create_volume(spec))?;
+        let volume = created.map_err(|error| refused(&error))?;
+        let filled = size_bytes / 100 * u64::from(block.filled_percent);
+        if filled > 0 {
+            let laid_out = self.rig.finish(volume.lay_out(0..filled))?;
+            laid_out.map_err(|error| refused(&error))?;
+        }
+        Ok(volume)
+    }
+
+    /// A LUN: with multipath all ways to its controller, with a group of links the one
+    /// that the rule gives it.
+    fn lun(&self, controller: &str, number: usize) -> LunRig {
+        let ways = self.rig.fabric.ways(self.host_name, controller);
+        assert!(!ways.is_empty(), "hosts of a plan reach their controllers");
+        let depth = catalog::lun_queue(self.host);
+        let one = |place: usize| vec![ways[place % ways.len()].clone()];
+        match self.host.balance {
+            Balance::RoundRobin => LunRig::new(depth, ways, Policy::RoundRobin { ios_per_path: 1 }),
+            Balance::LeastQueue => LunRig::new(depth, ways, Policy::LeastQueue),
+            // One virtual port and one hardware address: one link for all.
+            Balance::Port | Balance::Mac => LunRig::new(depth, one(0), Policy::LeastQueue),
+            Balance::IpHash => {
+                let address = number % usize::from(self.host.addresses);
+                let way: Way = ways[address % ways.len()].clone();
+                LunRig::new(depth, vec![way], Policy::LeastQueue)
+            }
+        }
+    }
+
+    #[allow(dead_code)]
+    fn plan(&self) -> &Plan {
+        self.plan
+    }
+}

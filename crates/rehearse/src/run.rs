@@ -1,0 +1,166 @@
+//! One run: a plan, a seed, and what came of it.
+
+use crate::error::RehearseError;
+use crate::laws;
+use crate::rig::Rig;
+use crate::share::{Meter, Share};
+use crate::timeline;
+use crate::vm::{Ledger, StageSums, StreamRun};
+use base::Time;
+use engine::World;
+use load::kpi::{Measured, Window};
+use load::profile::{Limits, Profile};
+use load::report::Report;
+use load::run::VmOutcome;
+use site::plan::Plan;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// From the start of the run.
+    pub at: Duration,
+    /// What, for people.
+    pub text: String,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The site's name.
+    pub site: String,
+    /// The seed.
+    pub seed: u64,
+    /// The KPIs, as `ashlar load` reports them.
+    pub load: Report,
+    /// Where the time of the operations went.
+    pub stages: StageSums,
+    /// How busy everything was in the window.
+    pub shares: Vec<Share>,
+    /// What happened, in the order of time.
+    pub told: Vec<Told>,
+    /// Operations modelled, warm-up included.
+    pub operations: u64,
+    /// Hash over everything that happened: equal for equal plan, seed and program.
+    pub trace_hash: u64,
+}
+
+/// Runs `plan` once.
+///
+/// # Errors
+/// [`crate::error::RehearseErrorKind::Site`] for what the plan says and no model knows,
+/// `Engine` for what the engine refuses, `Law` when a law of [`crate::laws`] does not hold.
+pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
+    let rig = Rig::build(plan, seed)?;
+    let window = Window {
+        start: Time(0) + plan.run.warmup,
+        end: Time(0) + plan.run.warmup + plan.run.measure,
+    };
+    let ledger = Rc::new(Ledger::default());
+    let began = rig.world.now();
+    let streams: Vec<Rc<StreamRun>> = rig
+        .vms
+        .iter()
+        .flat_map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
+        .collect();
+    let told = timeline::start(plan, &rig);
+    for stream in &streams {
+        stream.start();
+    }
+    let shares = rig.finish(async {
+        rig.world.sleep(plan.run.warmup).await;
+        let before = Meter::read(&rig);
+        rig.world.sleep(plan.run.measure).await;
+        let shares = Meter::read(&rig).shares(&before, &rig);
+        settle(&rig, &ledger, began).await;
+        shares
+    })?;
+    let now = Time(rig.world.now().since(began).as_nanos() as u64);
+    let balance = ledger.balance(now);
+    laws::check(&rig, &balance, &shares)?;
+    let (load, stages) = report(plan, &rig, (window, seed), &streams);
+    let told = told.take();
+    Ok(Outcome {
+        site: plan.name.clone(),
+        seed,
+        load,
+        stages,
+        shares,
+        told,
+        operations: balance.issued,
+        trace_hash: rig.world.trace_hash(),
+    })
+}
+
+/// Between two looks whether everything has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Waits until what is under way has ended.
+async fn settle(rig: &Rig, ledger: &Ledger, began: Time) {
+    loop {
+        let now = Time(rig.world.now().since(began).as_nanos() as u64);
+        let balance = ledger.balance(now);
+        if balance.issued == balance.ended {
+            return;
+        }
+        rig.world.sleep(LOOK).await;
+    }
+}
+
+fn report(
+    plan: &Plan,
+    rig: &Rig,
+    (window, seed): (Window, u64),
+    streams: &[Rc<StreamRun>],
+) -> (Report, StageSums) {
+    let mut stages = StageSums::default();
+    let mut vms = Vec::new();
+    let mut next = streams.iter();
+    for vm in &rig.vms {
+        let mut measured = Measured::default();
+        let mut of_streams = Vec::new();
+        for stream in next.by_ref().take(vm.profile.streams.len()) {
+            let (of_stream, sums) = stream.finish();
+            measured.merge(&of_stream);
+            of_streams.push(of_stream);
+            stages.count += sums.count;
+            for (sum, ns) in stages.ns.iter_mut().zip(sums.ns) {
+                *sum += ns;
+            }
+        }
+        vms.push(VmOutcome {
+            measured,
+            streams: of_streams,
+            lost: None,
+            disk_bytes: vm.disks.iter().map(|disk| disk.size_bytes).collect(),
+        });
+    }
+    let profile = Profile {
+        name: plan.name.clone(),
+        vms: rig.vms.iter().map(|vm| vm.profile.clone()).collect(),
+        limits: Limits {
+            read_mean: plan.run.limit,
+            write_mean: plan.run.limit,
+            ..Limits::default()
+        },
+    };
+    let places = rig.vms.iter();
+    let load_plan = load::plan::Plan {
+        vms: places
+            .map(|_| load::plan::VmPlaces { disks: Vec::new() })
+            .collect(),
+        profile,
+        warmup: plan.run.warmup,
+        duration: plan.run.measure,
+        seed,
+        fill: true,
+        rate_scale: 1.0,
+    };
+    let outcome = load::run::Outcome {
+        vms,
+        window,
+        interrupted: false,
+    };
+    (load::report::report(&load_plan, &outcome), stages)
+}

@@ -1,0 +1,131 @@
+//! Load search: one factor on the whole workload, so that the response time meets a cap.
+//!
+//! As published scaling studies do: the mean (or 95th percentile) of the random I/O's
+//! response time, reads and writes together, of the whole site. The factor scales the rates of
+//! open loops and what closed loops have under way. Found by doubling or halving until the
+//! cap lies between two factors, then by halving the distance until they are within
+//! [`PRECISION`] of each other; the answer is the larger that meets the cap.
+
+use crate::error::RehearseError;
+use crate::run::{Outcome, run};
+use load::report::{Report, Verdict};
+use site::plan::Plan;
+
+/// Two factors are taken for one within this.
+pub const PRECISION: f64 = 0.02;
+
+/// The smallest and the largest factor that is tried.
+const FACTORS: (f64, f64) = (1.0 / 1024.0, 1024.0);
+
+/// What is capped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capped {
+    /// The arithmetic mean.
+    Mean,
+    /// 95 % of the operations are not longer.
+    Percentile95,
+}
+
+/// The load that meets a cap.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// On the workload of the plan.
+    pub factor: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The response time, milliseconds.
+    pub response_ms: f64,
+    /// Factors tried, with their response times, in the order of trying.
+    pub tried: Vec<(f64, f64)>,
+}
+
+/// The response time of a run's random I/O, or of all where none is random; none when
+/// what was due did not complete, which is as long as it gets.
+pub fn response_ms(report: &Report, capped: Capped) -> Option<f64> {
+    if report.verdict == Verdict::Invalid || report.verdict == Verdict::Errors {
+        return None;
+    }
+    let streams = || report.vms.iter().flat_map(|vm| &vm.streams);
+    let is_random = streams().any(|stream| stream.random);
+    let kinds = streams()
+        .filter(|stream| stream.random == is_random)
+        .flat_map(|stream| [&stream.read.response, &stream.write.response]);
+    let (mut count, mut sum) = (0.0, 0.0);
+    for response in kinds {
+        let value = match capped {
+            Capped::Mean => response.mean_ms,
+            Capped::Percentile95 => response.p95_ms,
+        };
+        count += response.count as f64;
+        sum += response.count as f64 * value;
+    }
+    (count > 0.0).then_some(sum / count)
+}
+
+/// The plan with `factor` times its load.
+pub fn scaled(plan: &Plan, factor: f64) -> Plan {
+    let mut scaled = plan.clone();
+    for block in &mut scaled.blocks {
+        block.scale *= factor;
+    }
+    scaled
+}
+
+/// Finds the largest load whose response time is at most `cap_ms`; none when the smallest
+/// that is tried is slower.
+///
+/// # Errors
+/// As [`run`].
+pub fn find(
+    plan: &Plan,
+    seed: u64,
+    (capped, cap_ms): (Capped, f64),
+    mut tell: impl FnMut(f64, Option<f64>),
+) -> Result<Option<Found>, RehearseError> {
+    let mut tried = Vec::new();
+    let mut best: Option<(f64, Outcome, f64)> = None;
+    let mut meets = |factor: f64| -> Result<bool, RehearseError> {
+        let outcome = run(&scaled(plan, factor), seed)?;
+        let response = response_ms(&outcome.load, capped);
+        tell(factor, response);
+        tried.push((factor, response.unwrap_or(f64::INFINITY)));
+        let met = response.filter(|response_ms| *response_ms <= cap_ms);
+        if let Some(response_ms) = met
+            && best.as_ref().is_none_or(|(least, ..)| factor > *least)
+        {
+            best = Some((factor, outcome, response_ms));
+        }
+        Ok(met.is_some())
+    };
+    let (mut low, mut high) = (1.0, 1.0);
+    if meets(1.0)? {
+        while high < FACTORS.1 {
+            high *= 2.0;
+            if !meets(high)? {
+                break;
+            }
+            low = high;
+        }
+    } else {
+        while low > FACTORS.0 {
+            low /= 2.0;
+            if meets(low)? {
+                break;
+            }
+            high = low;
+        }
+    }
+    while high / low > 1.0 + PRECISION {
+        let middle = (low * high).sqrt();
+        match meets(middle)? {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Ok(best.map(|(factor, outcome, response_ms)| Found {
+        factor,
+        outcome,
+        response_ms,
+        tried,
+    }))
+}

@@ -1,0 +1,232 @@
+//! How busy everything was in the measured window: what bottlenecks are read from.
+
+use crate::rig::Rig;
+use model::station::Snapshot;
+use std::time::Duration;
+
+/// What kind of thing is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// A host's processor, for I/O.
+    Host,
+    /// A port or a link between networks, one direction.
+    Link,
+    /// A controller's processor.
+    Controller,
+    /// The way between a controller and its partner.
+    Interconnect,
+    /// A bus to drives, one direction.
+    Bus,
+    /// All drives of a pool that are alike.
+    Drives,
+    /// A drive.
+    Drive,
+}
+
+impl Part {
+    /// As reports write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Part::Host => "host processor",
+            Part::Link => "link",
+            Part::Controller => "controller processor",
+            Part::Interconnect => "interconnect",
+            Part::Bus => "bus",
+            Part::Drives => "drives of pool",
+            Part::Drive => "drive",
+        }
+    }
+}
+
+/// How busy one thing was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// What it is.
+    pub part: Part,
+    /// Which one.
+    pub name: String,
+    /// Busy time over time, from 0 to 1.
+    pub utilisation: f64,
+    /// Jobs per second.
+    pub per_s: f64,
+    /// Mean time of a job at work, milliseconds; zero where it is not known.
+    pub service_ms: f64,
+    /// Mean time of a job waiting there, milliseconds; zero where it is not known.
+    pub waiting_ms: f64,
+}
+
+/// What everything did until an instant.
+pub struct Meter {
+    hosts: Vec<Snapshot>,
+    controllers: Vec<Snapshot>,
+    lanes: Vec<(Part, String, Duration)>,
+    drives: Vec<DriveMeter>,
+    at: base::Time,
+}
+
+struct DriveMeter {
+    pool: String,
+    name: String,
+    busy: Duration,
+    parts: u32,
+    ended: u64,
+    response: Duration,
+}
+
+impl Meter {
+    /// Reads all meters of a rig.
+    pub fn read(rig: &Rig) -> Meter {
+        let now = engine::World::now(&rig.world);
+        let mut lanes = Vec::new();
+        for port in rig.fabric.ports() {
+            let [out, back] = port.busy(now);
+            lanes.push((Part::Link, format!("{}, to storage", port.name), out));
+            lanes.push((Part::Link, format!("{}, from storage", port.name), back));
+        }
+        for bus in &rig.buses {
+            let [out, back] = bus.busy(now);
+            lanes.push((Part::Bus, format!("{}, to drives", bus.name), out));
+            lanes.push((Part::Bus, format!("{}, from drives", bus.name), back));
+        }
+        for controller in &rig.controllers {
+            if let Some(busy) = controller.interconnect_busy(now) {
+                lanes.push((Part::Interconnect, controller.name.clone(), busy));
+            }
+        }
+        let mut drives = Vec::new();
+        for pool in &rig.pools {
+            for drive in &pool.drives {
+                let (busy, taken) = (drive.busy(), drive.taken());
+                drives.push(DriveMeter {
+                    pool: format!("{}, {}", pool.name, drive.kind().name()),
+                    name: drive.name.clone(),
+                    busy: busy.busy,
+                    parts: busy.parts,
+                    ended: taken.ended,
+                    response: taken.response,
+                });
+            }
+        }
+        Meter {
+            hosts: rig.hosts.iter().map(|host| host.cpu()).collect(),
+            controllers: rig.controllers.iter().map(|c| c.cpu()).collect(),
+            lanes,
+            drives,
+            at: now,
+        }
+    }
+
+    /// How busy everything was since an earlier reading of the same rig, in the order of an
+    /// I/O: hosts, links, controllers, buses, drives.
+    pub fn shares(&self, earlier: &Meter, rig: &Rig) -> Vec<Share> {
+        let seconds = (self.at - earlier.at).as_secs_f64();
+        let mut shares = Vec::new();
+        let names = rig.hosts.iter().map(|host| host.name.as_str());
+        stations(Part::Host, names, &self.hosts, &earlier.hosts, &mut shares);
+        let lane = |((part, name, now), (_, _, before)): (
+            &(Part, String, Duration),
+            &(Part, String, Duration),
+        )| Share {
+            part: *part,
+            name: name.clone(),
+            utilisation: ratio(now.saturating_sub(*before).as_secs_f64(), seconds),
+            per_s: 0.0,
+            service_ms: 0.0,
+            waiting_ms: 0.0,
+        };
+        let lanes: Vec<Share> = self.lanes.iter().zip(&earlier.lanes).map(lane).collect();
+        shares.extend(
+            lanes
+                .iter()
+                .filter(|share| share.part == Part::Link)
+                .cloned(),
+        );
+        let names = rig.controllers.iter().map(|c| c.name.as_str());
+        let (now, before) = (&self.controllers, &earlier.controllers);
+        stations(Part::Controller, names, now, before, &mut shares);
+        shares.extend(lanes.into_iter().filter(|share| share.part != Part::Link));
+        let drives = self.drives.iter().zip(&earlier.drives);
+        let drives: Vec<(&str, Share)> = drives
+            .map(|(now, before)| (now.pool.as_str(), drive(now, before, seconds)))
+            .collect();
+        shares.extend(of_pools(&drives));
+        shares.extend(drives.into_iter().map(|(_, share)| share));
+        shares
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+fn stations<'a>(
+    part: Part,
+    names: impl Iterator<Item = &'a str>,
+    now: &[Snapshot],
+    before: &[Snapshot],
+    shares: &mut Vec<Share>,
+) {
+    for (name, (now, before)) in names.zip(now.iter().zip(before)) {
+        let window = now.since(before);
+        let seconds = window.elapsed.as_secs_f64();
+        let jobs = window.arrived.max(1) as f64;
+        shares.push(Share {
+            part,
+            name: name.to_owned(),
+            utilisation: ratio(window.busy.as_secs_f64(), seconds * window.servers as f64),
+            per_s: ratio(window.arrived as f64, seconds),
+            service_ms: window.busy.as_secs_f64() * 1e3 / jobs,
+            waiting_ms: window.waited.as_secs_f64() * 1e3 / jobs,
+        });
+    }
+}
+
+fn drive(now: &DriveMeter, before: &DriveMeter, seconds: f64) -> Share {
+    let busy = now.busy.saturating_sub(before.busy).as_secs_f64();
+    let ended = now.ended - before.ended;
+    let jobs = ended.max(1) as f64;
+    let response = (now.response - before.response).as_secs_f64();
+    let service_ms = busy * 1e3 / jobs;
+    Share {
+        part: Part::Drive,
+        name: now.name.clone(),
+        utilisation: ratio(busy, seconds * f64::from(now.parts)).min(1.0),
+        per_s: ratio(ended as f64, seconds),
+        service_ms,
+        waiting_ms: (response * 1e3 / jobs - service_ms).max(0.0),
+    }
+}
+
+/// The drives of each pool that are alike, together.
+fn of_pools(drives: &[(&str, Share)]) -> Vec<Share> {
+    let mut pools: Vec<&str> = Vec::new();
+    for (pool, _) in drives {
+        if !pools.contains(pool) {
+            pools.push(pool);
+        }
+    }
+    let of_pool = |pool: &&str| {
+        let all: Vec<&Share> = drives
+            .iter()
+            .filter(|(of, _)| of == pool)
+            .map(|(_, share)| share)
+            // Spares do nothing.
+            .filter(|share| share.per_s > 0.0)
+            .collect();
+        let count = all.len().max(1) as f64;
+        let per_s: f64 = all.iter().map(|share| share.per_s).sum();
+        let weighed = |value: fn(&Share) -> f64| {
+            let sum: f64 = all.iter().map(|share| value(share) * share.per_s).sum();
+            ratio(sum, per_s)
+        };
+        Share {
+            part: Part::Drives,
+            name: (*pool).to_owned(),
+            utilisation: all.iter().map(|share| share.utilisation).sum::<f64>() / count,
+            per_s,
+            service_ms: weighed(|share| share.service_ms),
+            waiting_ms: weighed(|share| share.waiting_ms),
+        }
+    };
+    pools.iter().map(of_pool).collect()
+}

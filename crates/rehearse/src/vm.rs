@@ -1,0 +1,264 @@
+//! VMs at work: closed and open loops in virtual time over the generators of `load`.
+//!
+//! Invariants: an operation is issued once and recorded once; an open loop's operations keep
+//! their intended start; nothing is issued after the end of the run, and the run waits for
+//! what is under way.
+
+use crate::disk::{DiskRig, Stages};
+use crate::host::HostRig;
+use crate::world::RigWorld;
+use base::Time;
+use engine::World;
+use load::generator::{Generator, Operation};
+use load::kpi::{Measured, Recorder, Window};
+use load::profile::{Pacing, VmProfile};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A VM and what it is on.
+pub struct VmRig {
+    /// Unique over the site.
+    pub name: String,
+    /// The block that it is of.
+    pub block: String,
+    /// What it does; its name is the VM's.
+    pub profile: VmProfile,
+    /// Its disks, in the profile's order.
+    pub disks: Vec<Rc<DiskRig>>,
+    /// Where it runs.
+    pub host: RefCell<Rc<HostRig>>,
+}
+
+/// Sums over all operations of a run, from its first to its last: for the laws.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    issued: Cell<u64>,
+    ended: Cell<u64>,
+    response_ns: Cell<u128>,
+    outstanding_ns: Cell<u128>,
+    changed: Cell<Time>,
+}
+
+/// What a ledger says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Operations that began.
+    pub issued: u64,
+    /// Operations that ended.
+    pub ended: u64,
+    /// Their response times together, from the issue, nanoseconds.
+    pub response_ns: u128,
+    /// Operations under way over time, operation-nanoseconds.
+    pub outstanding_ns: u128,
+}
+
+impl Ledger {
+    fn count(&self, now: Time) {
+        let inside = u128::from(self.issued.get() - self.ended.get());
+        let passed = (now - self.changed.get()).as_nanos();
+        self.outstanding_ns
+            .set(self.outstanding_ns.get() + inside * passed);
+        self.changed.set(now);
+    }
+
+    fn issue(&self, now: Time) {
+        self.count(now);
+        self.issued.set(self.issued.get() + 1);
+    }
+
+    fn end(&self, now: Time, issued: Time) {
+        self.count(now);
+        self.ended.set(self.ended.get() + 1);
+        let response = (now - issued).as_nanos();
+        self.response_ns.set(self.response_ns.get() + response);
+    }
+
+    /// What it says until now.
+    pub fn balance(&self, now: Time) -> Balance {
+        self.count(now);
+        Balance {
+            issued: self.issued.get(),
+            ended: self.ended.get(),
+            response_ns: self.response_ns.get(),
+            outstanding_ns: self.outstanding_ns.get(),
+        }
+    }
+}
+
+/// Sums by stage over the operations that began in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageSums {
+    /// Operations.
+    pub count: u64,
+    /// Their time by stage, nanoseconds.
+    pub ns: [u128; 5],
+}
+
+/// A stream at work.
+pub struct StreamRun {
+    world: RigWorld,
+    /// When the run began; all times of the recorder count from there.
+    began: Time,
+    window: Window,
+    vm: Rc<VmRig>,
+    /// Which of the VM's streams.
+    pub stream: usize,
+    generator: RefCell<Generator>,
+    recorder: RefCell<Recorder>,
+    ledger: Rc<Ledger>,
+    stages: Cell<StageSums>,
+    under_way: Cell<usize>,
+    /// Operations that are due and have no slot, of an open loop.
+    due: RefCell<std::collections::VecDeque<Operation>>,
+    is_over: Cell<bool>,
+}
+
+impl StreamRun {
+    /// The streams of a VM, at rest.
+    pub fn of_vm(
+        world: &RigWorld,
+        vm: &Rc<VmRig>,
+        (window, seed): (Window, u64),
+        ledger: &Rc<Ledger>,
+    ) -> Vec<Rc<StreamRun>> {
+        let sizes: Vec<u64> = vm.disks.iter().map(|disk| disk.size_bytes).collect();
+        let generators = Generator::of_vm(&vm.profile, &sizes, seed);
+        let stream = |(stream, generator): (usize, Generator)| {
+            let open = matches!(vm.profile.streams[stream].pacing, Pacing::Open { .. });
+            Rc::new(StreamRun {
+                world: world.clone(),
+                began: world.now(),
+                window,
+                vm: Rc::clone(vm),
+                stream,
+                generator: RefCell::new(generator),
+                recorder: RefCell::new(Recorder::new(window, open)),
+                ledger: Rc::clone(ledger),
+                stages: Cell::default(),
+                under_way: Cell::new(0),
+                due: RefCell::default(),
+                is_over: Cell::new(false),
+            })
+        };
+        generators.into_iter().enumerate().map(stream).collect()
+    }
+
+    /// Sets it to work.
+    pub fn start(self: &Rc<Self>) {
+        match self.vm.profile.streams[self.stream].pacing {
+            Pacing::Closed { outstanding } => {
+                for _ in 0..outstanding {
+                    self.world.spawn(Rc::clone(self).closed());
+                }
+            }
+            Pacing::Open { .. } => self.world.spawn(Rc::clone(self).arrivals()),
+        }
+    }
+
+    /// Time of the run.
+    fn now(&self) -> Time {
+        Time(self.world.now().since(self.began).as_nanos() as u64)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_over.get() || self.now() >= self.window.end
+    }
+
+    /// One of a closed loop's slots.
+    async fn closed(self: Rc<Self>) {
+        while !self.has_ended() {
+            let operation = self.generator.borrow_mut().draw();
+            self.operate(operation, self.now()).await;
+            if self.vm.host.borrow().is_down() {
+                self.world.sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// An open loop: operations come when they are due.
+    async fn arrivals(self: Rc<Self>) {
+        let slots = self.vm.profile.streams[self.stream].outstanding_max;
+        loop {
+            let operation = self.generator.borrow_mut().draw();
+            if operation.at >= self.window.end || self.is_over.get() {
+                return;
+            }
+            let due = self.began + operation.at.since(Time(0));
+            self.world.sleep_until(due).await;
+            self.recorder.borrow_mut().offered(operation.at);
+            match self.under_way.get() < slots {
+                true => {
+                    self.under_way.set(self.under_way.get() + 1);
+                    self.world.spawn(Rc::clone(&self).slot(operation));
+                }
+                false => self.due.borrow_mut().push_back(operation),
+            }
+        }
+    }
+
+    /// One of an open loop's slots, as long as anything is due.
+    async fn slot(self: Rc<Self>, first: Operation) {
+        let mut next = Some(first);
+        while let Some(operation) = next {
+            self.operate(operation, operation.at).await;
+            next = match self.has_ended() {
+                true => None,
+                false => self.due.borrow_mut().pop_front(),
+            };
+        }
+        self.under_way.set(self.under_way.get() - 1);
+    }
+
+    async fn operate(&self, operation: Operation, at: Time) {
+        let issued = self.now();
+        self.ledger.issue(issued);
+        self.recorder.borrow_mut().issued(issued, Duration::ZERO);
+        let disk = &self.vm.disks[operation.disk];
+        let outcome = disk.io(&self.world, &operation).await;
+        let now = self.now();
+        self.ledger.end(now, issued);
+        let mut recorder = self.recorder.borrow_mut();
+        match outcome {
+            Ok(stages) => {
+                recorder.completed(now, operation.kind, operation.bytes, at, issued);
+                if self.window.holds(issued) {
+                    self.add(&stages);
+                }
+            }
+            Err(error) => recorder.failed(now, error.to_string()),
+        }
+    }
+
+    fn add(&self, stages: &Stages) {
+        let mut sums = self.stages.get();
+        sums.count += 1;
+        for (sum, ns) in sums.ns.iter_mut().zip(stages.0) {
+            *sum += u128::from(ns);
+        }
+        self.stages.set(sums);
+    }
+
+    /// Ends it early.
+    pub fn stop(&self) {
+        self.is_over.set(true);
+    }
+
+    /// What was measured until now, and where the time went.
+    pub fn finish(&self) -> (Measured, StageSums) {
+        let now = self.now();
+        let mut recorder = self.recorder.borrow().clone();
+        for operation in self.due.borrow().iter() {
+            recorder.unfinished(now, operation.kind, operation.at);
+        }
+        (recorder.finish(now).0, self.stages.get())
+    }
+
+    /// The VM.
+    pub fn vm(&self) -> &Rc<VmRig> {
+        &self.vm
+    }
+}
+
+/// A VM without a host looks again so often.
+const RETRY: Duration = Duration::from_secs(1);
