@@ -234,9 +234,24 @@ fn way_up(plan: &Plan, name: &str) -> Option<Vec<String>> {
 }
 
 fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
     for host in &plan.hosts {
+        for name in host.names() {
+            // Of the same name as a whole, `names` has said it.
+            if let Some(earlier) = first.insert(name.clone(), host.line)
+                && plan.hosts.iter().filter(|h| h.name == host.name).count() == 1
+            {
+                let what = format!("a host called {name:?}, as from line {earlier}");
+                let allowed = "one that no other host has, with its number".to_owned();
+                push(found, host.line, "host.name", what, allowed);
+                break;
+            }
+        }
         ports(plan, &host.ports, (host.line, "host.ports"), found);
-        let all: u16 = host.ports.iter().map(|ports| ports.count).sum();
+        let storage = host.ports.iter().filter(|ports| {
+            network(plan, &ports.network).is_none_or(|network| network.carries.storage())
+        });
+        let all: u32 = storage.map(|ports| u32::from(ports.count)).sum();
         let group = [Balance::Port, Balance::Mac, Balance::IpHash].contains(&host.balance);
         if group && all < 2 {
             let what = "a group of links over one port".to_owned();
@@ -248,7 +263,7 @@ fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 continue;
             };
             let is_fc = network.kind == NetworkKind::FibreChannel;
-            if is_fc != (host.initiator == Initiator::FibreChannel) {
+            if network.carries.storage() && is_fc != (host.initiator == Initiator::FibreChannel) {
                 let what = format!("{:?}, which can't carry that", network.name);
                 let allowed = "initiator = \"fibre-channel\" on Fibre Channel, any other on \
                                Ethernet";
@@ -308,7 +323,10 @@ fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
 fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
     let networks = |ports: &[Ports]| -> BTreeSet<String> {
         let ways = ports.iter().filter_map(|p| way_up(plan, &p.network));
-        ways.flatten().collect()
+        let carries = |name: &String| network(plan, name).is_some_and(|n| n.carries.storage());
+        ways.filter(|way| way.iter().all(carries))
+            .flatten()
+            .collect()
     };
     let of_block = |name: &String| block.hosts.contains(name);
     for host in plan.hosts.iter().filter(|host| of_block(&host.name)) {
@@ -323,7 +341,7 @@ fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
             };
             if networks(&host.ports).is_disjoint(&networks(&controller.ports)) {
                 let what = format!(
-                    "host {:?}, which has no network in common with controller {:?}",
+                    "host {:?}, which has no network for storage in common with controller {:?}",
                     host.name, controller.name
                 );
                 let allowed = "hosts that reach the controllers of its pools".to_owned();
