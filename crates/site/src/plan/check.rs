@@ -18,6 +18,12 @@ pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     hosts(plan, found);
     blocks(plan, found);
     events(plan, found);
+    // Of names that lead nowhere it would only say the same again.
+    if found.is_empty() {
+        for block in &plan.blocks {
+            reachable(plan, block, found);
+        }
+    }
 }
 
 /// Names that are given out twice.
@@ -33,7 +39,7 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             Box::new(plan.buses.iter().map(|b| (b.name.as_str(), b.line))),
         ),
         (
-            "drives",
+            "lot of drives",
             Box::new(plan.lots.iter().map(|l| (l.name.as_str(), l.line))),
         ),
         (
@@ -59,7 +65,8 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             if let Some(earlier) = first.insert(name, line) {
                 let what = format!("{name:?}, as on line {earlier}");
                 let allowed = format!("one that no other {kind} has");
-                push(found, line, &format!("{kind}.name"), what, allowed);
+                let table = kind.rsplit(' ').next().unwrap_or(kind);
+                push(found, line, &format!("{table}.name"), what, allowed);
             }
         }
     }
@@ -253,7 +260,7 @@ fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
         });
         let all: u32 = storage.map(|ports| u32::from(ports.count)).sum();
         let group = [Balance::Port, Balance::Mac, Balance::IpHash].contains(&host.balance);
-        if group && all < 2 {
+        if group && all == 1 {
             let what = "a group of links over one port".to_owned();
             let allowed = "two ports or more, or balance = \"round-robin\"".to_owned();
             push(found, host.line, "host.balance", what, allowed);
@@ -315,7 +322,6 @@ fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 found,
             );
         }
-        reachable(plan, block, found);
     }
 }
 

@@ -317,19 +317,7 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
     let switches = reader.optional("switches", "a whole number from 0 to 16", |value| {
         between(value, 0, 16)
     });
-    let rule = "such as { to = \"core\", links = 2 }";
-    let uplink = match reader.line_of("uplink") {
-        None => None,
-        Some(_) => reader.table("uplink").or_else(|| {
-            let line = reader.header_line();
-            reader.report(line, "uplink", "no table".to_owned(), rule);
-            None
-        }),
-    };
-    if uplink.is_none() {
-        reader.optional("uplink", rule, |_| Some(()));
-    }
-    let uplink = uplink.map(|at| {
+    let uplink = reader.table("uplink").map(|at| {
         let mut reader = reader.nested("network.uplink", at);
         let to = word(&mut reader, "to", "a network's name");
         let links = reader.optional("links", "a whole number from 1 to 64", |value| {

@@ -112,6 +112,11 @@ fn set(document: &mut Table, Setting { key, value }: &Setting) -> Result<(), Str
         return named(items, last, value)
             .ok_or_else(|| format!("there are no tables [[{kind}]] for {key:?}"));
     }
+    // The one table that may be absent: every key of it has a default.
+    if way == ["run"] {
+        let run = document.entry("run".to_owned());
+        run.or_insert_with(|| Value::Table(Table::new()));
+    }
     let mut at: Option<&mut Value> = None;
     for step in way {
         let next = match at {
