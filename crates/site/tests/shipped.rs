@@ -58,3 +58,83 @@ fn the_conformance_site_keeps_its_contract() {
         ]
     );
 }
+
+/// Plans that ship, with how many variants each has.
+const PLANS: [(&str, usize); 7] = [
+    ("fas3160.toml", 29),
+    ("fs7500-network.toml", 15),
+    ("fs7500.toml", 10),
+    ("hyperv-r2-lab.toml", 6),
+    ("nvme-today.toml", 8),
+    ("ps6110xv.toml", 11),
+    ("vnx5700.toml", 2),
+];
+
+fn sites() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sites")
+}
+
+#[test]
+fn every_shipped_plan_is_read_with_all_its_variants() {
+    for (name, variants) in PLANS {
+        let described =
+            site::plan::load(&sites().join(name), &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(described.variants.len(), variants, "{name}");
+        assert_eq!(format!("{}.toml", described.base.name), name);
+        for variant in &described.variants {
+            assert_ne!(variant.plan, described.base, "{name}: {}", variant.name);
+            assert!(variant.line > 1, "{name}: {}", variant.name);
+        }
+    }
+}
+
+#[test]
+fn every_shipped_file_is_a_site_or_a_plan_that_a_test_knows() {
+    let mut plans = Vec::new();
+    for entry in std::fs::read_dir(sites()).unwrap() {
+        let entry = entry.unwrap();
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        if site::plan::is_plan(&text) {
+            plans.push(entry.file_name().into_string().unwrap());
+        } else {
+            site::load(&entry.path()).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    plans.sort();
+    assert_eq!(plans, PLANS.map(|(name, _)| name));
+}
+
+#[test]
+fn published_drives_and_groups_are_as_published() {
+    let plan = |name: &str| site::plan::load(&sites().join(name), &[]).unwrap();
+    let groups = |plan: &site::plan::Plan, pool: &str| -> Vec<(Level, u16, u16)> {
+        let pool = plan.pools.iter().find(|other| other.name == pool).unwrap();
+        let groups = pool.groups.iter();
+        groups.map(|g| (g.level, g.drives, g.count)).collect()
+    };
+    let vnx = plan("vnx5700.toml").base;
+    for pool in ["pool1", "pool2"] {
+        assert_eq!(groups(&vnx, pool), [(Level::Raid5, 5, 4); 2], "8 of 4+1");
+    }
+    let fas = plan("fas3160.toml").base;
+    assert_eq!(groups(&fas, "aggr1"), [(Level::Raid6, 16, 4)]);
+    let ps = plan("ps6110xv.toml");
+    assert_eq!(groups(&ps.base, "array1"), [(Level::Raid6, 23, 1)]);
+    let of = |variant: &str| {
+        let found = ps.variants.iter().find(|other| other.name == variant);
+        groups(&found.unwrap().plan, "array1")
+    };
+    assert_eq!(of("RAID 10"), [(Level::Raid10, 22, 1)]);
+    assert_eq!(of("RAID 50"), [(Level::Raid50, 22, 1)]);
+    // Every array of the NAS has 22 active drives and two spares, over two controllers.
+    let nas = plan("fs7500.toml").base;
+    for lot in &nas.lots {
+        let groups = nas.pools.iter().flat_map(|pool| &pool.groups);
+        let active = groups.filter(|g| g.from == lot.name);
+        let active: u16 = active.map(|g| g.drives * g.count).sum();
+        let spares = nas.pools.iter().flat_map(|pool| &pool.spares);
+        let spares = spares.filter(|s| s.from == lot.name);
+        let spares: u16 = spares.map(|s| s.count).sum();
+        assert_eq!((lot.count, active, spares), (24, 22, 2), "{}", lot.name);
+    }
+}

@@ -4,7 +4,7 @@
 use crate::{Complaint, Tree};
 
 /// The rooms from the bottom up. A crate may depend on those before it.
-pub const RANKS: [&str; 11] = [
+pub const RANKS: [&str; 12] = [
     "base", "engine", "model", "world", "scsi", "iscsi", "site", "load", "rehearse", "sim",
     "server", "ashlar",
 ];

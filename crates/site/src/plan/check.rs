@@ -18,6 +18,12 @@ pub(super) fn check(rows: &Rows, found: &mut Vec<Diagnostic>) {
     hosts(plan, found);
     blocks(plan, found);
     events(plan, found);
+    // Of names that lead nowhere it would only say the same again.
+    if found.is_empty() {
+        for block in &plan.blocks {
+            reachable(plan, block, found);
+        }
+    }
 }
 
 /// Names that are given out twice.
@@ -33,7 +39,7 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             Box::new(plan.buses.iter().map(|b| (b.name.as_str(), b.line))),
         ),
         (
-            "drives",
+            "lot of drives",
             Box::new(plan.lots.iter().map(|l| (l.name.as_str(), l.line))),
         ),
         (
@@ -59,7 +65,8 @@ fn names(plan: &Plan, found: &mut Vec<Diagnostic>) {
             if let Some(earlier) = first.insert(name, line) {
                 let what = format!("{name:?}, as on line {earlier}");
                 let allowed = format!("one that no other {kind} has");
-                push(found, line, &format!("{kind}.name"), what, allowed);
+                let table = kind.rsplit(' ').next().unwrap_or(kind);
+                push(found, line, &format!("{table}.name"), what, allowed);
             }
         }
     }
@@ -234,11 +241,26 @@ fn way_up(plan: &Plan, name: &str) -> Option<Vec<String>> {
 }
 
 fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
     for host in &plan.hosts {
+        for name in host.names() {
+            // Of the same name as a whole, `names` has said it.
+            if let Some(earlier) = first.insert(name.clone(), host.line)
+                && plan.hosts.iter().filter(|h| h.name == host.name).count() == 1
+            {
+                let what = format!("a host called {name:?}, as from line {earlier}");
+                let allowed = "one that no other host has, with its number".to_owned();
+                push(found, host.line, "host.name", what, allowed);
+                break;
+            }
+        }
         ports(plan, &host.ports, (host.line, "host.ports"), found);
-        let all: u16 = host.ports.iter().map(|ports| ports.count).sum();
+        let storage = host.ports.iter().filter(|ports| {
+            network(plan, &ports.network).is_none_or(|network| network.carries.storage())
+        });
+        let all: u32 = storage.map(|ports| u32::from(ports.count)).sum();
         let group = [Balance::Port, Balance::Mac, Balance::IpHash].contains(&host.balance);
-        if group && all < 2 {
+        if group && all == 1 {
             let what = "a group of links over one port".to_owned();
             let allowed = "two ports or more, or balance = \"round-robin\"".to_owned();
             push(found, host.line, "host.balance", what, allowed);
@@ -248,7 +270,7 @@ fn hosts(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 continue;
             };
             let is_fc = network.kind == NetworkKind::FibreChannel;
-            if is_fc != (host.initiator == Initiator::FibreChannel) {
+            if network.carries.storage() && is_fc != (host.initiator == Initiator::FibreChannel) {
                 let what = format!("{:?}, which can't carry that", network.name);
                 let allowed = "initiator = \"fibre-channel\" on Fibre Channel, any other on \
                                Ethernet";
@@ -300,7 +322,6 @@ fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 found,
             );
         }
-        reachable(plan, block, found);
     }
 }
 
@@ -308,7 +329,10 @@ fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
 fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
     let networks = |ports: &[Ports]| -> BTreeSet<String> {
         let ways = ports.iter().filter_map(|p| way_up(plan, &p.network));
-        ways.flatten().collect()
+        let carries = |name: &String| network(plan, name).is_some_and(|n| n.carries.storage());
+        ways.filter(|way| way.iter().all(carries))
+            .flatten()
+            .collect()
     };
     let of_block = |name: &String| block.hosts.contains(name);
     for host in plan.hosts.iter().filter(|host| of_block(&host.name)) {
@@ -323,7 +347,7 @@ fn reachable(plan: &Plan, block: &Block, found: &mut Vec<Diagnostic>) {
             };
             if networks(&host.ports).is_disjoint(&networks(&controller.ports)) {
                 let what = format!(
-                    "host {:?}, which has no network in common with controller {:?}",
+                    "host {:?}, which has no network for storage in common with controller {:?}",
                     host.name, controller.name
                 );
                 let allowed = "hosts that reach the controllers of its pools".to_owned();

@@ -17,8 +17,8 @@ mod types;
 mod variants;
 
 pub use types::{
-    Adapter, Balance, Block, Bus, Controller, Costs, Event, Groups, Happening, Host, Initiator,
-    Lot, Luns, Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
+    Adapter, Balance, Block, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host,
+    Initiator, Lot, Luns, Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};
@@ -38,7 +38,9 @@ pub struct Described {
 pub struct Variant {
     /// What people call it; unique in the file.
     pub name: String,
-    /// The whole site as it is then.
+    /// Where the file asks for it.
+    pub line: usize,
+    /// The whole site as it is then. Its lines are not those of the file.
     pub plan: Plan,
 }
 

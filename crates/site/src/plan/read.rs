@@ -3,8 +3,8 @@
 use super::event;
 use super::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use super::types::{
-    Adapter, Balance, Block, Bus, Controller, Costs, Groups, Host, Initiator, Lot, Luns, Network,
-    NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
+    Adapter, Balance, Block, Bus, Carries, Controller, Costs, Groups, Host, Initiator, Lot, Luns,
+    Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
 };
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, is_name};
@@ -105,8 +105,10 @@ fn run(file: &mut TableReader<'_, '_>, lines: &Lines) -> Run {
         return RUN_DEFAULT;
     };
     let mut reader = TableReader::new("run", line, table, lines, file.found());
-    let mut span = |key| reader.optional(key, TIME_RULE, time);
-    let (warmup, measure, limit) = (span("warmup"), span("measure"), span("limit"));
+    let warmup = reader.optional("warmup", TIME_RULE, time);
+    let rule = format!("{TIME_RULE}, above zero");
+    let mut span = |key| reader.optional(key, &rule, |value| time(value).filter(|t| !t.is_zero()));
+    let (measure, limit) = (span("measure"), span("limit"));
     let seed = reader.optional("seed", "a whole number from 0 to 65535", whole);
     let rule = "a whole number from 1 to 100";
     let seeds = reader.optional("seeds", rule, |value| between(value, 1, 100));
@@ -301,6 +303,12 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
     reader.required("kind", rule, |value| {
         matches!(value.as_str(), Some("ethernet" | "fibre-channel")).then_some(())
     });
+    let choices = [
+        ("storage", Carries::Storage),
+        ("lan", Carries::Lan),
+        ("both", Carries::Both),
+    ];
+    let carries = choice(&mut reader, "carries", &choices);
     let bits_per_s = reader.required("speed", RATE_RULE, rate);
     let rule = "bytes of a frame of Ethernet, a whole number from 576 to 9216";
     let mtu = reader.optional("mtu", rule, |value| {
@@ -309,19 +317,7 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
     let switches = reader.optional("switches", "a whole number from 0 to 16", |value| {
         between(value, 0, 16)
     });
-    let rule = "such as { to = \"core\", links = 2 }";
-    let uplink = match reader.line_of("uplink") {
-        None => None,
-        Some(_) => reader.table("uplink").or_else(|| {
-            let line = reader.header_line();
-            reader.report(line, "uplink", "no table".to_owned(), rule);
-            None
-        }),
-    };
-    if uplink.is_none() {
-        reader.optional("uplink", rule, |_| Some(()));
-    }
-    let uplink = uplink.map(|at| {
+    let uplink = reader.table("uplink").map(|at| {
         let mut reader = reader.nested("network.uplink", at);
         let to = word(&mut reader, "to", "a network's name");
         let links = reader.optional("links", "a whole number from 1 to 64", |value| {
@@ -340,6 +336,7 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
         name,
         line,
         kind,
+        carries: carries.unwrap_or(Carries::Storage),
         bits_per_s: bits_per_s.unwrap_or(1),
         switches: switches.unwrap_or(1),
         uplink,
@@ -376,6 +373,9 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
         number(value).filter(|ghz| (0.1..=10.0).contains(ghz))
     });
     let memory_bytes = reader.required("memory", SIZE_RULE, size_of);
+    let rule = "a whole number from 1 to 64";
+    let numa_nodes = reader.optional("numa_nodes", rule, |value| between(value, 1, 64));
+    let witness = reader.optional("witness", "true or false", DeValue::as_bool);
     let ports = ports(&mut reader, "host.ports");
     let initiators = [
         ("iscsi", Initiator::IscsiSoftware),
@@ -403,6 +403,8 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
         cores: cores.unwrap_or(1),
         clock_ghz: clock_ghz.unwrap_or(1.0),
         memory_bytes: memory_bytes.unwrap_or(1),
+        numa_nodes,
+        witness: witness.unwrap_or(false),
         ports,
         initiator: initiator.unwrap_or(Initiator::IscsiSoftware),
         balance: balance.unwrap_or(Balance::RoundRobin),

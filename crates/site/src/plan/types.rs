@@ -172,6 +172,29 @@ pub enum NetworkKind {
     FibreChannel,
 }
 
+/// What a network is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// Storage alone.
+    Storage,
+    /// What people and other machines send, and VMs that move; no storage.
+    Lan,
+    /// Both on the same links.
+    Both,
+}
+
+impl Carries {
+    /// Whether hosts reach storage by it.
+    pub fn storage(self) -> bool {
+        self != Carries::Lan
+    }
+
+    /// Whether VMs move by it.
+    pub fn lan(self) -> bool {
+        self != Carries::Storage
+    }
+}
+
 /// A network; all its links are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -181,6 +204,8 @@ pub struct Network {
     pub line: usize,
     /// Its frames.
     pub kind: NetworkKind,
+    /// What it is for.
+    pub carries: Carries,
     /// Of each link, as it is sold ("8 Gb/s" of Fibre Channel are 6.8).
     pub bits_per_s: u64,
     /// Switches between a host and a controller.
@@ -241,6 +266,10 @@ pub struct Host {
     pub clock_ghz: f64,
     /// RAM of each.
     pub memory_bytes: u64,
+    /// Equal parts that cores and RAM of each are in, where it is known.
+    pub numa_nodes: Option<u16>,
+    /// Whether their cluster has a witness: a disk or share with a vote.
+    pub witness: bool,
     /// Where it is connected.
     pub ports: Vec<Ports>,
     /// How it reaches its storage.
@@ -310,7 +339,7 @@ pub struct Block {
     pub scale: f64,
     /// In the place of what the profile has under way in closed loops.
     pub outstanding: Option<u16>,
-    /// How often a VM is restarted or moved counts its memory: bytes, in the place of the
+    /// Memory of each VM, which a move or a restart takes time for; in the place of the
     /// profile's.
     pub memory_bytes: Option<u64>,
 }

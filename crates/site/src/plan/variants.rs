@@ -47,7 +47,7 @@ pub(super) fn variants(text: &str, document: &Table) -> Result<Vec<Variant>, Vec
             continue;
         }
         match changed(document, &settings) {
-            Ok((_, plan)) => variants.push(Variant { name, plan }),
+            Ok((_, plan)) => variants.push(Variant { name, line, plan }),
             Err(what) => refuse(what, "a change that leaves the site possible"),
         }
     }
@@ -90,14 +90,33 @@ fn without_variants(document: &Table) -> Table {
     plain
 }
 
-/// Makes one change: goes down by table, name or number, and sets the last key.
+/// Makes one change: goes down by table, name or number, and sets the last key. A table
+/// that is set under a new name is added to its kind; one key alone stands for all of it.
 fn set(document: &mut Table, Setting { key, value }: &Setting) -> Result<(), String> {
     let steps: Vec<&str> = key.split('.').collect();
-    let Some((last, way)) = steps.split_last().filter(|(_, way)| !way.is_empty()) else {
-        return Err(format!(
-            "{key:?} is no key: write TABLE.KEY or TABLE.NAME.KEY"
-        ));
+    let (last, way) = match steps.split_last() {
+        Some((last, way)) if steps.iter().all(|step| !step.is_empty()) => (last, way),
+        _ => {
+            return Err(format!(
+                "{key:?} is no key: write TABLE.KEY or TABLE.NAME.KEY"
+            ));
+        }
     };
+    if way.is_empty() {
+        document.insert((*last).to_owned(), value.clone());
+        return Ok(());
+    }
+    if let ([kind], Value::Table(_)) = (way, value) {
+        let items = document.entry((*kind).to_owned());
+        let items = items.or_insert_with(|| Value::Array(Vec::new()));
+        return named(items, last, value)
+            .ok_or_else(|| format!("there are no tables [[{kind}]] for {key:?}"));
+    }
+    // The one table that may be absent: every key of it has a default.
+    if way == ["run"] {
+        let run = document.entry("run".to_owned());
+        run.or_insert_with(|| Value::Table(Table::new()));
+    }
     let mut at: Option<&mut Value> = None;
     for step in way {
         let next = match at {
@@ -122,6 +141,32 @@ fn set(document: &mut Table, Setting { key, value }: &Setting) -> Result<(), Str
         },
         _ => Err(format!("{key:?} leads into no table")),
     }
+}
+
+/// Puts the table `value` where the element of that name is, or adds it.
+fn named(items: &mut Value, name: &str, value: &Value) -> Option<()> {
+    let items = match items {
+        Value::Array(items) => items,
+        // Of one table, such as `site`, the name is a key.
+        Value::Table(table) => {
+            table.insert(name.to_owned(), value.clone());
+            return Some(());
+        }
+        _ => return None,
+    };
+    let by_number = name.parse::<usize>().is_ok();
+    let mut value = value.clone();
+    if let Value::Table(table) = &mut value
+        && !by_number
+    {
+        table.insert("name".to_owned(), Value::String(name.to_owned()));
+    }
+    match item(items, name) {
+        Some(place) => *place = value,
+        None if by_number => return None,
+        None => items.push(value),
+    }
+    Some(())
 }
 
 /// The element with that name, or that number from 0.
