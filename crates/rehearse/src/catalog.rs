@@ -121,6 +121,8 @@ pub struct ControllerModel {
     pub write_cache_bytes: u64,
     /// To its partner.
     pub interconnect: Link,
+    /// Whether sums of blocks go along with them, in sectors of 520 bytes or the like.
+    pub sums_along: bool,
 }
 
 /// A controller.
@@ -142,6 +144,7 @@ pub fn controller(said: &Controller) -> Result<ControllerModel, RehearseError> {
         cache_bytes: said.cache_bytes.unwrap_or(1 << 30),
         write_cache_bytes: said.write_cache_bytes.unwrap_or(1 << 30),
         interconnect: SAS_6G_X4,
+        sums_along: said.model != "ashlar",
     })
 }
 

@@ -10,17 +10,21 @@
 
 pub mod bus;
 pub mod catalog;
+pub mod confidence;
 pub mod controller;
 pub mod disk;
 pub mod drive;
 pub mod error;
+pub mod finding;
 pub mod gate;
 pub mod host;
 pub mod laws;
 pub mod network;
 pub mod rig;
 pub mod run;
+pub mod search;
 pub mod share;
+pub mod steady;
 pub mod timeline;
 pub mod vm;
 pub mod world;

@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn level_rounds_are_steady_and_rising_or_jumping_ones_are_not() {
         assert!(!is_steady(&[100.0; 4]), "too few");
-        assert!(is_steady(&[7.0, 100.0, 101.0, 99.0, 100.0, 100.0]), "what was before is over");
+        assert!(
+            is_steady(&[7.0, 100.0, 101.0, 99.0, 100.0, 100.0]),
+            "what was before is over"
+        );
         // Excursions of 19 % without a slope, and of 21 %.
         assert!(is_steady(&[100.0, 110.0, 91.0, 110.0, 100.0]));
         assert!(!is_steady(&[100.0, 110.0, 89.0, 110.0, 100.0]));

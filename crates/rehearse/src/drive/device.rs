@@ -8,7 +8,7 @@ use super::model::{Busy, DriveModel};
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
-use model::{Completed, Request, Ticket};
+use model::{Completed, Request};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -57,7 +57,7 @@ pub struct Taken {
 pub(super) struct Device {
     world: RigWorld,
     model: RefCell<DriveModel>,
-    slots: RefCell<FxHashMap<Ticket, (Rc<Slot>, Time)>>,
+    slots: RefCell<FxHashMap<u64, (Rc<Slot>, Time)>>,
     /// When the next alarm rings, if one is set.
     armed: Cell<Option<Time>>,
     dead: Cell<bool>,
@@ -97,7 +97,7 @@ impl Device {
         self.catch_up(now);
         let ticket = self.model.borrow_mut().arrive(request, now);
         let slots = &self.slots;
-        slots.borrow_mut().insert(ticket, (Rc::clone(&slot), now));
+        slots.borrow_mut().insert(ticket.0, (Rc::clone(&slot), now));
         self.arm();
         End(slot)
     }
@@ -143,7 +143,7 @@ impl Device {
         for Completed { ticket, end } in ended.drain(..) {
             assert!(end <= now, "{ticket:?} ends at {end}, after {now}");
             // Those of a drive that died are ended already.
-            let Some((slot, came)) = self.slots.borrow_mut().remove(&ticket) else {
+            let Some((slot, came)) = self.slots.borrow_mut().remove(&ticket.0) else {
                 continue;
             };
             self.count(now, |taken| {

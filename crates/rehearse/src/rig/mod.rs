@@ -15,7 +15,6 @@ use crate::disk::DiskRig;
 use crate::drive::DriveRig;
 use crate::error::RehearseError;
 use crate::host::HostRig;
-use crate::network::PortRig;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::Pool;

@@ -4,7 +4,7 @@ use super::{PoolRig, finish};
 use crate::bus::BusRig;
 use crate::catalog;
 use crate::controller::ControllerRig;
-use crate::drive::{DriveRig, Front, Half, RigDrive};
+use crate::drive::{DriveRig, Front, Half, RigDrive, SumsAlong};
 use crate::error::RehearseError;
 use crate::world::RigWorld;
 use base::DriveOffset;
@@ -50,6 +50,9 @@ pub(super) fn pools(
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);
+        }
+        if model.sums_along {
+            sums_along(&opened, &made_of);
         }
         made.push(PoolRig {
             name: pool.name.clone(),
@@ -173,6 +176,26 @@ fn into_write_cache(pool: &Pool<RigWorld>, drives: &[Rc<DriveRig>]) {
         };
         drive.set_front(Front { end, half });
     }
+}
+
+/// Sums go along with the data, on every drive; and so they are never out of RAM.
+fn sums_along(pool: &Pool<RigWorld>, made_of: &MadeOf) {
+    let info = pool.info();
+    for (group, (_, drives)) in info.groups.iter().zip(&made_of.groups) {
+        let stride_bytes = group.zone_stride_bytes;
+        let sums = SumsAlong {
+            start: DriveOffset(info.data_start),
+            stride_bytes,
+            sums_bytes: stride_bytes - group.zone_bytes,
+        };
+        drives.iter().for_each(|drive| drive.set_sums_along(sums));
+        // A spare may stand in for any of them; groups of a pool are mostly alike.
+        made_of
+            .spares
+            .iter()
+            .for_each(|spare| spare.set_sums_along(sums));
+    }
+    pool.store().integrity.set_budget(usize::MAX / 4);
 }
 
 fn has_parity(level: site::Level) -> bool {

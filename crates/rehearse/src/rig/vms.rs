@@ -79,7 +79,7 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
                 }
             }
             if let Some(memory_bytes) = block.memory_bytes {
-                vm.memory_bytes = memory_bytes;
+                vm.compute.memory_bytes = memory_bytes;
             }
             vms.push(vm);
         }
@@ -217,6 +217,7 @@ impl Builder<'_> {
         let created = self.rig.finish(pool.pool.create_volume(spec))?;
         let volume = created.map_err(|error| refused(&error))?;
         let filled = size_bytes / 100 * u64::from(block.filled_percent);
+        let filled = filled - filled % base::BLOCK_BYTES as u64;
         if filled > 0 {
             let laid_out = self.rig.finish(volume.lay_out(0..filled))?;
             laid_out.map_err(|error| refused(&error))?;
