@@ -4,16 +4,17 @@
 //! - A task is in the ready queue at most once.
 //! - While anything is ready, time stands still. When nothing is, time jumps to
 //!   the first timer; timers of one instant fire in the order of their setting.
-//! - No cell is borrowed while a task is polled or dropped: both may spawn, wake
-//!   and set timers.
+//! - No cell is borrowed while a task is polled or dropped, or an alarm rings: all may
+//!   spawn, wake and set timers.
 
-use super::timer::Timers;
+use super::timer::{Alarm, Timers};
 use super::trace::Trace;
 use base::{Prng, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -163,6 +164,13 @@ impl Executor {
         (Arc::clone(&waker), Waker::from(waker))
     }
 
+    /// Rings `alarm` at `deadline`, or as soon as nothing is ready when that is past.
+    pub(super) fn at(&self, deadline: Time, alarm: Rc<dyn Alarm>) {
+        if !self.off.get() {
+            self.timers.set_alarm(deadline.max(self.now()), alarm);
+        }
+    }
+
     pub(super) fn run<T>(
         &self,
         polls_max: u64,
@@ -216,7 +224,7 @@ impl Executor {
 
     /// Lets time pass to the first timer, and fires all timers of that instant.
     fn advance(&self) -> Result<(), Deadlock> {
-        match self.timers.fire_next() {
+        match self.timers.next() {
             Some(at) => {
                 assert!(
                     at >= self.now.get(),
@@ -224,6 +232,7 @@ impl Executor {
                     self.now()
                 );
                 self.now.set(at);
+                self.timers.fire(at, &self.trace);
                 Ok(())
             }
             None => Err(Deadlock {
@@ -280,7 +289,7 @@ impl Executor {
 
 #[cfg(test)]
 mod tests {
-    use crate::sim::{Order, Outcome, SimWorld};
+    use crate::sim::{Alarm, Order, Outcome, SimWorld};
     use base::{BufPool, Prng, Time};
     use engine::World;
     use std::cell::RefCell;
@@ -320,6 +329,84 @@ mod tests {
         assert_eq!(world.run(u64::MAX, sleep).unwrap(), Outcome::Done(()));
         assert_eq!(*seen.borrow(), [("a", 10), ("b", 10), ("c", 30)]);
         assert_eq!(world.now(), Time(3_600_000_000_000));
+    }
+
+    /// Notes when it rings; the first time it sets others.
+    struct Bell {
+        world: SimWorld,
+        name: &'static str,
+        then: RefCell<Vec<(u64, Rc<Bell>)>>,
+        seen: Rc<RefCell<Vec<(&'static str, u64)>>>,
+    }
+
+    impl Alarm for Bell {
+        fn ring(self: Rc<Self>, now: Time) {
+            assert_eq!(now, self.world.now());
+            self.seen.borrow_mut().push((self.name, now.as_nanos()));
+            for (at, bell) in self.then.take() {
+                self.world.at(Time(at), bell);
+            }
+        }
+    }
+
+    #[test]
+    fn alarms_ring_in_the_order_of_time_and_setting_among_sleepers() {
+        let world = world(6, Order::Fifo);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let bell = |name, then| {
+            let (world, seen) = (world.clone(), Rc::clone(&seen));
+            let then = RefCell::new(then);
+            Rc::new(Bell {
+                world,
+                name,
+                then,
+                seen,
+            })
+        };
+        world.at(Time(20), bell("second", vec![]));
+        // One for the same instant, one in the past, and one for later.
+        let then = vec![
+            (10, bell("at once", vec![])),
+            (3, bell("past", vec![])),
+            (15, bell("then", vec![])),
+        ];
+        world.at(Time(10), bell("first", then));
+        let (here, noted) = (world.clone(), Rc::clone(&seen));
+        let sleeper = async move {
+            here.sleep(Duration::from_nanos(20)).await;
+            noted.borrow_mut().push(("sleeper", here.now().as_nanos()));
+            here.at(Time(20), bell("last", vec![]));
+            here.sleep(Duration::from_nanos(1)).await;
+        };
+        assert_eq!(world.run(u64::MAX, sleeper).unwrap(), Outcome::Done(()));
+        let expected = [
+            ("first", 10),
+            ("at once", 10),
+            ("past", 10),
+            ("then", 15),
+            ("second", 20),
+            ("sleeper", 20),
+            ("last", 20),
+        ];
+        assert_eq!(*seen.borrow(), expected);
+        world.power_off();
+    }
+
+    #[test]
+    fn an_alarm_goes_with_its_world() {
+        let world = world(7, Order::Fifo);
+        let seen = Rc::default();
+        let bell = Rc::new(Bell {
+            world: world.clone(),
+            name: "bell",
+            then: RefCell::default(),
+            seen,
+        });
+        world.at(Time(5), bell.clone());
+        assert_eq!(Rc::strong_count(&bell), 2);
+        world.power_off();
+        world.at(Time(6), bell.clone());
+        assert_eq!(Rc::strong_count(&bell), 1);
     }
 
     #[test]

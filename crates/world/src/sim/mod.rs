@@ -23,7 +23,7 @@ pub use executor::{Deadlock, Outcome};
 pub use faults::Faults;
 pub use media::{Media, MediaSpec, Snapshot};
 pub use modelled::ModelledMedia;
-pub use timer::Sleep;
+pub use timer::{Alarm, Sleep};
 
 use base::{BufPool, Prng, Time};
 use engine::World;
@@ -181,5 +181,13 @@ impl SimWorld {
     /// Ends at `deadline`, or at once when that is past.
     pub fn sleep_until(&self, deadline: Time) -> Sleep {
         Sleep::new(Rc::clone(&self.executor), deadline)
+    }
+
+    /// Rings `alarm` at `deadline`, among those who sleep until then in the order of
+    /// setting, without a task and a poll. One whose deadline is past rings at this
+    /// instant, as soon as nothing is ready to run. It goes with the world: one that is
+    /// off rings nothing.
+    pub fn at(&self, deadline: Time, alarm: Rc<dyn Alarm>) {
+        self.executor.at(deadline, alarm);
     }
 }

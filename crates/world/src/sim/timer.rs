@@ -1,6 +1,7 @@
-//! Timers, ordered by (time, sequence of setting).
+//! Timers, ordered by (time, sequence of setting): of tasks that sleep, and alarms.
 
 use super::executor::Executor;
+use super::trace::Trace;
 use base::Time;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -10,10 +11,24 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+/// Something that is told of an instant without being a task: the model of a drive or
+/// of a link, of which one operation ends and the next one begins.
+pub trait Alarm {
+    /// It is `now`, as asked for by [`super::SimWorld::at`]. May wake, spawn and set
+    /// alarms; one that it sets for `now` rings before time goes on.
+    fn ring(self: Rc<Self>, now: Time);
+}
+
+/// Who is told of an instant.
+enum Whom {
+    Sleeper(Waker),
+    Alarm(Rc<dyn Alarm>),
+}
+
 struct Timer {
     at: Time,
     sequence: u64,
-    waker: Waker,
+    whom: Whom,
 }
 
 impl Ord for Timer {
@@ -44,31 +59,41 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    fn set(&self, at: Time, waker: Waker) {
+    fn set(&self, at: Time, whom: Whom) {
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
-        self.heap.borrow_mut().push(Timer {
-            at,
-            sequence,
-            waker,
-        });
-    }
-
-    /// Wakes the waiters of the first instant at which any wait; says when.
-    pub(super) fn fire_next(&self) -> Option<Time> {
-        let at = self.heap.borrow().peek()?.at;
-        while let Some(waker) = self.pop_at(at) {
-            waker.wake();
-        }
-        Some(at)
-    }
-
-    fn pop_at(&self, at: Time) -> Option<Waker> {
         let mut heap = self.heap.borrow_mut();
-        if heap.peek()?.at > at {
-            return None;
+        heap.push(Timer { at, sequence, whom });
+    }
+
+    pub(super) fn set_alarm(&self, at: Time, alarm: Rc<dyn Alarm>) {
+        self.set(at, Whom::Alarm(alarm));
+    }
+
+    /// The first instant at which anybody waits.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.heap.borrow().peek().map(|timer| timer.at)
+    }
+
+    /// Tells all that wait for `at`, in the order in which they were set.
+    pub(super) fn fire(&self, at: Time, trace: &Trace) {
+        while let Some(timer) = self.pop_at(at) {
+            match timer.whom {
+                Whom::Sleeper(waker) => waker.wake(),
+                Whom::Alarm(alarm) => {
+                    trace.mark(timer.sequence << 32 ^ at.as_nanos());
+                    alarm.ring(at);
+                }
+            }
         }
-        heap.pop().map(|timer| timer.waker)
+    }
+
+    fn pop_at(&self, at: Time) -> Option<Timer> {
+        let mut heap = self.heap.borrow_mut();
+        match heap.peek()?.at > at {
+            true => None,
+            false => heap.pop(),
+        }
     }
 
     pub(super) fn clear(&self) {
@@ -110,7 +135,8 @@ impl Future for Sleep {
             .as_ref()
             .is_some_and(|set| set.will_wake(waker))
         {
-            self.executor.timers.set(self.deadline, waker.clone());
+            let sleeper = Whom::Sleeper(waker.clone());
+            self.executor.timers.set(self.deadline, sleeper);
             self.set_for = Some(waker.clone());
         }
         Poll::Pending
