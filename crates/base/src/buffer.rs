@@ -312,7 +312,7 @@ impl Buf {
     pub fn freeze(self) -> Slice {
         let len = self.len;
         Slice {
-            buf: Arc::new(self),
+            buf: (!self.is_length_only()).then(|| Arc::new(self)),
             start: 0,
             len,
         }
@@ -341,7 +341,8 @@ impl fmt::Debug for Buf {
 /// A shared, unchanging run of a buffer. Cloning is cheap, and shards may share it.
 #[derive(Clone)]
 pub struct Slice {
-    buf: Arc<Buf>,
+    /// `None` when length-only: a size, which takes no memory.
+    buf: Option<Arc<Buf>>,
     start: usize,
     len: usize,
 }
@@ -359,12 +360,13 @@ impl Slice {
 
     /// Whether there are no bytes behind it.
     pub fn is_length_only(&self) -> bool {
-        self.buf.is_length_only()
+        self.buf.is_none()
     }
 
     /// The bytes, or `None` when length-only.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.buf
+            .as_ref()?
             .bytes()
             .map(|bytes| &bytes[self.start..self.start + self.len])
     }
@@ -380,7 +382,7 @@ impl Slice {
             self.len
         );
         Slice {
-            buf: Arc::clone(&self.buf),
+            buf: self.buf.clone(),
             start: self.start + start,
             len,
         }
@@ -394,7 +396,10 @@ impl Slice {
 
 impl fmt::Debug for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slice({}+{} of {:?})", self.start, self.len, self.buf)
+        match &self.buf {
+            Some(buf) => write!(f, "Slice({}+{} of {buf:?})", self.start, self.len),
+            None => write!(f, "Slice(length-only {}+{})", self.start, self.len),
+        }
     }
 }
 

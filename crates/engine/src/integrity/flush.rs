@@ -1,7 +1,7 @@
 //! Making changed sums durable.
 
-use super::block::{self, PAIR_BYTES, SUMS, Version};
-use super::load::Todo;
+use super::block::{self, BlockId, PAIR_BYTES, SUMS, Version};
+use super::sums::Sums;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
 use crate::pool::drives::Zone;
@@ -119,12 +119,9 @@ impl<W: World> Integrity<W> {
                     continue;
                 }
                 self.count(|stats| stats.writes += 1);
-                let data = self
-                    .world
-                    .buffers()
-                    .copy_of(&block::encode(id, version, &sums));
+                let data = self.slot(id, version, &sums);
                 let at = zone.shape.area + (offset + number % 2 * BLOCK_BYTES as u64);
-                if let Err(error) = member.write_durably(at, data.freeze()).await {
+                if let Err(error) = member.write_durably(at, data).await {
                     self.drives
                         .absorb(vec![DriveFault { member, error }])
                         .await?;
@@ -140,6 +137,18 @@ impl<W: World> Integrity<W> {
     /// on, takes nothing from what the drives had already.
     fn up_to_of(&self, cached: &Cached) -> u64 {
         self.watermark.up_to().max(cached.up_to)
+    }
+
+    /// What is written of a version.
+    fn slot(&self, id: BlockId, version: Version, sums: &Sums) -> Slice {
+        let buffers = self.world.buffers();
+        match self.is_byteless() {
+            true => buffers.data(BLOCK_BYTES).freeze(),
+            false => {
+                let bytes = block::encode(id, version, &sums.each());
+                buffers.copy_of(&bytes).freeze()
+            }
+        }
     }
 
     async fn flush_some(&self, dirty: &[Rc<Cached>]) -> Result<(), DriveError> {
@@ -158,12 +167,11 @@ impl<W: World> Integrity<W> {
             let number = cached.version.get();
             let id = self.block_id(&zone, u64::from(cached.index));
             let up_to = self.up_to_of(cached);
-            let bytes = block::encode(id, Version { number, up_to }, &cached.sums.borrow());
+            let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
             let slot = match self.world.planted("integrity slot not alternated") {
                 true => 0,
                 false => number % 2 * BLOCK_BYTES as u64,
             };
-            let data = self.world.buffers().copy_of(&bytes).freeze();
             for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
                 let member = zone.group.place(place);
                 if !member.is_writable() {
@@ -200,19 +208,12 @@ impl<W: World> Integrity<W> {
         let geometry = zone.shape.geometry;
         let total = block::count(zone.shape.blocks);
         let version = Version {
-            number: self.drives.epoch() << 32,
+            number: self.first_version(),
             up_to: self.watermark.up_to(),
         };
-        if self.world.buffers().is_length_only() {
-            for index in 0..total {
-                self.insert(
-                    zone.shape.zone,
-                    index,
-                    version,
-                    Box::new([Sum::UNWRITTEN; SUMS]),
-                    Todo::Nothing,
-                );
-            }
+        if self.is_byteless() {
+            let mut kept = self.kept.borrow_mut();
+            kept.format(zone.shape.zone, zone.shape.blocks, version.number);
         }
         let area = block::area_bytes(geometry, zone.zone_bytes());
         let places: Vec<Rc<Member<W>>> = (0..geometry.drives())

@@ -1,6 +1,8 @@
 //! Bringing blocks of sums into RAM, and sending them out of it.
 
 use super::block::{self, BlockId, PAIR_BYTES, SUMS, Version};
+use super::kept::Kept;
+use super::sums::Sums;
 use super::{Cached, Integrity, Slot, Sum, key};
 use crate::drive::DriveErrorKind;
 use crate::pool::drives::{EventKind, Mended, Zone};
@@ -15,7 +17,7 @@ use std::rc::Rc;
 /// What the copies of a block say.
 struct Found {
     version: Version,
-    sums: Box<[Sum; SUMS]>,
+    sums: Sums,
     /// Copies that do not have that version, or not both slots: place, offset in the
     /// area.
     stale: Vec<(usize, u64)>,
@@ -24,8 +26,7 @@ struct Found {
 }
 
 /// What a flush has to do for a block that has just been loaded.
-pub(super) enum Todo {
-    Nothing,
+enum Todo {
     /// These places get what a whole copy has.
     Behind(Vec<usize>),
     /// No copy is whole: all are written anew.
@@ -35,7 +36,7 @@ pub(super) enum Todo {
 /// What a copy says: the newest of its slots, and whether both are there.
 struct Pair {
     version: Version,
-    sums: Box<[Sum; SUMS]>,
+    sums: Sums,
     whole: bool,
 }
 
@@ -54,11 +55,14 @@ impl<W: World> Integrity<W> {
             if behind.contains(&place) || !member.is_readable(zone.shape.zone) {
                 continue;
             }
-            let buf = self.world.buffers().bytes(PAIR_BYTES as usize);
+            let buf = self.world.buffers().data(PAIR_BYTES as usize);
             let Ok(buf) = member.read(zone.shape.area + offset, buf).await else {
                 continue;
             };
-            let pair = newest_of_pair(id, buf.bytes().unwrap_or_default());
+            let Some(bytes) = buf.bytes() else {
+                return Some(buf.freeze());
+            };
+            let pair = newest_of_pair(id, bytes);
             if pair.is_some_and(|pair| pair.whole && pair.version.number == version) {
                 return Some(buf.freeze());
             }
@@ -110,7 +114,11 @@ impl<W: World> Integrity<W> {
         let Some(zone) = self.drives.zone(number) else {
             panic!("zone {number} is not in use, and its sums were asked for")
         };
-        let found = self.read_copies(&zone, index).await;
+        let mut found = self.read_copies(&zone, index).await;
+        if let Some(found) = found.as_mut().filter(|_| self.is_byteless()) {
+            // More may have been laid out there meanwhile.
+            found.sums = self.kept_pair(&zone, index).sums;
+        }
         let (version, sums, todo) = match found {
             Some(mut found) => {
                 self.note_stale(&zone, &found);
@@ -120,7 +128,7 @@ impl<W: World> Integrity<W> {
                     // The newer slot may have cleared what this one still has: data of an
                     // owner before, whole and with its sum.
                     self.note_lost(&zone, index);
-                    found.sums.fill(Sum::LOST);
+                    found.sums = lost();
                 }
                 let todo = match found.doubtful {
                     true => Todo::Anew,
@@ -128,29 +136,23 @@ impl<W: World> Integrity<W> {
                 };
                 (found.version, found.sums, todo)
             }
-            // A world without bytes keeps no sums on its drives.
-            None if self.world.buffers().is_length_only() => (
-                Version::default(),
-                Box::new([Sum::UNWRITTEN; SUMS]),
-                Todo::Nothing,
-            ),
             None => {
                 self.note_lost(&zone, index);
                 // Above anything that may come back.
                 let number = (self.drives.epoch() << 32) | 1 << 31;
                 let version = Version { number, up_to: 0 };
-                (version, Box::new([Sum::LOST; SUMS]), Todo::Anew)
+                (version, lost(), Todo::Anew)
             }
         };
         self.insert(number, index, version, sums, todo)
     }
 
-    pub(super) fn insert(
+    fn insert(
         &self,
         zone: u32,
         index: u64,
         version: Version,
-        sums: Box<[Sum; SUMS]>,
+        sums: Sums,
         todo: Todo,
     ) -> Rc<Cached> {
         let cached = Rc::new(Cached {
@@ -167,7 +169,7 @@ impl<W: World> Integrity<W> {
         });
         match todo {
             Todo::Behind(places) if !places.is_empty() => cached.set_behind(places, &self.dirty),
-            Todo::Nothing | Todo::Behind(_) => {}
+            Todo::Behind(_) => {}
             Todo::Anew => cached.set_anew(&self.dirty),
         }
         let key = key(zone, index);
@@ -195,9 +197,12 @@ impl<W: World> Integrity<W> {
             if !member.is_readable(zone.shape.zone) {
                 return None;
             }
-            let buf = self.world.buffers().bytes(PAIR_BYTES as usize);
+            let buf = self.world.buffers().data(PAIR_BYTES as usize);
             let newest = match member.read(zone.shape.area + *offset, buf).await {
-                Ok(buf) => newest_of_pair(id, buf.bytes().unwrap_or_default()),
+                Ok(buf) => match buf.bytes() {
+                    Some(bytes) => newest_of_pair(id, bytes),
+                    None => Some(self.kept_pair(zone, index)),
+                },
                 Err(error) => {
                     if error.kind == DriveErrorKind::Gone {
                         let fault = DriveFault { member, error };
@@ -261,13 +266,38 @@ impl<W: World> Integrity<W> {
         self.drives.event(EventKind::BlockLost, text);
     }
 
+    /// What a copy would say, where drives keep no bytes.
+    fn kept_pair(&self, zone: &Zone<W>, index: u64) -> Pair {
+        let mut kept = self.kept.borrow_mut();
+        let number = zone.shape.zone;
+        let block = kept.block((number, index), zone.shape.blocks, self.first_version());
+        let version = Version {
+            number: block.version,
+            up_to: 0,
+        };
+        Pair {
+            version,
+            sums: block.sums.clone(),
+            whole: true,
+        }
+    }
+
+    /// A block goes out of RAM: what the drives would have of it is kept.
+    fn keep(&self, cached: &Cached) {
+        if self.is_byteless() {
+            let Some(zone) = self.drives.zone(cached.zone) else {
+                return;
+            };
+            let place = (cached.zone, u64::from(cached.index));
+            let (version, sums) = (cached.version.get(), cached.sums.borrow().clone());
+            let mut kept = self.kept.borrow_mut();
+            *kept.block(place, zone.shape.blocks, version) = Kept { version, sums };
+        }
+    }
+
     /// Sends blocks out of RAM that are clean, not in use, and were not looked at
     /// since the clock came by last.
     fn evict(&self) {
-        // What is in RAM is all there is where drives keep no bytes.
-        if self.world.buffers().is_length_only() {
-            return;
-        }
         let mut clock = self.clock.borrow_mut();
         let mut slots = self.slots.borrow_mut();
         let mut steps = 2 * clock.len();
@@ -280,6 +310,7 @@ impl<W: World> Integrity<W> {
             let idle =
                 !cached.dirty.get() && Rc::strong_count(cached) == 1 && !cached.used.replace(false);
             if idle {
+                self.keep(cached);
                 slots.remove(&key);
                 self.world.reached("integrity block evicted");
             } else {
@@ -302,6 +333,7 @@ impl<W: World> Integrity<W> {
                     Some(Slot::Loaded(cached))
                         if !cached.dirty.get() && Rc::strong_count(cached) == 1 =>
                     {
+                        self.keep(cached);
                         slots.remove(&key);
                         drop(slots);
                         self.clock.borrow_mut().retain(|other| *other != key);
@@ -327,7 +359,11 @@ fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<Pair> {
     let newest = slots.into_iter().max_by_key(|(version, _)| *version);
     newest.map(|(version, sums)| Pair {
         version,
-        sums,
+        sums: Sums::Each(sums),
         whole,
     })
+}
+
+fn lost() -> Sums {
+    Sums::Each(Box::new([Sum::LOST; SUMS]))
 }

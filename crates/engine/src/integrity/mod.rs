@@ -14,11 +14,15 @@
 //! - When no copy can be had, every block it speaks for counts as lost: never as
 //!   unwritten.
 //! - Dirty blocks stay in RAM until they are flushed.
+//! - Where buffers have no bytes, drives keep no sums: what is loaded is what went out of
+//!   RAM ([`kept`]), and costs the reads that it would cost.
 
 pub mod block;
 mod flush;
+mod kept;
 mod load;
 mod sum;
+mod sums;
 mod watermark;
 
 pub use block::area_bytes;
@@ -27,16 +31,18 @@ pub use watermark::Watermark;
 
 use crate::drive::DriveError;
 use crate::group_commit::GroupCommit;
-use crate::pool::drives::Drives;
+use crate::pool::drives::{Drives, Zone};
 use crate::world::World;
 use base::DriveOffset;
 use block::SUMS;
 use futures_channel::oneshot;
+use kept::KeptSums;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
+use sums::Sums;
 
 use crate::raid::Geometry;
 
@@ -78,7 +84,7 @@ pub struct IntegrityStats {
 struct Cached {
     zone: u32,
     index: u32,
-    sums: RefCell<Box<[Sum; SUMS]>>,
+    sums: RefCell<Sums>,
     version: Cell<u64>,
     /// Log entries up to this stamp were in it when it came from the drives.
     up_to: u64,
@@ -110,6 +116,8 @@ pub struct Integrity<W: World> {
     clock: RefCell<VecDeque<u64>>,
     dirty: DirtyList,
     flushing: GroupCommit<Result<(), DriveError>>,
+    /// What is not in RAM, where drives keep no bytes.
+    kept: RefCell<KeptSums>,
     /// Blocks that a crash may have torn on all copies: the logs have what changed.
     may_be_torn: RefCell<FxHashSet<u64>>,
     /// What log entries have done to the sums so far.
@@ -132,7 +140,8 @@ fn key(zone: u32, index: u64) -> u64 {
 }
 
 impl<W: World> Integrity<W> {
-    /// A table that keeps about `budget_blocks` blocks of sums in RAM, 4 KiB each.
+    /// A table that keeps about `budget_blocks` blocks of sums in RAM, 4 KiB each (about
+    /// 150 bytes each where buffers have no bytes).
     pub fn new(drives: Rc<Drives<W>>, budget_blocks: usize, watermark: Rc<Watermark>) -> Self {
         Integrity {
             world: drives.world().clone(),
@@ -142,6 +151,7 @@ impl<W: World> Integrity<W> {
             clock: RefCell::default(),
             dirty: Rc::default(),
             flushing: GroupCommit::default(),
+            kept: RefCell::default(),
             may_be_torn: RefCell::default(),
             watermark,
             stats: RefCell::default(),
@@ -158,7 +168,7 @@ impl<W: World> Integrity<W> {
         match self.slots.borrow().get(&key(zone, block / SUMS as u64))? {
             Slot::Loaded(cached) => {
                 cached.used.set(true);
-                Some(cached.sums.borrow()[(block % SUMS as u64) as usize])
+                Some(cached.sums.borrow().get((block % SUMS as u64) as usize))
             }
             Slot::Loading(_) => None,
         }
@@ -205,6 +215,39 @@ impl<W: World> Integrity<W> {
         self.slots.borrow_mut().retain(|key, _| !of_zone(key));
         self.clock.borrow_mut().retain(|key| !of_zone(key));
         self.may_be_torn.borrow_mut().retain(|key| !of_zone(key));
+        self.kept.borrow_mut().forget(zone);
+    }
+
+    /// Has the sums of `blocks` say what they would if these had been written long ago,
+    /// in RAM and, as far as that can be, on the drives. Only where buffers have no bytes.
+    ///
+    /// # Panics
+    /// Where they have.
+    pub(crate) fn lay_out(&self, zone: &Zone<W>, blocks: Range<u64>) {
+        assert!(
+            self.is_byteless(),
+            "sums of data with bytes come from the data"
+        );
+        let number = zone.shape.zone;
+        for (index, part) in kept::parts(blocks) {
+            if let Some(Slot::Loaded(cached)) = self.slots.borrow().get(&key(number, index)) {
+                cached.sums.borrow_mut().write_bytelessly(part);
+                continue;
+            }
+            let mut kept = self.kept.borrow_mut();
+            let block = kept.block((number, index), zone.shape.blocks, self.first_version());
+            block.sums.write_bytelessly(part);
+        }
+    }
+
+    /// Whether drives keep no sums, since there are no bytes to keep.
+    fn is_byteless(&self) -> bool {
+        self.world.buffers().is_length_only()
+    }
+
+    /// The number of the first version that this opening of the pool writes.
+    fn first_version(&self) -> u64 {
+        self.drives.epoch() << 32
     }
 
     /// Whether so much is dirty that it should be flushed.
@@ -259,7 +302,7 @@ impl Pinned {
     /// The sum of a block.
     pub fn get(&self, block: u64) -> Sum {
         let (cached, at) = self.at(block);
-        cached.sums.borrow()[at]
+        cached.sums.borrow().get(at)
     }
 
     /// Changes the sum of a block to what a log entry with that stamp has, unless the
@@ -274,7 +317,7 @@ impl Pinned {
     /// Changes the sum of a block, as a log has it; a flush makes it durable.
     pub fn set(&self, block: u64, sum: Sum) {
         let (cached, at) = self.at(block);
-        if std::mem::replace(&mut cached.sums.borrow_mut()[at], sum) != sum {
+        if cached.sums.borrow_mut().set(at, sum) != sum {
             cached.set_changed(&self.dirty);
         }
     }

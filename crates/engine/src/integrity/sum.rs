@@ -12,11 +12,14 @@ impl Sum {
     /// Damaged beyond what its level covers: can't be read until it is written.
     pub const LOST: Sum = Sum(1);
 
+    /// Written, where blocks have no bytes.
+    pub const BYTELESS: Sum = Sum(2);
+
     /// The sum of a block with this content: its CRC-32C, kept clear of the two
-    /// values with a meaning of their own. A block without bytes counts as 2.
+    /// values with a meaning of their own; [`Sum::BYTELESS`] of one without bytes.
     pub fn of(block: &Slice) -> Sum {
         let Some(bytes) = block.bytes() else {
-            return Sum(2);
+            return Sum::BYTELESS;
         };
         match crc32c(bytes) {
             crc @ 0..=1 => Sum(crc + 2),

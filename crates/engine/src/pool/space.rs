@@ -203,6 +203,14 @@ impl Space {
         Some((PhysPage(first), count))
     }
 
+    /// Pages of a run, at most, that leave each of so many groups its turn.
+    pub fn run_pages(&self, groups: usize) -> u64 {
+        match groups {
+            0 | 1 => u64::MAX,
+            _ => TURN_PAGES,
+        }
+    }
+
     /// A run of pages that were given out is mapped.
     pub fn settle(&mut self, first: PhysPage, count: u64) {
         for page in first.0..first.0 + count {

@@ -537,7 +537,7 @@ impl<W: World> Volume<W> {
     }
 
     /// On what ground it takes pages where it has none.
-    fn claim(&self) -> Claim {
+    pub(super) fn claim(&self) -> Claim {
         match self.core.is_promised.get() {
             false => Claim::Open,
             true => Claim::Promised,

@@ -11,6 +11,7 @@ mod course;
 mod disk;
 mod fill;
 mod io;
+mod lay_out;
 pub mod live;
 mod memo;
 mod mirror;

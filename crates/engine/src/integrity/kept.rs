@@ -1,0 +1,66 @@
+//! The sums that drives would hold if they held bytes.
+//!
+//! Where buffers have no bytes, what goes out of RAM can't come back from the drives.
+//! It is kept here, in short, and a load pays for its reads all the same. Of a zone that
+//! this opening of the pool has not formatted, all counts as written: what lies there was
+//! written by an opening before.
+
+use super::block::SUMS;
+use super::sums::Sums;
+use super::{Sum, block};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// An integrity block as the drives have it.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) version: u64,
+    pub(super) sums: Sums,
+}
+
+/// Blocks by zone and index.
+#[derive(Debug, Default)]
+pub(super) struct KeptSums {
+    zones: FxHashMap<u32, Vec<Kept>>,
+}
+
+impl KeptSums {
+    /// A zone of so many data blocks begins anew, with nothing written.
+    pub(super) fn format(&mut self, zone: u32, blocks: u64, version: u64) {
+        self.zones
+            .insert(zone, all_alike(blocks, version, Sum::UNWRITTEN));
+    }
+
+    /// The block `index` of a zone of so many data blocks; a zone that is not known
+    /// begins with that version.
+    pub(super) fn block(
+        &mut self,
+        (zone, index): (u32, u64),
+        blocks: u64,
+        version: u64,
+    ) -> &mut Kept {
+        let zone = self.zones.entry(zone);
+        let kept = zone.or_insert_with(|| all_alike(blocks, version, Sum::BYTELESS));
+        &mut kept[index as usize]
+    }
+
+    /// A zone goes out of use.
+    pub(super) fn forget(&mut self, zone: u32) {
+        self.zones.remove(&zone);
+    }
+}
+
+fn all_alike(blocks: u64, version: u64, sum: Sum) -> Vec<Kept> {
+    let sums = Sums::Uniform(sum);
+    vec![Kept { version, sums }; block::count(blocks) as usize]
+}
+
+/// The integrity blocks that speak for a run of data blocks, with the part of each.
+pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let sums = SUMS as u64;
+    (blocks.start / sums..blocks.end.div_ceil(sums)).map(move |index| {
+        let first = index * sums;
+        let inside = |block: u64| (block.clamp(first, first + sums) - first) as usize;
+        (index, inside(blocks.start)..inside(blocks.end))
+    })
+}
