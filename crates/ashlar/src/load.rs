@@ -7,7 +7,7 @@
 use anyhow::Context;
 use load::os::Interrupt;
 use load::plan::{self, Plan};
-use load::profile::Profile;
+use load::profile::{Entry, Profile};
 use load::report::{self, Report, Verdict};
 use load::run::{self, Observer, Phase, Progress};
 use load::site_plan;
@@ -26,13 +26,7 @@ use std::time::Duration;
 /// nbd://host[:port]/export, nbd+unix:///export?socket=PATH, file:PATH,
 /// block:PATH. THE TARGETS' CONTENT IS OVERWRITTEN by profiles that write.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Profiles: hetero10 (ten VMs, 3860 operations/s), rand-4k-read, rand-4k-write, rand-8k-67,
-rand-8k-90, seq-read-256k, seq-read-1m, seq-write-64k, seq-write-1m (closed loop of 16; see --iodepth and --rate).
-
-Targets: one for all VMs, one per VM, or one per disk, in the profile's order.
-
-Exit codes: 0 pass; 1 errors or stopped; 2 wrong arguments; 3 a limit failed or a rate missed.")]
+#[command(after_help = after_help())]
 pub struct Args {
     /// The workload; or name a site with --site
     #[arg(required_unless_present = "site", conflicts_with = "site")]
@@ -58,10 +52,10 @@ pub struct Args {
     /// Multiply all rates
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     rate_scale: f64,
-    /// Run as a closed loop with this many operations under way per VM
+    /// Run every stream of a VM as a closed loop with this many operations under way
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     iodepth: Option<usize>,
-    /// Start this many operations per second and VM (Poisson arrivals)
+    /// Start this many operations per second in every stream of a VM (Poisson arrivals)
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
     /// Limit of each VM's mean read latency, in milliseconds
@@ -89,6 +83,22 @@ pub struct Args {
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+fn after_help() -> String {
+    let catalogue = Profile::catalogue();
+    let width = catalogue.iter().map(|entry| entry.name.len()).max();
+    let width = width.unwrap_or(0);
+    let line = |entry: &Entry| format!("  {:<width$}  {}\n", entry.name, entry.summary);
+    let profiles: String = catalogue.iter().map(line).collect();
+    format!(
+        "Profiles (/s: operations per second; see also --rate-scale, --rate and --iodepth):\n\
+         {profiles}\n\
+         Targets: one for all VMs, one per VM, or one per disk, in the profile's order; any \
+         number for a profile of one VM with one disk.\n\n\
+         Exit codes: 0 pass; 1 errors or stopped; 2 wrong arguments; 3 a limit failed or a rate \
+         missed."
+    )
 }
 
 /// Most operations under way with --rate.
@@ -335,7 +345,7 @@ mod tests {
     fn arguments_make_a_plan() {
         let plan = planned("rand-4k-write --target file:/a --target file:/b --iodepth 32").unwrap();
         assert_eq!(plan.profile.vms.len(), 2);
-        assert_eq!(plan.profile.vms[1].outstanding_max, 32);
+        assert_eq!(plan.profile.vms[1].outstanding_max(), 32);
         let plan = planned("hetero10 --target file:/a --rate-scale 0.5 --limit-read-ms 5").unwrap();
         assert_eq!(plan.vms.len(), 10);
         assert_eq!(plan.profile.limits.read_mean, Duration::from_millis(5));

@@ -1,20 +1,23 @@
-//! The stream of operations of one VM: pure and seeded.
+//! The operations of one stream of a VM: pure and seeded.
 //!
 //! Invariants:
-//! - The stream depends on the VM's profile, the capacities of its disks and the
+//! - The operations depend on the VM's profile, the capacities of its disks and the
 //!   seed, on nothing else. There is no clock here: `at` is a plan, and the same
 //!   generator runs in real and in virtual time.
 //! - Arrival times never go back. They are drawn from a stream of their own, so
 //!   scaling the rate changes when operations start and not which ones.
 //! - An operation lies inside its disk, and its offset and size are multiples of
 //!   [`IO_GRAIN_BYTES`].
+//! - A stream that is added behind the others of a VM does not shift theirs.
 //!
 //! Random and sequential are meant as Iometer means them: an operation is random
 //! with the given chance, at a multiple of its own size; otherwise it continues
-//! where the previous operation on that disk ended, and at the end of the disk
-//! goes on from its start.
+//! where the previous operation of its worker on that disk ended, and at the end of
+//! the worker's part goes on from its start. The workers of a disk take turns, and
+//! each has an equal part of the disk.
 
-use crate::profile::{IO_GRAIN_BYTES, Mix, Pacing, VmProfile};
+use crate::locality::{Cascade, Drift, Locality};
+use crate::profile::{IO_GRAIN_BYTES, Mix, Stream, VmProfile};
 use base::{Prng, Time};
 
 /// Whether an operation reads or writes.
@@ -42,13 +45,15 @@ pub struct Operation {
     pub bytes: u32,
 }
 
-/// Draws the operations of one VM.
+/// Draws the operations of one stream of a VM.
 #[derive(Clone, Debug)]
 pub struct Generator {
     mix: Mix,
     per_second: Option<f64>,
     disks: Vec<Disk>,
     weight_sum: u64,
+    drift: Option<Drift>,
+    drawn: u64,
     arrivals: Prng,
     draws: Prng,
     at_ns: f64,
@@ -58,18 +63,30 @@ pub struct Generator {
 struct Disk {
     capacity_bytes: u64,
     weight: u64,
+    workers: Vec<Worker>,
+    /// Whose turn it is.
+    turn: usize,
+    cascade: Option<Cascade>,
+}
+
+/// What goes on from where it was.
+#[derive(Clone, Debug)]
+struct Worker {
+    start_bytes: u64,
+    end_bytes: u64,
     /// Where the previous operation ended.
     cursor_bytes: u64,
 }
 
 impl Generator {
-    /// The operations of `vm` on disks of these capacities, in bytes.
+    /// The generators of the streams of `vm`, in their order, on disks of these
+    /// capacities, in bytes.
     ///
     /// # Panics
     /// When the VM breaks [`crate::profile::Profile::check`], the number of
-    /// capacities is not that of its disks, or one is smaller than the VM's
-    /// largest operation: the plan has refused all that before.
-    pub fn new(vm: &VmProfile, capacities_bytes: &[u64], seed: u64) -> Self {
+    /// capacities is not that of its disks, or one is below
+    /// [`VmProfile::disk_bytes_min`]: the plan has refused all that before.
+    pub fn of_vm(vm: &VmProfile, capacities_bytes: &[u64], seed: u64) -> Vec<Generator> {
         assert_eq!(
             vm.disks.len(),
             capacities_bytes.len(),
@@ -78,44 +95,63 @@ impl Generator {
         );
         let smallest = capacities_bytes.iter().copied().min().unwrap_or(0);
         assert!(
-            smallest >= u64::from(vm.mix.bytes_max()),
+            smallest >= vm.disk_bytes_min(),
             "{}: a disk is too small",
             vm.name
         );
-        let root = Prng::from_seed(seed).stream("load").stream(&vm.name);
-        let disks: Vec<Disk> = vm
-            .disks
-            .iter()
-            .zip(capacities_bytes)
-            .map(|(disk, &capacity_bytes)| Disk {
+        let of_vm = Prng::from_seed(seed).stream("load").stream(&vm.name);
+        let generator = |(index, stream): (usize, &Stream)| {
+            // The first draws from the VM's own, so that a VM of one stream does
+            // what it did before there were several.
+            let own = match index {
+                0 => of_vm.clone(),
+                _ => of_vm.stream(&stream.name),
+            };
+            Generator::new(stream, capacities_bytes, &own, &of_vm)
+        };
+        vm.streams.iter().enumerate().map(generator).collect()
+    }
+
+    fn new(stream: &Stream, capacities_bytes: &[u64], own: &Prng, of_vm: &Prng) -> Generator {
+        let disk = |(index, (&weight, &capacity_bytes)): (usize, (&u32, &u64))| {
+            // What is hot is the disk's: all streams of the VM find it at the same
+            // places.
+            let hot = of_vm.stream(&format!("locality of disk {index}"));
+            Disk {
                 capacity_bytes,
-                weight: u64::from(disk.weight),
-                cursor_bytes: 0,
-            })
-            .collect();
+                weight: u64::from(weight),
+                workers: workers(capacity_bytes, stream.workers_per_disk),
+                turn: 0,
+                cascade: Cascade::new(stream.locality, capacity_bytes, &hot),
+            }
+        };
+        let of_disk = stream.weights.iter().zip(capacities_bytes);
+        let disks: Vec<Disk> = of_disk.enumerate().map(disk).collect();
         Generator {
-            mix: vm.mix.clone(),
-            per_second: match vm.pacing {
-                Pacing::Open { per_second } => Some(per_second),
-                Pacing::Closed { .. } => None,
-            },
+            mix: stream.mix.clone(),
+            per_second: stream.pacing.per_second(),
             weight_sum: disks.iter().map(|disk| disk.weight).sum(),
             disks,
-            arrivals: root.stream("arrivals"),
-            draws: root.stream("operations"),
+            drift: match stream.locality {
+                Locality::SelfSimilar { drift, .. } => drift,
+                Locality::Uniform => None,
+            },
+            drawn: 0,
+            arrivals: own.stream("arrivals"),
+            draws: own.stream("operations"),
             at_ns: 0.0,
         }
     }
 
-    /// The next operation. The stream has no end.
+    /// The next operation. There is always one.
     pub fn draw(&mut self) -> Operation {
+        self.drift();
         let at = self.arrival();
         let disk = self.choose_disk();
         let bytes = *self.draws.pick(&self.mix.sizes);
         let random = self.draws.chance(u64::from(self.mix.random_percent), 100);
         let read = self.draws.chance(u64::from(self.mix.read_percent), 100);
-        let offset_bytes = self.place(disk, bytes, random);
-        self.disks[disk].cursor_bytes = offset_bytes + u64::from(bytes);
+        let offset_bytes = self.disks[disk].place(bytes, random, &mut self.draws);
         let kind = if read { Kind::Read } else { Kind::Write };
         Operation {
             at,
@@ -123,6 +159,22 @@ impl Generator {
             kind,
             offset_bytes,
             bytes,
+        }
+    }
+
+    /// Takes the hot places of all disks to the period that the next operation is
+    /// in.
+    fn drift(&mut self) {
+        if let Some(drift) = self.drift {
+            if self.drawn.is_multiple_of(drift.period_operations) {
+                let period = self.drawn / drift.period_operations;
+                let cascades = self
+                    .disks
+                    .iter_mut()
+                    .filter_map(|disk| disk.cascade.as_mut());
+                cascades.for_each(|cascade| cascade.set_period(period));
+            }
+            self.drawn += 1;
         }
     }
 
@@ -146,22 +198,33 @@ impl Generator {
         }
         unreachable!("a draw below the sum of the weights falls into one of them")
     }
+}
 
-    fn place(&mut self, disk: usize, bytes: u32, random: bool) -> u64 {
-        let Disk {
-            capacity_bytes,
-            cursor_bytes,
-            ..
-        } = self.disks[disk];
+/// The workers of a disk, each at the start of its part.
+fn workers(capacity_bytes: u64, count: u32) -> Vec<Worker> {
+    let grain = u64::from(IO_GRAIN_BYTES);
+    let part_bytes = capacity_bytes / u64::from(count) / grain * grain;
+    let worker = |index| Worker {
+        start_bytes: index * part_bytes,
+        end_bytes: (index + 1) * part_bytes,
+        cursor_bytes: index * part_bytes,
+    };
+    (0..u64::from(count)).map(worker).collect()
+}
+
+impl Disk {
+    /// The offset of the next operation.
+    fn place(&mut self, bytes: u32, random: bool, draws: &mut Prng) -> u64 {
         let size = u64::from(bytes);
-        if random {
-            return self.draws.below(capacity_bytes / size) * size;
-        }
-        let end = capacity_bytes - capacity_bytes % u64::from(IO_GRAIN_BYTES);
-        if cursor_bytes + size <= end {
-            cursor_bytes
-        } else {
-            0
-        }
+        let worker = &mut self.workers[self.turn];
+        let offset_bytes = match &self.cascade {
+            Some(cascade) if random => cascade.place(draws.next_u64(), bytes),
+            None if random => draws.below(self.capacity_bytes / size) * size,
+            _ if worker.cursor_bytes + size <= worker.end_bytes => worker.cursor_bytes,
+            _ => worker.start_bytes,
+        };
+        worker.cursor_bytes = offset_bytes + size;
+        self.turn = (self.turn + 1) % self.workers.len();
+        offset_bytes
     }
 }

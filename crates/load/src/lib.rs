@@ -6,14 +6,15 @@
 //!                          └───► kpi ─► report (table, JSON, HTML)
 //! ```
 //!
-//! [`profile`] and [`generator`] are pure: no clock, no thread, no ambient
-//! randomness. The same generator drives real targets here and modelled ones in
+//! [`profile`], [`locality`] and [`generator`] are pure: no clock, no thread, no
+//! ambient randomness. The same generator drives real targets here and modelled ones in
 //! virtual time. Everything else lives in the real world, where reading clocks
 //! and starting threads is the job; those modules say so.
 
 pub mod generator;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // measures real time
 pub mod kpi;
+pub mod locality;
 pub mod os;
 pub mod pattern;
 pub mod plan;

@@ -1,19 +1,21 @@
 //! The workload of a site: its VMs with their roles, and the LUNs they are on.
 
 use crate::plan::{VmPlaces, places_of_vm};
-use crate::profile::{Limits, Pacing, Profile, VmProfile};
+use crate::profile::{Limits, Profile, VmProfile};
 use crate::target::TargetUrl;
 use crate::target::url::IscsiLun;
 use site::Site;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The profile that a site's VMs make up, each scaled as the site says.
+/// The profile that a site's VMs make up, each scaled as the site says. What limits
+/// all of them together is the strictest of what their profiles have.
 ///
 /// # Errors
 /// When a VM names a profile or role that does not exist, or there is no VM.
 pub fn profile(site: &Site) -> Result<Profile, String> {
     let mut vms = Vec::with_capacity(site.vms.len());
     let mut names: Vec<&str> = Vec::new();
+    let mut limits = Limits::default();
     for vm in &site.vms {
         let profile = Profile::named(&vm.profile).ok_or_else(|| {
             let allowed = Profile::names().join(", ");
@@ -37,10 +39,10 @@ pub fn profile(site: &Site) -> Result<Profile, String> {
             name: vm.name.clone(),
             ..role.clone()
         };
-        if let Pacing::Open { per_second } = &mut of_vm.pacing {
-            *per_second *= vm.rate_scale;
-        }
+        of_vm.scale(vm.rate_scale);
         vms.push(of_vm);
+        let caps = [limits.random_mean, profile.limits.random_mean];
+        limits.random_mean = caps.into_iter().flatten().min();
         if !names.contains(&vm.profile.as_str()) {
             names.push(&vm.profile);
         }
@@ -54,7 +56,7 @@ pub fn profile(site: &Site) -> Result<Profile, String> {
     Ok(Profile {
         name: names.join("+"),
         vms,
-        limits: Limits::default(),
+        limits,
     })
 }
 
@@ -162,7 +164,7 @@ mod tests {
         let site = site("MBX01", 5);
         let profile = profile(&site).unwrap();
         assert_eq!(profile.vms[0].name, "MAIL");
-        assert_eq!(profile.vms[0].pacing, Pacing::Open { per_second: 350.0 });
+        assert_eq!(profile.vms[0].per_second(), 350.0);
         let places = places(&site, &profile, None).unwrap();
         assert_eq!(
             places[0].disks[4].url.to_string(),

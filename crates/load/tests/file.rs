@@ -5,7 +5,7 @@
 
 mod support;
 
-use load::profile::Profile;
+use load::profile::{DiskProfile, Mix, Pacing, Profile, Stream};
 use load::report::{self, Report, SCHEMA, Verdict};
 use load::run::RunError;
 use load::target::TargetErrorKind;
@@ -124,8 +124,23 @@ fn the_json_keeps_its_names() {
             "reads_per_s",
             "role",
             "seconds",
+            "streams",
             "targets",
             "unfinished",
+            "valid",
+            "write",
+            "writes_per_s"
+        ]
+    );
+    assert_eq!(
+        keys(&json["vms"][0]["streams"][0]),
+        [
+            "achieved_percent",
+            "name",
+            "offered_per_s",
+            "random",
+            "read",
+            "reads_per_s",
             "valid",
             "write",
             "writes_per_s"
@@ -141,6 +156,80 @@ fn the_json_keeps_its_names() {
             "count", "max_ms", "mean_ms", "p50_ms", "p95_ms", "p999_ms", "p99_ms"
         ]
     );
+}
+
+/// A VM with random reads on its first disk and a log on its second, each at 100
+/// operations per second, and beside them a closed loop of one on the first.
+fn three_streams() -> Profile {
+    let open = Pacing::Open { per_second: 100.0 };
+    let closed = Pacing::Closed { outstanding: 1 };
+    let mut profile = paced("rand-4k-read", 1.0, 1);
+    profile.vms[0].disks = vec![DiskProfile::gigabytes(1); 2];
+    profile.vms[0].streams = vec![
+        Stream::alone(Mix::new(8192, 100, 100), open, &[1, 0]).named("database"),
+        Stream::alone(Mix::new(4096, 0, 0), open, &[0, 1]).named("log"),
+        Stream::alone(Mix::new(65536, 0, 100), closed, &[1, 0]).named("scan"),
+    ];
+    profile
+}
+
+#[test]
+fn the_streams_of_a_vm_run_side_by_side_and_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = sparse(directory.path(), "data", 16 << 20);
+    let log = sparse(directory.path(), "log", 16 << 20);
+    let plan = plan(three_streams(), &[&data, &log], Duration::from_secs(2));
+    let report = report::report(&plan, &run_whole(&plan).unwrap());
+    let vm = &report.vms[0];
+    assert_eq!(vm.failed, 0, "{:?}", vm.failures);
+    let [database, log, scan] = vm.streams.as_slice() else {
+        panic!("three streams: {:?}", vm.streams)
+    };
+    for (stream, other) in [
+        (&database.read, &database.write),
+        (&log.write, &log.read),
+        (&scan.read, &scan.write),
+    ] {
+        assert!(stream.response.count > 50 && other.response.count == 0);
+    }
+    assert_eq!(
+        vm.read.response.count,
+        database.read.response.count + scan.read.response.count
+    );
+    assert_eq!(vm.write.response.count, log.write.response.count);
+    assert!(database.random && !log.random && !scan.random);
+    // What the closed loop does is nothing that was due.
+    let due = database.offered_per_s.unwrap() + log.offered_per_s.unwrap();
+    assert_eq!((scan.offered_per_s, vm.offered_per_s), (None, Some(due)));
+    assert!(vm.achieved_percent.unwrap() <= 105.0, "{vm:?}");
+    let table = report::table(&report);
+    assert!(table.contains("\n  database") && table.contains("\n  scan"));
+    assert!(report::html(&report).contains(">database<"));
+    let written = |name: &str| {
+        let bytes = std::fs::read(directory.path().join(name)).unwrap();
+        bytes.iter().any(|&byte| byte != 0)
+    };
+    assert!(written("log") && !written("data"));
+}
+
+#[test]
+fn a_cap_on_random_io_is_held_against_random_streams_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = sparse(directory.path(), "disk", 64 << 20);
+    let mut profile = three_streams();
+    profile.limits.random_mean = Some(Duration::ZERO);
+    let mut plan = plan(profile, &[&url], Duration::from_secs(1));
+    let outcome = run_whole(&plan).unwrap();
+    let report = report::report(&plan, &outcome);
+    let [limit] = report.total.limits.as_slice() else {
+        panic!("one limit: {:?}", report.total.limits)
+    };
+    let database = &report.vms[0].streams[0].read.response;
+    assert_eq!((limit.value_ms, limit.pass), (database.mean_ms, false));
+    assert_ne!(report.verdict, Verdict::Pass);
+    assert!(report::table(&report).contains("Mean random latency of all VMs"));
+    plan.profile.limits.random_mean = None;
+    assert_eq!(report::report(&plan, &outcome).total.limits, []);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn reads_and_writes_go_through_and_land_on_the_lun() {
 fn large_sequential_writes_use_more_than_immediate_data() {
     let (tgtd, _directory) = tgtd();
     let mut profile = paced("seq-write-64k", 1.0, 1).with_depth(4);
-    profile.vms[0].mix.sizes = vec![1 << 20];
+    profile.vms[0].streams[0].mix.sizes = vec![1 << 20];
     let plan = plan(profile, &[tgtd.url()], Duration::from_secs(1));
     let report = report::report(&plan, &run_whole(&plan).unwrap());
     assert_ne!(

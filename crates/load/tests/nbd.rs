@@ -110,7 +110,10 @@ fn a_closed_loop_keeps_its_depth() {
     let server = delayed("5ms");
     let mut profile = paced("rand-4k-read", 1.0, 1);
     profile = profile.with_depth(8);
-    assert_eq!(profile.vms[0].pacing, Pacing::Closed { outstanding: 8 });
+    assert_eq!(
+        profile.vms[0].streams[0].pacing,
+        Pacing::Closed { outstanding: 8 }
+    );
     let plan = plan(profile, &[&server.url], Duration::from_secs(1));
     let report = report::report(&plan, &run_whole(&plan).unwrap());
     let vm = &report.vms[0];

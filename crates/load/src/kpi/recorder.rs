@@ -1,4 +1,4 @@
-//! Takes down what happens to the operations of one VM.
+//! Takes down what happens to the operations of one stream of a VM.
 
 use super::Latency;
 use crate::generator::Kind;
@@ -101,6 +101,9 @@ pub struct Measured {
     /// Operations whose intended start lies in the window; `None` for a closed
     /// loop, which intends none.
     pub offered: Option<u64>,
+    /// Operations of open loops that completed inside the window: what is held
+    /// against `offered`, also where closed loops are merged in.
+    pub offered_completed: u64,
     /// Operations of the window that had not completed when the run was over.
     pub unfinished: u64,
     /// Operations that failed, at any time of the run.
@@ -115,7 +118,7 @@ pub struct Measured {
 const FAILURES_KEPT: usize = 3;
 
 impl Measured {
-    /// Adds what was measured of another VM.
+    /// Adds what was measured of another stream or VM.
     pub fn merge(&mut self, other: &Measured) {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
@@ -124,6 +127,7 @@ impl Measured {
             (Some(a), Some(b)) => Some(a + b),
             (only, None) | (None, only) => only,
         };
+        self.offered_completed += other.offered_completed;
         self.unfinished += other.unfinished;
         self.failed += other.failed;
         self.failures.extend_from_slice(&other.failures);
@@ -137,7 +141,7 @@ impl Measured {
     }
 }
 
-/// Takes down the operations of one VM while it runs.
+/// Takes down the operations of one stream while it runs.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     window: Window,
@@ -199,6 +203,9 @@ impl Recorder {
             of_kind.seconds.resize(second + 1, SecondOf::default());
         }
         of_kind.seconds[second].add(response);
+        if window.holds(now) && self.measured.offered.is_some() {
+            self.measured.offered_completed += 1;
+        }
     }
 
     /// An operation has failed with `what`.

@@ -1,16 +1,21 @@
 //! Workload profiles: what each VM asks of its disks, as data.
 //!
-//! A profile is a list of VMs. Each VM has a mix (sizes, share of random I/O,
-//! share of reads), a pacing and its disks with the share of I/O that each gets.
-//! Nothing here draws a number or reads a clock: [`crate::generator`] turns a
-//! VM of a profile into its stream of operations.
+//! A profile is a list of VMs. A VM has disks and one or several [`Stream`]s of
+//! operations on them, all at the same time. Nothing here draws a number or reads
+//! a clock: [`crate::generator`] turns the streams of a VM into operations.
 //!
 //! Invariants, held by [`Profile::check`]: percentages are at most 100, sizes are
-//! multiples of 4 KiB and at most [`IO_BYTES_MAX`], every VM has a disk, weights
-//! do not sum to zero, names are unique.
+//! multiples of 4 KiB and at most [`IO_BYTES_MAX`], every VM has a disk and a
+//! stream, every stream has one weight for each disk and they do not sum to zero,
+//! names are unique.
 
+mod catalogue;
 pub mod hetero10;
 pub mod single;
+mod stream;
+
+pub use catalogue::Entry;
+pub use stream::{Mix, Pacing, Stream};
 
 use std::time::Duration;
 
@@ -23,6 +28,12 @@ pub const IO_GRAIN_BYTES: u32 = 4096;
 /// Mean latency a VM's reads and its writes stay below, unless told otherwise:
 /// the planning limit of the published reference architectures.
 pub const MEAN_LATENCY_LIMIT: Duration = Duration::from_millis(20);
+
+/// A disk must hold at least this many of its VM's largest operations, or random
+/// places on it are none.
+const OPERATIONS_PER_DISK_MIN: u64 = 16;
+
+const GIB: u64 = 1 << 30;
 
 /// A named workload of one or more VMs.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,61 +53,69 @@ pub struct VmProfile {
     pub name: String,
     /// What the VM stands for, for people.
     pub role: String,
-    /// What its operations look like.
-    pub mix: Mix,
-    /// When they start.
-    pub pacing: Pacing,
+    /// What it needs of its host.
+    pub compute: Compute,
     /// Its disks, the system disk first.
     pub disks: Vec<DiskProfile>,
-    /// At most this many operations are under way at a time; further ones wait
-    /// and keep their intended start times.
-    pub outstanding_max: usize,
+    /// What it does to them.
+    pub streams: Vec<Stream>,
 }
 
-/// What operations look like.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mix {
-    /// Sizes in bytes; each equally likely.
-    pub sizes: Vec<u32>,
-    /// Per cent of operations at a random place; the others continue where the
-    /// VM's previous operation on that disk ended.
-    pub random_percent: u32,
-    /// Per cent of operations that read; the others write.
-    pub read_percent: u32,
+/// What a VM needs of its host. Says nothing to a load generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compute {
+    /// Virtual processors.
+    pub vcpus: u32,
+    /// Memory in bytes; with dynamic memory, the most it may get.
+    pub memory_bytes: u64,
+    /// Whether the host gives memory only as the VM uses it.
+    pub dynamic_memory: bool,
+    /// Per cent of its vCPUs that it keeps busy during a measured run.
+    pub cpu_percent: u32,
+    /// Per cent of its memory that it holds during a measured run.
+    pub memory_percent: u32,
 }
 
-/// When operations start.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pacing {
-    /// Poisson arrivals: independent of how fast the target answers.
-    Open {
-        /// Mean operations per second.
-        per_second: f64,
-    },
-    /// The next operation starts when one of `outstanding` completes.
-    Closed {
-        /// Operations kept under way.
-        outstanding: usize,
-    },
+impl Compute {
+    /// What a VM has of which the reference says nothing: two vCPUs and 4 GiB, as
+    /// the smallest VM of `hetero10`, idle but for its I/O.
+    pub const UNTOLD: Compute = Compute {
+        vcpus: 2,
+        memory_bytes: 4 * GIB,
+        dynamic_memory: false,
+        cpu_percent: 0,
+        memory_percent: 0,
+    };
 }
 
 /// One disk of a VM.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskProfile {
-    /// The capacity in the published configuration, in bytes. Only its ratio to
-    /// the VM's other disks counts, and only where disks share one target.
+    /// The capacity in the published configuration, in bytes. In real time, only
+    /// its ratio to the VM's other disks counts, and only where disks share one
+    /// target.
     pub nominal_bytes: u64,
-    /// This disk's share of the VM's operations, relative to its other disks.
-    pub weight: u32,
 }
 
-/// What KPIs are held against, per VM.
+impl DiskProfile {
+    /// A disk of so many gigabytes of 1,000,000,000 bytes, as drives are sold.
+    pub const fn gigabytes(gigabytes: u64) -> DiskProfile {
+        DiskProfile {
+            nominal_bytes: gigabytes * 1_000_000_000,
+        }
+    }
+}
+
+/// What KPIs are held against.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Mean response time of reads.
+    /// Mean response time of the reads of each VM.
     pub read_mean: Duration,
-    /// Mean response time of writes.
+    /// Mean response time of the writes of each VM.
     pub write_mean: Duration,
+    /// Mean response time over all operations of all random streams of all VMs
+    /// ([`Stream::is_random`]), where the profile has such a cap.
+    pub random_mean: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -104,45 +123,47 @@ impl Default for Limits {
         Limits {
             read_mean: MEAN_LATENCY_LIMIT,
             write_mean: MEAN_LATENCY_LIMIT,
+            random_mean: None,
         }
-    }
-}
-
-impl Mix {
-    /// The largest size in bytes.
-    pub fn bytes_max(&self) -> u32 {
-        self.sizes.iter().copied().max().unwrap_or(0)
-    }
-
-    /// Whether any operation writes.
-    pub fn writes(&self) -> bool {
-        self.read_percent < 100
     }
 }
 
 impl Profile {
-    /// The names that [`Profile::named`] knows.
-    pub fn names() -> Vec<&'static str> {
-        let mut names = vec![hetero10::NAME];
-        names.extend(single::NAMES);
-        names
-    }
-
-    /// The profile called `name`, or `None`.
-    pub fn named(name: &str) -> Option<Profile> {
-        if name == hetero10::NAME {
-            Some(hetero10::profile())
-        } else {
-            single::profile(name)
-        }
-    }
-
     /// Every rate multiplied by `factor`. Closed loops stay as they are.
     pub fn scaled(mut self, factor: f64) -> Profile {
         for vm in &mut self.vms {
-            if let Pacing::Open { per_second } = &mut vm.pacing {
-                *per_second *= factor;
-            }
+            vm.scale(factor);
+        }
+        self
+    }
+
+    /// Every stream of every VM as a closed loop of `outstanding` operations.
+    pub fn with_depth(mut self, outstanding: usize) -> Profile {
+        for stream in self.vms.iter_mut().flat_map(|vm| &mut vm.streams) {
+            stream.pacing = Pacing::Closed { outstanding };
+            stream.outstanding_max = outstanding;
+        }
+        self
+    }
+
+    /// Every stream of every VM as an open loop of `per_second` operations on
+    /// average, with at most `outstanding_max` under way.
+    pub fn with_rate(mut self, per_second: f64, outstanding_max: usize) -> Profile {
+        for stream in self.vms.iter_mut().flat_map(|vm| &mut vm.streams) {
+            stream.pacing = Pacing::Open { per_second };
+            stream.outstanding_max = outstanding_max;
+        }
+        self
+    }
+
+    /// One VM of this profile for each of `count` targets (VM01, VM02, …), each
+    /// the same. Does nothing to a profile of several VMs, or of one with several
+    /// disks.
+    pub fn repeated(mut self, count: usize) -> Profile {
+        if let [vm] = self.vms.as_slice()
+            && vm.disks.len() == 1
+        {
+            self.vms = vm.copies("VM", count);
         }
         self
     }
@@ -157,7 +178,12 @@ impl Profile {
 
     /// Whether any VM writes.
     pub fn writes(&self) -> bool {
-        self.vms.iter().any(|vm| vm.mix.writes())
+        self.vms.iter().any(VmProfile::writes)
+    }
+
+    /// Operations per second of all open loops together.
+    pub fn per_second(&self) -> f64 {
+        self.vms.iter().map(VmProfile::per_second).sum()
     }
 
     /// Refuses what no generator can produce.
@@ -183,53 +209,87 @@ impl Profile {
 }
 
 impl VmProfile {
-    fn check(&self) -> Result<(), String> {
-        let sizes = &self.mix.sizes;
-        let fits =
-            |&size: &u32| size > 0 && size <= IO_BYTES_MAX && size.is_multiple_of(IO_GRAIN_BYTES);
-        if sizes.is_empty() || !sizes.iter().all(fits) {
-            return Err(format!(
-                "I/O sizes {sizes:?} must be multiples of {IO_GRAIN_BYTES} up to {IO_BYTES_MAX}"
-            ));
-        }
-        if self.mix.random_percent > 100 || self.mix.read_percent > 100 {
-            return Err("a share is above 100 %".into());
-        }
-        if self
-            .disks
-            .iter()
-            .map(|disk| u64::from(disk.weight))
-            .sum::<u64>()
-            == 0
-        {
-            return Err("no disk gets any I/O".into());
-        }
-        if self.outstanding_max == 0 {
-            return Err("it may have no operation under way".into());
-        }
-        match self.pacing {
-            Pacing::Open { per_second } if !(per_second.is_finite() && per_second > 0.0) => {
-                Err(format!("a rate of {per_second} per second"))
+    /// Multiplies the rates of its open loops.
+    pub fn scale(&mut self, factor: f64) {
+        for stream in &mut self.streams {
+            if let Pacing::Open { per_second } = &mut stream.pacing {
+                *per_second *= factor;
             }
-            Pacing::Closed { outstanding: 0 } => Err("a queue depth of 0".into()),
-            _ => Ok(()),
         }
+    }
+
+    /// Operations per second of its open loops together.
+    pub fn per_second(&self) -> f64 {
+        self.streams
+            .iter()
+            .filter_map(|stream| stream.pacing.per_second())
+            .sum()
+    }
+
+    /// The largest operation in bytes.
+    pub fn bytes_max(&self) -> u32 {
+        let sizes = self.streams.iter().map(|stream| stream.mix.bytes_max());
+        sizes.max().unwrap_or(0)
+    }
+
+    /// Whether any stream writes.
+    pub fn writes(&self) -> bool {
+        self.streams.iter().any(|stream| stream.mix.writes())
+    }
+
+    /// Operations under way at most, over all streams.
+    pub fn outstanding_max(&self) -> usize {
+        self.streams
+            .iter()
+            .map(|stream| stream.outstanding_max)
+            .sum()
+    }
+
+    /// The smallest disk that its streams can work on, in bytes.
+    pub fn disk_bytes_min(&self) -> u64 {
+        let workers = self.streams.iter().map(|stream| stream.workers_per_disk);
+        let workers = u64::from(workers.max().unwrap_or(1));
+        u64::from(self.bytes_max()) * OPERATIONS_PER_DISK_MIN.max(workers)
+    }
+
+    /// So many VMs like this one, called by `prefix` and a number from 01.
+    pub(crate) fn copies(&self, prefix: &str, count: usize) -> Vec<VmProfile> {
+        let copy = |number| VmProfile {
+            name: format!("{prefix}{number:02}"),
+            ..self.clone()
+        };
+        (1..=count).map(copy).collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.disks.is_empty() {
+            return Err("it has no disk".into());
+        }
+        if self.streams.is_empty() {
+            return Err("it has no stream of operations".into());
+        }
+        for (index, stream) in self.streams.iter().enumerate() {
+            let name = &stream.name;
+            stream
+                .check(self.disks.len())
+                .map_err(|what| match self.streams.len() {
+                    1 => what,
+                    _ => format!("stream {name}: {what}"),
+                })?;
+            if self.streams[..index]
+                .iter()
+                .any(|other| other.name == *name)
+            {
+                return Err(format!("two streams are called {name}"));
+            }
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_named_profile_holds_its_invariants() {
-        for name in Profile::names() {
-            let profile = Profile::named(name).unwrap();
-            assert_eq!(profile.check(), Ok(()));
-            assert_eq!(profile.name, name);
-        }
-        assert_eq!(Profile::named("nonsense"), None);
-    }
 
     #[test]
     fn a_rate_that_is_no_rate_is_refused() {
@@ -243,22 +303,43 @@ mod tests {
     }
 
     #[test]
-    fn broken_mixes_are_refused_by_name() {
-        let whole = single::profile("rand-4k-read").unwrap();
+    fn broken_profiles_are_refused_by_name() {
+        let whole = Profile::named("rand-4k-read").unwrap();
         let broken = |change: &dyn Fn(&mut VmProfile)| {
             let mut profile = whole.clone();
             change(&mut profile.vms[0]);
             profile.check().unwrap_err()
         };
-        assert!(broken(&|vm| vm.mix.sizes = vec![512]).contains("multiples of 4096"));
-        assert!(broken(&|vm| vm.mix.sizes.clear()).contains("I/O sizes"));
-        assert!(broken(&|vm| vm.mix.read_percent = 101).contains("above 100"));
+        assert!(broken(&|vm| vm.streams[0].mix.sizes = vec![512]).contains("multiples of 4096"));
+        assert!(broken(&|vm| vm.streams[0].mix.sizes.clear()).contains("I/O sizes"));
+        assert!(broken(&|vm| vm.streams[0].mix.read_percent = 101).contains("above 100"));
         assert!(broken(&|vm| vm.disks.clear()).contains("no disk"));
-        assert!(broken(&|vm| vm.pacing = Pacing::Closed { outstanding: 0 }).contains("depth"));
+        assert!(broken(&|vm| vm.streams.clear()).contains("no stream"));
+        assert!(broken(&|vm| vm.streams[0].weights = vec![0]).contains("no disk gets"));
+        assert!(broken(&|vm| vm.streams[0].weights = vec![1, 1]).contains("2 weights for 1 disk"));
+        assert!(broken(&|vm| vm.streams[0].workers_per_disk = 0).contains("worker"));
+        let idle = Pacing::Closed { outstanding: 0 };
+        assert!(broken(&|vm| vm.streams[0].pacing = idle).contains("depth"));
+        let same = broken(&|vm| vm.streams.push(vm.streams[0].clone()));
+        assert!(same.contains("two streams"), "{same}");
         let twice = Profile {
             vms: vec![whole.vms[0].clone(); 2],
             ..whole.clone()
         };
         assert!(twice.check().unwrap_err().contains("two VMs"));
+    }
+
+    #[test]
+    fn depth_and_rate_replace_the_pacing() {
+        let profile = Profile::named("rand-4k-write").unwrap();
+        let deep = profile.clone().with_depth(32);
+        let stream = &deep.vms[0].streams[0];
+        assert_eq!(stream.pacing, Pacing::Closed { outstanding: 32 });
+        assert_eq!(stream.outstanding_max, 32);
+        let paced = profile.with_rate(50.0, 64).repeated(3);
+        assert_eq!(paced.vms.len(), 3);
+        assert_eq!(paced.vms[2].name, "VM03");
+        assert_eq!(paced.per_second(), 150.0);
+        assert_eq!(paced.vms[2].outstanding_max(), 64);
     }
 }

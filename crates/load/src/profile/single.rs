@@ -1,100 +1,81 @@
 //! One VM, one disk, one kind of I/O: for benchmarks and path studies.
 //!
 //! They run as a closed loop (16 outstanding, as in the published network path
-//! study) unless the caller sets a depth or a rate.
+//! study) unless the caller sets a depth or a rate. `seq-read-256k`,
+//! `seq-write-64k` and `rand-8k-67` are those of that study, with its 16 workers per
+//! disk, each with one operation under way; the other names are ours and have one
+//! worker. Chosen here: the workers of a disk each have a part of it (all at the
+//! same place, one would read for fifteen others what the array then has in RAM),
+//! and take turns. For `rand-8k-67` the study takes as many workers as keep reads
+//! and writes within 20 ms: the limit is the profile's, and 16 is where to begin
+//! (`--iodepth` sets others).
 
-use super::{DiskProfile, Limits, Mix, Pacing, Profile, VmProfile};
+use super::{Compute, DiskProfile, Entry, Limits, Mix, Pacing, Profile, Stream, VmProfile};
 
 const KIB: u32 = 1024;
 
 /// Outstanding operations when the caller says nothing.
 const OUTSTANDING: usize = 16;
 
-/// name, size in bytes, random %, read %
-const ROWS: &[(&str, u32, u32, u32)] = &[
-    ("rand-4k-read", 4 * KIB, 100, 100),
-    ("rand-4k-write", 4 * KIB, 100, 0),
-    ("rand-8k-67", 8 * KIB, 100, 67),
-    ("rand-8k-90", 8 * KIB, 100, 90),
-    ("seq-read-256k", 256 * KIB, 0, 100),
-    ("seq-read-1m", 1024 * KIB, 0, 100),
-    ("seq-write-64k", 64 * KIB, 0, 0),
-    ("seq-write-1m", 1024 * KIB, 0, 0),
+/// The disk of the published network path study.
+const DISK_GIGABYTES: u64 = 300;
+
+struct Row {
+    name: &'static str,
+    bytes: u32,
+    random_percent: u32,
+    read_percent: u32,
+    workers: u32,
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { name: "rand-4k-read", bytes: 4 * KIB, random_percent: 100, read_percent: 100, workers: 1 },
+    Row { name: "rand-4k-write", bytes: 4 * KIB, random_percent: 100, read_percent: 0, workers: 1 },
+    Row { name: "rand-8k-67", bytes: 8 * KIB, random_percent: 100, read_percent: 67, workers: 16 },
+    Row { name: "rand-8k-90", bytes: 8 * KIB, random_percent: 100, read_percent: 90, workers: 1 },
+    Row { name: "seq-read-256k", bytes: 256 * KIB, random_percent: 0, read_percent: 100, workers: 16 },
+    Row { name: "seq-read-1m", bytes: 1024 * KIB, random_percent: 0, read_percent: 100, workers: 1 },
+    Row { name: "seq-write-64k", bytes: 64 * KIB, random_percent: 0, read_percent: 0, workers: 16 },
+    Row { name: "seq-write-1m", bytes: 1024 * KIB, random_percent: 0, read_percent: 0, workers: 1 },
 ];
 
-/// The names of the profiles of this module.
-pub const NAMES: [&str; 8] = [
-    "rand-4k-read",
-    "rand-4k-write",
-    "rand-8k-67",
-    "rand-8k-90",
-    "seq-read-256k",
-    "seq-read-1m",
-    "seq-write-64k",
-    "seq-write-1m",
+/// The profiles of this module.
+#[rustfmt::skip]
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry { name: "rand-4k-read", make: profile, summary: "4 KiB random reads, 16 outstanding" },
+    Entry { name: "rand-4k-write", make: profile, summary: "4 KiB random writes, 16 outstanding" },
+    Entry { name: "rand-8k-67", make: profile, summary: "8 KiB random, 67 % reads, 16 workers, within 20 ms" },
+    Entry { name: "rand-8k-90", make: profile, summary: "8 KiB random, 90 % reads, 16 outstanding" },
+    Entry { name: "seq-read-256k", make: profile, summary: "256 KiB sequential reads by 16 workers" },
+    Entry { name: "seq-read-1m", make: profile, summary: "1 MiB sequential reads, 16 outstanding" },
+    Entry { name: "seq-write-64k", make: profile, summary: "64 KiB sequential writes by 16 workers" },
+    Entry { name: "seq-write-1m", make: profile, summary: "1 MiB sequential writes, 16 outstanding" },
 ];
 
-/// The profile called `name`, or `None` when it is not one of these.
-pub fn profile(name: &str) -> Option<Profile> {
-    let &(name, size, random_percent, read_percent) = ROWS.iter().find(|row| row.0 == name)?;
+fn profile(name: &str) -> Profile {
+    let Some(row) = ROWS.iter().find(|row| row.name == name) else {
+        unreachable!("{name} is one of the names of this module")
+    };
+    let mix = Mix::new(row.bytes, row.random_percent, row.read_percent);
+    let pacing = Pacing::Closed {
+        outstanding: OUTSTANDING,
+    };
+    let stream = Stream {
+        workers_per_disk: row.workers,
+        ..Stream::alone(mix, pacing, &[1])
+    };
     let vm = VmProfile {
         name: "VM01".into(),
         role: name.into(),
-        mix: Mix {
-            sizes: vec![size],
-            random_percent,
-            read_percent,
-        },
-        pacing: Pacing::Closed {
-            outstanding: OUTSTANDING,
-        },
-        disks: vec![DiskProfile {
-            nominal_bytes: 300_000_000_000,
-            weight: 1,
-        }],
-        outstanding_max: OUTSTANDING,
+        compute: Compute::UNTOLD,
+        disks: vec![DiskProfile::gigabytes(DISK_GIGABYTES)],
+        streams: vec![stream],
     };
-    Some(Profile {
+    Profile {
         name: name.into(),
         vms: vec![vm],
         limits: Limits::default(),
-    })
-}
-
-impl Profile {
-    /// Every VM as a closed loop of `outstanding` operations.
-    pub fn with_depth(mut self, outstanding: usize) -> Profile {
-        for vm in &mut self.vms {
-            vm.pacing = Pacing::Closed { outstanding };
-            vm.outstanding_max = outstanding;
-        }
-        self
-    }
-
-    /// Every VM as an open loop of `per_second` operations on average, with at
-    /// most `outstanding_max` under way.
-    pub fn with_rate(mut self, per_second: f64, outstanding_max: usize) -> Profile {
-        for vm in &mut self.vms {
-            vm.pacing = Pacing::Open { per_second };
-            vm.outstanding_max = outstanding_max;
-        }
-        self
-    }
-
-    /// One VM of this profile for each of `count` targets (VM01, VM02, …), each
-    /// the same. Does nothing to a profile of several VMs.
-    pub fn repeated(mut self, count: usize) -> Profile {
-        if let [vm] = self.vms.as_slice() {
-            let vm = vm.clone();
-            let name = |index| format!("VM{:02}", index + 1);
-            self.vms = (0..count)
-                .map(|index| VmProfile {
-                    name: name(index),
-                    ..vm.clone()
-                })
-                .collect();
-        }
-        self
     }
 }
 
@@ -104,18 +85,7 @@ mod tests {
 
     #[test]
     fn names_and_rows_agree() {
-        assert!(ROWS.iter().map(|row| row.0).eq(NAMES));
-    }
-
-    #[test]
-    fn depth_and_rate_replace_the_pacing() {
-        let profile = profile("rand-4k-write").unwrap();
-        let deep = profile.clone().with_depth(32);
-        assert_eq!(deep.vms[0].pacing, Pacing::Closed { outstanding: 32 });
-        assert_eq!(deep.vms[0].outstanding_max, 32);
-        let paced = profile.with_rate(50.0, 64).repeated(3);
-        assert_eq!(paced.vms.len(), 3);
-        assert_eq!(paced.vms[2].name, "VM03");
-        assert_eq!(paced.vms[2].pacing, Pacing::Open { per_second: 50.0 });
+        let names = ENTRIES.iter().map(|entry| entry.name);
+        assert!(ROWS.iter().map(|row| row.name).eq(names));
     }
 }

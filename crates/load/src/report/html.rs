@@ -1,8 +1,8 @@
 //! The report as one self-contained HTML file: no script, no external resource.
 
 use super::chart::{Axis, CLASSES, Chart, Scale, Series, escape};
-use super::table::{millis, words};
-use super::{KindReport, Report, SecondReport, Verdict, VmReport};
+use super::table::{millis, several, words};
+use super::{KindReport, Report, SecondReport, StreamReport, Verdict, VmReport};
 use std::fmt::Write;
 
 /// The report as a page.
@@ -68,6 +68,11 @@ fn head(report: &Report, title: &str) -> String {
             tiles.push(tile(millis(kind.response.mean_ms), label));
         }
     }
+    for limit in &total.limits {
+        let (millis, below) = (millis(limit.value_ms), limit.limit_ms);
+        let label = format!("{}, ms (&lt; {below})", limit.kpi);
+        tiles.push(tile(millis, &label));
+    }
     tiles.push(tile(
         format!("{:.1}", total.queue_length),
         "mean queue length",
@@ -110,7 +115,7 @@ fn kpi_table(report: &Report) -> String {
              <td rowspan=\"{span}\">{}</td>",
             vm.megabytes_per_s,
             vm.queue_length,
-            achieved(vm)
+            achieved(vm.achieved_percent, vm.valid)
         );
         if shown.is_empty() {
             put(
@@ -136,6 +141,9 @@ fn kpi_table(report: &Report) -> String {
                 format_args!("{shared}<td>{}</td></tr>\n", limit(vm, kpi)),
             );
         }
+        several(vm)
+            .iter()
+            .for_each(|stream| stream_rows(&mut rows, stream));
     }
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>VM</th><th class=\"op\">op</th><th>IO/s</th>\
@@ -147,10 +155,39 @@ fn kpi_table(report: &Report) -> String {
     )
 }
 
-fn achieved(vm: &VmReport) -> String {
-    match vm.achieved_percent {
+/// The lines of one of several streams of a VM.
+fn stream_rows(rows: &mut String, stream: &StreamReport) {
+    let kinds = [
+        ("read", stream.reads_per_s, &stream.read),
+        ("write", stream.writes_per_s, &stream.write),
+    ];
+    for (name, per_s, kind) in kinds {
+        let r = &kind.response;
+        if r.count == 0 {
+            continue;
+        }
+        put(
+            rows,
+            format_args!(
+                "<tr><th class=\"small\">{}</th><td class=\"op\">{name}</td><td>{per_s:.1}</td>",
+                escape(&stream.name)
+            ),
+        );
+        for value in [r.mean_ms, r.p50_ms, r.p95_ms, r.p99_ms, r.p999_ms] {
+            put(rows, format_args!("<td>{}</td>", millis(value)));
+        }
+        let achieved = achieved(stream.achieved_percent, stream.valid);
+        put(
+            rows,
+            format_args!("<td></td><td></td><td>{achieved}</td><td></td></tr>\n"),
+        );
+    }
+}
+
+fn achieved(percent: Option<f64>, valid: bool) -> String {
+    match percent {
         None => "closed loop".into(),
-        Some(percent) if vm.valid => format!("{percent:.1} %"),
+        Some(percent) if valid => format!("{percent:.1} %"),
         Some(percent) => format!("<span class=\"bad\">{percent:.1} % invalid</span>"),
     }
 }

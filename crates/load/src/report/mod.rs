@@ -7,14 +7,14 @@ mod table;
 
 pub use html::html;
 pub use schema::{
-    KindReport, LatencyReport, LimitReport, PercentilePoint, Report, SCHEMA, SecondReport, Verdict,
-    VmReport,
+    KindReport, LatencyReport, LimitReport, PercentilePoint, Report, SCHEMA, SecondReport,
+    StreamReport, Verdict, VmReport,
 };
 pub use table::table;
 
 use crate::kpi::{Latency, Measured, OfKind, SecondOf, Window};
 use crate::plan::Plan;
-use crate::profile::Limits;
+use crate::profile::{Limits, VmProfile};
 use crate::run::{Outcome, VmOutcome};
 use std::time::Duration;
 
@@ -47,6 +47,9 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
             .collect();
         report.targets.dedup();
         report.disk_bytes = of_vm.disk_bytes.clone();
+        report.streams = of_streams(profile, of_vm, window);
+        // One stream that keeps its rate must not hide one that does not.
+        report.valid = report.streams.iter().all(|stream| stream.valid);
         report
             .failures
             .extend(of_vm.lost.as_ref().map(|lost| lost.to_string()));
@@ -59,11 +62,12 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
         all.merge(&of_vm.measured);
     }
     let mut total = of_measured("total", &all, window, &limits);
-    // Limits are the VMs'; a total that passes would hide one that does not.
-    total.limits.clear();
+    // Read and write limits are the VMs'; a total that passes would hide one that
+    // does not. That of random I/O is the total's.
+    total.limits = random_limit(plan, outcome).into_iter().collect();
     total.valid = vms.iter().all(|vm| vm.valid);
     total.lost = vms.iter().any(|vm| vm.lost);
-    let verdict = verdict(outcome.interrupted, &vms);
+    let verdict = verdict(outcome.interrupted, &vms, &total);
     Report {
         schema: SCHEMA.into(),
         profile: plan.profile.name.clone(),
@@ -80,7 +84,7 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
     }
 }
 
-fn verdict(interrupted: bool, vms: &[VmReport]) -> Verdict {
+fn verdict(interrupted: bool, vms: &[VmReport], total: &VmReport) -> Verdict {
     if vms.iter().any(|vm| vm.failed > 0 || vm.lost) {
         Verdict::Errors
     } else if interrupted {
@@ -89,6 +93,7 @@ fn verdict(interrupted: bool, vms: &[VmReport]) -> Verdict {
         Verdict::Invalid
     } else if vms
         .iter()
+        .chain([total])
         .any(|vm| vm.limits.iter().any(|limit| !limit.pass))
     {
         Verdict::LimitFailed
@@ -97,25 +102,80 @@ fn verdict(interrupted: bool, vms: &[VmReport]) -> Verdict {
     }
 }
 
-fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits) -> VmReport {
-    let seconds = window.seconds();
-    let per_s = |count: u64| {
-        if seconds > 0.0 {
-            count as f64 / seconds
+/// The mean over all random I/O of all VMs, where the profile limits it.
+fn random_limit(plan: &Plan, outcome: &Outcome) -> Option<LimitReport> {
+    let limit = plan.profile.limits.random_mean?;
+    let mut random = Latency::default();
+    for (vm, of_vm) in plan.profile.vms.iter().zip(&outcome.vms) {
+        let streams = vm.streams.iter().zip(&of_vm.streams);
+        for (_, measured) in streams.filter(|(stream, _)| stream.is_random()) {
+            random.merge(&measured.read.response);
+            random.merge(&measured.write.response);
+        }
+    }
+    of_limit("mean random latency", &random, limit)
+}
+
+fn of_streams(profile: &VmProfile, of_vm: &VmOutcome, window: Window) -> Vec<StreamReport> {
+    let of_stream = profile.streams.iter().zip(&of_vm.streams);
+    let of_stream = of_stream.map(|(stream, measured)| {
+        let rates = Rates::of(measured, window);
+        StreamReport {
+            name: stream.name.clone(),
+            random: stream.is_random(),
+            reads_per_s: rates.per_s(measured.read.completed),
+            writes_per_s: rates.per_s(measured.write.completed),
+            read: of_kind(&measured.read),
+            write: of_kind(&measured.write),
+            offered_per_s: measured.offered.map(|offered| rates.per_s(offered)),
+            achieved_percent: rates.achieved.map(|achieved| achieved * 100.0),
+            valid: rates.valid,
+        }
+    });
+    of_stream.collect()
+}
+
+/// What completed against what was due and how long it took.
+struct Rates {
+    seconds: f64,
+    /// Completed of due; `None` for closed loops.
+    achieved: Option<f64>,
+    /// Whether that is enough.
+    valid: bool,
+}
+
+impl Rates {
+    fn of(measured: &Measured, window: Window) -> Rates {
+        let completed = measured.offered_completed;
+        let achieved = |offered: u64| {
+            if offered == 0 {
+                1.0
+            } else {
+                completed as f64 / offered as f64
+            }
+        };
+        let enough =
+            |offered: u64| achieved(offered) >= ACHIEVED_MIN || completed + MISSING_MAX >= offered;
+        Rates {
+            seconds: window.seconds(),
+            achieved: measured.offered.map(achieved),
+            valid: measured.offered.is_none_or(enough),
+        }
+    }
+
+    fn per_s(&self, count: u64) -> f64 {
+        if self.seconds > 0.0 {
+            count as f64 / self.seconds
         } else {
             0.0
         }
-    };
-    let completed = measured.completed();
-    let achieved = |offered: u64| {
-        if offered == 0 {
-            1.0
-        } else {
-            completed as f64 / offered as f64
-        }
-    };
-    let enough =
-        |offered: u64| achieved(offered) >= ACHIEVED_MIN || completed + MISSING_MAX >= offered;
+    }
+}
+
+fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits) -> VmReport {
+    let rates = Rates::of(measured, window);
+    let seconds = rates.seconds;
+    let per_s = |count: u64| rates.per_s(count);
     let queue_length = if seconds > 0.0 {
         measured.outstanding_ns as f64 / (seconds * 1e9)
     } else {
@@ -136,8 +196,8 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         queue_length,
         queue_length_by_littles_law: service_s.iter().sum(),
         offered_per_s: measured.offered.map(per_s),
-        achieved_percent: measured.offered.map(|offered| achieved(offered) * 100.0),
-        valid: measured.offered.is_none_or(enough),
+        achieved_percent: rates.achieved.map(|achieved| achieved * 100.0),
+        valid: rates.valid,
         unfinished: measured.unfinished,
         failed: measured.failed,
         lost: false,
@@ -145,6 +205,7 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         lateness: of_latency(&measured.lateness),
         limits: of_limits(measured, limits),
         seconds: of_seconds(measured),
+        streams: Vec::new(),
     }
 }
 
@@ -178,28 +239,27 @@ fn of_latency(latency: &Latency) -> LatencyReport {
 }
 
 fn of_limits(measured: &Measured, limits: &Limits) -> Vec<LimitReport> {
-    let of = |kpi: &str, latency: &Latency, limit: Duration| {
-        (latency.count() > 0).then(|| {
-            let (value_ms, limit_ms) = (latency.mean_ms(), limit.as_secs_f64() * 1e3);
-            LimitReport {
-                kpi: kpi.into(),
-                value_ms,
-                limit_ms,
-                pass: value_ms < limit_ms,
-            }
-        })
-    };
-    let read = of(
+    let read = of_limit(
         "mean read latency",
         &measured.read.response,
         limits.read_mean,
     );
-    let write = of(
+    let write = of_limit(
         "mean write latency",
         &measured.write.response,
         limits.write_mean,
     );
     [read, write].into_iter().flatten().collect()
+}
+
+fn of_limit(kpi: &str, latency: &Latency, limit: Duration) -> Option<LimitReport> {
+    let (value_ms, limit_ms) = (latency.mean_ms(), limit.as_secs_f64() * 1e3);
+    (latency.count() > 0).then(|| LimitReport {
+        kpi: kpi.into(),
+        value_ms,
+        limit_ms,
+        pass: value_ms < limit_ms,
+    })
 }
 
 fn of_seconds(measured: &Measured) -> Vec<SecondReport> {

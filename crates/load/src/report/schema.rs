@@ -100,6 +100,33 @@ pub struct VmReport {
     pub limits: Vec<LimitReport>,
     /// Per second of the run, warm-up included.
     pub seconds: Vec<SecondReport>,
+    /// One for each stream of the VM; empty for the total.
+    #[serde(default)]
+    pub streams: Vec<StreamReport>,
+}
+
+/// One stream of a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Its name.
+    pub name: String,
+    /// Whether more than half of its operations are random, so that it counts for
+    /// the mean random latency.
+    pub random: bool,
+    /// Reads completed per second of the window.
+    pub reads_per_s: f64,
+    /// Writes completed per second of the window.
+    pub writes_per_s: f64,
+    /// Latencies of reads.
+    pub read: KindReport,
+    /// Latencies of writes.
+    pub write: KindReport,
+    /// Operations due per second of the window; null for a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Completed of due, in the window; null for a closed loop.
+    pub achieved_percent: Option<f64>,
+    /// Whether enough of what was due completed for the KPIs to mean something.
+    pub valid: bool,
 }
 
 /// Latencies of one kind of operation.

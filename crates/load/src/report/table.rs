@@ -1,18 +1,19 @@
 //! The KPI table for a terminal.
 
-use super::{KindReport, Report, Verdict, VmReport};
+use super::{KindReport, Report, StreamReport, Verdict, VmReport};
 use std::fmt::Write;
 
 const HEADERS: [&str; 10] = [
     "VM", "op", "IO/s", "MB/s", "mean", "p50", "p95", "p99", "p99.9", "limit",
 ];
 
-/// The KPIs as a table: two lines per VM and two for all, then what to know
-/// about the run.
+/// The KPIs as a table: two lines per VM, per stream of a VM that has several, and
+/// for all, then what to know about the run.
 pub fn table(report: &Report) -> String {
     let mut rows = vec![HEADERS.map(String::from)];
     for vm in report.vms.iter().chain([&report.total]) {
         rows.extend(lines_of(vm));
+        rows.extend(several(vm).iter().flat_map(lines_of_stream));
     }
     let mut text = String::new();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -77,6 +78,34 @@ fn lines_of(vm: &VmReport) -> Vec<[String; HEADERS.len()]> {
     lines
 }
 
+/// The streams of a VM, if they say more than the VM does.
+pub(super) fn several(vm: &VmReport) -> &[StreamReport] {
+    match vm.streams.as_slice() {
+        [_] => &[],
+        streams => streams,
+    }
+}
+
+fn lines_of_stream(stream: &StreamReport) -> Vec<[String; HEADERS.len()]> {
+    let kinds = [
+        ("read", &stream.read, stream.reads_per_s),
+        ("write", &stream.write, stream.writes_per_s),
+    ];
+    let mut lines = Vec::new();
+    for (kind, latency, per_s) in kinds {
+        if latency.response.count == 0 && per_s == 0.0 {
+            continue;
+        }
+        let name = match lines.is_empty() {
+            true => format!("  {}", stream.name),
+            false => String::new(),
+        };
+        let nothing = String::new;
+        lines.push(line(name, kind, per_s, nothing(), latency, nothing()));
+    }
+    lines
+}
+
 fn line(
     name: String,
     kind: &str,
@@ -127,13 +156,31 @@ fn notes(report: &Report) -> String {
         total.queue_length_by_littles_law,
         millis(total.lateness.p99_ms)
     ));
-    for vm in report.vms.iter().filter(|vm| !vm.valid) {
+    for limit in &total.limits {
         say(format!(
-            "INVALID: {} completed {:.1} % of the {:.1} operations/s that were due; its KPIs are \
-             those of another load.",
+            "{} of all VMs: {} ms, {} (< {} ms).",
+            capitalised(&limit.kpi),
+            millis(limit.value_ms),
+            if limit.pass { "pass" } else { "FAIL" },
+            limit.limit_ms
+        ));
+    }
+    for (vm, stream) in report
+        .vms
+        .iter()
+        .flat_map(|vm| vm.streams.iter().map(move |stream| (vm, stream)))
+        .filter(|(_, stream)| !stream.valid)
+    {
+        let of_several = match several(vm) {
+            [] => String::new(),
+            _ => format!(" ({})", stream.name),
+        };
+        say(format!(
+            "INVALID: {}{of_several} completed {:.1} % of the {:.1} operations/s that were due; \
+             its KPIs are those of another load.",
             vm.name,
-            vm.achieved_percent.unwrap_or(0.0),
-            vm.offered_per_s.unwrap_or(0.0)
+            stream.achieved_percent.unwrap_or(0.0),
+            stream.offered_per_s.unwrap_or(0.0)
         ));
     }
     for vm in report.vms.iter().filter(|vm| vm.failed > 0 || vm.lost) {
@@ -147,6 +194,13 @@ fn notes(report: &Report) -> String {
     }
     say(format!("Result: {}", words(report.verdict)));
     text
+}
+
+/// The name of a KPI at the start of a sentence.
+pub(super) fn capitalised(kpi: &str) -> String {
+    let mut letters = kpi.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// The verdict in words.

@@ -12,10 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A disk must hold at least this many of its VM's largest operations, or random
-/// places on it are none.
-const OPERATIONS_MIN: u64 = 16;
-
 /// Endpoints are serviced at least this often, so that they notice time passing.
 const SERVICE_EVERY: Duration = Duration::from_millis(100);
 
@@ -45,15 +41,15 @@ impl Disks {
     pub fn open(plan: &Plan, index: usize, pattern: Arc<Pattern>) -> Result<Disks, TargetError> {
         let vm = &plan.profile.vms[index];
         let options = OpenOptions {
-            writes: vm.mix.writes() || plan.fill,
-            outstanding_max: vm.outstanding_max,
+            writes: vm.writes() || plan.fill,
+            outstanding_max: vm.outstanding_max(),
             pattern,
         };
         let mut disks = Disks {
             endpoints: Vec::new(),
             urls: Vec::new(),
             disks: Vec::new(),
-            outstanding_max: vm.outstanding_max,
+            outstanding_max: vm.outstanding_max(),
             writes: 0,
             interests: Vec::new(),
             revents: Vec::new(),
@@ -89,7 +85,7 @@ impl Disks {
             return refused(TargetErrorKind::Protocol, detail);
         }
         let (start_bytes, bytes) = place.extent(geometry.capacity_bytes);
-        let needed = u64::from(vm.mix.bytes_max()) * OPERATIONS_MIN;
+        let needed = vm.disk_bytes_min();
         if bytes < needed {
             let detail = format!(
                 "is too small: {} bytes, of which VM {} gets {bytes} for a disk and needs at \

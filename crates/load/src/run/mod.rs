@@ -6,6 +6,7 @@
 
 mod clock;
 mod disks;
+mod flow;
 mod worker;
 
 pub use worker::DRAIN_MAX;
@@ -67,6 +68,8 @@ pub enum Phase {
 pub struct VmOutcome {
     /// What was measured.
     pub measured: Measured,
+    /// The same of each stream of the VM, in the profile's order.
+    pub streams: Vec<Measured>,
     /// The target that went away during the run.
     pub lost: Option<TargetError>,
     /// Capacity of each disk in bytes.
@@ -169,7 +172,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, RunError
         .iter()
         .map(|(_, window)| *window)
         .reduce(shortest)
-        .unwrap_or(whole(plan));
+        .unwrap_or(window(plan));
     let vms = ended.into_iter().map(|(outcome, _)| outcome).collect();
     Ok(Outcome {
         vms,
@@ -278,7 +281,8 @@ fn shortest(a: Window, b: Window) -> Window {
     if b.end < a.end { b } else { a }
 }
 
-fn whole(plan: &Plan) -> Window {
+/// The part of the run that is measured, if nobody stops it.
+fn window(plan: &Plan) -> Window {
     let start = base::Time(0) + plan.warmup;
     Window {
         start,

@@ -1,21 +1,15 @@
-//! One VM's thread: issues operations when they are due, takes completions down.
-//!
-//! Invariants:
-//! - At most `outstanding_max` operations are under way. What is due and finds no
-//!   free slot waits in the generator and keeps its intended start.
-//! - Every operation whose intended start lies before the end of the run is
-//!   issued, or counted as unfinished: nothing that was due is forgotten.
+//! One VM's thread: issues the operations of its streams when they are due, takes
+//! completions down.
 
 use super::clock::Clock;
 use super::disks::Disks;
-use super::{Shared, VmOutcome};
+use super::flow::Flow;
+use super::{Shared, VmOutcome, window};
 use crate::generator::{Generator, Kind, Operation};
-use crate::kpi::{Recorder, Window};
+use crate::kpi::{Measured, Window};
 use crate::os;
 use crate::plan::Plan;
-use crate::profile::Pacing;
 use crate::target::{Completion, TargetError};
-use base::Time;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,30 +25,17 @@ const SPIN: Duration = Duration::from_micros(30);
 /// The longest wait, so that a stop is noticed.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
+/// A token is a stream's number, from this bit on, and below it a slot of it.
+const SLOT_BITS: u32 = 32;
+
 /// One VM while it runs.
 pub struct Worker {
     clock: Clock,
     disks: Disks,
-    generator: Generator,
-    /// Whether operations have intended starts.
-    open_loop: bool,
-    next: Operation,
-    slots: Vec<Option<UnderWay>>,
-    free: Vec<usize>,
-    /// When the last slot was given back after all were taken.
-    freed: Time,
-    recorder: Recorder,
-    end: Time,
+    flows: Vec<Flow>,
+    window: Window,
     shared: Arc<Shared>,
     completions: Vec<Completion>,
-}
-
-#[derive(Clone, Copy)]
-struct UnderWay {
-    operation: Operation,
-    /// The intended start; in a closed loop the issue.
-    at: Time,
-    issued: Time,
 }
 
 impl Worker {
@@ -67,24 +48,16 @@ impl Worker {
         shared: Arc<Shared>,
     ) -> Worker {
         let vm = &plan.profile.vms[index];
-        let mut generator = Generator::new(vm, &disks.capacities_bytes(), plan.seed);
-        let open_loop = matches!(vm.pacing, Pacing::Open { .. });
-        let start = Time(0) + plan.warmup;
-        let window = Window {
-            start,
-            end: start + plan.duration,
-        };
+        let window = window(plan);
+        let generators = Generator::of_vm(vm, &disks.capacities_bytes(), plan.seed);
+        let of_stream = vm.streams.iter().zip(generators);
         Worker {
             clock,
             disks,
-            next: generator.draw(),
-            generator,
-            open_loop,
-            slots: vec![None; vm.outstanding_max],
-            free: (0..vm.outstanding_max).rev().collect(),
-            freed: Time(0),
-            recorder: Recorder::new(window, open_loop),
-            end: window.end,
+            flows: of_stream
+                .map(|(stream, generator)| Flow::new(stream, generator, window))
+                .collect(),
+            window,
             shared,
             completions: Vec::new(),
         }
@@ -95,21 +68,31 @@ impl Worker {
         os::be_punctual();
         let lost = self.work().err();
         let now = self.clock.now();
-        if lost.is_some() || self.stopped() {
-            self.recorder.cut(now);
-        } else {
-            self.settle(now);
-        }
+        let cut = lost.is_some() || self.stopped();
         let disk_bytes = self.disks.capacities_bytes();
-        let (measured, window) = self.recorder.finish(now);
-        (
-            VmOutcome {
-                measured,
-                lost,
-                disk_bytes,
-            },
-            window,
-        )
+        let (mut streams, mut window) = (Vec::new(), self.window);
+        let mut measured: Option<Measured> = None;
+        for mut flow in self.flows {
+            if cut {
+                flow.cut(now);
+            } else {
+                flow.settle(now);
+            }
+            let (of_stream, its_window) = flow.finish(now);
+            window = its_window;
+            match &mut measured {
+                Some(measured) => measured.merge(&of_stream),
+                None => measured = Some(of_stream.clone()),
+            }
+            streams.push(of_stream);
+        }
+        let outcome = VmOutcome {
+            measured: measured.unwrap_or_default(),
+            streams,
+            lost,
+            disk_bytes,
+        };
+        (outcome, window)
     }
 
     fn stopped(&self) -> bool {
@@ -117,20 +100,21 @@ impl Worker {
     }
 
     fn work(&mut self) -> Result<(), TargetError> {
-        let drained = self.end + DRAIN_MAX;
+        let end = self.window.end;
+        let drained = end + DRAIN_MAX;
         while !self.stopped() {
             self.issue_due()?;
             let now = self.clock.now();
-            let idle = self.free.len() == self.slots.len();
-            if now >= drained || (now >= self.end && idle && !self.is_due_ever()) {
+            let idle = self.flows.iter().all(Flow::is_idle);
+            let more = self.flows.iter().any(|flow| flow.is_due_ever(now));
+            if now >= drained || (now >= end && idle && !more) {
                 break;
             }
-            let until = if self.is_due_ever() && !self.free.is_empty() {
-                self.next.at
-            } else if now < self.end {
-                self.end
-            } else {
-                drained
+            let due = self.flows.iter().filter_map(|flow| flow.due(now)).min();
+            let until = match due {
+                Some(due) => due,
+                None if now < end => end,
+                None => drained,
             };
             let left = until.since(now).min(WAIT_MAX);
             self.disks
@@ -140,39 +124,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the next operation belongs to the run.
-    fn is_due_ever(&self) -> bool {
-        if self.open_loop {
-            self.next.at < self.end
-        } else {
-            self.clock.now() < self.end
-        }
-    }
-
     fn issue_due(&mut self) -> Result<(), TargetError> {
         let mut issued = false;
-        loop {
-            let now = self.clock.now();
-            if self.next.at > now || !self.is_due_ever() {
-                break;
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            while let Some((slot, operation)) = flow.issue(self.clock.now()) {
+                let token = (index as u64) << SLOT_BITS | slot as u64;
+                self.disks.submit(token, &operation)?;
+                issued = true;
             }
-            let Some(slot) = self.free.pop() else { break };
-            let operation = self.next;
-            let at = if self.open_loop { operation.at } else { now };
-            if self.open_loop {
-                self.recorder.offered(at);
-                self.recorder.issued(now, now.since(at.max(self.freed)));
-            } else {
-                self.recorder.issued(now, now.since(self.freed));
-            }
-            self.slots[slot] = Some(UnderWay {
-                operation,
-                at,
-                issued: now,
-            });
-            self.disks.submit(slot as u64, &operation)?;
-            self.next = self.generator.draw();
-            issued = true;
         }
         if issued { self.disks.flush() } else { Ok(()) }
     }
@@ -182,66 +141,44 @@ impl Worker {
             return;
         }
         let now = self.clock.now();
-        if self.free.is_empty() || !self.open_loop {
-            self.freed = now;
+        for flow in &mut self.flows {
+            flow.before_completions(now);
         }
         let mut completions = std::mem::take(&mut self.completions);
         for Completion { token, outcome } in completions.drain(..) {
-            let slot = token as usize;
-            let Some(UnderWay {
-                operation,
-                at,
-                issued,
-            }) = self.slots.get_mut(slot).and_then(Option::take)
-            else {
-                unreachable!("endpoints complete a request once: slot {slot}")
-            };
-            self.free.push(slot);
+            let slot = token as usize & ((1 << SLOT_BITS) - 1);
+            let flow = &mut self.flows[(token >> SLOT_BITS) as usize];
+            let done = flow.take(slot);
             match outcome {
                 Ok(()) => {
-                    self.recorder
-                        .completed(now, operation.kind, operation.bytes, at, issued);
-                    let response = u64::try_from((now - at).as_nanos()).unwrap_or(u64::MAX);
+                    let response = flow.completed(now, &done);
+                    let response_ns = u64::try_from(response.as_nanos()).unwrap_or(u64::MAX);
                     self.shared.completed.fetch_add(1, Ordering::Relaxed);
                     self.shared
                         .response_ns
-                        .fetch_add(response, Ordering::Relaxed);
+                        .fetch_add(response_ns, Ordering::Relaxed);
                 }
                 Err(answer) => {
-                    self.recorder.failed(now, self.failure(&operation, &answer));
+                    flow.failed(now, failure(&self.disks, &done.operation, &answer));
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
         self.completions = completions;
     }
+}
 
-    fn failure(&self, operation: &Operation, answer: &str) -> String {
-        let kind = match operation.kind {
-            Kind::Read => "read",
-            Kind::Write => "write",
-        };
-        let Operation {
-            offset_bytes,
-            bytes,
-            disk,
-            ..
-        } = *operation;
-        let url = self.disks.url(disk);
-        format!("{url}: a {kind} of {bytes} bytes at byte {offset_bytes} of disk {disk}: {answer}")
-    }
-
-    /// The run is over: what did not complete counts as unfinished.
-    fn settle(&mut self, now: Time) {
-        for UnderWay { operation, at, .. } in self.slots.iter().flatten() {
-            self.recorder.unfinished(now, operation.kind, *at);
-        }
-        if self.open_loop {
-            while self.next.at < self.end {
-                self.recorder.offered(self.next.at);
-                self.recorder.unfinished(now, self.next.kind, self.next.at);
-                self.next = self.generator.draw();
-            }
-        }
-    }
+fn failure(disks: &Disks, operation: &Operation, answer: &str) -> String {
+    let kind = match operation.kind {
+        Kind::Read => "read",
+        Kind::Write => "write",
+    };
+    let Operation {
+        offset_bytes,
+        bytes,
+        disk,
+        ..
+    } = *operation;
+    let url = disks.url(disk);
+    format!("{url}: a {kind} of {bytes} bytes at byte {offset_bytes} of disk {disk}: {answer}")
 }

@@ -1,0 +1,155 @@
+//! One stream of a VM while it runs: what is due next, and what is under way.
+//!
+//! Invariants:
+//! - At most `outstanding_max` operations are under way. What is due and finds no
+//!   free slot waits in the generator and keeps its intended start.
+//! - Every operation whose intended start lies before the end of the run is
+//!   issued, or counted as unfinished: nothing that was due is forgotten.
+
+use crate::generator::{Generator, Operation};
+use crate::kpi::{Measured, Recorder, Window};
+use crate::profile::{Pacing, Stream};
+use base::Time;
+use std::time::Duration;
+
+/// A stream while it runs.
+pub struct Flow {
+    generator: Generator,
+    /// Whether operations have intended starts.
+    open_loop: bool,
+    next: Operation,
+    slots: Vec<Option<UnderWay>>,
+    free: Vec<usize>,
+    /// When the last slot was given back after all were taken.
+    freed: Time,
+    recorder: Recorder,
+    /// Of the run.
+    end: Time,
+}
+
+/// An operation that was issued.
+#[derive(Clone, Copy)]
+pub struct UnderWay {
+    /// What it is.
+    pub operation: Operation,
+    /// The intended start; in a closed loop the issue.
+    at: Time,
+    issued: Time,
+}
+
+impl Flow {
+    /// `stream` of a VM, measured in `window`, at whose end the run ends.
+    pub fn new(stream: &Stream, mut generator: Generator, window: Window) -> Flow {
+        let open_loop = matches!(stream.pacing, Pacing::Open { .. });
+        Flow {
+            next: generator.draw(),
+            generator,
+            open_loop,
+            slots: vec![None; stream.outstanding_max],
+            free: (0..stream.outstanding_max).rev().collect(),
+            freed: Time(0),
+            recorder: Recorder::new(window, open_loop),
+            end: window.end,
+        }
+    }
+
+    /// Whether the next operation belongs to the run.
+    pub fn is_due_ever(&self, now: Time) -> bool {
+        if self.open_loop {
+            self.next.at < self.end
+        } else {
+            now < self.end
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// When the next operation is due, if one is and there is a slot for it.
+    pub fn due(&self, now: Time) -> Option<Time> {
+        (self.is_due_ever(now) && !self.free.is_empty()).then_some(self.next.at)
+    }
+
+    /// Issues the next operation if it is due and there is a slot for it.
+    pub fn issue(&mut self, now: Time) -> Option<(usize, Operation)> {
+        if self.next.at > now || !self.is_due_ever(now) {
+            return None;
+        }
+        let slot = self.free.pop()?;
+        let operation = self.next;
+        let at = if self.open_loop { operation.at } else { now };
+        if self.open_loop {
+            self.recorder.offered(at);
+            self.recorder.issued(now, now.since(at.max(self.freed)));
+        } else {
+            self.recorder.issued(now, now.since(self.freed));
+        }
+        self.slots[slot] = Some(UnderWay {
+            operation,
+            at,
+            issued: now,
+        });
+        self.next = self.generator.draw();
+        Some((slot, operation))
+    }
+
+    /// Several operations may have completed: from now on, what finds a slot is late
+    /// by what has passed since.
+    pub fn before_completions(&mut self, now: Time) {
+        if self.free.is_empty() || !self.open_loop {
+            self.freed = now;
+        }
+    }
+
+    /// Gives the slot of a completed operation back.
+    pub fn take(&mut self, slot: usize) -> UnderWay {
+        let Some(under_way) = self.slots.get_mut(slot).and_then(Option::take) else {
+            unreachable!("endpoints complete a request once: slot {slot}")
+        };
+        self.free.push(slot);
+        under_way
+    }
+
+    /// Takes down that an operation has completed well; returns its response time.
+    pub fn completed(&mut self, now: Time, done: &UnderWay) -> Duration {
+        let UnderWay {
+            operation,
+            at,
+            issued,
+        } = *done;
+        self.recorder
+            .completed(now, operation.kind, operation.bytes, at, issued);
+        now - at
+    }
+
+    /// Takes down that an operation has failed.
+    pub fn failed(&mut self, now: Time, what: String) {
+        self.recorder.failed(now, what);
+    }
+
+    /// The run was stopped: what did not complete is nobody's fault.
+    pub fn cut(&mut self, now: Time) {
+        self.recorder.cut(now);
+    }
+
+    /// The run is over: what did not complete counts as unfinished.
+    pub fn settle(&mut self, now: Time) {
+        for UnderWay { operation, at, .. } in self.slots.iter().flatten() {
+            self.recorder.unfinished(now, operation.kind, *at);
+        }
+        if self.open_loop {
+            while self.next.at < self.end {
+                self.recorder.offered(self.next.at);
+                self.recorder.unfinished(now, self.next.kind, self.next.at);
+                self.next = self.generator.draw();
+            }
+        }
+    }
+
+    /// What was measured, and the window it was measured in.
+    pub fn finish(self, now: Time) -> (Measured, Window) {
+        self.recorder.finish(now)
+    }
+}
