@@ -11,6 +11,7 @@ pub mod constant;
 pub mod flash;
 pub mod hdd;
 pub mod link;
+pub mod migration;
 
 use base::{DriveOffset, Time};
 
