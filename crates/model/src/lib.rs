@@ -7,6 +7,7 @@
 //! [`hdd`] and [`flash`]: drives. [`link`]: Ethernet and Fibre Channel, groups and paths.
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
 
+pub mod availability;
 pub mod constant;
 pub mod flash;
 pub mod hdd;
