@@ -8,11 +8,13 @@
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
 
 pub mod availability;
+pub mod capacity;
 pub mod constant;
 pub mod flash;
 pub mod hdd;
 pub mod link;
 pub mod migration;
+pub mod scalability;
 
 use base::{DriveOffset, Time};
 
