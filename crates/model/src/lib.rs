@@ -8,10 +8,14 @@
 //! [`station`]: a queue with servers, such as the cores of a host.
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
 
+pub mod availability;
+pub mod capacity;
 pub mod constant;
 pub mod flash;
 pub mod hdd;
 pub mod link;
+pub mod migration;
+pub mod scalability;
 pub mod station;
 
 use base::{DriveOffset, Time};
