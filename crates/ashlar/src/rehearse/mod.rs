@@ -1,0 +1,225 @@
+//! `ashlar rehearse`: a described site in virtual time.
+
+mod parallel;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::site_file::wrong;
+use parallel::Progress;
+use rehearse::report;
+use rehearse::search::{self, Capped};
+use rehearse::summary::Rehearsal;
+use rehearse::{RehearseError, RehearseErrorKind};
+use site::plan::{self, Described, Plan, Setting};
+use std::path::{Path, PathBuf};
+
+/// Rehearse a described site: its load on the real engine over modelled hardware, in
+/// virtual time.
+///
+/// Says how many operations per second come of it, at what response time, where the time
+/// goes, and what is the bottleneck. Nothing is written anywhere but the reports asked for.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Args {
+    /// The site file: hardware, layout, VMs
+    file: PathBuf,
+    /// Change a key of the file first, such as network.san.mtu=9000; may be given more than
+    /// once
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
+    settings: Vec<Setting>,
+    /// Run the variants of the file, too, and print them side by side
+    #[arg(long, conflicts_with = "find_load")]
+    compare: bool,
+    /// Of the variants, only this one; may be given more than once
+    #[arg(long = "variant", value_name = "NAME")]
+    variants: Vec<String>,
+    /// Scale the load until the mean response time of random I/O meets this cap, such as
+    /// 20ms; "p95:20ms" for the 95th percentile
+    #[arg(long, value_name = "CAP", value_parser = cap)]
+    find_load: Option<Cap>,
+    /// Measure only when operations per second and response times have settled (SNIA's rule)
+    #[arg(long)]
+    until_steady: bool,
+    /// How many seeds to run, in the place of the file's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    seeds: Option<u16>,
+    /// Write everything as JSON to this file (- for standard output, without the table)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a report with a drawing of the site and charts as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+const AFTER_HELP: &str = "\
+Ready sites are in sites/: vnx5700, fas3160, fs7500, ps6110xv, hyperv-r2-lab, nvme-today.
+Runs of several seeds and variants take all cores. The same file, settings and seed give the
+same figures, byte by byte. What the models are, and how far to trust them: docs/MODELS.md.";
+
+/// A limit of the response time.
+#[derive(Clone, Copy, Debug)]
+struct Cap {
+    capped: Capped,
+    ms: f64,
+}
+
+fn cap(text: &str) -> Result<Cap, String> {
+    let (capped, time) = match text.split_once(':') {
+        Some(("p95", time)) => (Capped::Percentile95, time),
+        Some(("mean", time)) => (Capped::Mean, time),
+        Some(_) => return Err("write mean:20ms or p95:20ms".to_owned()),
+        None => (Capped::Mean, text),
+    };
+    let number = time.trim().strip_suffix("ms").unwrap_or(time).trim();
+    let ms = number.parse::<f64>().ok().filter(|ms| ms.is_finite() && *ms > 0.0);
+    let ms = ms.ok_or_else(|| format!("{text:?}: write a time above zero, such as 20ms"))?;
+    Ok(Cap { capped, ms })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
+    let chosen = chosen(&args, described)?;
+    if let Some(cap) = args.find_load {
+        return find_load(&args, &chosen, cap);
+    }
+    let rehearsals = rehearsed(&args, &chosen)?;
+    let mut text = String::new();
+    match rehearsals.as_slice() {
+        [only] => text.push_str(&report::one(only)),
+        several => text.push_str(&report::compared(several)),
+    }
+    write_reports(&args, &chosen, &rehearsals)?;
+    match args.json.as_deref() == Some(Path::new("-")) {
+        true => Ok(()),
+        false => output::print(&text),
+    }
+}
+
+/// A site or a variant under its name.
+struct Chosen {
+    name: String,
+    plan: Plan,
+}
+
+/// What is to be run: the site as it stands, and the variants asked for.
+fn chosen(args: &Args, described: Described) -> Result<Vec<Chosen>, Failure> {
+    let with_seeds = |mut plan: Plan| {
+        plan.run.seeds = args.seeds.unwrap_or(plan.run.seeds);
+        plan
+    };
+    let known: Vec<String> = described.variants.iter().map(|v| format!("{:?}", v.name)).collect();
+    for name in &args.variants {
+        if !described.variants.iter().any(|variant| variant.name == *name) {
+            let what = format!(
+                "{}: no variant is called {name:?}; there are: {}",
+                args.file.display(),
+                known.join(", ")
+            );
+            return Err(Failure::Wrong(what));
+        }
+    }
+    let mut chosen = Vec::new();
+    if args.compare || args.variants.is_empty() {
+        chosen.push(Chosen {
+            name: "as it stands".to_owned(),
+            plan: with_seeds(described.base),
+        });
+    }
+    for variant in described.variants {
+        let named = args.variants.contains(&variant.name);
+        if named || (args.compare && args.variants.is_empty()) {
+            chosen.push(Chosen {
+                name: variant.name,
+                plan: with_seeds(variant.plan),
+            });
+        }
+    }
+    Ok(chosen)
+}
+
+/// Runs all seeds of all that was chosen, on all cores.
+fn rehearsed(args: &Args, chosen: &[Chosen]) -> Result<Vec<Rehearsal>, Failure> {
+    let jobs: Vec<(usize, u64)> = chosen
+        .iter()
+        .enumerate()
+        .flat_map(|(index, chosen)| seeds(&chosen.plan).map(move |seed| (index, seed)))
+        .collect();
+    let progress = Progress::new(jobs.len());
+    let steady = args.until_steady;
+    let outcomes = parallel::all(&jobs, &progress, |(index, seed)| {
+        let plan = &chosen[*index].plan;
+        match steady {
+            true => rehearse::steady::run(plan, *seed),
+            false => rehearse::run(plan, *seed),
+        }
+    });
+    let mut rehearsals: Vec<Rehearsal> = chosen
+        .iter()
+        .map(|chosen| Rehearsal {
+            name: chosen.name.clone(),
+            outcomes: Vec::new(),
+        })
+        .collect();
+    for ((index, _), outcome) in jobs.iter().zip(outcomes) {
+        let outcome = outcome.map_err(|error| failed(&args.file, &chosen[*index], error))?;
+        rehearsals[*index].outcomes.push(outcome);
+    }
+    Ok(rehearsals)
+}
+
+fn seeds(plan: &Plan) -> impl Iterator<Item = u64> + use<> {
+    let first = plan.run.seed;
+    first..first + u64::from(plan.run.seeds)
+}
+
+fn failed(file: &Path, chosen: &Chosen, error: RehearseError) -> Failure {
+    let line = error.line.map_or(String::new(), |line| format!(":{line}"));
+    let what = format!("{}{line}: {}: {}", file.display(), chosen.name, error.context);
+    match error.kind {
+        RehearseErrorKind::Site => Failure::Wrong(what),
+        RehearseErrorKind::Engine | RehearseErrorKind::Law => Failure::Failed(what),
+    }
+}
+
+fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<(), Failure> {
+    let jobs: Vec<usize> = (0..chosen.len()).collect();
+    let progress = Progress::new(jobs.len());
+    let found = parallel::all(&jobs, &progress, |index| {
+        let plan = &chosen[*index].plan;
+        search::find(plan, plan.run.seed, (cap.capped, cap.ms), |_, _| ())
+    });
+    let mut text = String::new();
+    for (chosen, found) in chosen.iter().zip(found) {
+        let found = found.map_err(|error| failed(&args.file, chosen, error))?;
+        text.push_str(&report::found(&chosen.name, cap.ms, found.as_ref()));
+    }
+    output::print(&text)
+}
+
+fn write_reports(
+    args: &Args,
+    chosen: &[Chosen],
+    rehearsals: &[Rehearsal],
+) -> Result<(), Failure> {
+    let plan = &chosen[0].plan;
+    if let Some(path) = &args.json {
+        write(path, &report::json(plan, rehearsals))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &report::html(plan, rehearsals))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return output::print(text);
+    }
+    std::fs::write(path, text)
+        .map_err(|error| Failure::Failed(format!("{}: can't be written: {error}", path.display())))
+}
+
