@@ -268,3 +268,28 @@ fn what_is_hot_is_the_disks() {
     let drawn = of_streams(&vm, 20_000);
     assert_eq!(hottest(&drawn[0]), hottest(&drawn[1]));
 }
+
+/// On disks as large as they were published.
+#[test]
+fn every_profile_keeps_to_its_disks_and_sizes() {
+    for name in Profile::names() {
+        for vm in &Profile::named(name).unwrap().vms {
+            let disks = vm.disks.iter();
+            let capacities: Vec<u64> = disks.map(|disk| disk.nominal_bytes).collect();
+            let generators = Generator::of_vm(vm, &capacities, 11);
+            for (stream, mut generator) in vm.streams.iter().zip(generators) {
+                let what = format!("{name}: {}: {}", vm.name, stream.name);
+                for _ in 0..500 {
+                    let op = generator.draw();
+                    assert!(stream.weights[op.disk] > 0, "{what}: disk {}", op.disk);
+                    assert!(stream.mix.sizes.contains(&op.bytes), "{what}: {op:?}");
+                    let end = op.offset_bytes + u64::from(op.bytes);
+                    assert!(end <= capacities[op.disk], "{what}: {op:?}");
+                    assert!(op.offset_bytes.is_multiple_of(4096), "{what}: {op:?}");
+                    let writes = op.kind == Kind::Write;
+                    assert!(!writes || stream.mix.writes(), "{what}: {op:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! All profiles that there are, by name.
 
-use super::{Profile, hetero10, single};
+use super::{Profile, boot_storm, ecommerce20, hetero10, oio_ladder, single, sqlio, tpce_like};
 
 /// A profile that ships with the program.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,16 @@ pub struct Entry {
 impl Profile {
     /// The profiles that [`Profile::named`] knows.
     pub fn catalogue() -> Vec<Entry> {
-        [hetero10::ENTRIES, single::ENTRIES].concat()
+        [
+            hetero10::ENTRIES,
+            ecommerce20::ENTRIES,
+            tpce_like::ENTRIES,
+            boot_storm::ENTRIES,
+            oio_ladder::ENTRIES,
+            sqlio::ENTRIES,
+            single::ENTRIES,
+        ]
+        .concat()
     }
 
     /// Their names.

@@ -9,10 +9,15 @@
 //! stream, every stream has one weight for each disk and they do not sum to zero,
 //! names are unique.
 
+pub mod boot_storm;
 mod catalogue;
+mod ecommerce20;
 pub mod hetero10;
-pub mod single;
+mod oio_ladder;
+mod single;
+mod sqlio;
 mod stream;
+mod tpce_like;
 
 pub use catalogue::Entry;
 pub use stream::{Mix, Pacing, Stream};

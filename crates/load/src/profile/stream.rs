@@ -37,7 +37,8 @@ pub struct Stream {
 /// What operations look like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
-    /// Sizes in bytes; each equally likely.
+    /// Sizes in bytes; each equally likely. One that stands there twice is twice as
+    /// likely as one that stands there once.
     pub sizes: Vec<u32>,
     /// Per cent of operations at a random place; the others continue where the
     /// worker's previous operation on that disk ended.
@@ -116,6 +117,20 @@ impl Stream {
             name: name.into(),
             ..self
         }
+    }
+
+    /// The same for each of so many disks, by itself: "disk 1", "disk 2", …; for one
+    /// disk, as it is.
+    pub(super) fn on_each_disk(self, disks: usize) -> Vec<Stream> {
+        if disks == 1 {
+            return vec![self];
+        }
+        let on = |disk| Stream {
+            name: format!("disk {}", disk + 1),
+            weights: (0..disks).map(|other| u32::from(other == disk)).collect(),
+            ..self.clone()
+        };
+        (0..disks).map(on).collect()
     }
 
     /// Whether it counts where KPIs of random I/O are asked for: more than half of
