@@ -39,6 +39,10 @@ use std::time::Duration;
 /// fibre, so 4.9 ns a metre. Derived; copper differs by about a tenth.
 pub const PROPAGATION_PS_PER_METRE: u64 = 4_897;
 
+fn duration(ps: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(ps.div_ceil(1_000)).unwrap_or(u64::MAX))
+}
+
 /// What a link is like, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -83,6 +87,26 @@ impl Link {
     pub const FC_4: Link = Link::fibre_channel(4_250_000_000);
     /// 8GFC: 8.5 GBd.
     pub const FC_8: Link = Link::fibre_channel(8_500_000_000);
+
+    /// A lane of SAS 6 Gb/s: 8b/10b coding leaves 4.8 Gb/s (SAS-2, physical layer).
+    pub const SAS_6: Link = Link {
+        framing: Framing::Sas,
+        bits_per_second: 4_800_000_000,
+        metres: 0,
+        switches: 0,
+        forwarding: Duration::ZERO,
+    };
+
+    /// Time that a message of so much payload occupies the wire, rounded up to a
+    /// nanosecond.
+    pub fn serialisation(&self, payload_bytes: u64) -> Duration {
+        duration(self.serialisation_ps(self.framing.wire(payload_bytes).bytes))
+    }
+
+    /// From its last bit out to its last bit in, rounded up to a nanosecond.
+    pub fn latency(&self, payload_bytes: u64) -> Duration {
+        duration(self.latency_ps(self.framing.wire(payload_bytes).largest_frame_bytes))
+    }
 
     /// The most payload that a direction carries, bytes per second.
     pub fn payload_bytes_per_second(&self) -> f64 {

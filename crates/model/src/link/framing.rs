@@ -24,6 +24,11 @@ const FC_FRAME_BYTES: u64 = 4 + 24 + 4 + 4;
 /// port sends (FC-FS; Seagate Fibre Channel Interface Manual section 5.4.1).
 const FC_GAP_BYTES: u64 = 6 * 4;
 
+/// The largest data of a SAS frame, and what stands around it: start 4, header 24, CRC 4,
+/// end 4 (SAS-2, SSP frame format).
+const SAS_DATA_BYTES: u64 = 1024;
+const SAS_FRAME_BYTES: u64 = 4 + 24 + 4 + 4;
+
 /// What a message occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnWire {
@@ -42,6 +47,8 @@ pub enum Framing {
     Ethernet(Ethernet),
     /// Fibre Channel frames.
     FibreChannel(FibreChannel),
+    /// Frames of serial attached SCSI.
+    Sas,
 }
 
 /// TCP over IPv4 over untagged Ethernet.
@@ -123,6 +130,7 @@ impl Framing {
         match self {
             Framing::Ethernet(ethernet) => ethernet.segment_bytes(),
             Framing::FibreChannel(fc) => u64::from(fc.payload_bytes),
+            Framing::Sas => SAS_DATA_BYTES,
         }
     }
 
@@ -134,6 +142,7 @@ impl Framing {
             Framing::FibreChannel(_) => {
                 payload_bytes.next_multiple_of(4) + FC_FRAME_BYTES + FC_GAP_BYTES
             }
+            Framing::Sas => payload_bytes.next_multiple_of(4) + SAS_FRAME_BYTES,
         }
     }
 
