@@ -132,16 +132,16 @@ fn safe_writes() -> String {
         };
         let safe = |kib: u64, mirrored| {
             let mut state = controller::State::new(&controller);
-            micros(state.keep(&cache, Time(0), kib * KIB, mirrored) - Time(0))
+            let partner = Some(&controller.interconnect).filter(|_| mirrored);
+            micros(state.keep(&cache, partner, Time(0), kib * KIB) - Time(0))
         };
         let mut line = format!("| {}", controller.name);
         for kib in [4, 8, 64] {
             let _ = write!(line, " | {:.1} | {:.1}", safe(kib, false), safe(kib, true));
         }
-        let most = cache
-            .bytes_per_second
-            .min(cache.interconnect.bytes_per_second);
-        let _ = writeln!(text, "{line} | {:.0} |", most as f64 / 1e6);
+        let way = controller.interconnect.link.payload_bytes_per_second();
+        let most = way.min(cache.bytes_per_second as f64);
+        let _ = writeln!(text, "{line} | {:.0} |", most / 1e6);
     }
     text
 }

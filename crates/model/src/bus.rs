@@ -14,7 +14,7 @@
 //! Drives are slower than the buses here but in large numbers; then the bus is what bounds
 //! sequential work. Times are nanoseconds, rounded up.
 
-use crate::link::{Delivery, Ethernet, Link};
+use crate::link::{Delivery, Ethernet, Link, Packets};
 use crate::station::Station;
 use base::Time;
 use std::time::Duration;
@@ -89,8 +89,25 @@ impl Bus {
         full_duplex: true,
     };
 
+    /// PCI Express of the fourth generation, sixteen lanes that are one link to a switch before
+    /// NVMe drives: 16 GT/s with 128b/130b coding.
+    pub const PCIE_4_X16: Bus = Bus {
+        name: "pcie",
+        lane: Link::packets(16 * 16_000_000_000 / 130 * 128, Packets::PCIE),
+        lanes: 1,
+        // Derived: doorbell, command of 64 bytes and completion of 16, an interrupt: four
+        // packets, 0.01 us.
+        per_command: Duration::from_nanos(10),
+        full_duplex: true,
+    };
+
     /// All that a site can name.
-    pub const ALL: [Bus; 3] = [Bus::SAS_6_X4, Bus::FC_AL_4, Bus::ISCSI_1G_X4];
+    pub const ALL: [Bus; 4] = [
+        Bus::SAS_6_X4,
+        Bus::FC_AL_4,
+        Bus::ISCSI_1G_X4,
+        Bus::PCIE_4_X16,
+    ];
 
     /// The bus of this name.
     pub fn named(name: &str) -> Option<Bus> {

@@ -13,12 +13,12 @@
 //!
 //! A write is safe when it is in the controller's own non-volatile memory and, if it is
 //! mirrored, when the partner has said that it is in its memory, too. Both go on side by side;
-//! each memory takes one write at a time. With `m` bytes per second of memory, `i` of the
-//! interconnect and its latency one way:
+//! memory and interconnect take one write at a time. With `m` bytes per second of memory, the
+//! interconnect a [`crate::link`]:
 //!
 //! ```text
 //! own     = max(now, memory free) + bytes / m
-//! partner = max(now, interconnect free) + bytes / i + 2 × latency      safe = the later one
+//! partner = arrived over the interconnect + answer        safe = the later one
 //! ```
 //!
 //! Costs are picoseconds, as a KiB takes some tens of nanoseconds; what comes out is rounded
@@ -28,6 +28,7 @@ mod presets;
 
 pub use presets::{ALL, ASHLAR, named};
 
+use crate::link::{Lane, Link};
 use crate::station::Station;
 use base::Time;
 use std::time::Duration;
@@ -99,17 +100,15 @@ pub struct WriteCache {
     pub bytes: u64,
     /// What it takes in, bytes per second.
     pub bytes_per_second: u64,
-    /// The way to a partner's.
-    pub interconnect: Interconnect,
 }
 
 /// The way between two controllers, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interconnect {
-    /// Payload, bytes per second.
-    pub bytes_per_second: u64,
-    /// One way, with what the other end does before it answers.
-    pub latency: Duration,
+    /// What carries the data.
+    pub link: Link,
+    /// From the data's arrival until the sender knows of it.
+    pub answer: Duration,
 }
 
 /// What a controller is like.
@@ -125,6 +124,8 @@ pub struct Controller {
     pub cache_bytes: u64,
     /// Write cache, where it has one; else the write log is on the drives.
     pub write_cache: Option<WriteCache>,
+    /// The way to a partner, where it has one.
+    pub interconnect: Interconnect,
 }
 
 /// A controller at work: its cores, its non-volatile memory and the way to its partner.
@@ -133,7 +134,7 @@ pub struct State {
     /// Its cores.
     pub cores: Station,
     memory: Station,
-    interconnect: Station,
+    interconnect: Lane,
 }
 
 impl State {
@@ -145,29 +146,38 @@ impl State {
         State {
             cores: Station::new(usize::from(controller.cores)),
             memory: Station::new(1),
-            interconnect: Station::new(1),
+            interconnect: Lane::default(),
         }
     }
 
-    /// When a write of so many bytes that begins at `now` is safe in the write cache.
+    /// When a write of so many bytes that begins at `now` is safe in the write cache and,
+    /// where there is a partner to mirror it to, in the partner's.
     ///
     /// # Panics
     /// When `now` is before the write before.
-    pub fn keep(&mut self, cache: &WriteCache, now: Time, bytes: u64, mirrored: bool) -> Time {
-        let time = |bytes_per_second: u64| {
-            nanos(u128::from(bytes) * 1_000_000_000_000 / u128::from(bytes_per_second))
-        };
-        let own = self.memory.serve(now, time(cache.bytes_per_second)).end;
-        if !mirrored {
+    pub fn keep(
+        &mut self,
+        cache: &WriteCache,
+        partner: Option<&Interconnect>,
+        now: Time,
+        bytes: u64,
+    ) -> Time {
+        let takes_ps = u128::from(bytes) * 1_000_000_000_000 / u128::from(cache.bytes_per_second);
+        let own = self.memory.serve(now, nanos(takes_ps)).end;
+        let Some(Interconnect { link, answer }) = partner else {
             return own;
-        }
-        let way = cache.interconnect;
-        let sent = self.interconnect.serve(now, time(way.bytes_per_second)).end;
-        own.max(sent + 2 * way.latency)
+        };
+        let sent = self.interconnect.send(link, now, bytes);
+        own.max(sent.arrived + *answer)
     }
 
-    /// The non-volatile memory and the way to the partner, for what they did.
-    pub fn write_path(&self) -> [&Station; 2] {
-        [&self.memory, &self.interconnect]
+    /// The non-volatile memory, for what it did.
+    pub fn memory(&self) -> &Station {
+        &self.memory
+    }
+
+    /// The way to the partner, for what it did.
+    pub fn interconnect(&self) -> &Lane {
+        &self.interconnect
     }
 }

@@ -29,7 +29,7 @@ mod lane;
 pub mod multipath;
 mod tcp_cost;
 
-pub use framing::{Ethernet, FibreChannel, Framing, OnWire};
+pub use framing::{Ethernet, FibreChannel, Framing, OnWire, Packets};
 pub use lane::{Delivery, Lane, State};
 pub use tcp_cost::TcpCost;
 
@@ -88,14 +88,19 @@ impl Link {
     /// 8GFC: 8.5 GBd.
     pub const FC_8: Link = Link::fibre_channel(8_500_000_000);
 
+    /// Packets at so many bits per second after line coding.
+    pub const fn packets(bits_per_second: u64, packets: Packets) -> Link {
+        Link {
+            framing: Framing::Packets(packets),
+            bits_per_second,
+            metres: 0,
+            switches: 0,
+            forwarding: Duration::ZERO,
+        }
+    }
+
     /// A lane of SAS 6 Gb/s: 8b/10b coding leaves 4.8 Gb/s (SAS-2, physical layer).
-    pub const SAS_6: Link = Link {
-        framing: Framing::Sas,
-        bits_per_second: 4_800_000_000,
-        metres: 0,
-        switches: 0,
-        forwarding: Duration::ZERO,
-    };
+    pub const SAS_6: Link = Link::packets(4_800_000_000, Packets::SAS);
 
     /// Time that a message of so much payload occupies the wire, rounded up to a
     /// nanosecond.

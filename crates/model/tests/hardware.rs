@@ -8,7 +8,7 @@ use hardware_table::{more_points, saturated_mb, saved_by_pvscsi, utilisation};
 use model::bus::{self, Bus, Direction};
 use model::controller::{self, Controller, Costs, Interconnect, WriteCache};
 use model::host::{Adapter, Coalescing, Initiator, Io, Processor};
-use model::link::{Ethernet, Link, TcpCost};
+use model::link::{Ethernet, Link, Packets, TcpCost};
 use model::vm::{Residents, Unfit, Vm};
 use std::time::Duration;
 
@@ -40,6 +40,12 @@ fn sas_frames_take_36_bytes_around_1024_at_600_megabytes_a_second() {
     // Four frames of 1060 bytes, 1.667 ns each.
     assert_eq!(Link::SAS_6.serialisation(4096), ns(7_067));
     assert_eq!(Link::SAS_6.serialisation(1), ns(67), "4 and 36 bytes");
+    // Sixteen lanes of 16 GT/s, 128 of 130 bits, 256 of 280 bytes.
+    near(
+        Bus::PCIE_4_X16.lane.payload_bytes_per_second(),
+        32e9 * 128.0 / 130.0 * 256.0 / 280.0,
+        1e-6,
+    );
     near(
         Link::SAS_6.payload_bytes_per_second(),
         600e6 * 1024.0 / 1060.0,
@@ -80,7 +86,7 @@ fn directions_share_a_loop_and_nothing_else() {
         saturated_mb(&Bus::FC_AL_4, &reads),
         1e-6,
     );
-    for bus in [Bus::SAS_6_X4, Bus::ISCSI_1G_X4] {
+    for bus in [Bus::SAS_6_X4, Bus::ISCSI_1G_X4, Bus::PCIE_4_X16] {
         let most = f64::from(bus.lanes) * bus.lane.payload_bytes_per_second() / 1e6;
         let one = saturated_mb(&bus, &reads);
         assert!(one < most && one > most * 0.98, "{one} of {most}");
@@ -130,28 +136,32 @@ fn a_write_is_safe_when_the_slower_of_both_memories_has_it() {
     let cache = WriteCache {
         bytes: GIB,
         bytes_per_second: 1_000_000_000,
-        interconnect: Interconnect {
-            bytes_per_second: 500_000_000,
-            latency: ns(3_000),
-        },
     };
-    let ashlar = controller::ASHLAR;
-    let mut state = controller::State::new(&ashlar);
-    let mut keep = |at, bytes, mirrored| state.keep(&cache, Time(at), bytes, mirrored);
-    assert_eq!(keep(0, 1_000, false), Time(1_000));
-    // The partner: 2,000 ns on the way, 3,000 there and 3,000 back.
-    assert_eq!(keep(5_000, 1_000, true), Time(13_000));
-    // The way is free at 7,000; the partner's answer is from 5,000 + 2,000 + 2,000 + 6,000.
-    assert_eq!(keep(5_000, 1_000, true), Time(15_000));
+    // 1,024 and 976 bytes of packets around take 4,000 ns at 4 Gb/s.
+    let packets = Packets {
+        payload_bytes: 1024,
+        overhead_bytes: 976,
+    };
+    let way = Interconnect {
+        link: Link::packets(4_000_000_000, packets),
+        answer: ns(6_000),
+    };
+    let mut state = controller::State::new(&controller::ASHLAR);
+    assert_eq!(state.keep(&cache, None, Time(0), 1_024), Time(1_024));
+    let mut mirror = |at| state.keep(&cache, Some(&way), Time(at), 1_024);
+    assert_eq!(mirror(5_000), Time(5_000 + 4_000 + 6_000));
+    // The way is free 4,000 ns later; answers don't wait for each other.
+    assert_eq!(mirror(5_000), Time(5_000 + 8_000 + 6_000));
     // With a slow memory of its own it is that one that counts.
     let slow = WriteCache {
-        bytes_per_second: 10_000_000,
+        bytes_per_second: 10_240_000,
         ..cache
     };
-    let mut state = controller::State::new(&ashlar);
-    assert_eq!(state.keep(&slow, Time(0), 1_000, true), Time(100_000));
-    let [memory, way] = state.write_path().map(|one| one.snapshot(Time(200_000)));
-    assert_eq!((memory.busy, way.busy), (ns(100_000), ns(2_000)));
+    let mut state = controller::State::new(&controller::ASHLAR);
+    let safe = state.keep(&slow, Some(&way), Time(0), 1_024);
+    assert_eq!(safe, Time(100_000));
+    assert_eq!(state.memory().snapshot(safe).busy, ns(100_000));
+    assert_eq!(state.interconnect().busy(), ns(4_000));
 }
 
 #[test]

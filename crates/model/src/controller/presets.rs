@@ -14,6 +14,7 @@
 //! Take what follows from them as right within a third.
 
 use super::{Controller, Costs, Interconnect, WriteCache};
+use crate::link::{Ethernet, Link, Packets};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -64,6 +65,11 @@ pub const ASHLAR: Controller = Controller {
     // What a pool has unless its site file says otherwise.
     cache_bytes: 64 * MIB,
     write_cache: None,
+    // Derived: the network of today's servers. This engine sends nothing over it yet.
+    interconnect: Interconnect {
+        link: Link::ethernet(25_000_000_000, Ethernet::JUMBO),
+        answer: ETHERNET_ANSWER,
+    },
 };
 
 /// Operations a second of two FAS3160 (SPECsfs2008_nfs.v3, July 2009: 60,409 with Fibre
@@ -96,22 +102,24 @@ const FAS3160: Controller = Controller {
         bytes: GIB,
         // Derived: PCI Express of the first generation, eight lanes, 90 % of it payload.
         bytes_per_second: 1_800_000_000,
-        // Derived: InfiniBand 4X at single data rate, 8 Gb/s of data, in the chassis.
-        interconnect: Interconnect {
-            bytes_per_second: 950_000_000,
-            latency: MIRROR_LATENCY,
-        },
     }),
+    // Derived: InfiniBand 4X at single data rate, 8 Gb/s of data, in the chassis.
+    interconnect: Interconnect {
+        link: Link::packets(8_000_000_000, Packets::INFINIBAND),
+        answer: ANSWER,
+    },
 };
 
-/// Derived: two interrupts, each some microseconds, one there and one back.
-const MIRROR_LATENCY: Duration = Duration::from_micros(5);
+/// Derived: two interrupts of some microseconds each, one there and one back.
+const ANSWER: Duration = Duration::from_micros(10);
+/// Derived: the same through the TCP of both ends.
+const ETHERNET_ANSWER: Duration = Duration::from_micros(60);
 
-/// PCI Express of the second generation, four lanes, 256 of 280 bytes payload. Derived: what
+/// PCI Express of the second generation, four lanes of 5 GT/s with 8b/10b coding. Derived: what
 /// joins the two controllers is not published for these arrays.
 const PCIE_2_X4: Interconnect = Interconnect {
-    bytes_per_second: 4 * 500_000_000 / 280 * 256,
-    latency: MIRROR_LATENCY,
+    link: Link::packets(16_000_000_000, Packets::PCIE),
+    answer: ANSWER,
 };
 
 /// Derived: one channel of DDR3-1066 (8.5 GB/s) that is read and written for each byte.
@@ -128,8 +136,8 @@ const VNX5700: Controller = Controller {
     write_cache: Some(WriteCache {
         bytes: 8 * GIB,
         bytes_per_second: DDR3_COPY,
-        interconnect: PCIE_2_X4,
     }),
+    interconnect: PCIE_2_X4,
 };
 
 /// A Dell EqualLogic PS6100 controller with four 1 GbE ports; one of two is active, and the
@@ -144,8 +152,8 @@ const PS6100: Controller = Controller {
     write_cache: Some(WriteCache {
         bytes: 2 * GIB,
         bytes_per_second: DDR3_COPY,
-        interconnect: PCIE_2_X4,
     }),
+    interconnect: PCIE_2_X4,
 };
 
 /// A PS6110 controller: the same with one 10 GbE port.
@@ -165,12 +173,12 @@ const FS7500: Controller = Controller {
     write_cache: Some(WriteCache {
         bytes: 4 * GIB,
         bytes_per_second: DDR3_COPY,
-        // "Internal network" of 1 GbE links: two (unchecked), MTU 9000.
-        interconnect: Interconnect {
-            bytes_per_second: 2 * 123_000_000,
-            latency: Duration::from_micros(30),
-        },
     }),
+    // The "internal network" of 1 GbE links: two, MTU 9000 (unchecked).
+    interconnect: Interconnect {
+        link: Link::ethernet(2_000_000_000, Ethernet::JUMBO),
+        answer: ETHERNET_ANSWER,
+    },
 };
 
 /// All that a site can name.
