@@ -15,7 +15,7 @@ PORTAL ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench sim plants fuzz lint fmt clean help
+.PHONY: setup build demo test bench calibrate sim plants fuzz lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -36,6 +36,10 @@ test: ## run every test, also against iscsi-*, qemu-img, qemu-io and a QEMU gues
 bench: ## measure against tgt and fio in the same run
 	@scripts/setup bench
 	scripts/bench
+
+calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
+	@scripts/setup calibrate
+	scripts/calibrate
 
 # The seeds that run by default must reach every rare path; others need not.
 sim: ## run the simulator over many seeds [SEEDS=n FROM=s]
@@ -64,4 +68,4 @@ clean: ## remove everything that was built
 	$(CARGO) clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile

@@ -96,16 +96,17 @@ DATA_SHARE = {"simple": lambda n: 1, "10": lambda n: 1 / 2, "5": lambda n: (n - 
 class Site(Server):
     """`ashlar serve` with a site of one pool of `drives` files, with `luns` LUNs, each
     behind a target of its own and in a lane of its own; as many shards as a site file
-    that says nothing gets."""
+    that says nothing gets, or as it is told."""
 
-    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=(), room=1.25):
+    def __init__(self, work, name, drives, level, luns=1, lun_mib=LUN_MIB, more=(), room=1.25, shards=None):
         self.portal, self.api = free_address(), free_address()
         # Labels, metadata, logs and sums want room, and overwrites some to move to: `room`
         # is that for data, in sizes of the LUNs.
         size_mib = 320 * luns + int(lun_mib * room / DATA_SHARE[level](drives)) // drives
         lun_mib //= luns
         names = [f"p0d{i}" for i in range(drives)]
-        lines = ["[site]", f'name = "{name}"', "[api]", f'listen = "{self.api}"',
+        few = [f"shards = {shards}"] if shards else []
+        lines = ["[site]", f'name = "{name}"', *few, "[api]", f'listen = "{self.api}"',
                  "[[portal]]", f'address = "{self.portal}"']
         for drive in names:
             lines += ["[[drive]]", f'name = "{drive}"', f'file = "{drive}.img"', f'size = "{size_mib} MiB"']

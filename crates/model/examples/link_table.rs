@@ -42,7 +42,7 @@ fn links() -> [(&'static str, Link); 8] {
 fn message_bytes(link: &Link, data_bytes: u64) -> u64 {
     match link.framing {
         Framing::Ethernet(_) => iscsi_stream_bytes(data_bytes, 65_536),
-        Framing::FibreChannel(_) => data_bytes,
+        Framing::FibreChannel(_) | Framing::Packets(_) => data_bytes,
     }
 }
 
@@ -61,7 +61,7 @@ fn rates() {
             Framing::Ethernet(ethernet) => {
                 format!("{:.1} %", ethernet.acknowledgement_share() * 100.0)
             }
-            Framing::FibreChannel(_) => "–".into(),
+            Framing::FibreChannel(_) | Framing::Packets(_) => "–".into(),
         };
         println!(
             "| {name} | {:.1} % | {:.1} | {acknowledgements} | {:.1} | {:.1} | {:.1} |",

@@ -5,18 +5,24 @@
 //! calls it makes the time pass.
 //!
 //! [`hdd`] and [`flash`]: drives. [`link`]: Ethernet and Fibre Channel, groups and paths.
+//! [`bus`]: between controllers and drives. [`controller`], [`host`]: what commands cost their
+//! processors, and their queues. [`vm`]: what VMs are to a host besides their I/O.
 //! [`station`]: a queue with servers, such as the cores of a host.
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
 
 pub mod availability;
+pub mod bus;
 pub mod capacity;
 pub mod constant;
+pub mod controller;
 pub mod flash;
 pub mod hdd;
+pub mod host;
 pub mod link;
 pub mod migration;
 pub mod scalability;
 pub mod station;
+pub mod vm;
 
 use base::{DriveOffset, Time};
 

@@ -29,7 +29,7 @@ mod lane;
 pub mod multipath;
 mod tcp_cost;
 
-pub use framing::{Ethernet, FibreChannel, Framing, OnWire};
+pub use framing::{Ethernet, FibreChannel, Framing, OnWire, Packets};
 pub use lane::{Delivery, Lane, State};
 pub use tcp_cost::TcpCost;
 
@@ -38,6 +38,10 @@ use std::time::Duration;
 /// Propagation in glass: c / 1.468, the group index in datasheets of single-mode
 /// fibre, so 4.9 ns a metre. Derived; copper differs by about a tenth.
 pub const PROPAGATION_PS_PER_METRE: u64 = 4_897;
+
+fn duration(ps: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(ps.div_ceil(1_000)).unwrap_or(u64::MAX))
+}
 
 /// What a link is like, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +87,31 @@ impl Link {
     pub const FC_4: Link = Link::fibre_channel(4_250_000_000);
     /// 8GFC: 8.5 GBd.
     pub const FC_8: Link = Link::fibre_channel(8_500_000_000);
+
+    /// Packets at so many bits per second after line coding.
+    pub const fn packets(bits_per_second: u64, packets: Packets) -> Link {
+        Link {
+            framing: Framing::Packets(packets),
+            bits_per_second,
+            metres: 0,
+            switches: 0,
+            forwarding: Duration::ZERO,
+        }
+    }
+
+    /// A lane of SAS 6 Gb/s: 8b/10b coding leaves 4.8 Gb/s (SAS-2, physical layer).
+    pub const SAS_6: Link = Link::packets(4_800_000_000, Packets::SAS);
+
+    /// Time that a message of so much payload occupies the wire, rounded up to a
+    /// nanosecond.
+    pub fn serialisation(&self, payload_bytes: u64) -> Duration {
+        duration(self.serialisation_ps(self.framing.wire(payload_bytes).bytes))
+    }
+
+    /// From its last bit out to its last bit in, rounded up to a nanosecond.
+    pub fn latency(&self, payload_bytes: u64) -> Duration {
+        duration(self.latency_ps(self.framing.wire(payload_bytes).largest_frame_bytes))
+    }
 
     /// The most payload that a direction carries, bytes per second.
     pub fn payload_bytes_per_second(&self) -> f64 {

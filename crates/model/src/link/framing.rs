@@ -42,6 +42,40 @@ pub enum Framing {
     Ethernet(Ethernet),
     /// Fibre Channel frames.
     FibreChannel(FibreChannel),
+    /// Packets with so much around each.
+    Packets(Packets),
+}
+
+/// Packets of whole words of four bytes, without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packets {
+    /// Most payload of a packet.
+    pub payload_bytes: u16,
+    /// What stands around it.
+    pub overhead_bytes: u16,
+}
+
+impl Packets {
+    /// Serial attached SCSI: 1024 bytes between start 4, header 24, CRC 4 and end 4 (SAS-2, SSP
+    /// frame format).
+    pub const SAS: Packets = Packets {
+        payload_bytes: 1024,
+        overhead_bytes: 36,
+    };
+    /// PCI Express of the first two generations and, near enough, of later ones: 256 bytes as
+    /// chipsets allow, between framing 2, sequence 2, header 16 and CRC 4 (PCI Express base
+    /// specification, transaction and data link layers).
+    pub const PCIE: Packets = Packets {
+        payload_bytes: 256,
+        overhead_bytes: 24,
+    };
+    /// InfiniBand with an MTU of 2048: local header 8, transport header 12, that of a remote
+    /// write 16, two CRCs of 4 and 2 (InfiniBand architecture specification volume 1,
+    /// clause on packet formats).
+    pub const INFINIBAND: Packets = Packets {
+        payload_bytes: 2048,
+        overhead_bytes: 42,
+    };
 }
 
 /// TCP over IPv4 over untagged Ethernet.
@@ -123,6 +157,7 @@ impl Framing {
         match self {
             Framing::Ethernet(ethernet) => ethernet.segment_bytes(),
             Framing::FibreChannel(fc) => u64::from(fc.payload_bytes),
+            Framing::Packets(packets) => u64::from(packets.payload_bytes),
         }
     }
 
@@ -133,6 +168,9 @@ impl Framing {
             // A data field is filled up to whole words of four bytes.
             Framing::FibreChannel(_) => {
                 payload_bytes.next_multiple_of(4) + FC_FRAME_BYTES + FC_GAP_BYTES
+            }
+            Framing::Packets(packets) => {
+                payload_bytes.next_multiple_of(4) + u64::from(packets.overhead_bytes)
             }
         }
     }

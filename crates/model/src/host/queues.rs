@@ -1,0 +1,107 @@
+//! Virtual disk adapters, and interrupts that are held back.
+
+use super::PATH_CYCLES;
+use base::Time;
+use std::time::Duration;
+
+/// How a VM sees its disks: how much it can have under way, and what that costs the host.
+///
+/// The guest's own path costs as much as the host's. Emulation comes on top: VMware published
+/// that PVSCSI takes 10 to 30 per cent fewer cycles for an I/O than LSI Logic over Fibre
+/// Channel ("Performance study of VMware vSphere 4 PVSCSI", VMware performance blog, February
+/// 2010). With 20 and no emulation in PVSCSI, LSI's is half a path: (2 + e) × 0.8 = 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adapter {
+    /// As sites name it.
+    pub name: &'static str,
+    /// Cycles of the host for an I/O, the guest's path included.
+    pub cycles_per_io: u64,
+    /// I/Os under way of all disks of the adapter.
+    pub queue: u16,
+    /// I/Os under way of a disk.
+    pub disk_queue: u16,
+}
+
+impl Adapter {
+    /// LSI Logic SAS, emulated. Queues: VMware KB 2053145.
+    pub const LSI_SAS: Adapter = Adapter {
+        name: "lsi-sas",
+        cycles_per_io: PATH_CYCLES + PATH_CYCLES / 2,
+        queue: 128,
+        disk_queue: 32,
+    };
+    /// VMware's paravirtual SCSI as it comes: a ring of 8 pages with 32 requests of 128 bytes
+    /// each (vmw_pvscsi.c and .h of Linux; VMware KB 2053145).
+    pub const PVSCSI: Adapter = Adapter {
+        name: "pvscsi",
+        cycles_per_io: PATH_CYCLES,
+        queue: 256,
+        disk_queue: 64,
+    };
+    /// The same with its largest ring, 32 pages, and the deepest queue of a disk.
+    pub const PVSCSI_LARGE: Adapter = Adapter {
+        queue: 1_024,
+        disk_queue: 254,
+        ..Adapter::PVSCSI
+    };
+    /// Hyper-V's storage over VMBus. Costs as PVSCSI: paravirtual, too. Queue: what the driver
+    /// of Linux took at first (storvsc, unchecked).
+    pub const VMBUS: Adapter = Adapter {
+        name: "vmbus",
+        queue: 200,
+        disk_queue: 200,
+        ..Adapter::PVSCSI
+    };
+    /// Virtio with the queue of 128 that QEMU gives it (unchecked). Costs as PVSCSI.
+    pub const VIRTIO: Adapter = Adapter {
+        name: "virtio",
+        queue: 128,
+        disk_queue: 128,
+        ..Adapter::PVSCSI
+    };
+    /// No VM: the application is on the host.
+    pub const NONE: Adapter = Adapter {
+        name: "none",
+        cycles_per_io: 0,
+        queue: u16::MAX,
+        disk_queue: u16::MAX,
+    };
+
+    /// All of them as they come.
+    pub const ALL: [Adapter; 5] = [
+        Adapter::LSI_SAS,
+        Adapter::PVSCSI,
+        Adapter::VMBUS,
+        Adapter::VIRTIO,
+        Adapter::NONE,
+    ];
+}
+
+/// Interrupts that keep a gap: what comes meanwhile is told by the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coalescing {
+    /// Least time from one interrupt to the next.
+    pub gap: Duration,
+}
+
+impl Coalescing {
+    /// Each completion interrupts at once.
+    pub const NONE: Coalescing = Coalescing {
+        gap: Duration::ZERO,
+    };
+    /// 20,000 interrupts a second at most while there is little to do: Intel's 1 GbE
+    /// driver for Linux as it comes (e1000, InterruptThrottleRate 3).
+    pub const ETHERNET: Coalescing = Coalescing {
+        gap: Duration::from_micros(50),
+    };
+
+    /// When a completion at `now` is told, after an interrupt that was told, or is going to
+    /// be, at `last`. Gives `last` again where that one tells both.
+    pub fn told(&self, last: Option<Time>, now: Time) -> Time {
+        match last {
+            Some(last) if last >= now => last,
+            Some(last) => now.max(last + self.gap),
+            None => now,
+        }
+    }
+}
