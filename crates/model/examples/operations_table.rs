@@ -1,6 +1,10 @@
 //! The tables of migrations, availability, capacity and processors in docs/MODELS.md:
 //! `cargo run -p ashlar-model --example operations_table`. Nothing in them is random.
 
+#[path = "operations_table/availability.rs"]
+mod availability;
+#[path = "operations_table/capacity.rs"]
+mod capacity;
 #[path = "operations_table/migration.rs"]
 mod migration;
 
@@ -8,8 +12,14 @@ mod migration;
 pub fn tables() -> String {
     [
         migration::given(),
+        migration::costs(),
         migration::groups(),
         migration::predictions(),
+        migration::loads(),
+        availability::outages(),
+        availability::votes(),
+        capacity::moves(),
+        capacity::processors(),
     ]
     .concat()
 }

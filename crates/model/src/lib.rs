@@ -1,4 +1,5 @@
-//! Hardware models: pure functions of (state, request, randomness).
+//! Models of hardware and of what is done with machines: pure functions of (state, request,
+//! randomness).
 //!
 //! A model knows no clock and no executor. It is told when a request arrives and
 //! says when it ends, at once or, where it reorders, when it is asked again; who
@@ -9,6 +10,10 @@
 //! processors, and their queues. [`vm`]: what VMs are to a host besides their I/O.
 //! [`station`]: a queue with servers, such as the cores of a host.
 //! [`constant`]: a drive for tests whose figures can be checked by hand.
+//!
+//! What needs no request and no randomness is asked once and answers with all that will happen:
+//! [`migration`] of machines, [`availability`] of clusters, advice on [`capacity`],
+//! [`scalability`] of programs.
 
 pub mod availability;
 pub mod bus;

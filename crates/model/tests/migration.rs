@@ -252,6 +252,19 @@ fn a_hash_may_put_all_on_one_link() {
 }
 
 #[test]
+fn published_durations_are_as_near_as_the_document_says() {
+    let took =
+        |method, path, gb| seconds(migrate(&method, &path, &[Vm::idle(gb * MEMORY_GB)]).duration());
+    near(took(Method::HYPER_V_TCP, gigabit(1), 8), 78.0, 0.03);
+    near(took(Method::VSPHERE_5, gigabit(1), 61), 579.0, 0.04);
+    let share = Path {
+        link: Link::ethernet(6_000_000_000, Ethernet::STANDARD),
+        ..gigabit(1)
+    };
+    near(took(Method::HYPER_V_TCP, share, 35), 68.0, 0.16);
+}
+
+#[test]
 #[should_panic(expected = "no core or link")]
 fn without_a_core_tcp_moves_nothing() {
     let path = Path {

@@ -2,6 +2,8 @@
 
 #[path = "../examples/hdd_table.rs"]
 mod hdd_table;
+#[path = "../examples/operations_table.rs"]
+mod operations_table;
 #[path = "../examples/station_table.rs"]
 mod station_table;
 
@@ -29,4 +31,9 @@ fn stations_are_within_two_percent_of_closed_forms_and_the_document_says_how_nea
         assert!(error < 0.02, "{queue}, {figure}: {is}, not {says}");
     }
     compare("station_table", &station_table::tables(&rows));
+}
+
+#[test]
+fn the_document_has_the_tables_of_operations() {
+    compare("operations_table", &operations_table::tables());
 }

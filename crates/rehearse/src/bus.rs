@@ -1,58 +1,55 @@
-//! A bus between controllers and drives: commands and data one after the other in each
-//! direction.
+//! A bus between controllers and drives at work.
 
 use crate::world::RigWorld;
-use base::Time;
 use engine::World;
-use model::link::{Link, State};
+use model::bus::{Bus, Direction, State};
+use model::station::Snapshot;
 use std::cell::RefCell;
-use std::time::Duration;
 
 /// A bus at work.
 pub struct BusRig {
     /// Unique over the site.
     pub name: String,
-    link: Link,
+    bus: Bus,
     state: RefCell<State>,
 }
 
 impl BusRig {
     /// A bus at rest.
-    pub fn new(name: String, link: Link) -> BusRig {
+    pub fn new(name: String, bus: Bus) -> BusRig {
         BusRig {
             name,
-            link,
-            state: RefCell::default(),
+            bus,
+            state: RefCell::new(State::new(&bus)),
         }
     }
 
-    /// Takes data to a drive. A command without data costs nothing that shows.
-    pub async fn out(&self, world: &RigWorld, len_bytes: u64) {
-        if len_bytes > 0 {
-            let sent = self
-                .state
-                .borrow_mut()
-                .out
-                .send(&self.link, world.now(), len_bytes);
-            world.sleep_until(sent.arrived).await;
+    /// Carries the data of a command.
+    pub async fn transfer(&self, world: &RigWorld, direction: Direction, data_bytes: u64) {
+        let now = world.now();
+        let sent = self
+            .state
+            .borrow_mut()
+            .transfer(&self.bus, now, direction, data_bytes);
+        world.sleep_until(sent.arrived).await;
+    }
+
+    /// What [`BusRig::lanes`] are, for people.
+    pub fn lane_names(&self) -> Vec<String> {
+        let name = &self.name;
+        match self.bus.full_duplex {
+            true => vec![format!("{name}, from drives"), format!("{name}, to drives")],
+            false => vec![name.clone()],
         }
     }
 
-    /// Takes data from a drive.
-    pub async fn back(&self, world: &RigWorld, len_bytes: u64) {
-        if len_bytes > 0 {
-            let sent = self
-                .state
-                .borrow_mut()
-                .back
-                .send(&self.link, world.now(), len_bytes);
-            world.sleep_until(sent.arrived).await;
+    /// What its lanes did until now, by direction: one where both share them.
+    pub fn lanes(&self, world: &RigWorld) -> Vec<Snapshot> {
+        let (now, state) = (world.now(), self.state.borrow());
+        let mut lanes = vec![state.lanes(Direction::FromDrives).snapshot(now)];
+        if self.bus.full_duplex {
+            lanes.push(state.lanes(Direction::ToDrives).snapshot(now));
         }
-    }
-
-    /// Busy time so far, of each direction, without what is still to be sent at `now`.
-    pub fn busy(&self, now: Time) -> [Duration; 2] {
-        let state = self.state.borrow();
-        [&state.out, &state.back].map(|lane| lane.busy().saturating_sub(lane.free_at().since(now)))
+        lanes
     }
 }

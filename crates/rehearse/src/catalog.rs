@@ -1,17 +1,18 @@
 //! The names that a plan may use, and the models that they stand for.
 
-use crate::controller::CpuCosts;
 use crate::drive::DriveKind;
 use crate::error::RehearseError;
-use crate::host::IoCosts;
+use crate::host::HostModel;
+use model::bus::Bus;
+use model::controller::{Controller, Costs};
 use model::flash::Flash;
 use model::hdd::Hdd;
-use model::link::{Ethernet, Framing, Link};
-use site::plan::{Adapter, Bus, Controller, Host, Initiator, Lot, Network, NetworkKind, Plan};
-use std::time::Duration;
+use model::host::{Adapter, Initiator, Processor};
+use model::link::{Ethernet, Link};
+use site::plan::{self, Host, Lot, Network, NetworkKind, Plan};
 
 /// Drives by name.
-const DRIVES: [(&str, DriveKind); 6] = [
+pub const DRIVES: [(&str, DriveKind); 6] = [
     ("sas-15k-600", DriveKind::Hdd(Hdd::SAS_15K)),
     ("sas-10k-600", DriveKind::Hdd(Hdd::SAS_10K)),
     ("nl-sas-1000", DriveKind::Hdd(Hdd::NL_SAS_7K2)),
@@ -48,59 +49,37 @@ pub fn drive(lot: &Lot) -> Result<DriveKind, RehearseError> {
     }
 }
 
-/// Four lanes of SAS at 6 Gb/s with 8b/10b coding.
-const SAS_6G_X4: Link = Link {
-    framing: Framing::FibreChannel(model::link::FibreChannel::FULL),
-    bits_per_second: 19_200_000_000,
-    metres: 0,
-    switches: 0,
-    forwarding: Duration::ZERO,
-};
-
-const BUSES: [(&str, Link); 4] = [
-    ("sas-6g-x4", SAS_6G_X4),
-    ("fc-al-4g", Link::FC_4),
-    (
-        "iscsi-1g-x4",
-        Link::ethernet(4_000_000_000, Ethernet::JUMBO),
-    ),
-    (
-        "pcie",
-        Link {
-            bits_per_second: 128_000_000_000,
-            ..SAS_6G_X4
-        },
-    ),
-];
-
 /// A bus.
 ///
 /// # Errors
 /// `Site` for a name that is not known.
-pub fn bus(bus: &Bus) -> Result<Link, RehearseError> {
-    match BUSES.iter().find(|(name, _)| *name == bus.kind) {
-        Some((_, link)) => Ok(*link),
+pub fn bus(bus: &plan::Bus) -> Result<Bus, RehearseError> {
+    match Bus::named(&bus.kind) {
+        Some(model) => Ok(model),
         None => {
-            let names = BUSES.iter().map(|(name, _)| *name);
+            let names = Bus::ALL.iter().map(|bus| bus.name);
             unknown(bus.line, "bus", &bus.kind, names)
         }
     }
 }
 
+/// Frames of a network that is Ethernet; TCP with timestamps.
+fn ethernet(network: &Network) -> Option<Ethernet> {
+    match network.kind {
+        NetworkKind::Ethernet { mtu_bytes } => Some(Ethernet {
+            mtu_bytes,
+            ..Ethernet::STANDARD
+        }),
+        NetworkKind::FibreChannel => None,
+    }
+}
+
 /// A link of a network.
 pub fn link(network: &Network) -> Link {
-    let link = match network.kind {
-        NetworkKind::Ethernet { mtu_bytes } => {
-            let framing = Ethernet {
-                mtu_bytes,
-                ..Ethernet::STANDARD
-            };
-            Link::ethernet(network.bits_per_s, framing)
-        }
+    let link = match ethernet(network) {
+        Some(framing) => Link::ethernet(network.bits_per_s, framing),
         // 1 Gb/s as it is sold is 1.0625 GBd: FC-PI.
-        NetworkKind::FibreChannel => {
-            Link::fibre_channel(network.bits_per_s / 1_000_000_000 * 1_062_500_000)
-        }
+        None => Link::fibre_channel(network.bits_per_s / 1_000_000_000 * 1_062_500_000),
     };
     Link {
         // Half of them, rounded up, are before each of the two ports of a way.
@@ -110,70 +89,109 @@ pub fn link(network: &Network) -> Link {
 }
 
 /// A controller with what its plan says otherwise.
-pub struct ControllerModel {
-    /// Processor cores.
-    pub cores: usize,
-    /// Processor time.
-    pub costs: CpuCosts,
-    /// RAM for reads.
-    pub cache_bytes: u64,
-    /// Write cache that survives a power cut; 0 is none.
-    pub write_cache_bytes: u64,
-    /// To its partner.
-    pub interconnect: Link,
-    /// Whether sums of blocks go along with them, in sectors of 520 bytes or the like.
-    pub sums_along: bool,
-}
-
-/// A controller.
 ///
 /// # Errors
 /// `Site` for a name that is not known.
-pub fn controller(said: &Controller) -> Result<ControllerModel, RehearseError> {
-    let us = |said: Option<f64>, model_us: f64| said.unwrap_or(model_us) * 1e3;
-    let costs = &said.costs;
-    Ok(ControllerModel {
-        cores: usize::from(said.cores.unwrap_or(4)),
-        costs: CpuCosts {
-            per_command_ns: us(costs.per_command_us, 12.0),
-            per_kib_ns: us(costs.per_kib_us, 0.2),
-            per_drive_command_ns: us(costs.per_drive_command_us, 5.0),
-            per_parity_kib_ns: us(costs.per_parity_kib_us, 0.1),
-            per_log_kib_ns: us(costs.per_log_kib_us, 0.2),
-        },
-        cache_bytes: said.cache_bytes.unwrap_or(1 << 30),
-        write_cache_bytes: said.write_cache_bytes.unwrap_or(1 << 30),
-        interconnect: SAS_6G_X4,
-        sums_along: said.model != "ashlar",
-    })
+pub fn controller(said: &plan::Controller) -> Result<Controller, RehearseError> {
+    let Some(model) = model::controller::named(&said.model) else {
+        let names = model::controller::ALL
+            .iter()
+            .map(|controller| controller.name);
+        return unknown(said.line, "controller model", &said.model, names);
+    };
+    let mut model = model;
+    let ps = |said: Option<f64>, model_ps: u64| said.map_or(model_ps, |us| (us * 1e6) as u64);
+    let (costs, of_model) = (&said.costs, model.costs);
+    model.costs = Costs {
+        per_command_ps: ps(costs.per_command_us, of_model.per_command_ps),
+        per_kib_ps: ps(costs.per_kib_us, of_model.per_kib_ps),
+        per_drive_command_ps: ps(costs.per_drive_command_us, of_model.per_drive_command_ps),
+        per_parity_kib_ps: ps(costs.per_parity_kib_us, of_model.per_parity_kib_ps),
+        per_write_ps: of_model.per_write_ps,
+        per_log_kib_ps: ps(costs.per_log_kib_us, of_model.per_log_kib_ps),
+    };
+    model.cores = said.cores.unwrap_or(model.cores);
+    model.cache_bytes = said.cache_bytes.unwrap_or(model.cache_bytes);
+    model.write_cache = match (said.write_cache_bytes, model.write_cache) {
+        (Some(0), _) => None,
+        (Some(bytes), Some(cache)) => Some(model::controller::WriteCache { bytes, ..cache }),
+        (Some(bytes), None) => Some(model::controller::WriteCache {
+            bytes,
+            bytes_per_second: WRITE_CACHE_BYTES_PER_S,
+        }),
+        (None, cache) => cache,
+    };
+    Ok(model)
 }
 
-/// What an I/O costs a host's processor.
-pub fn io_costs(_plan: &Plan, host: &Host) -> IoCosts {
-    let per_io_ns = match host.initiator {
-        Initiator::IscsiSoftware | Initiator::Nfs => 20_000.0,
-        Initiator::IscsiHardware | Initiator::FibreChannel => 10_000.0,
-    };
-    IoCosts {
-        per_io_ns,
-        per_frame_ns: 0.0,
-        per_kib_ns: 0.0,
-        frame_bytes: 1448,
-        latency: Duration::ZERO,
+/// Non-volatile memory of a controller whose model has none: one DDR4-3200 channel that is read and
+/// written for each byte (JESD79-4, 25.6 GB/s).
+const WRITE_CACHE_BYTES_PER_S: u64 = 12_800_000_000;
+
+/// Whether the sums of blocks go along with them, in sectors of 520 bytes or the like: in
+/// arrays of other makes, whose drives are formatted so (EMC VNX and NetApp FAS; taken for
+/// EqualLogic, too). Ashlar keeps them apart, on any drive.
+pub fn takes_sums_along(said: &plan::Controller) -> bool {
+    said.model != model::controller::ASHLAR.name
+}
+
+/// A host.
+pub fn host(plan: &Plan, said: &Host) -> HostModel {
+    let initiator = initiator(said.initiator);
+    let storage: Vec<&plan::Ports> = said.ports.iter().filter(|p| is_storage(plan, p)).collect();
+    let network = storage.first().and_then(|ports| {
+        let mut networks = plan.networks.iter();
+        networks.find(|network| network.name == ports.network)
+    });
+    let ports: u16 = storage.iter().map(|ports| ports.count).sum();
+    HostModel {
+        processor: Processor {
+            cores: said.cores,
+            hertz: (said.clock_ghz * 1e9) as u64,
+        },
+        initiator,
+        ethernet: network.and_then(ethernet).unwrap_or(Ethernet::STANDARD),
+        port_queue: usize::from(initiator.port_queue) * usize::from(ports.max(1)),
     }
 }
 
-/// Commands that a host has under way to a LUN.
-pub fn lun_queue(host: &Host) -> usize {
-    usize::from(host.lun_queue.unwrap_or(64))
+/// Whether ports of a host lead into a network that controllers are in.
+fn is_storage(plan: &Plan, ports: &plan::Ports) -> bool {
+    let mut of_controllers = plan.controllers.iter().flat_map(|c| &c.ports);
+    of_controllers.any(|other| other.network == ports.network)
+        || plan
+            .networks
+            .iter()
+            .any(|network| network.name == ports.network && network.uplink.is_some())
 }
 
-/// Commands that an adapter has under way to a disk.
-pub fn adapter_queue(adapter: Adapter) -> Option<usize> {
-    match adapter {
-        Adapter::LsiSas => Some(32),
-        Adapter::Pvscsi => Some(64),
-        Adapter::Vmbus | Adapter::Virtio => Some(128),
-        Adapter::None => None,
+/// How a host reaches its storage.
+pub fn initiator(said: plan::Initiator) -> Initiator {
+    match said {
+        plan::Initiator::IscsiSoftware => Initiator::ISCSI_SOFTWARE,
+        plan::Initiator::IscsiHardware => Initiator::ISCSI_ADAPTER,
+        plan::Initiator::FibreChannel => Initiator::FIBRE_CHANNEL,
+        plan::Initiator::Nfs => Initiator::NFS,
+    }
+}
+
+/// Commands that a host has under way to a LUN, which several VMs share or not.
+pub fn lun_queue(host: &Host, is_shared: bool) -> usize {
+    let initiator = initiator(host.initiator);
+    let of_model = match is_shared {
+        true => initiator.shared_lun_queue,
+        false => initiator.lun_queue,
+    };
+    usize::from(host.lun_queue.unwrap_or(of_model))
+}
+
+/// How a VM sees its disks.
+pub fn adapter(said: plan::Adapter) -> Adapter {
+    match said {
+        plan::Adapter::LsiSas => Adapter::LSI_SAS,
+        plan::Adapter::Pvscsi => Adapter::PVSCSI,
+        plan::Adapter::Vmbus => Adapter::VMBUS,
+        plan::Adapter::Virtio => Adapter::VIRTIO,
+        plan::Adapter::None => Adapter::NONE,
     }
 }

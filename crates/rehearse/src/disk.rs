@@ -13,6 +13,7 @@ use crate::gate::Gate;
 use crate::host::{HostRig, LunRig};
 use crate::network::Direction;
 use crate::world::RigWorld;
+use ::model::host::{Adapter, Io};
 use base::{Time, VolumeOffset};
 use engine::{IoError, Volume, World};
 use load::generator::{Kind, Operation};
@@ -85,8 +86,12 @@ pub struct DiskRig {
     pub host: RefCell<Rc<HostRig>>,
     /// Its LUN at that host.
     pub lun: RefCell<Rc<LunRig>>,
-    /// The adapter's queue, if there is an adapter.
-    pub adapter: Option<Gate>,
+    /// How its VM sees it.
+    pub adapter: Adapter,
+    /// The adapter's queue, which all disks of the VM share.
+    pub adapter_gate: Rc<Gate>,
+    /// The adapter's queue for this disk.
+    pub disk_gate: Gate,
     /// Whether the target asks for the data of every write, as with Fibre Channel.
     pub asks_for_data: bool,
     /// Bytes of it.
@@ -104,41 +109,39 @@ impl DiskRig {
         let mut stages = Stages::default();
         let mut since = world.now();
         let bytes = u64::from(operation.bytes);
-        if let Some(adapter) = &self.adapter {
-            adapter.enter().await;
-        }
+        let (kind, out, back) = match operation.kind {
+            Kind::Read => (Io::Read, 0, bytes),
+            Kind::Write => (Io::Write, bytes, 0),
+        };
+        self.disk_gate.enter().await;
+        self.adapter_gate.enter().await;
         let (host, lun) = (self.host.borrow().clone(), self.lun.borrow().clone());
         let controller = self.controller.borrow().clone();
         lun.gate.enter().await;
+        host.gate.enter().await;
         stages.add(Stage::Queue, &mut since, world.now());
-        host.half(bytes).await;
+        host.begin(&self.adapter, kind, bytes).await;
         stages.add(Stage::Host, &mut since, world.now());
         let (path, way) = lun.begin();
-        let (out, back) = match operation.kind {
-            Kind::Read => (0, bytes),
-            Kind::Write => (bytes, 0),
-        };
         if out > 0 && (self.asks_for_data || out > FIRST_BURST_BYTES) {
             way.send(world, Direction::Out, MESSAGE_BYTES).await;
             way.send(world, Direction::Back, MESSAGE_BYTES).await;
         }
         way.send(world, Direction::Out, MESSAGE_BYTES + out).await;
         stages.add(Stage::Network, &mut since, world.now());
-        controller.command(out).await;
+        controller.command(bytes).await;
         stages.add(Stage::Controller, &mut since, world.now());
         let outcome = self.in_engine(world, operation).await;
         stages.add(Stage::Array, &mut since, world.now());
-        controller.answer(back).await;
-        stages.add(Stage::Controller, &mut since, world.now());
         way.send(world, Direction::Back, MESSAGE_BYTES + back).await;
         lun.end(path);
         stages.add(Stage::Network, &mut since, world.now());
-        host.half(bytes).await;
+        host.end(&self.adapter, kind, bytes).await;
         stages.add(Stage::Host, &mut since, world.now());
+        host.gate.leave();
         lun.gate.leave();
-        if let Some(adapter) = &self.adapter {
-            adapter.leave();
-        }
+        self.adapter_gate.leave();
+        self.disk_gate.leave();
         outcome.map(|()| stages)
     }
 

@@ -1,35 +1,28 @@
-//! A host: its processor, and the queues before its LUNs.
+//! A host at work: its processor and adapter, and the queues before its LUNs.
 
 use crate::gate::Gate;
 use crate::network::Way;
 use crate::world::RigWorld;
+use base::Time;
 use engine::World;
+use model::host::{Adapter, Initiator, Io, Processor};
+use model::link::Ethernet;
 use model::link::multipath::{Paths, Policy};
 use model::station::{Snapshot, Station};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Processor time of a host for an I/O, at the clock of its cores.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct IoCosts {
-    /// Of a command, nanoseconds.
-    pub per_io_ns: f64,
-    /// Of a frame, nanoseconds.
-    pub per_frame_ns: f64,
-    /// Of a KiB, nanoseconds.
-    pub per_kib_ns: f64,
-    /// Payload of a frame, bytes.
-    pub frame_bytes: u64,
-    /// What takes no processor: adapter and interrupt.
-    pub latency: Duration,
-}
-
-impl IoCosts {
-    fn ns(&self, data_bytes: u64) -> f64 {
-        let frames = data_bytes.div_ceil(self.frame_bytes.max(1)) as f64;
-        let kib = data_bytes as f64 / 1024.0;
-        self.per_io_ns + frames * self.per_frame_ns + kib * self.per_kib_ns
-    }
+/// What a host is.
+#[derive(Clone, Copy, Debug)]
+pub struct HostModel {
+    /// Its processor.
+    pub processor: Processor,
+    /// How it reaches its storage.
+    pub initiator: Initiator,
+    /// Frames of its network, where that is Ethernet.
+    pub ethernet: Ethernet,
+    /// Commands under way of all its ports.
+    pub port_queue: usize,
 }
 
 /// A host at work.
@@ -37,40 +30,42 @@ pub struct HostRig {
     /// Unique over the site.
     pub name: String,
     world: RigWorld,
-    cpu: RefCell<Station>,
-    costs: IoCosts,
-    /// What VMs take beside their I/O slows the rest down by this factor.
+    model: HostModel,
+    cores: RefCell<Station>,
+    /// An adapter that does one I/O after the other.
+    adapter: RefCell<Station>,
+    /// When the last interrupt was, or is going to be.
+    interrupt: Cell<Option<Time>>,
+    /// Commands under way.
+    pub gate: Gate,
+    /// What its VMs take beside their I/O makes that take so much longer.
     slowdown: Cell<f64>,
     down: Cell<bool>,
 }
 
 impl HostRig {
     /// A host at rest.
-    pub fn new(world: &RigWorld, name: String, cores: usize, costs: IoCosts) -> HostRig {
+    pub fn new(world: &RigWorld, name: String, model: HostModel) -> HostRig {
         HostRig {
             name,
             world: world.clone(),
-            cpu: RefCell::new(Station::new(cores)),
-            costs,
+            cores: RefCell::new(Station::new(usize::from(model.processor.cores))),
+            adapter: RefCell::new(Station::new(1)),
+            interrupt: Cell::new(None),
+            gate: Gate::new(model.port_queue),
             slowdown: Cell::new(1.0),
             down: Cell::new(false),
+            model,
         }
     }
 
-    /// Its VMs burn this share of its cores: what is left serves I/O slower, as with
-    /// processor sharing.
-    ///
-    /// # Panics
-    /// When nothing would be left.
-    pub fn set_background(&self, share: f64) {
-        assert!(
-            (0.0..1.0).contains(&share),
-            "VMs that take {share} of a host"
-        );
-        self.slowdown.set(1.0 / (1.0 - share));
+    /// What is left of its cores serves I/O so much slower, as with processor sharing.
+    pub fn set_slowdown(&self, slowdown: f64) {
+        assert!(slowdown >= 1.0, "VMs that make a host faster");
+        self.slowdown.set(slowdown);
     }
 
-    /// It has lost its power: its VMs ask for nothing more.
+    /// It has lost its power, or has it again.
     pub fn set_down(&self, down: bool) {
         self.down.set(down);
     }
@@ -80,18 +75,41 @@ impl HostRig {
         self.down.get()
     }
 
-    /// Half of an I/O's processor time: its begin or its end.
-    pub async fn half(&self, data_bytes: u64) {
-        let ns = self.costs.ns(data_bytes) / 2.0 * self.slowdown.get();
-        let cost = Duration::from_nanos(ns as u64);
-        let served = self.cpu.borrow_mut().serve(self.world.now(), cost);
-        let end = served.end + self.costs.latency / 2;
-        self.world.sleep_until(end).await;
+    /// Processor time of an I/O, from begin to end.
+    fn cost(&self, adapter: &Adapter, kind: Io, data_bytes: u64) -> Duration {
+        let model = &self.model;
+        let cycles = model.initiator.cycles(kind, data_bytes, model.ethernet);
+        let time = model.processor.time(cycles + adapter.cycles_per_io);
+        time.mul_f64(self.slowdown.get())
+    }
+
+    async fn work(&self, cost: Duration) {
+        let served = self.cores.borrow_mut().serve(self.world.now(), cost);
+        self.world.sleep_until(served.end).await;
+    }
+
+    /// The beginning of an I/O: half of its processor time, and the adapter.
+    pub async fn begin(&self, adapter: &Adapter, kind: Io, data_bytes: u64) {
+        self.work(self.cost(adapter, kind, data_bytes) / 2).await;
+        let time = self.model.initiator.adapter_time;
+        if !time.is_zero() {
+            let served = self.adapter.borrow_mut().serve(self.world.now(), time);
+            self.world.sleep_until(served.end).await;
+        }
+    }
+
+    /// The end of an I/O: the interrupt, and the other half of its processor time.
+    pub async fn end(&self, adapter: &Adapter, kind: Io, data_bytes: u64) {
+        let coalescing = &self.model.initiator.coalescing;
+        let told = coalescing.told(self.interrupt.get(), self.world.now());
+        self.interrupt.set(Some(told));
+        self.world.sleep_until(told).await;
+        self.work(self.cost(adapter, kind, data_bytes) / 2).await;
     }
 
     /// What its processor did for I/O until now.
     pub fn cpu(&self) -> Snapshot {
-        self.cpu.borrow().snapshot(self.world.now())
+        self.cores.borrow().snapshot(self.world.now())
     }
 }
 

@@ -59,6 +59,7 @@ pub struct Share {
 pub struct Meter {
     hosts: Vec<Snapshot>,
     controllers: Vec<Snapshot>,
+    buses: Vec<Snapshot>,
     lanes: Vec<(Part, String, Duration)>,
     drives: Vec<DriveMeter>,
     at: base::Time,
@@ -83,11 +84,6 @@ impl Meter {
             lanes.push((Part::Link, format!("{}, to storage", port.name), out));
             lanes.push((Part::Link, format!("{}, from storage", port.name), back));
         }
-        for bus in &rig.buses {
-            let [out, back] = bus.busy(now);
-            lanes.push((Part::Bus, format!("{}, to drives", bus.name), out));
-            lanes.push((Part::Bus, format!("{}, from drives", bus.name), back));
-        }
         for controller in &rig.controllers {
             if let Some(busy) = controller.interconnect_busy(now) {
                 lanes.push((Part::Interconnect, controller.name.clone(), busy));
@@ -110,6 +106,11 @@ impl Meter {
         Meter {
             hosts: rig.hosts.iter().map(|host| host.cpu()).collect(),
             controllers: rig.controllers.iter().map(|c| c.cpu()).collect(),
+            buses: rig
+                .buses
+                .iter()
+                .flat_map(|bus| bus.lanes(&rig.world))
+                .collect(),
             lanes,
             drives,
             at: now,
@@ -145,6 +146,9 @@ impl Meter {
         let (now, before) = (&self.controllers, &earlier.controllers);
         stations(Part::Controller, names, now, before, &mut shares);
         shares.extend(lanes.into_iter().filter(|share| share.part != Part::Link));
+        let names: Vec<String> = rig.buses.iter().flat_map(|bus| bus.lane_names()).collect();
+        let names = names.iter().map(String::as_str);
+        stations(Part::Bus, names, &self.buses, &earlier.buses, &mut shares);
         let drives = self.drives.iter().zip(&earlier.drives);
         let drives: Vec<(&str, Share)> = drives
             .map(|(now, before)| (now.pool.as_str(), drive(now, before, seconds)))

@@ -1,8 +1,10 @@
 //! Live migrations: published figures, and what nobody has told.
 
 use super::{error, table};
-use model::link::{Ethernet, Link};
-use model::migration::{Activity, MEMORY_GB, Method, Outcome, Path, Vm, migrate};
+use model::link::{Ethernet, Link, TcpCost};
+use model::migration::{
+    Activity, MEMORY_GB, Method, Outcome, Path, Transport, Vm, core_seconds_per_byte, migrate,
+};
 
 const GIGABIT: u64 = 1_000_000_000;
 
@@ -78,6 +80,53 @@ pub fn given() -> String {
         ],
         rows,
     )
+}
+
+/// What the 35 GB would take if a core did TCP faster or slower.
+pub fn costs() -> String {
+    let rule_of_thumb = TcpCost::BYTES_ONLY.cycles_per_byte as f64;
+    let costs = [
+        (
+            "vSphere's reservation, a core for 10 Gb/s",
+            Method::VSPHERE_5.transport,
+        ),
+        (
+            "a Windows lab, a core for 4 Gb/s",
+            Method::HYPER_V_TCP.transport,
+        ),
+        (
+            "rule of thumb, a cycle per bit, 2.4 GHz",
+            Transport::Tcp {
+                core_seconds_per_byte: core_seconds_per_byte(rule_of_thumb, 2_400_000_000),
+            },
+        ),
+    ];
+    let rows = costs.map(|(what, transport)| {
+        let method = Method {
+            transport,
+            ..Method::HYPER_V_TCP
+        };
+        let model = seconds(&migrate(&method, &path(1, 6 * GIGABIT), &[idle(35)]));
+        vec![what.into(), format!("{model:.1}"), error(model, 68.0)]
+    });
+    table(&["TCP costs", "35 GB, 6 Gb/s, model, s", "error"], rows)
+}
+
+/// The SQL Server at other loads: seconds, and its speed where it is slowed down.
+pub fn loads() -> String {
+    let rows = [0, 2_500, 5_000, 10_000, 12_500, 15_000, 20_000].map(|iops| {
+        let over = [1, 2, 4].map(|links| {
+            let vm = database(f64::from(iops));
+            let outcome = migrate(&Method::VSPHERE_5, &path(links, GIGABIT), &[vm]);
+            let took = seconds(&outcome);
+            match outcome.migrations[0].speed {
+                1.0 => format!("{took:.0}"),
+                slowed => format!("{took:.0}, at {:.0} % speed", slowed * 100.0),
+            }
+        });
+        [vec![format!("{iops}")], over.to_vec()].concat()
+    });
+    table(&["IOPS", "one 1 GbE, s", "two, s", "four, s"], rows)
 }
 
 /// Of the ten machines of `hetero10`, by the memory that they have in all.

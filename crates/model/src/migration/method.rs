@@ -117,9 +117,9 @@ impl Compression {
 }
 
 impl Method {
-    /// Windows Server 2012, and 2012 R2 with "TCP/IP": a connection for memory ("Live
-    /// migrations uses one TCP stream for transfer of virtual machine memory", M. van Eijk,
-    /// 2013).
+    /// Windows Server 2012, and 2012 R2 with "TCP/IP": one connection for memory and state,
+    /// beside one for control that hardly sends (M. van Eijk, "NIC Teaming, Hyper-V switch,
+    /// QoS and actual performance", part 4, 2013).
     pub const HYPER_V_TCP: Method = Method {
         name: "Hyper-V, TCP",
         spread: Spread::OneLink,

@@ -69,54 +69,62 @@ pub(super) fn payload_rate(path: &Path, transport: Transport) -> f64 {
 
 /// Shares links and cores among those that copy.
 pub(super) fn share(method: &Method, path: &Path, copying: &[Copying]) -> Shares {
-    let payload = payload_rate(path, method.transport);
-    let uses = |copy: &Copying, link: usize| match method.spread {
-        Spread::EveryLink => true,
-        Spread::OneLink => copy.link == link,
-    };
     let per_byte = match method.transport {
         Transport::Tcp {
             core_seconds_per_byte,
         } => core_seconds_per_byte,
         Transport::Iwarp => 0.0,
     };
-    let mut shares = Shares {
-        rates: vec![Rate::default(); copying.len()],
-        links: vec![0.0; path.links],
-        ..Shares::default()
-    };
-    for link in 0..path.links {
-        let here = copying.iter().filter(|copy| uses(copy, link)).count();
-        let connections = here as f64 * f64::from(method.connections_per_link);
-        let each = (payload / connections).min(1.0 / per_byte);
-        for (copy, rate) in copying.iter().zip(&mut shares.rates) {
-            if uses(copy, link) {
-                rate.wire += each * f64::from(method.connections_per_link);
-            }
-        }
-    }
+    let payload = payload_rate(path, method.transport);
+    let most = connections(method, path, copying, payload, 1.0 / per_byte);
     // From 0: the sum of no floating-point numbers is -0.
-    let wire = shares.rates.iter().fold(0.0, |sum, rate| sum + rate.wire);
+    let wire = most.iter().fold(0.0, |sum, each| sum + each.2);
     let wanted = wire * per_byte;
     let slowed = if wanted > path.free_cores {
         path.free_cores / wanted
     } else {
         1.0
     };
-    for rate in &mut shares.rates {
-        rate.wire *= slowed;
-        rate.memory = rate.wire;
-    }
-    shares.source_cores = wanted * slowed;
-    shares.destination_cores = wanted * slowed;
-    for (copy, rate) in copying.iter().zip(&shares.rates) {
-        let used = (0..path.links).filter(|&link| uses(copy, link)).count();
-        for link in (0..path.links).filter(|&link| uses(copy, link)) {
-            shares.links[link] += rate.wire / used as f64;
-        }
+    let mut shares = Shares {
+        rates: vec![Rate::default(); copying.len()],
+        links: vec![0.0; path.links],
+        source_cores: wanted * slowed,
+        destination_cores: wanted * slowed,
+    };
+    for (number, link, rate) in most {
+        shares.links[link] += rate * slowed;
+        shares.rates[number].wire += rate * slowed;
+        shares.rates[number].memory += rate * slowed;
     }
     compress(method, path, &mut shares);
     shares
+}
+
+/// What each migration gets of each link that it uses, as far as links and single cores let
+/// it: its place, the link, payload in bytes per second.
+fn connections(
+    method: &Method,
+    path: &Path,
+    copying: &[Copying],
+    payload: f64,
+    core: f64,
+) -> Vec<(usize, usize, f64)> {
+    let uses = |copy: &Copying, link: usize| match method.spread {
+        Spread::EveryLink => true,
+        Spread::OneLink => copy.link == link,
+    };
+    let of_one = f64::from(method.connections_per_link);
+    let mut rates = Vec::new();
+    for link in 0..path.links {
+        let here = copying.iter().filter(|copy| uses(copy, link)).count();
+        let each = (payload / (here as f64 * of_one)).min(core);
+        for (number, copy) in copying.iter().enumerate() {
+            if uses(copy, link) {
+                rates.push((number, link, each * of_one));
+            }
+        }
+    }
+    rates
 }
 
 /// Compresses as far as cores are free.

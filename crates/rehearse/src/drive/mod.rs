@@ -5,8 +5,8 @@
 //! ```
 //!
 //! What is at its **front**, labels, metadata and logs, lies in the controller's write cache
-//! where that has one: a write there is copied by the processor and, at the drive that stands
-//! for the partner's half, crosses the interconnect; the drive is not asked.
+//! where that has one: a write there goes into the cache, mirrored or not, once for all
+//! drives that get it, and no drive is asked.
 //!
 //! Drives of 520-byte sectors take the **sums** of blocks along with their data: where a
 //! controller's are such, what the engine reads and writes of sums apart costs nothing.
@@ -23,6 +23,7 @@ pub use model::{Busy, DriveKind};
 use crate::bus::BusRig;
 use crate::controller::ControllerRig;
 use crate::world::RigWorld;
+use ::model::bus::Direction;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use device::Device;
@@ -34,24 +35,14 @@ use std::rc::Rc;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
-/// Which half of a mirrored write cache a drive's front stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
-    /// The controller's own.
-    Own,
-    /// Its partner's.
-    Partners,
-    /// A copy more than the cache has: costs nothing.
-    Further,
-}
-
 /// The front of a drive that lies in a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Front {
     /// It ends here.
     pub end: DriveOffset,
-    /// Which half.
-    pub half: Half,
+    /// Whether its copy is the one that counts: the others are the same bytes in the same
+    /// cache.
+    pub counts: bool,
 }
 
 /// Where the sums of blocks lie, on a drive that takes them along with the data.
@@ -163,21 +154,21 @@ impl DriveRig {
         }
     }
 
-    /// The half of the write cache in which a run lies, if it does.
-    fn cached(&self, at: DriveOffset, len_bytes: u64) -> Option<Half> {
+    /// The front, if a run lies in it.
+    fn front(&self, at: DriveOffset, len_bytes: u64) -> Option<Front> {
         let front = self.front.get()?;
-        (at.0 + len_bytes <= front.end.0).then_some(front.half)
+        (at.0 + len_bytes <= front.end.0).then_some(front)
     }
 
     async fn serve(&self, request: Request) -> Result<(), DriveError> {
         self.check(request)?;
-        let half = match request.kind {
-            RequestKind::Flush => None,
-            _ => self.cached(request.at, request.len_bytes),
-        };
-        if let Some(half) = half {
-            if request.kind == RequestKind::Write {
-                self.controller.log(request.len_bytes, half).await;
+        // Nothing that a drive says is volatile: no cache of its own is on.
+        if matches!(request.kind, RequestKind::Flush | RequestKind::Discard) {
+            return Ok(());
+        }
+        if let Some(front) = self.front(request.at, request.len_bytes) {
+            if front.counts && request.kind == RequestKind::Write {
+                self.controller.log(request.len_bytes).await;
             }
             return Ok(());
         }
@@ -188,19 +179,20 @@ impl DriveRig {
         {
             return Ok(());
         }
-        let (out, back) = match request.kind {
-            RequestKind::Read => (0, request.len_bytes),
-            RequestKind::Write => (request.len_bytes, 0),
-            // Nothing that the drive says is volatile: no cache of its own is on.
-            RequestKind::Flush | RequestKind::Discard => return Ok(()),
+        let (direction, parity_bytes) = match request.kind {
+            RequestKind::Write if self.parity => (Direction::ToDrives, request.len_bytes),
+            RequestKind::Write => (Direction::ToDrives, 0),
+            _ => (Direction::FromDrives, 0),
         };
-        let is_parity = self.parity && request.kind == RequestKind::Write;
-        self.controller
-            .drive_command(request.len_bytes, is_parity)
-            .await;
-        self.bus.out(&self.world, out).await;
+        let (world, bus, len_bytes) = (&self.world, &self.bus, request.len_bytes);
+        self.controller.drive_command(parity_bytes).await;
+        if direction == Direction::ToDrives {
+            bus.transfer(world, direction, len_bytes).await;
+        }
         let ended = self.device.submit(request).await;
-        self.bus.back(&self.world, back).await;
+        if direction == Direction::FromDrives {
+            bus.transfer(world, direction, len_bytes).await;
+        }
         ended.map_err(|_| self.error(request, DriveErrorKind::Gone))
     }
 

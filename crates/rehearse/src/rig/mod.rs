@@ -71,7 +71,7 @@ impl Rig {
             .collect::<Result<Vec<_>, RehearseError>>()?;
         let pools = pools::pools(&world, plan, &controllers, &buses)?;
         let fabric = Fabric::new(plan);
-        let hosts = vms::hosts(&world, plan)?;
+        let hosts = vms::hosts(&world, plan);
         let mut rig = Rig {
             world,
             controllers,
@@ -122,15 +122,10 @@ pub(crate) fn finish<T>(
 }
 
 fn controllers(world: &RigWorld, plan: &Plan) -> Result<Vec<Rc<ControllerRig>>, RehearseError> {
-    let rig = |controller| {
-        let model = catalog::controller(controller)?;
-        Ok(Rc::new(ControllerRig::new(
-            world,
-            controller.name.clone(),
-            model.cores,
-            model.costs,
-            controller.partner.as_ref().map(|_| model.interconnect),
-        )))
+    let rig = |said: &site::plan::Controller| {
+        let model = catalog::controller(said)?;
+        let (name, mirrors) = (said.name.clone(), said.partner.is_some());
+        Ok(Rc::new(ControllerRig::new(world, name, model, mirrors)))
     };
     plan.controllers.iter().map(rig).collect()
 }

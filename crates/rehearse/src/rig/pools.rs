@@ -4,7 +4,7 @@ use super::{PoolRig, finish};
 use crate::bus::BusRig;
 use crate::catalog;
 use crate::controller::ControllerRig;
-use crate::drive::{DriveRig, Front, Half, RigDrive, SumsAlong};
+use crate::drive::{DriveRig, Front, RigDrive, SumsAlong};
 use crate::error::RehearseError;
 use crate::world::RigWorld;
 use base::DriveOffset;
@@ -44,14 +44,14 @@ pub(super) fn pools(
             buses,
         };
         let made_of = builder.drives(pool, &mut taken)?;
-        let write_cache_bytes = model.write_cache_bytes / share;
+        let write_cache_bytes = model.write_cache.map_or(0, |cache| cache.bytes / share);
         let opened = builder.create(pool, &made_of, write_cache_bytes)?;
         opened.store().cache.set_capacity(model.cache_bytes / share);
         let drives: Vec<Rc<DriveRig>> = made_of.all().cloned().collect();
         if write_cache_bytes > 0 {
             into_write_cache(&opened, &drives);
         }
-        if model.sums_along {
+        if catalog::takes_sums_along(&plan.controllers[place]) {
             sums_along(&opened, &made_of);
         }
         made.push(PoolRig {
@@ -164,17 +164,12 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Labels, metadata and logs of all drives lie in the write cache: the first drive's copy in
-/// the controller's half, the second's in its partner's.
+/// Labels, metadata and logs of all drives lie in the write cache.
 fn into_write_cache(pool: &Pool<RigWorld>, drives: &[Rc<DriveRig>]) {
     let end = DriveOffset(pool.info().data_start);
     for (place, drive) in drives.iter().enumerate() {
-        let half = match place {
-            0 => Half::Own,
-            1 => Half::Partners,
-            _ => Half::Further,
-        };
-        drive.set_front(Front { end, half });
+        let counts = place == 0;
+        drive.set_front(Front { end, counts });
     }
 }
 

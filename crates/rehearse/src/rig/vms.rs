@@ -18,20 +18,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The hosts of `plan`.
-pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Result<Vec<Rc<HostRig>>, RehearseError> {
+pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
     let mut hosts = Vec::new();
     for host in &plan.hosts {
+        let model = catalog::host(plan, host);
         for name in host.names() {
-            let costs = catalog::io_costs(plan, host);
-            hosts.push(Rc::new(HostRig::new(
-                world,
-                name,
-                usize::from(host.cores),
-                costs,
-            )));
+            hosts.push(Rc::new(HostRig::new(world, name, model)));
         }
     }
-    Ok(hosts)
+    hosts
 }
 
 /// The VMs of a block as their profile has them, under names of their own.
@@ -104,7 +99,6 @@ pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseErro
         for (turn, profile) in profiles(block)?.into_iter().enumerate() {
             let (host, host_name) = &hosts[turn % hosts.len()];
             let builder = Builder {
-                plan,
                 rig,
                 block,
                 host,
@@ -118,7 +112,6 @@ pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseErro
 }
 
 struct Builder<'a> {
-    plan: &'a Plan,
     rig: &'a Rig,
     block: &'a Block,
     host: &'a Host,
@@ -133,9 +126,12 @@ impl Builder<'_> {
         let Some(host) = hosts.iter().find(|host| host.name == self.host_name) else {
             unreachable!("every host of the plan is in the rig")
         };
+        let adapter = catalog::adapter(self.block.adapter);
+        let adapter_gate = Rc::new(Gate::new(usize::from(adapter.queue)));
         let mut disks = Vec::new();
         for number in 0..profile.disks.len() {
-            disks.push(self.disk(&profile, number, host, luns)?);
+            let owner = (host, &adapter_gate);
+            disks.push(self.disk(&profile, number, owner, luns)?);
         }
         Ok(Rc::new(VmRig {
             name: profile.name.clone(),
@@ -150,7 +146,7 @@ impl Builder<'_> {
         &self,
         profile: &VmProfile,
         number: usize,
-        host: &Rc<HostRig>,
+        (host, adapter_gate): (&Rc<HostRig>, &Rc<Gate>),
         luns: &mut LunTable,
     ) -> Result<Rc<DiskRig>, RehearseError> {
         let block = self.block;
@@ -187,7 +183,9 @@ impl Builder<'_> {
             controller: RefCell::new(Rc::clone(&pool.controller)),
             host: RefCell::new(Rc::clone(host)),
             lun: RefCell::new(lun),
-            adapter: catalog::adapter_queue(block.adapter).map(Gate::new),
+            adapter: catalog::adapter(block.adapter),
+            adapter_gate: Rc::clone(adapter_gate),
+            disk_gate: Gate::new(usize::from(catalog::adapter(block.adapter).disk_queue)),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
             in_engine: Cell::default(),
@@ -230,7 +228,8 @@ impl Builder<'_> {
     fn lun(&self, controller: &str, number: usize) -> LunRig {
         let ways = self.rig.fabric.ways(self.host_name, controller);
         assert!(!ways.is_empty(), "hosts of a plan reach their controllers");
-        let depth = catalog::lun_queue(self.host);
+        let is_shared = matches!(self.block.luns, Luns::Shared(_));
+        let depth = catalog::lun_queue(self.host, is_shared);
         let one = |place: usize| vec![ways[place % ways.len()].clone()];
         match self.host.balance {
             Balance::RoundRobin => LunRig::new(depth, ways, Policy::RoundRobin { ios_per_path: 1 }),
@@ -243,10 +242,5 @@ impl Builder<'_> {
                 LunRig::new(depth, vec![way], Policy::LeastQueue)
             }
         }
-    }
-
-    #[allow(dead_code)]
-    fn plan(&self) -> &Plan {
-        self.plan
     }
 }
