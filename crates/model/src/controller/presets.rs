@@ -49,12 +49,12 @@ impl Costs {
 
 /// What `make calibrate` measured of this engine (docs/MODELS.md, "Controllers").
 const MEASURED: Costs = Costs {
-    per_command_ps: 2_070_000,
-    per_kib_ps: 595_000,
-    per_drive_command_ps: 2_001_000,
-    per_parity_kib_ps: 485_000,
-    per_write_ps: 8_200_000,
-    per_log_kib_ps: 428_000,
+    per_command_ps: 2_389_000,
+    per_kib_ps: 557_000,
+    per_drive_command_ps: 2_846_000,
+    per_parity_kib_ps: 207_000,
+    per_write_ps: 2_420_000,
+    per_log_kib_ps: 243_000,
 };
 
 /// This server on four cores of a virtual machine, without non-volatile memory.
