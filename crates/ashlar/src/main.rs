@@ -18,6 +18,7 @@ mod load;
 mod moves;
 mod output;
 mod pool;
+mod rehearse;
 mod serve;
 mod session;
 mod site_file;
@@ -94,6 +95,7 @@ enum Command {
     /// Look through pools that nobody serves, and say what is damaged; writes nothing
     Fsck(fsck::Args),
     Load(load::Args),
+    Rehearse(rehearse::Args),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args, api.as_deref()),
         Command::Load(args) => return run_load(args),
         Command::Fsck(args) => return fsck::run(args).unwrap_or_else(Failure::report),
+        Command::Rehearse(args) => rehearse::run(args),
         Command::Site(command) => site_file::run(command),
         other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
     };
@@ -128,7 +131,11 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Session(command) => session::run(client, command),
         Command::Stats(command) => stats::run(client, command),
         Command::Events(args) => events::run(client, args),
-        Command::Serve(_) | Command::Load(_) | Command::Site(_) | Command::Fsck(_) => {
+        Command::Serve(_)
+        | Command::Load(_)
+        | Command::Rehearse(_)
+        | Command::Site(_)
+        | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")
         }
     }

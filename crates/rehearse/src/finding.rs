@@ -83,7 +83,7 @@ fn sentence(first: Option<&Share>, slowest: Stage, slowest_share: f64) -> String
         return "Nothing is busy: the VMs ask for nothing.".to_owned();
     };
     let (who, busy) = (named(first), percent(first.utilisation));
-    if first.utilisation >= BUSY {
+    if first.utilisation >= BUSY || first.waiting_ms > first.service_ms {
         let waits = match first.waiting_ms > 0.0 {
             true => format!(
                 ", and a command waits {:.2} ms there for {:.2} ms of work",

@@ -93,6 +93,48 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
     })
 }
 
+/// Runs `plan` round by round from its warm-up on, without measuring more than operations
+/// per second and their mean response time, until `tell` is satisfied or there were
+/// `rounds_max`.
+///
+/// # Errors
+/// As [`run`].
+pub fn rounds(
+    plan: &Plan,
+    seed: u64,
+    round: Duration,
+    rounds_max: u32,
+    mut tell: impl FnMut(f64, f64) -> bool,
+) -> Result<(), RehearseError> {
+    let rig = Rig::build(plan, seed)?;
+    let window = Window {
+        start: Time(0) + plan.run.warmup,
+        end: Time(0) + plan.run.warmup + round * rounds_max,
+    };
+    let ledger = Rc::new(Ledger::default());
+    let began = rig.world.now();
+    let now = || Time(rig.world.now().since(began).as_nanos() as u64);
+    let _told = timeline::start(plan, &rig);
+    for vm in &rig.vms {
+        for stream in StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger) {
+            stream.start();
+        }
+    }
+    rig.finish(rig.world.sleep(plan.run.warmup))?;
+    let mut before = ledger.balance(now());
+    for _ in 0..rounds_max {
+        rig.finish(rig.world.sleep(round))?;
+        let after = ledger.balance(now());
+        let ended = (after.ended - before.ended) as f64;
+        let response_ms = (after.response_ns - before.response_ns) as f64 / 1e6 / ended.max(1.0);
+        if tell(ended / round.as_secs_f64(), response_ms) {
+            break;
+        }
+        before = after;
+    }
+    Ok(())
+}
+
 /// Between two looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -11,10 +11,59 @@
 //! Both operations per second and mean response time have to. The figures of a site that has
 //! settled are those of that window.
 
+use crate::error::RehearseError;
+use crate::run::{self, Outcome};
+use site::plan::Plan;
+
 /// Rounds of the window.
 pub const ROUNDS: usize = 5;
 const EXCURSION: f64 = 0.20;
 const SLOPE: f64 = 0.10;
+
+/// A run does not settle if it has not by so many rounds.
+const ROUNDS_MAX: u32 = 100;
+
+/// Runs `plan` until it has settled, and measures the window in which it has: rounds are a
+/// fifth of what the plan measures, the first after its warm-up. One that does not settle
+/// is measured as the plan says, and says so.
+///
+/// # Errors
+/// As [`crate::run()`].
+pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
+    let round = plan.run.measure / ROUNDS as u32;
+    let mut rounds = Rounds::default();
+    run::rounds(plan, seed, round, ROUNDS_MAX, |iops, response_ms| {
+        rounds.iops.push(iops);
+        rounds.response_ms.push(response_ms);
+        is_steady(&rounds.iops) && is_steady(&rounds.response_ms)
+    })?;
+    let count = rounds.iops.len() as u32;
+    let mut settled = plan.clone();
+    let is_settled = is_steady(&rounds.iops) && is_steady(&rounds.response_ms);
+    if is_settled {
+        settled.run.warmup = plan.run.warmup + round * (count - ROUNDS as u32);
+        settled.run.measure = round * ROUNDS as u32;
+    }
+    let mut outcome = run::run(&settled, seed)?;
+    let seconds = round.as_secs_f64() * f64::from(count) + plan.run.warmup.as_secs_f64();
+    outcome.told.insert(
+        0,
+        run::Told {
+            at: std::time::Duration::ZERO,
+            text: match is_settled {
+                true => format!("settled by {seconds:.0} s: the last five rounds are measured"),
+                false => format!("has not settled by {seconds:.0} s: measured as the file says"),
+            },
+        },
+    );
+    Ok(outcome)
+}
+
+#[derive(Default)]
+struct Rounds {
+    iops: Vec<f64>,
+    response_ms: Vec<f64>,
+}
 
 /// Whether the last [`ROUNDS`] of these rounds are steady.
 pub fn is_steady(rounds: &[f64]) -> bool {

@@ -43,12 +43,6 @@ pub struct Args {
     /// How many seeds to run, in the place of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     seeds: Option<u16>,
-    /// Write everything as JSON to this file (- for standard output, without the table)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a report with a drawing of the site and charts as one HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -71,7 +65,10 @@ fn cap(text: &str) -> Result<Cap, String> {
         None => (Capped::Mean, text),
     };
     let number = time.trim().strip_suffix("ms").unwrap_or(time).trim();
-    let ms = number.parse::<f64>().ok().filter(|ms| ms.is_finite() && *ms > 0.0);
+    let ms = number
+        .parse::<f64>()
+        .ok()
+        .filter(|ms| ms.is_finite() && *ms > 0.0);
     let ms = ms.ok_or_else(|| format!("{text:?}: write a time above zero, such as 20ms"))?;
     Ok(Cap { capped, ms })
 }
@@ -92,11 +89,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         [only] => text.push_str(&report::one(only)),
         several => text.push_str(&report::compared(several)),
     }
-    write_reports(&args, &chosen, &rehearsals)?;
-    match args.json.as_deref() == Some(Path::new("-")) {
-        true => Ok(()),
-        false => output::print(&text),
-    }
+    output::print(&text)
 }
 
 /// A site or a variant under its name.
@@ -111,9 +104,17 @@ fn chosen(args: &Args, described: Described) -> Result<Vec<Chosen>, Failure> {
         plan.run.seeds = args.seeds.unwrap_or(plan.run.seeds);
         plan
     };
-    let known: Vec<String> = described.variants.iter().map(|v| format!("{:?}", v.name)).collect();
+    let known: Vec<String> = described
+        .variants
+        .iter()
+        .map(|v| format!("{:?}", v.name))
+        .collect();
     for name in &args.variants {
-        if !described.variants.iter().any(|variant| variant.name == *name) {
+        if !described
+            .variants
+            .iter()
+            .any(|variant| variant.name == *name)
+        {
             let what = format!(
                 "{}: no variant is called {name:?}; there are: {}",
                 args.file.display(),
@@ -178,7 +179,12 @@ fn seeds(plan: &Plan) -> impl Iterator<Item = u64> + use<> {
 
 fn failed(file: &Path, chosen: &Chosen, error: RehearseError) -> Failure {
     let line = error.line.map_or(String::new(), |line| format!(":{line}"));
-    let what = format!("{}{line}: {}: {}", file.display(), chosen.name, error.context);
+    let what = format!(
+        "{}{line}: {}: {}",
+        file.display(),
+        chosen.name,
+        error.context
+    );
     match error.kind {
         RehearseErrorKind::Site => Failure::Wrong(what),
         RehearseErrorKind::Engine | RehearseErrorKind::Law => Failure::Failed(what),
@@ -195,31 +201,8 @@ fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<(), Failure> {
     let mut text = String::new();
     for (chosen, found) in chosen.iter().zip(found) {
         let found = found.map_err(|error| failed(&args.file, chosen, error))?;
-        text.push_str(&report::found(&chosen.name, cap.ms, found.as_ref()));
+        let cap = (cap.capped, cap.ms);
+        text.push_str(&report::found(&chosen.name, cap, found.as_ref()));
     }
     output::print(&text)
 }
-
-fn write_reports(
-    args: &Args,
-    chosen: &[Chosen],
-    rehearsals: &[Rehearsal],
-) -> Result<(), Failure> {
-    let plan = &chosen[0].plan;
-    if let Some(path) = &args.json {
-        write(path, &report::json(plan, rehearsals))?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &report::html(plan, rehearsals))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return output::print(text);
-    }
-    std::fs::write(path, text)
-        .map_err(|error| Failure::Failed(format!("{}: can't be written: {error}", path.display())))
-}
-

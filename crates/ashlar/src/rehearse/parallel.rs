@@ -57,7 +57,9 @@ pub fn all<J: Sync, T: Send>(
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<T>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let put = |index: usize, result: T| {
-        let mut place = results[index].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = results[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *place = Some(result);
         progress.done.fetch_add(1, Ordering::Relaxed);
     };

@@ -2,7 +2,7 @@
 
 mod text;
 
-pub use text::{compared, one};
+pub use text::{compared, found, one};
 
 use crate::confidence::Estimate;
 

@@ -1,7 +1,9 @@
 //! For a terminal.
 
-use super::figure;
+use super::{figure, grouped};
 use crate::disk::Stage;
+use crate::finding::finding;
+use crate::search::{Capped, Found};
 use crate::share::{Part, Share};
 use crate::summary::Rehearsal;
 use std::fmt::Write;
@@ -155,6 +157,42 @@ pub fn compared(rehearsals: &[Rehearsal]) -> String {
         ]);
     }
     aligned(&rows)
+}
+
+/// The load of a site or variant that meets a cap.
+pub fn found(name: &str, (capped, cap_ms): (Capped, f64), found: Option<&Found>) -> String {
+    let what = match capped {
+        Capped::Mean => "mean",
+        Capped::Percentile95 => "95th percentile",
+    };
+    let Some(found) = found else {
+        return format!(
+            "{name}: even a thousandth of the load has a {what} response time above {cap_ms} ms\n"
+        );
+    };
+    let total = &found.outcome.load.total;
+    let iops = total.reads_per_s + total.writes_per_s;
+    let mut text = format!(
+        "{name}: {:.2} times the load meets {cap_ms} ms: {} IO/s at a {what} response time of \
+         {:.1} ms\n",
+        found.factor,
+        grouped(iops.round() as u64),
+        found.response_ms
+    );
+    for (factor, response_ms) in &found.tried {
+        match response_ms.is_finite() {
+            true => line(
+                &mut text,
+                format_args!("  × {factor:<8.3} {response_ms:>10.2} ms"),
+            ),
+            false => line(&mut text, format_args!("  × {factor:<8.3} overloaded")),
+        }
+    }
+    line(
+        &mut text,
+        format_args!("  {}", finding(&found.outcome).sentence),
+    );
+    text
 }
 
 /// Rows as a table: words to the left, figures to the right.
