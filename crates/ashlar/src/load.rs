@@ -12,6 +12,7 @@ use load::report::{self, Report, Verdict};
 use load::run::{self, Observer, Phase, Progress};
 use load::site_plan;
 use load::target::TargetUrl;
+use load::trace::{self, BeyondEnd, Trace};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -29,27 +30,42 @@ use std::time::Duration;
 #[command(after_help = after_help())]
 pub struct Args {
     /// The workload; or name a site with --site
-    #[arg(required_unless_present = "site", conflicts_with = "site")]
+    #[arg(
+        required_unless_present_any = ["site", "trace"],
+        conflicts_with_all = ["site", "trace"]
+    )]
     profile: Option<String>,
     /// Run the workload of the VMs of this site file on their LUNs
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
+    /// Replay this trace at its own times: FILE, or FILE,FORMAT with msr (CSV of MSR
+    /// Cambridge) or blkparse (its default output; requests as they were queued)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["site", "rate", "iodepth"])]
+    trace: Option<String>,
+    /// What becomes of operations of a trace beyond the end of a target: refuse, wrap
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "refuse",
+        requires = "trace"
+    )]
+    trace_beyond: BeyondEnd,
     /// Where the site's targets are served, if not where the site file says
     #[arg(long, value_name = "ADDR", requires = "site")]
     portal: Option<SocketAddr>,
     /// What to put the load on; may be given more than once
     #[arg(long = "target", value_name = "URL", required_unless_present = "site")]
     targets: Vec<TargetUrl>,
-    /// How long to measure: 30s, 5m, 1h
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    duration: Duration,
-    /// How long to run before measuring
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    warmup: Duration,
+    /// How long to measure: 30s, 5m, 1h [default: 30s; of a trace, all that is left]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// How long to run before measuring [default: 10s; of a trace, nothing]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    warmup: Option<Duration>,
     /// Write every disk once before the warm-up, so that thin volumes have to read
     #[arg(long)]
     fill: bool,
-    /// Multiply all rates
+    /// Multiply all rates; a trace runs so many times faster
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     rate_scale: f64,
     /// Run every stream of a VM as a closed loop with this many operations under way
@@ -95,11 +111,21 @@ fn after_help() -> String {
         "Profiles (/s: operations per second; see also --rate-scale, --rate and --iodepth):\n\
          {profiles}\n\
          Targets: one for all VMs, one per VM, or one per disk, in the profile's order; any \
-         number for a profile of one VM with one disk.\n\n\
+         number for a profile of one VM with one disk. For a trace: one for all its disks, or \
+         one per disk, by host and number.\n\n\
          Exit codes: 0 pass; 1 errors or stopped; 2 wrong arguments; 3 a limit failed or a rate \
          missed."
     )
 }
+
+/// Time before what is measured, unless told otherwise.
+const WARMUP: Duration = Duration::from_secs(10);
+
+/// Measured time, unless told otherwise.
+const DURATION: Duration = Duration::from_secs(30);
+
+/// A run ends so long after the last operation of its trace was due.
+const TRACE_END: Duration = Duration::from_millis(1);
 
 /// Most operations under way with --rate.
 const OUTSTANDING_MAX_AT_RATE: usize = 64;
@@ -167,15 +193,16 @@ fn exit_code(report: &Report) -> ExitCode {
 fn plan(args: &Args) -> Result<Plan, String> {
     let site = args.site.as_deref().map(site::load).transpose();
     let site = site.map_err(|error| error.to_string())?;
-    let mut profile = match (&site, &args.profile) {
-        (Some(site), _) => site_plan::profile(site)?,
-        (None, Some(name)) => Profile::named(name)
+    let mut profile = match (&site, &args.trace, &args.profile) {
+        (Some(site), ..) => site_plan::profile(site)?,
+        (None, Some(trace), _) => replayed(trace, args)?,
+        (None, None, Some(name)) => Profile::named(name)
             .ok_or_else(|| {
                 let allowed = Profile::names().join(", ");
                 format!("profile {name:?} does not exist; allowed: {allowed}")
             })?
             .repeated(args.targets.len()),
-        (None, None) => return Err("name a profile or a site".into()),
+        (None, None, None) => return Err("name a profile, a trace or a site".into()),
     };
     profile = profile.scaled(args.rate_scale);
     if let Some(outstanding) = args.iodepth {
@@ -194,18 +221,46 @@ fn plan(args: &Args) -> Result<Plan, String> {
         Some(site) if args.targets.is_empty() => site_plan::places(site, &profile, args.portal)?,
         _ => plan::places(&profile, &args.targets)?,
     };
-    if args.duration.is_zero() {
-        return Err("--duration must be above zero".into());
-    }
+    let (warmup, duration) = times(args, &profile)?;
     Ok(Plan {
         profile,
         vms,
-        warmup: args.warmup,
-        duration: args.duration,
+        warmup,
+        duration,
         seed: args.seed,
         fill: args.fill,
         rate_scale: args.rate_scale,
     })
+}
+
+/// The profile that a trace makes. It is read through for that.
+fn replayed(trace: &str, args: &Args) -> Result<Profile, String> {
+    let (path, format) = trace::file_and_format(trace);
+    let trace = Trace::survey(&path, format, args.trace_beyond);
+    Ok(trace.map_err(|error| error.to_string())?.profile())
+}
+
+/// Warm-up and measured time. What is measured of a trace ends where it ends.
+fn times(args: &Args, profile: &Profile) -> Result<(Duration, Duration), String> {
+    if args.duration.is_some_and(|duration| duration.is_zero()) {
+        return Err("--duration must be above zero".into());
+    }
+    let streams = profile.vms.iter().flat_map(|vm| &vm.streams);
+    let traces = streams.filter_map(|stream| stream.trace.as_ref());
+    let Some(length) = traces.map(|trace| trace.duration()).max() else {
+        let warmup = args.warmup.unwrap_or(WARMUP);
+        return Ok((warmup, args.duration.unwrap_or(DURATION)));
+    };
+    let warmup = args.warmup.unwrap_or_default();
+    if warmup > length {
+        return Err(format!(
+            "--warmup {warmup:?}: the trace takes no more than {length:?}"
+        ));
+    }
+    // Behind its last operation, so that this one counts.
+    let left = length.saturating_add(TRACE_END) - warmup;
+    let duration = args.duration.unwrap_or(left).min(left);
+    Ok((warmup, duration))
 }
 
 fn limit(name: &str, millis: f64) -> Result<Duration, String> {
@@ -352,6 +407,40 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_makes_a_plan_as_long_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t,1.csv");
+        let line = |second: u64| format!("{},h,0,Read,0,4096,1\n", second * 10_000_000);
+        std::fs::write(&path, line(100) + &line(108)).unwrap();
+        let path = path.display();
+        let times = |more: &str| {
+            let line = format!("--trace {path},msr --target file:/a {more}");
+            planned(&line).map(|plan| (plan.warmup.as_millis(), plan.duration.as_millis()))
+        };
+        assert_eq!(times(""), Ok((0, 8001)));
+        assert_eq!(times("--rate-scale 4"), Ok((0, 2001)));
+        assert_eq!(times("--warmup 3s --duration 1h"), Ok((3000, 5001)));
+        assert_eq!(times("--duration 2s"), Ok((0, 2000)));
+        assert!(times("--warmup 9s").unwrap_err().contains("--warmup"));
+        // Without a format, the first line tells; and a file's name may have a comma.
+        let plan = planned(&format!("--trace {path} --target file:/a")).unwrap();
+        assert_eq!(plan.profile.vms[0].disks.len(), 1);
+        assert_eq!(plan.profile.name, "trace t,1.csv");
+    }
+
+    #[test]
+    fn the_help_has_every_profile_with_a_line() {
+        let help = after_help();
+        for name in Profile::names() {
+            let line = help.lines().find(|line| line.trim().starts_with(name));
+            assert!(
+                line.is_some_and(|line| line.len() > name.len() + 10),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
     fn arguments_that_make_no_plan_are_refused_with_what_is_allowed() {
         for (line, told) in [
             ("", "PROFILE"),
@@ -365,6 +454,16 @@ mod tests {
                 "--limit-read-ms",
             ),
             ("rand-4k-read --target file:/a --iodepth 0", "depth"),
+            (
+                "--trace /nonexistent/t.csv --target file:/a",
+                "/nonexistent/t.csv",
+            ),
+            ("--trace t.csv --target file:/a --iodepth 4", "--iodepth"),
+            ("hetero10 --trace t.csv --target file:/a", "--trace"),
+            (
+                "--trace t.csv --target file:/a --trace-beyond end",
+                "refuse, wrap",
+            ),
             ("rand-4k-read --target file:/a --duration 0s", "--duration"),
             ("--site /nonexistent/site.toml", "/nonexistent/site.toml"),
         ] {

@@ -218,7 +218,7 @@ impl Disk {
         let size = u64::from(bytes);
         let worker = &mut self.workers[self.turn];
         let offset_bytes = match &self.cascade {
-            Some(cascade) if random => cascade.place(draws.next_u64(), bytes),
+            Some(cascade) if random => cascade.place_of(draws, bytes),
             None if random => draws.below(self.capacity_bytes / size) * size,
             _ if worker.cursor_bytes + size <= worker.end_bytes => worker.cursor_bytes,
             _ => worker.start_bytes,

@@ -15,6 +15,13 @@
 //! one random number and as many steps as the cell found is deep: about 20 on
 //! average and 50 at most for a terabyte of 8 KiB pages.
 //!
+//! **What the host keeps.** A database or a file system keeps what is hottest in memory of
+//! its own and asks its disks for the rest only. How hot a place is against the mean is
+//! `(h / (1 − h))` to the power of its **rank**, the hot parts on the way to it less the
+//! others. With a share of the space that the host keeps, places of the highest ranks are
+//! drawn anew, as many ranks as have no more of the space than that. So where a cache of the
+//! array would find a few places asked for again and again, it finds what is left.
+//!
 //! **Drift.** Time is counted in periods of so many operations of a stream. A cell
 //! draws which part of it is hot anew once in `one_in` periods, each cell at a
 //! period of its own; every other such draw changes something. So in one period
@@ -28,6 +35,7 @@
 
 use crate::profile::IO_GRAIN_BYTES;
 use base::Prng;
+use std::collections::BTreeMap;
 
 /// Where the random operations of a stream go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +47,8 @@ pub enum Locality {
         /// `h` in per cent: what the hot part of a cell gets, and what the other
         /// part has of the space. 50 is uniform.
         hot_percent: u32,
+        /// Of the space, what the host has in memory and does not ask for, in per cent.
+        host_keeps_percent: u32,
         /// How the hot places move; `None`: they stay.
         drift: Option<Drift>,
     },
@@ -58,14 +68,25 @@ impl Locality {
     /// places for ever.
     pub const SKEWED: Locality = Locality::SelfSimilar {
         hot_percent: 70,
+        host_keeps_percent: 0,
         drift: None,
     };
 
     /// Refuses what [`Cascade`] cannot produce.
     pub(crate) fn check(self) -> Result<(), String> {
-        let Locality::SelfSimilar { hot_percent, drift } = self else {
+        let Locality::SelfSimilar {
+            hot_percent,
+            host_keeps_percent,
+            drift,
+        } = self
+        else {
             return Ok(());
         };
+        if host_keeps_percent > HOST_KEEPS_PERCENT_MAX {
+            return Err(format!(
+                "a host that keeps {host_keeps_percent} % of its disks: allowed is 0 to {HOST_KEEPS_PERCENT_MAX}"
+            ));
+        }
         if !(50..=99).contains(&hot_percent) {
             return Err(format!(
                 "hot parts that get {hot_percent} %: allowed is 50 to 99"
@@ -81,6 +102,9 @@ impl Locality {
     }
 }
 
+/// A host that keeps more than this asks for next to nothing.
+const HOST_KEEPS_PERCENT_MAX: u32 = 50;
+
 /// One disk of a stream, cut into hot and cold parts.
 #[derive(Clone, Debug)]
 pub struct Cascade {
@@ -92,6 +116,8 @@ pub struct Cascade {
     /// By what a draw is stretched in the hot part and in the other.
     stretch_hot: Stretch,
     stretch_cold: Stretch,
+    /// Places of higher ranks are the host's own.
+    rank_max: i64,
     epoch: Option<Epoch>,
 }
 
@@ -136,13 +162,24 @@ impl Cascade {
     /// likely as any other. `root` is a stream of the disk's own; nothing is drawn
     /// from it later.
     pub fn new(locality: Locality, capacity_bytes: u64, root: &Prng) -> Option<Cascade> {
-        let Locality::SelfSimilar { hot_percent, drift } = locality else {
+        let Locality::SelfSimilar {
+            hot_percent,
+            host_keeps_percent,
+            drift,
+        } = locality
+        else {
             return None;
+        };
+        let grains = capacity_bytes / u64::from(IO_GRAIN_BYTES);
+        let rank_max = match host_keeps_percent {
+            0 => i64::MAX,
+            keeps => rank_max(hot_percent, f64::from(keeps) / 100.0, grains),
         };
         let part = |percent: u32| ((u128::from(percent) << 64) / 100) as u64;
         Some(Cascade {
             seed: root.clone().next_u64(),
-            grains: capacity_bytes / u64::from(IO_GRAIN_BYTES),
+            grains,
+            rank_max,
             hot: part(hot_percent),
             space: part(100 - hot_percent),
             stretch_hot: Stretch::of(hot_percent),
@@ -168,16 +205,34 @@ impl Cascade {
     /// multiple of `bytes`. The disk holds at least one, and `bytes` is a multiple of
     /// [`IO_GRAIN_BYTES`].
     pub fn place(&self, draw: u64, bytes: u32) -> u64 {
+        self.asked_for(draw, bytes, i64::MAX)
+            .unwrap_or_else(|| unreachable!("every rank is asked for"))
+    }
+
+    /// The same of what the host does not keep: it draws until it finds such a place.
+    pub fn place_of(&self, draws: &mut Prng, bytes: u32) -> u64 {
+        loop {
+            if let Some(place) = self.asked_for(draws.next_u64(), bytes, self.rank_max) {
+                return place;
+            }
+        }
+    }
+
+    /// The offset, unless its rank is above `rank_max`.
+    fn asked_for(&self, draw: u64, bytes: u32, rank_max: i64) -> Option<u64> {
         let wanted = u64::from(bytes / IO_GRAIN_BYTES);
-        let grain = self.descend(draw, wanted);
+        let (grain, rank) = self.descend(draw, wanted);
+        if rank > rank_max {
+            return None;
+        }
         let slot = (grain / wanted).min((self.grains / wanted).saturating_sub(1));
-        slot * u64::from(bytes)
+        Some(slot * u64::from(bytes))
     }
 
     /// The first grain of the cell of at most `wanted` grains that a draw falls
-    /// into.
-    fn descend(&self, draw: u64, wanted: u64) -> u64 {
-        let (mut first, mut grains) = (0, self.grains);
+    /// into, and its rank.
+    fn descend(&self, draw: u64, wanted: u64) -> (u64, i64) {
+        let (mut first, mut grains, mut rank) = (0, self.grains, 0);
         let (mut cell, mut left_over) = (self.seed, draw);
         while grains > wanted {
             let hot_grains = self.hot_grains(grains);
@@ -190,11 +245,13 @@ impl Cascade {
             left_over = chosen(is_cold, in_cold, in_hot);
             let part = chosen(is_cold, grains - hot_grains, hot_grains);
             let is_right = is_cold ^ self.hot_on_right(cell).wrapping_neg();
+            // All ones is minus one.
+            rank += 1 + 2 * is_cold.cast_signed();
             first += (grains - part) & is_right;
             grains = part;
             cell = mixed(cell ^ SIDE ^ is_right);
         }
-        first
+        (first, rank)
     }
 
     /// How much of a cell of two grains or more its hot part has: at least one, and
@@ -214,6 +271,38 @@ impl Cascade {
         let key = epoch.key.wrapping_add(SIDE & has_drawn);
         (cell ^ key).wrapping_mul(FACTOR) >> 63
     }
+}
+
+/// The highest rank that is asked for, when the ranks above have `keeps` of the space at
+/// most: cells of so many hot and other parts on the way are counted, down to a grain.
+fn rank_max(hot_percent: u32, keeps: f64, grains: u64) -> i64 {
+    let space_hot = 1.0 - f64::from(hot_percent) / 100.0;
+    let mut of_rank: BTreeMap<i64, f64> = BTreeMap::new();
+    // By hot parts on the way, of one length of the way: the share of the space.
+    let mut cells = vec![1.0];
+    while !cells.is_empty() {
+        let length = cells.len() as i32 - 1;
+        let mut longer = vec![0.0; cells.len() + 1];
+        for (hots, share) in (0i32..).zip(cells) {
+            let left = space_hot.powi(hots) * (1.0 - space_hot).powi(length - hots);
+            if left * grains as f64 <= 1.0 {
+                *of_rank.entry(i64::from(2 * hots - length)).or_default() += share;
+                continue;
+            }
+            longer[hots as usize + 1] += share * space_hot;
+            longer[hots as usize] += share * (1.0 - space_hot);
+        }
+        let is_over = longer.iter().all(|share| *share == 0.0);
+        cells = if is_over { Vec::new() } else { longer };
+    }
+    let mut above = 0.0;
+    for (rank, share) in of_rank.into_iter().rev() {
+        above += share;
+        if above > keeps {
+            return rank;
+        }
+    }
+    i64::MIN
 }
 
 /// Odd, and with about half of its bits set: the multiplier of a linear
@@ -243,7 +332,11 @@ mod tests {
     const GRAIN: u64 = IO_GRAIN_BYTES as u64;
 
     fn cascade(hot_percent: u32, grains: u64, seed: u64, drift: Option<Drift>) -> Cascade {
-        let locality = Locality::SelfSimilar { hot_percent, drift };
+        let locality = Locality::SelfSimilar {
+            hot_percent,
+            host_keeps_percent: 0,
+            drift,
+        };
         assert_eq!(locality.check(), Ok(()));
         Cascade::new(locality, grains * GRAIN, &Prng::from_seed(seed)).unwrap()
     }

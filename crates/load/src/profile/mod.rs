@@ -22,6 +22,7 @@ mod tpce_like;
 pub use catalogue::Entry;
 pub use stream::{Mix, Pacing, Stream};
 
+use crate::trace::BeyondEnd;
 use std::time::Duration;
 
 /// The largest I/O a profile may ask for, in bytes.
@@ -217,9 +218,7 @@ impl VmProfile {
     /// Multiplies the rates of its open loops.
     pub fn scale(&mut self, factor: f64) {
         for stream in &mut self.streams {
-            if let Pacing::Open { per_second } = &mut stream.pacing {
-                *per_second *= factor;
-            }
+            stream.scale(factor);
         }
     }
 
@@ -255,6 +254,19 @@ impl VmProfile {
         let workers = self.streams.iter().map(|stream| stream.workers_per_disk);
         let workers = u64::from(workers.max().unwrap_or(1));
         u64::from(self.bytes_max()) * OPERATIONS_PER_DISK_MIN.max(workers)
+    }
+
+    /// The smallest target that one of its disks can be on, in bytes: what streams need
+    /// to work, and all that a trace goes to, if it may not wrap.
+    pub fn bytes_needed(&self, disk: usize) -> u64 {
+        let traces = self
+            .streams
+            .iter()
+            .filter_map(|stream| stream.trace.as_ref());
+        let ends = traces
+            .filter(|trace| trace.beyond_end == BeyondEnd::Refuse)
+            .map(|trace| trace.survey.disks[disk].end_bytes);
+        ends.max().unwrap_or(0).max(self.disk_bytes_min())
     }
 
     /// So many VMs like this one, called by `prefix` and a number from 01.

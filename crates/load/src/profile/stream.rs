@@ -2,6 +2,8 @@
 
 use super::{IO_BYTES_MAX, IO_GRAIN_BYTES};
 use crate::locality::Locality;
+use crate::trace::Trace;
+use std::sync::Arc;
 
 /// The name of a stream that is all that its VM does.
 const ALL: &str = "all";
@@ -32,6 +34,9 @@ pub struct Stream {
     /// At most this many operations are under way at a time; further ones wait
     /// and keep their intended start times.
     pub outstanding_max: usize,
+    /// What it replays instead of drawing operations; the mix and the rate are then what
+    /// was found in it.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// What operations look like.
@@ -108,6 +113,7 @@ impl Stream {
                 Pacing::Open { .. } => OUTSTANDING_MAX,
                 Pacing::Closed { outstanding } => outstanding,
             },
+            trace: None,
         }
     }
 
@@ -131,6 +137,16 @@ impl Stream {
             ..self.clone()
         };
         (0..disks).map(on).collect()
+    }
+
+    /// Multiplies the rate, of an open loop; closed ones stay as they are.
+    pub(super) fn scale(&mut self, factor: f64) {
+        if let Pacing::Open { per_second } = &mut self.pacing {
+            *per_second *= factor;
+        }
+        if let Some(trace) = &mut self.trace {
+            Arc::make_mut(trace).speed *= factor;
+        }
     }
 
     /// Whether it counts where KPIs of random I/O are asked for: more than half of

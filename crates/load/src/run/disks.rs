@@ -34,6 +34,8 @@ struct Disk {
     endpoint: usize,
     start_bytes: u64,
     bytes: u64,
+    /// Of the target.
+    block_bytes: u64,
 }
 
 impl Disks {
@@ -55,7 +57,8 @@ impl Disks {
             revents: Vec::new(),
         };
         for place in &plan.vms[index].disks {
-            let disk = disks.place(vm, place, &options)?;
+            let needed = vm.bytes_needed(disks.disks.len());
+            let disk = disks.place(vm, place, needed, &options)?;
             disks.disks.push(disk);
         }
         Ok(disks)
@@ -65,6 +68,7 @@ impl Disks {
         &mut self,
         vm: &VmProfile,
         place: &Place,
+        needed: u64,
         options: &OpenOptions,
     ) -> Result<Disk, TargetError> {
         let endpoint = match self.urls.iter().position(|url| *url == place.url) {
@@ -85,7 +89,6 @@ impl Disks {
             return refused(TargetErrorKind::Protocol, detail);
         }
         let (start_bytes, bytes) = place.extent(geometry.capacity_bytes);
-        let needed = vm.disk_bytes_min();
         if bytes < needed {
             let detail = format!(
                 "is too small: {} bytes, of which VM {} gets {bytes} for a disk and needs at \
@@ -98,6 +101,7 @@ impl Disks {
             endpoint,
             start_bytes,
             bytes,
+            block_bytes: u64::from(geometry.block_bytes.max(1)),
         })
     }
 
@@ -111,14 +115,18 @@ impl Disks {
         &self.urls[self.disks[disk].endpoint]
     }
 
-    /// Hands an operation to its target.
+    /// Hands an operation to its target, in whole blocks of it: what a trace has in
+    /// sectors is widened where they are smaller.
     pub fn submit(&mut self, token: u64, operation: &Operation) -> Result<(), TargetError> {
         let Disk {
             endpoint,
             start_bytes,
             bytes,
+            block_bytes,
         } = self.disks[operation.disk];
+        let first = operation.offset_bytes / block_bytes * block_bytes;
         let end = operation.offset_bytes + u64::from(operation.bytes);
+        let end = end.next_multiple_of(block_bytes);
         assert!(
             end <= bytes,
             "an operation until {end} on a disk of {bytes} bytes"
@@ -129,8 +137,8 @@ impl Disks {
         self.endpoints[endpoint].submit(Request {
             token,
             kind: operation.kind,
-            offset_bytes: start_bytes + operation.offset_bytes,
-            bytes: operation.bytes,
+            offset_bytes: start_bytes + first,
+            bytes: (end - first) as u32,
             sequence: self.writes,
         })
     }

@@ -2,22 +2,25 @@
 //!
 //! Invariants:
 //! - At most `outstanding_max` operations are under way. What is due and finds no
-//!   free slot waits in the generator and keeps its intended start.
+//!   free slot waits in the source and keeps its intended start.
 //! - Every operation whose intended start lies before the end of the run is
 //!   issued, or counted as unfinished: nothing that was due is forgotten.
 
-use crate::generator::{Generator, Operation};
+use crate::generator::Operation;
 use crate::kpi::{Measured, Recorder, Window};
 use crate::profile::{Pacing, Stream};
+use crate::source::Source;
+use crate::trace::TraceError;
 use base::Time;
 use std::time::Duration;
 
 /// A stream while it runs.
 pub struct Flow {
-    generator: Generator,
+    source: Source,
     /// Whether operations have intended starts.
     open_loop: bool,
-    next: Operation,
+    /// `None` at the end of a trace.
+    next: Option<Operation>,
     slots: Vec<Option<UnderWay>>,
     free: Vec<usize>,
     /// When the last slot was given back after all were taken.
@@ -39,26 +42,29 @@ pub struct UnderWay {
 
 impl Flow {
     /// `stream` of a VM, measured in `window`, at whose end the run ends.
-    pub fn new(stream: &Stream, mut generator: Generator, window: Window) -> Flow {
+    ///
+    /// # Errors
+    /// When the source has no first operation because of a fault in it.
+    pub fn new(stream: &Stream, mut source: Source, window: Window) -> Result<Flow, TraceError> {
         let open_loop = matches!(stream.pacing, Pacing::Open { .. });
-        Flow {
-            next: generator.draw(),
-            generator,
+        Ok(Flow {
+            next: source.draw()?,
+            source,
             open_loop,
             slots: vec![None; stream.outstanding_max],
             free: (0..stream.outstanding_max).rev().collect(),
             freed: Time(0),
             recorder: Recorder::new(window, open_loop),
             end: window.end,
-        }
+        })
     }
 
     /// Whether the next operation belongs to the run.
     pub fn is_due_ever(&self, now: Time) -> bool {
-        if self.open_loop {
-            self.next.at < self.end
-        } else {
-            now < self.end
+        match self.next {
+            None => false,
+            Some(next) if self.open_loop => next.at < self.end,
+            Some(_) => now < self.end,
         }
     }
 
@@ -69,16 +75,24 @@ impl Flow {
 
     /// When the next operation is due, if one is and there is a slot for it.
     pub fn due(&self, now: Time) -> Option<Time> {
-        (self.is_due_ever(now) && !self.free.is_empty()).then_some(self.next.at)
+        let next = self.next.filter(|_| self.is_due_ever(now))?;
+        (!self.free.is_empty()).then_some(next.at)
     }
 
     /// Issues the next operation if it is due and there is a slot for it.
-    pub fn issue(&mut self, now: Time) -> Option<(usize, Operation)> {
-        if self.next.at > now || !self.is_due_ever(now) {
-            return None;
-        }
-        let slot = self.free.pop()?;
-        let operation = self.next;
+    ///
+    /// # Errors
+    /// When the source has none after it because of a fault in it.
+    pub fn issue(&mut self, now: Time) -> Result<Option<(usize, Operation)>, TraceError> {
+        let due = self
+            .next
+            .filter(|next| next.at <= now && self.is_due_ever(now));
+        let Some(operation) = due else {
+            return Ok(None);
+        };
+        let Some(slot) = self.free.pop() else {
+            return Ok(None);
+        };
         let at = if self.open_loop { operation.at } else { now };
         if self.open_loop {
             self.recorder.offered(at);
@@ -91,8 +105,8 @@ impl Flow {
             at,
             issued: now,
         });
-        self.next = self.generator.draw();
-        Some((slot, operation))
+        self.next = self.source.draw()?;
+        Ok(Some((slot, operation)))
     }
 
     /// Several operations may have completed: from now on, what finds a slot is late
@@ -135,17 +149,21 @@ impl Flow {
     }
 
     /// The run is over: what did not complete counts as unfinished.
-    pub fn settle(&mut self, now: Time) {
+    ///
+    /// # Errors
+    /// As [`Flow::issue`].
+    pub fn settle(&mut self, now: Time) -> Result<(), TraceError> {
         for UnderWay { operation, at, .. } in self.slots.iter().flatten() {
             self.recorder.unfinished(now, operation.kind, *at);
         }
         if self.open_loop {
-            while self.next.at < self.end {
-                self.recorder.offered(self.next.at);
-                self.recorder.unfinished(now, self.next.kind, self.next.at);
-                self.next = self.generator.draw();
+            while let Some(next) = self.next.filter(|next| next.at < self.end) {
+                self.recorder.offered(next.at);
+                self.recorder.unfinished(now, next.kind, next.at);
+                self.next = self.source.draw()?;
             }
         }
+        Ok(())
     }
 
     /// What was measured, and the window it was measured in.

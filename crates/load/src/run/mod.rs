@@ -70,7 +70,7 @@ pub struct VmOutcome {
     pub measured: Measured,
     /// The same of each stream of the VM, in the profile's order.
     pub streams: Vec<Measured>,
-    /// The target that went away during the run.
+    /// The target, or the trace, that went away during the run.
     pub lost: Option<TargetError>,
     /// Capacity of each disk in bytes.
     pub disk_bytes: Vec<u64>,
@@ -221,7 +221,7 @@ fn hire(plan: &Plan) -> Crew {
                 }
             };
             let clock = wait.recv().ok()?;
-            Some(Worker::new(&plan, index, disks, clock, shared).run())
+            Some(worked(&plan, index, disks, clock, shared))
         };
         match std::thread::Builder::new().name(name).spawn(body) {
             Ok(thread) => threads.push(thread),
@@ -233,6 +233,31 @@ fn hire(plan: &Plan) -> Crew {
         ready,
         start,
         shared,
+    }
+}
+
+/// What VM `index` does from the start to the end. One whose trace has gone away since
+/// it was surveyed ends at once.
+fn worked(
+    plan: &Plan,
+    index: usize,
+    disks: Disks,
+    clock: Clock,
+    shared: Arc<Shared>,
+) -> (VmOutcome, Window) {
+    let disk_bytes = disks.capacities_bytes();
+    match Worker::new(plan, index, disks, clock, shared) {
+        Ok(worker) => worker.run(),
+        Err(lost) => {
+            let streams = &plan.profile.vms[index].streams;
+            let outcome = VmOutcome {
+                measured: Measured::default(),
+                streams: vec![Measured::default(); streams.len()],
+                lost: Some(lost),
+                disk_bytes,
+            };
+            (outcome, window(plan))
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use super::clock::Clock;
 use super::disks::Disks;
 use super::flow::Flow;
 use super::{Shared, VmOutcome, window};
-use crate::generator::{Generator, Kind, Operation};
+use crate::generator::{Kind, Operation};
 use crate::kpi::{Measured, Window};
 use crate::os;
 use crate::plan::Plan;
+use crate::source::Source;
 use crate::target::{Completion, TargetError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,33 +41,35 @@ pub struct Worker {
 
 impl Worker {
     /// VM `index` of the plan, on its open disks.
+    ///
+    /// # Errors
+    /// When a trace cannot be read.
     pub fn new(
         plan: &Plan,
         index: usize,
         disks: Disks,
         clock: Clock,
         shared: Arc<Shared>,
-    ) -> Worker {
+    ) -> Result<Worker, TargetError> {
         let vm = &plan.profile.vms[index];
         let window = window(plan);
-        let generators = Generator::of_vm(vm, &disks.capacities_bytes(), plan.seed);
-        let of_stream = vm.streams.iter().zip(generators);
-        Worker {
+        let sources = Source::of_vm(vm, &disks.capacities_bytes(), plan.seed)?;
+        let of_stream = vm.streams.iter().zip(sources);
+        let flows = of_stream.map(|(stream, source)| Flow::new(stream, source, window));
+        Ok(Worker {
             clock,
             disks,
-            flows: of_stream
-                .map(|(stream, generator)| Flow::new(stream, generator, window))
-                .collect(),
+            flows: flows.collect::<Result<_, _>>()?,
             window,
             shared,
             completions: Vec::new(),
-        }
+        })
     }
 
     /// Runs to the end.
     pub fn run(mut self) -> (VmOutcome, Window) {
         os::be_punctual();
-        let lost = self.work().err();
+        let mut lost = self.work().err();
         let now = self.clock.now();
         let cut = lost.is_some() || self.stopped();
         let disk_bytes = self.disks.capacities_bytes();
@@ -75,8 +78,8 @@ impl Worker {
         for mut flow in self.flows {
             if cut {
                 flow.cut(now);
-            } else {
-                flow.settle(now);
+            } else if let Err(fault) = flow.settle(now) {
+                lost = Some(fault.into());
             }
             let (of_stream, its_window) = flow.finish(now);
             window = its_window;
@@ -127,7 +130,7 @@ impl Worker {
     fn issue_due(&mut self) -> Result<(), TargetError> {
         let mut issued = false;
         for (index, flow) in self.flows.iter_mut().enumerate() {
-            while let Some((slot, operation)) = flow.issue(self.clock.now()) {
+            while let Some((slot, operation)) = flow.issue(self.clock.now())? {
                 let token = (index as u64) << SLOT_BITS | slot as u64;
                 self.disks.submit(token, &operation)?;
                 issued = true;

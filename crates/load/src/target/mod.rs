@@ -19,6 +19,7 @@ pub use url::TargetUrl;
 
 use crate::generator::Kind;
 use crate::pattern::Pattern;
+use crate::trace::TraceError;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub enum TargetErrorKind {
     Protocol,
     /// The connection went away during the run.
     Lost,
+    /// Nothing is wrong with a target: the trace that is replayed cannot be read.
+    Trace,
 }
 
 /// Why a target cannot be used: which one and what to do.
@@ -67,6 +70,16 @@ impl TargetError {
             target: target.to_string(),
             detail: detail.into(),
         }
+    }
+}
+
+impl From<TraceError> for TargetError {
+    fn from(error: TraceError) -> TargetError {
+        let place = match error.line {
+            Some(line) => format!("{}:{line}", error.path.display()),
+            None => error.path.display().to_string(),
+        };
+        TargetError::new(TargetErrorKind::Trace, place, error.what)
     }
 }
 
@@ -160,7 +173,7 @@ pub struct OpenOptions {
 /// Opens the target behind `url`.
 ///
 /// # Errors
-/// Of every [`TargetErrorKind`] but `Url`, `Capacity` and `Lost`.
+/// Of every [`TargetErrorKind`] but `Url`, `Capacity`, `Lost` and `Trace`.
 pub fn open(url: &TargetUrl, options: &OpenOptions) -> Result<Box<dyn Endpoint>, TargetError> {
     let endpoint: Box<dyn Endpoint> = match url {
         TargetUrl::File { path, .. } => Box::new(file::FileEndpoint::open(url, path, options)?),
