@@ -302,7 +302,7 @@ fn rank_max(hot_percent: u32, keeps: f64, grains: u64) -> i64 {
             return rank;
         }
     }
-    i64::MIN
+    unreachable!("all ranks together have all of the space")
 }
 
 /// Odd, and with about half of its bits set: the multiplier of a linear
@@ -339,6 +339,25 @@ mod tests {
         };
         assert_eq!(locality.check(), Ok(()));
         Cascade::new(locality, grains * GRAIN, &Prng::from_seed(seed)).unwrap()
+    }
+
+    impl Cascade {
+        /// The rank of a grain.
+        fn rank_of(&self, grain: u64) -> i64 {
+            let (mut first, mut grains, mut cell, mut rank) = (0, self.grains, self.seed, 0);
+            while grains > 1 {
+                let hot = self.hot_grains(grains);
+                let is_hot_right = self.hot_on_right(cell) == 1;
+                let left = if is_hot_right { grains - hot } else { hot };
+                let is_right = grain >= first + left;
+                rank += if is_right == is_hot_right { 1 } else { -1 };
+                first += if is_right { left } else { 0 };
+                grains = if is_right { grains - left } else { left };
+                let mask = u64::from(is_right).wrapping_neg();
+                cell = mixed(cell ^ SIDE ^ mask);
+            }
+            rank
+        }
     }
 
     /// Grains that were drawn, in order of place.
@@ -515,7 +534,11 @@ mod tests {
     #[test]
     fn what_no_cascade_can_be_is_refused() {
         let refused = |hot_percent, drift| {
-            let locality = Locality::SelfSimilar { hot_percent, drift };
+            let locality = Locality::SelfSimilar {
+                hot_percent,
+                host_keeps_percent: 0,
+                drift,
+            };
             locality.check().unwrap_err()
         };
         assert!(refused(49, None).contains("50 to 99"));
@@ -530,5 +553,49 @@ mod tests {
             assert!(refused(70, Some(drift)).contains("above zero"));
         }
         assert_eq!(Locality::SKEWED.check(), Ok(()));
+        let too_much = Locality::SelfSimilar {
+            hot_percent: 70,
+            host_keeps_percent: 51,
+            drift: None,
+        };
+        assert!(too_much.check().unwrap_err().contains("51 %"));
+    }
+
+    #[test]
+    fn what_the_host_keeps_is_the_hottest_and_is_not_asked_for() {
+        let grains = 1 << 20;
+        let keeping = |host_keeps_percent| {
+            let locality = Locality::SelfSimilar {
+                hot_percent: 70,
+                host_keeps_percent,
+                drift: None,
+            };
+            Cascade::new(locality, grains * GRAIN, &Prng::from_seed(7)).unwrap()
+        };
+        // How often the hottest thousandth of the places is drawn.
+        let hottest = |cascade: &Cascade| {
+            let mut draws = Prng::from_seed(8);
+            let mut times = std::collections::BTreeMap::new();
+            for _ in 0..400_000 {
+                let place = cascade.place_of(&mut draws, IO_GRAIN_BYTES) / GRAIN;
+                *times.entry(place).or_insert(0u32) += 1;
+            }
+            let mut times: Vec<u32> = times.into_values().collect();
+            times.sort_unstable();
+            let top: u32 = times.iter().rev().take(grains as usize / 1000).sum();
+            f64::from(top) / 400_000.0
+        };
+        let (all, left) = (hottest(&keeping(0)), hottest(&keeping(5)));
+        assert!(all > 0.35, "{all} of all operations");
+        assert!(left < 0.10, "{left} of what is asked for");
+        // The places kept, drawn evenly over the space, are no more than was said.
+        let cascade = keeping(5);
+        let kept = (0..100_000u64)
+            .filter(|&index| {
+                let grain = index * (grains / 100_000);
+                cascade.rank_of(grain) > cascade.rank_max
+            })
+            .count();
+        assert!((1_000..=5_000).contains(&kept), "{kept} of 100,000");
     }
 }

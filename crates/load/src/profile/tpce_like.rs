@@ -13,8 +13,10 @@
 //!   Little's law the 25,000 operations per second that are wanted then take 20.5 ms each:
 //!   what keeps up with the load is just at the usual limit of latency, and what does not
 //!   shows in it.
-//! - **Skew**: [`Locality::SKEWED`], 70 % of the accesses to 30 % of the space at every
-//!   grain, at the same places all the time. "Strong" is all that was published.
+//! - **Skew**: 70 % of the accesses to 30 % of the space at every grain, at the same places
+//!   all the time ("strong" is all that was published), of which the server keeps the
+//!   hottest 5 % in its own memory: a buffer pool of some 50 GB for a terabyte of data,
+//!   which is not published either. What it keeps it does not ask for.
 //! - **Which files**: 48 % of the pages to each of the two large ones, 2 % to each of the
 //!   small ones.
 //! - **Log**: one write of 8 KiB at a time, since the next one holds what was committed
@@ -46,7 +48,11 @@ const DISKS_GIGABYTES: [u64; 8] = [750, 750, 100, 100, 200, 100, 100, 50];
 fn profile() -> Profile {
     let closed = |outstanding| Pacing::Closed { outstanding };
     let data = Stream {
-        locality: Locality::SKEWED,
+        locality: Locality::SelfSimilar {
+            hot_percent: 70,
+            host_keeps_percent: 5,
+            drift: None,
+        },
         ..Stream::alone(
             Mix::new(8 * KIB, 100, 90),
             closed(WORKERS),
