@@ -115,6 +115,7 @@ fn reachable(portal: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::MEAN_LATENCY_LIMIT;
     use site::{Api, Export, Initiators, Portal, Vm};
 
     fn site(role: &str, volumes: usize) -> Site {
@@ -178,6 +179,22 @@ mod tests {
                 .to_string()
                 .starts_with("iscsi://10.0.0.1:99/")
         );
+    }
+
+    #[test]
+    fn a_cap_of_one_profile_is_the_sites() {
+        let mut site = site("MBX01", 5);
+        assert_eq!(profile(&site).unwrap().limits.random_mean, None);
+        let of_shop = Vm {
+            name: "SHOP".into(),
+            profile: "ecommerce20".into(),
+            role: "DC01".into(),
+            ..site.vms[0].clone()
+        };
+        site.vms.insert(0, of_shop);
+        let both = profile(&site).unwrap();
+        assert_eq!(both.limits.random_mean, Some(MEAN_LATENCY_LIMIT));
+        assert_eq!(both.name, "ecommerce20+hetero10");
     }
 
     #[test]

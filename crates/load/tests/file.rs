@@ -5,9 +5,12 @@
 
 mod support;
 
+use base::Time;
+use load::generator::Kind;
+use load::kpi::{Measured, Recorder, Window};
 use load::profile::{DiskProfile, Mix, Pacing, Profile, Stream};
 use load::report::{self, Report, SCHEMA, Verdict};
-use load::run::RunError;
+use load::run::{Outcome, RunError, VmOutcome};
 use load::target::TargetErrorKind;
 use std::fs::File;
 use std::path::Path;
@@ -210,6 +213,55 @@ fn the_streams_of_a_vm_run_side_by_side_and_are_told_apart() {
         bytes.iter().any(|&byte| byte != 0)
     };
     assert!(written("log") && !written("data"));
+}
+
+/// What a stream measured that completed so many of the operations that were due.
+fn completed(of_due: (u64, u64), window: Window) -> Measured {
+    let mut recorder = Recorder::new(window, true);
+    let at = Time(1);
+    for number in 0..of_due.1 {
+        recorder.offered(at);
+        if number < of_due.0 {
+            recorder.issued(at, Duration::ZERO);
+            recorder.completed(Time(2), Kind::Read, 4096, at, at);
+        }
+    }
+    recorder.finish(window.end).0
+}
+
+#[test]
+fn a_stream_that_keeps_its_rate_hides_none_that_does_not() {
+    let mut profile = three_streams();
+    profile.vms[0].streams.truncate(2);
+    let plan = plan(profile, &["file:/a", "file:/b"], Duration::from_secs(1));
+    let window = Window {
+        start: Time(0),
+        end: Time(1_000_000_000),
+    };
+    let verdict = |of_log: (u64, u64)| {
+        let streams = vec![completed((1000, 1000), window), completed(of_log, window)];
+        let mut measured = streams[0].clone();
+        measured.merge(&streams[1]);
+        let outcome = Outcome {
+            vms: vec![VmOutcome {
+                measured,
+                streams,
+                lost: None,
+                disk_bytes: vec![1 << 30; 2],
+            }],
+            window,
+            interrupted: false,
+        };
+        let report = report::report(&plan, &outcome);
+        (report.verdict, report::table(&report))
+    };
+    assert_eq!(verdict((20, 20)).0, Verdict::Pass);
+    let (invalid, table) = verdict((5, 20));
+    assert_eq!(invalid, Verdict::Invalid);
+    assert!(
+        table.contains("INVALID: VM01 (log) completed 25.0 %"),
+        "{table}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! That the streams are what the profiles say.
 
 use load::generator::{Generator, Kind, Operation};
-use load::locality::Locality;
+use load::locality::{Drift, Locality};
 use load::profile::{Compute, DiskProfile, Mix, Pacing, Profile, Stream, VmProfile, hetero10};
 use std::collections::BTreeMap;
 
@@ -250,23 +250,52 @@ fn the_workers_of_a_disk_take_turns_on_parts_of_their_own() {
     assert!(drawn.len() as u64 / 3 > turns, "they came round");
 }
 
+/// Which 64th of the disk most operations go to.
+fn hottest(drawn: &[Operation]) -> Option<usize> {
+    let mut counts = vec![0u32; 64];
+    for op in drawn {
+        counts[(op.offset_bytes * 64 / DISK_BYTES) as usize] += 1;
+    }
+    (0..64).max_by_key(|&index| counts[index])
+}
+
+fn skewed(bytes: u32, drifting: Option<Drift>) -> Stream {
+    let mut locality = Locality::SKEWED;
+    if let Locality::SelfSimilar { drift, .. } = &mut locality {
+        *drift = drifting;
+    }
+    Stream {
+        locality,
+        ..closed(Mix::new(bytes, 100, 70), &[1, 0])
+    }
+}
+
 /// Two streams find the same places of a disk hot, whatever their sizes are.
 #[test]
 fn what_is_hot_is_the_disks() {
-    let skewed = |bytes, name: &str| Stream {
-        locality: Locality::SKEWED,
-        ..closed(Mix::new(bytes, 100, 70), &[1, 0]).named(name)
-    };
-    let vm = vm_of(vec![skewed(8192, "a"), skewed(65536, "b")]);
-    let hottest = |drawn: &[Operation]| {
-        let mut counts = vec![0u32; 64];
-        for op in drawn {
-            counts[(op.offset_bytes * 64 / DISK_BYTES) as usize] += 1;
-        }
-        (0..64).max_by_key(|&index| counts[index]).unwrap()
-    };
+    let large = skewed(65536, None).named("large");
+    let vm = vm_of(vec![skewed(8192, None), large]);
     let drawn = of_streams(&vm, 20_000);
     assert_eq!(hottest(&drawn[0]), hottest(&drawn[1]));
+}
+
+#[test]
+fn hot_places_stay_or_move_from_period_to_period() {
+    const PERIOD: usize = 2000;
+    let places = |drift| {
+        let drawn = of_streams(&vm_of(vec![skewed(8192, drift)]), 30 * PERIOD);
+        let mut places: Vec<Option<usize>> = drawn[0].chunks(PERIOD).map(hottest).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.len()
+    };
+    assert_eq!(places(None), 1);
+    let drift = Drift {
+        period_operations: PERIOD as u64,
+        one_in: 5,
+    };
+    let moved = places(Some(drift));
+    assert!(moved > 4, "{moved} hottest places in 30 periods");
 }
 
 /// On disks as large as they were published.
