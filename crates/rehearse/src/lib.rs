@@ -17,6 +17,7 @@ pub mod disk;
 pub mod drive;
 pub mod error;
 pub mod finding;
+pub mod fit;
 pub mod gate;
 pub mod host;
 pub mod laws;
