@@ -103,6 +103,15 @@ impl Demand {
         disks.filter(move |(_, disk)| disk.pool == pool)
     }
 
+    /// Something of all VMs on each host, added up.
+    pub fn by_host(&self, plan: &Plan, of_vm: impl Fn(&Vm) -> f64) -> Vec<f64> {
+        let mut sums = vec![0.0; plan.host_names().len()];
+        for vm in &self.vms {
+            sums[vm.host] += of_vm(vm);
+        }
+        sums
+    }
+
     /// Memory of the VMs on each host.
     pub fn memory_by_host(&self, plan: &Plan) -> Vec<u64> {
         let mut memory = vec![0u64; plan.host_names().len()];

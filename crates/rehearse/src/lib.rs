@@ -8,6 +8,7 @@
 //! Nothing here reads a clock or draws from anything but the seed: one seed gives one
 //! outcome, byte by byte.
 
+pub mod advice;
 pub mod bus;
 pub mod catalog;
 pub mod confidence;
