@@ -8,14 +8,17 @@
 //! Nothing here reads a clock or draws from anything but the seed: one seed gives one
 //! outcome, byte by byte.
 
+pub mod advice;
 pub mod bus;
 pub mod catalog;
 pub mod confidence;
 pub mod controller;
+pub mod demand;
 pub mod disk;
 pub mod drive;
 pub mod error;
 pub mod finding;
+pub mod fit;
 pub mod gate;
 pub mod host;
 pub mod laws;
@@ -27,6 +30,7 @@ pub mod search;
 pub mod share;
 pub mod steady;
 pub mod summary;
+pub mod thumb;
 pub mod timeline;
 pub mod vm;
 pub mod world;

@@ -136,6 +136,17 @@ fn a_table_under_a_new_name_is_added_and_one_under_a_known_name_replaced() {
 }
 
 #[test]
+fn a_host_with_fibre_channel_may_have_ports_in_a_lan() {
+    let text = "[[variant]]\nname = \"fc\"\n[variant.set]\n\
+        \"network.san\" = { kind = \"fibre-channel\", speed = \"8 Gb/s\" }\n\
+        \"network.lan\" = { kind = \"ethernet\", speed = \"1 Gb/s\", carries = \"lan\" }\n\
+        \"host.esx.initiator\" = \"fibre-channel\"\n\
+        \"host.esx.ports\" = [{ network = \"san\" }, { network = \"lan\" }]\n";
+    let host = &described(text, &[]).variants[0].plan.hosts[0];
+    assert_eq!(host.ports.len(), 2);
+}
+
+#[test]
 fn settings_change_the_site_and_its_variants() {
     let text = "[[vary]]\nkey = \"network.san.mtu\"\nvalues = [9000]\n";
     let described = described(
@@ -181,6 +192,7 @@ fn settings_that_lead_nowhere_are_refused() {
         ("=9000", "\"\" is no key: write TABLE.KEY or TABLE.NAME.KEY"),
         ("pool=3", "pool: the number 3; allowed: tables [[pool]]"),
         ("site.name.x=3", "\"site.name.x\" leads into no table"),
+        ("pool.9={ name = \"x\" }", "there is no \"9\" in \"pool.9\""),
         (
             "pool.data.groups.9=3",
             "there is no \"9\" in \"pool.data.groups.9\"",

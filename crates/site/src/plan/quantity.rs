@@ -68,10 +68,20 @@ mod tests {
         assert_eq!(time(&text("20 ms")), Some(Duration::from_millis(20)));
         assert_eq!(time(&text("1.5min")), Some(Duration::from_secs(90)));
         assert_eq!(rate(&text("10 Gb/s")), Some(10_000_000_000));
-        for wrong in ["20", "ms", "-1 s", "NaN s", "31 d", "1..2 s", "1 year"] {
+        for wrong in [
+            "20", "ms", "-1 s", "NaN s", "31 d", "1..2 s", "1 year", "1 mi", "1 ",
+        ] {
             assert_eq!(time(&text(wrong)), None, "{wrong}");
         }
-        for wrong in ["10", "0 Gb/s", "inf Gb/s", "10 GB/s", "99999 Gb/s"] {
+        for wrong in [
+            "10",
+            "0 Gb/s",
+            "inf Gb/s",
+            "10 GB/s",
+            "99999 Gb/s",
+            "10 G",
+            "10 ",
+        ] {
             assert_eq!(rate(&text(wrong)), None, "{wrong}");
         }
     }

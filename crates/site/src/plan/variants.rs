@@ -109,8 +109,7 @@ fn set(document: &mut Table, Setting { key, value }: &Setting) -> Result<(), Str
     if let ([kind], Value::Table(_)) = (way, value) {
         let items = document.entry((*kind).to_owned());
         let items = items.or_insert_with(|| Value::Array(Vec::new()));
-        return named(items, last, value)
-            .ok_or_else(|| format!("there are no tables [[{kind}]] for {key:?}"));
+        return named(items, last, value).ok_or_else(|| format!("there is no {last:?} in {key:?}"));
     }
     // The one table that may be absent: every key of it has a default.
     if way == ["run"] {

@@ -1,0 +1,288 @@
+//! The run itself: whether what it says can be relied on, and events that mean something.
+
+use super::Severity::{Error, Info, Warning};
+use super::{COMMON, Check, REHEARSAL, Scene, Seen};
+use crate::catalog;
+use site::Level;
+use site::plan::{Event, Happening, Host, Plan};
+use std::time::Duration;
+
+/// Seeds from which on an interval of confidence says something.
+const SEEDS_LEAST: u16 = 3;
+
+/// Measured at least.
+const MEASURE_LEAST: Duration = Duration::from_secs(60);
+
+/// Time after an event in which its effect shows.
+const AFTER_EVENT: Duration = Duration::from_secs(10);
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "few-seeds",
+        severity: Warning,
+        why: "from one or two seeds nobody can tell chance from effect",
+        mend: "set `seeds` to 3 or more",
+        source: REHEARSAL,
+        look: few_seeds,
+    },
+    Check {
+        name: "short-measure",
+        severity: Warning,
+        why: "less than a minute has few operations of slow VMs and few destages",
+        mend: "measure for a minute or more",
+        source: REHEARSAL,
+        look: short_measure,
+    },
+    Check {
+        name: "cold-start",
+        severity: Warning,
+        why: "caches and logs fill during the time that is measured",
+        mend: "let `warmup` be at least as long as it takes to read the caches full once",
+        source: REHEARSAL,
+        look: cold_start,
+    },
+    Check {
+        name: "event-before-measure",
+        severity: Info,
+        why: "what happens in the warm-up is not measured",
+        mend: "let it happen after `warmup`",
+        source: REHEARSAL,
+        look: event_before_measure,
+    },
+    Check {
+        name: "event-at-the-end",
+        severity: Info,
+        why: "less than 10 s are left to see what it does",
+        mend: "let it happen earlier, or measure longer",
+        source: REHEARSAL,
+        look: event_at_the_end,
+    },
+    Check {
+        name: "failure-without-redundancy",
+        severity: Error,
+        why: "nothing stands in for what fails: the run ends in errors",
+        mend: "plan a level, a partner, a second host or a second port first",
+        source: COMMON,
+        look: failure_without_redundancy,
+    },
+    Check {
+        name: "restore-without-snapshot",
+        severity: Error,
+        why: "there is nothing to go back to",
+        mend: "take a snapshot of the block before",
+        source: REHEARSAL,
+        look: restore_without_snapshot,
+    },
+    Check {
+        name: "link-up-that-is-up",
+        severity: Info,
+        why: "the link is up: nothing happens",
+        mend: "let it go down before",
+        source: REHEARSAL,
+        look: link_up_that_is_up,
+    },
+    Check {
+        name: "drain-to-nowhere",
+        severity: Error,
+        why: "VMs have no other host to go to",
+        mend: "plan a second host",
+        source: COMMON,
+        look: drain_to_nowhere,
+    },
+];
+
+fn few_seeds(scene: &Scene<'_>, seen: &mut Seen) {
+    let seeds = scene.plan.run.seeds;
+    if seeds < SEEDS_LEAST {
+        seen.add(1, format!("seeds that are run: {seeds}"));
+    }
+}
+
+fn short_measure(scene: &Scene<'_>, seen: &mut Seen) {
+    let measure = scene.plan.run.measure;
+    if measure < MEASURE_LEAST {
+        seen.add(1, format!("{} s are measured", measure.as_secs_f64()));
+    }
+}
+
+/// A cache of a controller is full after its bytes over what the VMs on it read; of closed
+/// loops no rate is known, and any warm-up is believed.
+fn cold_start(scene: &Scene<'_>, seen: &mut Seen) {
+    for controller in &scene.plan.controllers {
+        let Ok(model) = catalog::controller(controller) else {
+            continue;
+        };
+        let cache_bytes = model.cache_bytes;
+        let pools = scene
+            .plan
+            .pools
+            .iter()
+            .enumerate()
+            .filter(|(_, pool)| pool.controller == controller.name);
+        let flows = pools
+            .flat_map(|(place, _)| scene.demand.disks_in(place))
+            .flat_map(|(_, disk)| &disk.flows);
+        let mut bytes_per_s = 0.0;
+        let mut closed = false;
+        for flow in flows {
+            bytes_per_s += flow.per_s * flow.reads * flow.bytes();
+            closed |= flow.outstanding.is_some();
+        }
+        let seconds = cache_bytes as f64 / bytes_per_s;
+        if !closed && bytes_per_s > 0.0 && scene.plan.run.warmup.as_secs_f64() < seconds {
+            seen.add(
+                controller.line,
+                format!(
+                    "the cache of {:?} is full after {seconds:.0} s, the warm-up takes {} s",
+                    controller.name,
+                    scene.plan.run.warmup.as_secs_f64()
+                ),
+            );
+        }
+    }
+}
+
+fn event_before_measure(scene: &Scene<'_>, seen: &mut Seen) {
+    for event in &scene.plan.events {
+        // What is prepared belongs there.
+        let prepares = matches!(event.what, Happening::Snapshot { .. });
+        if event.at < scene.plan.run.warmup && !prepares {
+            seen.add(
+                event.line,
+                format!("it happens at {} s, in the warm-up", event.at.as_secs_f64()),
+            );
+        }
+    }
+}
+
+fn event_at_the_end(scene: &Scene<'_>, seen: &mut Seen) {
+    let end = scene.plan.run.warmup + scene.plan.run.measure;
+    for event in &scene.plan.events {
+        if event.at + AFTER_EVENT > end {
+            seen.add(
+                event.line,
+                format!(
+                    "it happens at {} s of {} s",
+                    event.at.as_secs_f64(),
+                    end.as_secs_f64()
+                ),
+            );
+        }
+    }
+}
+
+fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
+    let plan = scene.plan;
+    for event in &plan.events {
+        let what = match &event.what {
+            Happening::DriveFails { drive } => drive_without_redundancy(plan, drive),
+            Happening::ControllerFails { controller } => {
+                let partner = plan
+                    .controllers
+                    .iter()
+                    .find(|one| one.name == *controller)
+                    .and_then(|one| one.partner.as_ref());
+                partner
+                    .is_none()
+                    .then(|| format!("controller {controller:?} fails and has no partner"))
+            }
+            Happening::HostFails { host } => (plan.host_names().len() == 1)
+                .then(|| format!("host {host:?} fails and is the only one")),
+            Happening::LinkDown { host, .. } => {
+                let all = host_of(plan, host).map(|host| ports(plan, host));
+                (all == Some(1)).then(|| format!("the only link of host {host:?} goes down"))
+            }
+            _ => None,
+        };
+        if let Some(what) = what {
+            seen.add(event.line, what);
+        }
+    }
+}
+
+fn drive_without_redundancy(plan: &Plan, drive: &str) -> Option<String> {
+    let (lot, _) = drive.rsplit_once('-')?;
+    let bare = |pool: &&site::plan::Pool| {
+        pool.groups
+            .iter()
+            .any(|groups| groups.from == lot && groups.level == Level::Simple)
+    };
+    let pool = plan.pools.iter().find(bare)?;
+    Some(format!(
+        "drive {drive:?} fails, and pool {:?} has drives of its lot without redundancy",
+        pool.name
+    ))
+}
+
+fn host_of<'a>(plan: &'a Plan, name: &str) -> Option<&'a Host> {
+    plan.hosts
+        .iter()
+        .find(|host| host.names().iter().any(|other| other == name))
+}
+
+/// Ports for storage.
+fn ports(plan: &Plan, host: &Host) -> u32 {
+    let is_storage = |name: &str| {
+        plan.networks
+            .iter()
+            .any(|network| network.name == name && network.carries.storage())
+    };
+    let ports = host.ports.iter().filter(|ports| is_storage(&ports.network));
+    ports.map(|ports| u32::from(ports.count)).sum()
+}
+
+/// Whether something that `is_it` happens before `event`.
+fn before(plan: &Plan, event: &Event, is_it: impl Fn(&Happening) -> bool) -> bool {
+    plan.events
+        .iter()
+        .any(|other| other.at < event.at && is_it(&other.what))
+}
+
+fn restore_without_snapshot(scene: &Scene<'_>, seen: &mut Seen) {
+    for event in &scene.plan.events {
+        let Happening::Restore { block } = &event.what else {
+            continue;
+        };
+        let snapshot = Happening::Snapshot {
+            block: block.clone(),
+        };
+        if !before(scene.plan, event, |what| *what == snapshot) {
+            seen.add(
+                event.line,
+                format!("block {block:?} is restored, and no snapshot of it was taken before"),
+            );
+        }
+    }
+}
+
+fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut Seen) {
+    for event in &scene.plan.events {
+        let Happening::LinkUp { host, network } = &event.what else {
+            continue;
+        };
+        let down = Happening::LinkDown {
+            host: host.clone(),
+            network: network.clone(),
+        };
+        if !before(scene.plan, event, |what| *what == down) {
+            seen.add(
+                event.line,
+                format!("a link of {host:?} into {network:?} comes up that did not go down"),
+            );
+        }
+    }
+}
+
+fn drain_to_nowhere(scene: &Scene<'_>, seen: &mut Seen) {
+    for event in &scene.plan.events {
+        let Happening::Drain { host } = &event.what else {
+            continue;
+        };
+        if scene.plan.host_names().len() == 1 {
+            seen.add(
+                event.line,
+                format!("host {host:?} is drained and is the only one"),
+            );
+        }
+    }
+}

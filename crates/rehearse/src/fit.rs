@@ -1,0 +1,159 @@
+//! Whether a plan fits the workloads that it names: profiles and roles that exist, pools with
+//! room for the disks, hosts with memory for each VM. What can be told from the file alone
+//! `site::plan` has checked already.
+
+use crate::catalog;
+use crate::demand::{Demand, Profiles};
+use crate::thumb;
+use site::Diagnostic;
+use site::human;
+use site::plan::{Block, Described, Plan};
+
+/// Everything that does not fit, in the order of lines; nothing when all does.
+pub fn fit(plan: &Plan, profiles: Profiles<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    models(plan, &mut found);
+    for block in &plan.blocks {
+        workload(block, profiles, &mut found);
+    }
+    // Sums over what is not known say nothing.
+    if found.is_empty() {
+        let demand = Demand::of(plan, profiles);
+        room(plan, &demand, &mut found);
+        memory(plan, &demand, &mut found);
+    }
+    found.sort_by_key(|diagnostic| diagnostic.line);
+    found
+}
+
+/// The same of a file with variants: what does not fit in a variant alone is said where the
+/// variant is asked for.
+pub fn fit_all(described: &Described, profiles: Profiles<'_>) -> Vec<Diagnostic> {
+    let mut found = fit(&described.base, profiles);
+    // A mistake of the plan as it stands is one of its variants, too.
+    if found.is_empty() {
+        for variant in &described.variants {
+            for wrong in fit(&variant.plan, profiles) {
+                let key = format!("variant {:?}: {}", variant.name, wrong.key);
+                push(&mut found, (variant.line, &key), wrong.found, wrong.allowed);
+            }
+        }
+    }
+    found
+}
+
+fn push(found: &mut Vec<Diagnostic>, (line, key): (usize, &str), what: String, allowed: String) {
+    found.push(Diagnostic {
+        line,
+        key: key.to_owned(),
+        found: what,
+        allowed,
+    });
+}
+
+fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let drives = plan.lots.iter().map(|lot| catalog::drive(lot).map(|_| ()));
+    let buses = plan.buses.iter().map(|bus| catalog::bus(bus).map(|_| ()));
+    let controllers = plan
+        .controllers
+        .iter()
+        .map(|one| catalog::controller(one).map(|_| ()));
+    for error in drives
+        .chain(buses)
+        .chain(controllers)
+        .filter_map(Result::err)
+    {
+        // "drive model \"x\" is not known; allowed: a, b".
+        let (what, allowed) = error
+            .context
+            .split_once("; allowed: ")
+            .unwrap_or((&error.context, ""));
+        push(
+            found,
+            (error.line.unwrap_or(1), "model"),
+            what.to_owned(),
+            allowed.to_owned(),
+        );
+    }
+}
+
+fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(profile) = profiles(&block.profile) else {
+        let what = format!("{:?}, which no profile has", block.profile);
+        let allowed = format!("one of {}", load::profile::Profile::names().join(", "));
+        push(found, (block.line, "block.profile"), what, allowed);
+        return;
+    };
+    let names: Vec<&str> = profile.vms.iter().map(|vm| vm.name.as_str()).collect();
+    for role in block
+        .roles
+        .iter()
+        .filter(|role| !names.contains(&role.as_str()))
+    {
+        let what = format!("{role:?}, which no VM of {} has", block.profile);
+        let allowed = format!("one of {}", names.join(", "));
+        push(found, (block.line, "block.roles"), what, allowed);
+    }
+    let wanted =
+        |vm: &&load::profile::VmProfile| block.roles.is_empty() || block.roles.contains(&vm.name);
+    for vm in profile.vms.iter().filter(wanted) {
+        if !block.disk_pools.is_empty() && block.disk_pools.len() != vm.disks.len() {
+            let what = format!(
+                "a list of {} for the {} disks of {}",
+                block.disk_pools.len(),
+                vm.disks.len(),
+                vm.name
+            );
+            push(
+                found,
+                (block.line, "block.disk_pools"),
+                what,
+                "a pool for each disk".to_owned(),
+            );
+        }
+    }
+}
+
+fn room(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
+    for (place, pool) in plan.pools.iter().enumerate() {
+        let taken: u64 = demand
+            .disks_in(place)
+            .map(|(_, disk)| disk.taken_bytes)
+            .sum();
+        let bytes: u64 = thumb::group_bytes(plan, pool).iter().sum();
+        if taken > bytes {
+            let what = format!("{} of disks in {}", human(taken), human(bytes));
+            let allowed =
+                "disks that the pool has room for: more groups, or thin disks that are filled less";
+            push(found, (pool.line, "pool.groups"), what, allowed.to_owned());
+        }
+    }
+}
+
+fn memory(plan: &Plan, demand: &Demand, found: &mut Vec<Diagnostic>) {
+    for (place, block) in plan.blocks.iter().enumerate() {
+        let vms = demand.vms.iter().filter(|vm| vm.block == place);
+        let Some(largest) = vms.max_by_key(|vm| vm.memory_bytes) else {
+            continue;
+        };
+        let hosts = plan
+            .hosts
+            .iter()
+            .filter(|host| block.hosts.contains(&host.name));
+        for host in hosts.filter(|host| host.memory_bytes < largest.memory_bytes) {
+            let what = format!(
+                "VM {} with {} on host {:?} with {}",
+                largest.role,
+                human(largest.memory_bytes),
+                host.name,
+                human(host.memory_bytes)
+            );
+            push(
+                found,
+                (block.line, "block.memory"),
+                what,
+                "no VM larger than its host".to_owned(),
+            );
+        }
+    }
+}

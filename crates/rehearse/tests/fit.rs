@@ -1,0 +1,145 @@
+//! What of a plan does not fit its workloads, with the exact message.
+
+use load::profile::Profile;
+use rehearse::fit::{fit, fit_all};
+
+const GOOD: &str = r#"[site]
+name = "test"
+[[controller]]
+name = "a"
+model = "ashlar"
+ports = [{ network = "san" }]
+[[bus]]
+name = "shelf"
+kind = "sas-6g-x4"
+[[drives]]
+name = "sas"
+model = "sas-10k-600"
+count = 24
+bus = "shelf"
+[[pool]]
+name = "data"
+controller = "a"
+groups = [{ level = "10", drives = 24, from = "sas" }]
+[[network]]
+name = "san"
+kind = "ethernet"
+speed = "10 Gb/s"
+[[host]]
+name = "esx"
+cores = 16
+clock_ghz = 2.4
+memory = "192 GiB"
+ports = [{ network = "san" }]
+[[block]]
+name = "mix"
+profile = "hetero10"
+hosts = ["esx"]
+pools = ["data"]
+count = 1
+"#;
+
+fn messages(edits: &[(&str, &str)]) -> Vec<String> {
+    let mut text = GOOD.to_owned();
+    for (from, to) in edits {
+        assert_eq!(text.matches(from).count(), 1, "{from:?}");
+        text = text.replace(from, to);
+    }
+    let described = site::plan::parse("t.toml", &text, &[]);
+    let plan = described.unwrap_or_else(|error| panic!("{error}")).base;
+    fit(&plan, &Profile::named)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn says(edits: &[(&str, &str)], expected: &str) {
+    let said = messages(edits);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with(expected), "{:?}", said[0]);
+}
+
+#[test]
+fn the_good_plan_fits() {
+    assert_eq!(messages(&[]), [""; 0]);
+}
+
+#[test]
+fn names_of_models_and_workloads_lead_somewhere() {
+    says(
+        &[("model = \"sas-10k-600\"", "model = \"sas-20k\"")],
+        "10: model: found drive model \"sas-20k\" is not known; allowed: sas-15k-600, sas-10k-600",
+    );
+    says(
+        &[("kind = \"sas-6g-x4\"", "kind = \"scsi\"")],
+        "7: model: found bus \"scsi\" is not known; allowed: sas-6g-x4",
+    );
+    says(
+        &[("profile = \"hetero10\"", "profile = \"hetero11\"")],
+        "29: block.profile: found \"hetero11\", which no profile has; allowed: one of hetero10",
+    );
+    says(
+        &[("count = 1\n", "roles = [\"NET01\", \"NET09\"]\n")],
+        "29: block.roles: found \"NET09\", which no VM of hetero10 has; allowed: one of NET01, EXCH01",
+    );
+}
+
+#[test]
+fn disks_have_a_pool_each() {
+    let pools = [(
+        "pools = [\"data\"]",
+        "disk_pools = [\"data\", \"data\"]\nroles = [\"FS01\"]",
+    )];
+    assert_eq!(messages(&pools), [""; 0]);
+    let pools = [(
+        "pools = [\"data\"]",
+        "disk_pools = [\"data\"]\nroles = [\"FS01\"]",
+    )];
+    says(
+        &pools,
+        "29: block.disk_pools: found a list of 1 for the 2 disks of FS01; allowed: a pool for each disk",
+    );
+}
+
+#[test]
+fn pools_have_room_for_what_is_written() {
+    // 12 × 600 GB; the mix has 5.18 TB.
+    says(
+        &[("count = 1\n", "count = 2\n")],
+        "15: pool.groups: found 9.42 TiB of disks in 6.54 TiB; allowed: disks that the pool has room for",
+    );
+    let thin = [(
+        "count = 1\n",
+        "count = 2\nprovisioning = \"thin\"\nfilled = 60\n",
+    )];
+    assert_eq!(messages(&thin), [""; 0]);
+}
+
+#[test]
+fn no_vm_is_larger_than_its_host() {
+    says(
+        &[("memory = \"192 GiB\"", "memory = \"40 GiB\"")],
+        "29: block.memory: found VM DSS01 with 48 GiB on host \"esx\" with 40 GiB; allowed: no VM larger than its host",
+    );
+    says(
+        &[("count = 1\n", "memory = \"193 GiB\"\n")],
+        "29: block.memory: found VM WEB02 with 193 GiB on host \"esx\" with 192 GiB",
+    );
+}
+
+#[test]
+fn a_variant_that_does_not_fit_is_named() {
+    let text = format!(
+        "{GOOD}[[variant]]\nname = \"twice\"\nset = {{ \"block.mix.count\" = 2 }}\n\
+         [[variant]]\nname = \"once\"\nset = {{ \"run.seeds\" = 2 }}\n"
+    );
+    let described = site::plan::parse("t.toml", &text, &[]);
+    let described = described.unwrap_or_else(|error| panic!("{error}"));
+    let said: Vec<String> = fit_all(&described, &Profile::named)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    let expected = "35: variant \"twice\": pool.groups: found 9.42 TiB of disks in 6.54 TiB";
+    assert!(said[0].starts_with(expected), "{said:?}");
+}
