@@ -102,6 +102,10 @@ impl Locality {
     }
 }
 
+/// With half of the space left, and at the very least a fiftieth of the accesses, one in
+/// thousands of millions finds no place by so many draws.
+const DRAWS_MAX: u32 = 1_024;
+
 /// A host that keeps more than this asks for next to nothing.
 const HOST_KEEPS_PERCENT_MAX: u32 = 50;
 
@@ -209,13 +213,17 @@ impl Cascade {
             .unwrap_or_else(|| unreachable!("every rank is asked for"))
     }
 
-    /// The same of what the host does not keep: it draws until it finds such a place.
+    /// The same of what the host does not keep: it draws until it finds such a place. On a
+    /// disk of few operations there may be none; then any is asked for.
     pub fn place_of(&self, draws: &mut Prng, bytes: u32) -> u64 {
-        loop {
-            if let Some(place) = self.asked_for(draws.next_u64(), bytes, self.rank_max) {
+        let mut draw = draws.next_u64();
+        for _ in 1..DRAWS_MAX {
+            if let Some(place) = self.asked_for(draw, bytes, self.rank_max) {
                 return place;
             }
+            draw = draws.next_u64();
         }
+        self.place(draw, bytes)
     }
 
     /// The offset, unless its rank is above `rank_max`.

@@ -59,9 +59,8 @@ impl ControllerRig {
             return;
         };
         let partner = self.mirrors.then_some(&self.model.interconnect);
-        let mut state = self.state.borrow_mut();
-        let safe = state.keep(cache, partner, self.world.now(), len_bytes);
-        drop(state);
+        let now = self.world.now();
+        let safe = self.state.borrow_mut().keep(cache, partner, now, len_bytes);
         self.world.sleep_until(safe).await;
     }
 
