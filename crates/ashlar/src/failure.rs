@@ -9,7 +9,7 @@ Exit codes:
   0  done
   1  failed
   2  the command line, a request or a site file is wrong; nothing was changed
-  3  a limit failed, or a rate missed its target (load)
+  3  a limit failed, or a rate missed its target (load); no mix is good enough (plan)
   4  the array can't be reached
   5  no such thing
   6  there is such a thing already, or it is in use";

@@ -96,6 +96,7 @@ enum Command {
     Fsck(fsck::Args),
     Load(load::Args),
     Rehearse(rehearse::Args),
+    Plan(rehearse::size::Args),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +106,12 @@ fn main() -> ExitCode {
         Command::Load(args) => return run_load(args),
         Command::Fsck(args) => return fsck::run(args).unwrap_or_else(Failure::report),
         Command::Rehearse(args) => rehearse::run(args),
+        Command::Plan(args) => match rehearse::size::run(&args) {
+            Ok(true) => Ok(()),
+            // As a limit that fails.
+            Ok(false) => return ExitCode::from(3),
+            Err(failure) => Err(failure),
+        },
         Command::Site(command) => site_file::run(command),
         other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
     };
@@ -134,6 +141,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Serve(_)
         | Command::Load(_)
         | Command::Rehearse(_)
+        | Command::Plan(_)
         | Command::Site(_)
         | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")

@@ -9,6 +9,7 @@
 //! outcome, byte by byte.
 
 pub mod advice;
+pub mod beside;
 pub mod bus;
 pub mod catalog;
 pub mod confidence;
@@ -28,6 +29,7 @@ pub mod rig;
 pub mod run;
 pub mod search;
 pub mod share;
+pub mod sizing;
 pub mod steady;
 pub mod summary;
 pub mod thumb;

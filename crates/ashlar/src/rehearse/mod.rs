@@ -1,15 +1,18 @@
 //! `ashlar rehearse`: a described site in virtual time.
 
 mod parallel;
+pub mod size;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
+use load::profile::Profile;
 use parallel::Progress;
-use rehearse::report;
+use rehearse::demand::Demand;
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
 use rehearse::{RehearseError, RehearseErrorKind};
+use rehearse::{beside, fit, report, thumb};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +82,15 @@ fn cap(text: &str) -> Result<Cap, String> {
 /// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
 pub fn run(args: Args) -> Result<(), Failure> {
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
+    let unfit = fit::fit_all(&described, &Profile::named);
+    if !unfit.is_empty() {
+        let file = args.file.display();
+        let lines: Vec<String> = unfit
+            .iter()
+            .map(|wrong| format!("{file}:{wrong}"))
+            .collect();
+        return Err(Failure::Wrong(lines.join("\n")));
+    }
     let chosen = chosen(&args, described)?;
     if let Some(cap) = args.find_load {
         return find_load(&args, &chosen, cap);
@@ -86,10 +98,24 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let rehearsals = rehearsed(&args, &chosen)?;
     let mut text = String::new();
     match rehearsals.as_slice() {
-        [only] => text.push_str(&report::one(only)),
+        [only] => {
+            text.push_str(&report::one(only));
+            text.push_str(&by_rule_of_thumb(&chosen[0].plan, only));
+        }
         several => text.push_str(&report::compared(several)),
     }
     output::print(&text)
+}
+
+/// The rule of thumb beside what was rehearsed.
+fn by_rule_of_thumb(plan: &Plan, rehearsal: &Rehearsal) -> String {
+    let pools = thumb::pools(plan, &Demand::of(plan, &Profile::named));
+    let said = beside::beside(&pools, &rehearsal.outcomes[0]);
+    let lines: String = said.iter().map(|line| format!("  {line}\n")).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\nBeside the rule of thumb\n{lines}"),
+    }
 }
 
 /// A site or a variant under its name.

@@ -1,7 +1,9 @@
 //! What a rehearsal says, for people and for programs.
 
+mod proposal;
 mod text;
 
+pub use proposal::proposal;
 pub use text::{compared, found, one};
 
 use crate::confidence::Estimate;
