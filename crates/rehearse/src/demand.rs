@@ -13,6 +13,8 @@ pub type Profiles<'a> = &'a dyn Fn(&str) -> Option<Profile>;
 /// A stream of operations on a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
+    /// Its name in the profile.
+    pub stream: String,
     /// Per second, of an open loop.
     pub per_s: f64,
     /// Under way all of the time, of a closed loop, in place of a rate.
@@ -195,6 +197,7 @@ fn flow(block: &Block, stream: &Stream, number: usize) -> Option<Flow> {
         }
     };
     Some(Flow {
+        stream: stream.name.clone(),
         per_s,
         outstanding,
         reads: f64::from(stream.mix.read_percent) / 100.0,

@@ -75,4 +75,8 @@ fn checks_say_of_shipped_plans_what_is_known_of_them() {
     // Frames of 1500 bytes: twelve of the variants with Ethernet.
     assert_eq!(finds("fas3160", "small-frames"), [12]);
     assert_eq!(finds("vnx5700", "emulated-adapter"), [0, 1]);
+    // No arm moves on flash.
+    assert_eq!(finds("nvme-today", "log-not-mirrored"), [0; 0]);
+    // Published on RAID 1/0.
+    assert_eq!(finds("vnx5700", "tempdb-not-mirrored"), [0; 0]);
 }

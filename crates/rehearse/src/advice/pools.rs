@@ -15,6 +15,9 @@ const SPACE_MOST_PERCENT: u64 = 80;
 /// Share of random writes from which on RAID 6 is dear.
 const WRITES_MANY: f64 = 0.3;
 
+/// What profiles call the stream of temporary tables.
+const TEMPDB: &str = "tempdb";
+
 /// Commands under way for each drive for a long time.
 const QUEUE_PER_DRIVE: f64 = 2.0;
 
@@ -66,6 +69,14 @@ pub(super) const CHECKS: &[Check] = &[
         mend: "put logs on RAID 1/0",
         source: SQL,
         look: log_not_mirrored,
+    },
+    Check {
+        name: "tempdb-not-mirrored",
+        severity: Info,
+        why: "half of what a database does to its temporary tables are writes, and they are dear on parity",
+        mend: "put tempdb on RAID 1/0",
+        source: COMMON,
+        look: tempdb_not_mirrored,
     },
     Check {
         name: "streams-with-random",
@@ -242,25 +253,28 @@ fn log_with_data(scene: &Scene<'_>, seen: &mut Seen) {
 }
 
 fn log_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
+    on_parity(scene, seen, "logs", is_log);
+}
+
+fn tempdb_not_mirrored(scene: &Scene<'_>, seen: &mut Seen) {
+    on_parity(scene, seen, "temporary tables", |disk| {
+        disk.flows.iter().any(|flow| flow.stream == TEMPDB)
+    });
+}
+
+/// Disks that `is_one` and lie on parity of drives that seek.
+fn on_parity(scene: &Scene<'_>, seen: &mut Seen, what: &str, is_one: fn(&Disk) -> bool) {
     let parity = [Level::Raid5, Level::Raid50, Level::Raid6];
-    for (place, pool) in
-        pools(scene).filter(|(_, pool)| has_level(pool, &parity) && seeks(scene, pool))
-    {
-        let logs = names(
-            scene
-                .demand
-                .disks_in(place)
-                .filter(|(_, disk)| is_log(disk))
-                .map(|(vm, _)| vm),
-        );
-        if !logs.is_empty() {
+    let wanted = |pool: &Pool| has_level(pool, &parity) && seeks(scene, pool);
+    for (place, pool) in pools(scene).filter(|(_, pool)| wanted(pool)) {
+        let disks = scene.demand.disks_in(place);
+        let vms = names(disks.filter(|(_, disk)| is_one(disk)).map(|(vm, _)| vm));
+        if !vms.is_empty() {
+            let vms = vms.join(", ");
+            let name = &pool.name;
             seen.add(
                 pool.line,
-                format!(
-                    "the logs of {} are on parity in pool {:?}",
-                    logs.join(", "),
-                    pool.name
-                ),
+                format!("the {what} of {vms} are on parity in pool {name:?}"),
             );
         }
     }

@@ -303,6 +303,12 @@ pub const CASES: &[Case] = &[
         what: "the logs of APP01 are on parity in pool \"log\"",
     },
     Case {
+        check: "tempdb-not-mirrored",
+        edits: &[("profile = \"app\"\n", "profile = \"tempdb\"\n")],
+        about: "[[pool]]\nname = \"data\"",
+        what: "the temporary tables of APP01 are on parity in pool \"data\"",
+    },
+    Case {
         check: "streams-with-random",
         edits: &[("profile = \"app\"\n", "profile = \"scans\"\n")],
         about: "[[pool]]\nname = \"data\"",

@@ -41,6 +41,11 @@ fn profiles(name: &str) -> Option<Profile> {
         "deep" => app(usual, Pacing::Closed { outstanding: 200 }, 100),
         "writes" => app(Mix::new(8192, 100, 40), open, 100),
         "large" => app(usual, open, 2000),
+        "tempdb" => {
+            let mut profile = app(usual, open, 100);
+            profile.vms[0].streams[0].name = "tempdb".into();
+            profile
+        }
         "scans" => {
             let mut profile = app(usual, open, 100);
             let scan = Pacing::Open { per_second: 5.0 };
