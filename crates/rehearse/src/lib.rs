@@ -19,6 +19,7 @@ pub mod finding;
 pub mod gate;
 pub mod host;
 pub mod laws;
+pub mod layout;
 pub mod network;
 pub mod report;
 pub mod rig;

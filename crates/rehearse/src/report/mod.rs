@@ -1,7 +1,11 @@
 //! What a rehearsal says, for people and for programs.
 
+mod document;
+pub mod html;
+pub mod schema;
 mod text;
 
+pub use document::{document, rehearsed, searched};
 pub use text::{compared, found, one};
 
 use crate::confidence::Estimate;
