@@ -17,11 +17,13 @@ use ::model::host::{Adapter, Io};
 use base::{Time, VolumeOffset};
 use engine::{IoError, Volume, World};
 use load::generator::{Kind, Operation};
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Where an I/O's time goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Waiting for a place in the queues of adapter and LUN.
     Queue,

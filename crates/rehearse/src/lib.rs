@@ -23,6 +23,7 @@ pub mod fit;
 pub mod gate;
 pub mod host;
 pub mod laws;
+pub mod layout;
 pub mod network;
 pub mod report;
 pub mod rig;

@@ -2,6 +2,8 @@
 
 use crate::error::RehearseError;
 use crate::laws;
+use crate::layout::layout;
+use crate::report::schema::LayoutReport;
 use crate::rig::Rig;
 use crate::share::{Meter, Share};
 use crate::timeline;
@@ -36,6 +38,8 @@ pub struct Outcome {
     pub load: Report,
     /// Where the time of the operations went.
     pub stages: StageSums,
+    /// What was connected to what when it began.
+    pub layout: LayoutReport,
     /// How busy everything was in the window.
     pub shares: Vec<Share>,
     /// What happened, in the order of time.
@@ -57,6 +61,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         start: Time(0) + plan.run.warmup,
         end: Time(0) + plan.run.warmup + plan.run.measure,
     };
+    let layout = layout(plan, &rig);
     let ledger = Rc::new(Ledger::default());
     let began = rig.world.now();
     let streams: Vec<Rc<StreamRun>> = rig
@@ -86,6 +91,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         seed,
         load,
         stages,
+        layout,
         shares,
         told,
         operations: balance.issued,

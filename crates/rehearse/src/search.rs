@@ -26,6 +26,26 @@ pub enum Capped {
     Percentile95,
 }
 
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// Loads tried, in the order of trying.
+    pub tried: Vec<Tried>,
+    /// The largest that meets the cap; none when the smallest that was tried is slower.
+    pub found: Option<Found>,
+}
+
+/// A load that was tried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// On the workload of the plan.
+    pub factor: f64,
+    /// Operations per second that came of it.
+    pub iops: f64,
+    /// The response time, milliseconds; none when what was due did not complete.
+    pub response_ms: Option<f64>,
+}
+
 /// The load that meets a cap.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -35,8 +55,6 @@ pub struct Found {
     pub outcome: Outcome,
     /// The response time, milliseconds.
     pub response_ms: f64,
-    /// Factors tried, with their response times, in the order of trying.
-    pub tried: Vec<(f64, f64)>,
 }
 
 /// The response time of a run's random I/O, or of all where none is random; none when
@@ -71,8 +89,7 @@ pub fn scaled(plan: &Plan, factor: f64) -> Plan {
     scaled
 }
 
-/// Finds the largest load whose response time is at most `cap_ms`; none when the smallest
-/// that is tried is slower.
+/// Finds the largest load whose response time is at most `cap_ms`.
 ///
 /// # Errors
 /// As [`run`].
@@ -81,14 +98,18 @@ pub fn find(
     seed: u64,
     (capped, cap_ms): (Capped, f64),
     mut tell: impl FnMut(f64, Option<f64>),
-) -> Result<Option<Found>, RehearseError> {
+) -> Result<Search, RehearseError> {
     let mut tried = Vec::new();
     let mut best: Option<(f64, Outcome, f64)> = None;
     let mut meets = |factor: f64| -> Result<bool, RehearseError> {
         let outcome = run(&scaled(plan, factor), seed)?;
         let response = response_ms(&outcome.load, capped);
         tell(factor, response);
-        tried.push((factor, response.unwrap_or(f64::INFINITY)));
+        tried.push(Tried {
+            factor,
+            iops: outcome.load.total.reads_per_s + outcome.load.total.writes_per_s,
+            response_ms: response,
+        });
         let met = response.filter(|response_ms| *response_ms <= cap_ms);
         if let Some(response_ms) = met
             && best.as_ref().is_none_or(|(least, ..)| factor > *least)
@@ -122,10 +143,10 @@ pub fn find(
             false => high = middle,
         }
     }
-    Ok(best.map(|(factor, outcome, response_ms)| Found {
+    let found = best.map(|(factor, outcome, response_ms)| Found {
         factor,
         outcome,
         response_ms,
-        tried,
-    }))
+    });
+    Ok(Search { tried, found })
 }

@@ -2,10 +2,12 @@
 
 use crate::rig::Rig;
 use model::station::Snapshot;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What kind of thing is busy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// A host's processor, for I/O.
     Host,

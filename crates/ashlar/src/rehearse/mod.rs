@@ -1,18 +1,20 @@
 //! `ashlar rehearse`: a described site in virtual time.
 
+mod files;
 mod parallel;
 pub mod size;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
+use files::Files;
 use load::profile::Profile;
 use parallel::Progress;
 use rehearse::demand::Demand;
+use rehearse::report::{self, schema::VariantReport};
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
-use rehearse::{RehearseError, RehearseErrorKind};
-use rehearse::{beside, fit, report, thumb};
+use rehearse::{RehearseError, RehearseErrorKind, beside, fit, thumb};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
 
@@ -46,6 +48,13 @@ pub struct Args {
     /// How many seeds to run, in the place of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     seeds: Option<u16>,
+    /// Write all figures as JSON to this file; "-" for standard output, in the place of the
+    /// tables
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page with a drawing of the site, charts and tables to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -92,19 +101,26 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return Err(Failure::Wrong(lines.join("\n")));
     }
     let chosen = chosen(&args, described)?;
-    if let Some(cap) = args.find_load {
-        return find_load(&args, &chosen, cap);
-    }
-    let rehearsals = rehearsed(&args, &chosen)?;
-    let mut text = String::new();
-    match rehearsals.as_slice() {
-        [only] => {
-            text.push_str(&report::one(only));
-            text.push_str(&by_rule_of_thumb(&chosen[0].plan, only));
+    let files = Files::create(args.json.as_deref(), args.html.as_deref())?;
+    let (text, variants) = match args.find_load {
+        Some(cap) => find_load(&args, &chosen, cap)?,
+        None => {
+            let rehearsals = rehearsed(&args, &chosen)?;
+            let text = match rehearsals.as_slice() {
+                [only] => report::one(only) + &by_rule_of_thumb(&chosen[0].plan, only),
+                several => report::compared(several),
+            };
+            (text, rehearsals.iter().map(report::rehearsed).collect())
         }
-        several => text.push_str(&report::compared(several)),
+    };
+    let Some(first) = chosen.first() else {
+        unreachable!("something was chosen")
+    };
+    let has_printed = files.write(&report::document(&first.plan, variants))?;
+    match has_printed {
+        true => Ok(()),
+        false => output::print(&text),
     }
-    output::print(&text)
 }
 
 /// The rule of thumb beside what was rehearsed.
@@ -217,18 +233,22 @@ fn failed(file: &Path, chosen: &Chosen, error: RehearseError) -> Failure {
     }
 }
 
-fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<(), Failure> {
+/// What a search says, for people and as data.
+type Found = (String, Vec<VariantReport>);
+
+fn find_load(args: &Args, chosen: &[Chosen], cap: Cap) -> Result<Found, Failure> {
     let jobs: Vec<usize> = (0..chosen.len()).collect();
     let progress = Progress::new(jobs.len());
     let found = parallel::all(&jobs, &progress, |index| {
         let plan = &chosen[*index].plan;
         search::find(plan, plan.run.seed, (cap.capped, cap.ms), |_, _| ())
     });
-    let mut text = String::new();
+    let (mut text, mut variants) = (String::new(), Vec::new());
     for (chosen, found) in chosen.iter().zip(found) {
         let found = found.map_err(|error| failed(&args.file, chosen, error))?;
         let cap = (cap.capped, cap.ms);
-        text.push_str(&report::found(&chosen.name, cap, found.as_ref()));
+        text.push_str(&report::found(&chosen.name, cap, &found));
+        variants.push(report::searched(&chosen.name, cap, &found));
     }
-    output::print(&text)
+    Ok((text, variants))
 }

@@ -50,6 +50,8 @@ pub struct Chart {
     pub shaded: Option<(f64, f64, &'static str)>,
     /// Drawn as a dashed horizontal line, with its text.
     pub limit: Option<(f64, String)>,
+    /// Drawn as vertical lines at x, numbered from 1 in their order, with their texts.
+    pub marks: Vec<(f64, String)>,
 }
 
 const WIDTH: f64 = 720.0;
@@ -171,8 +173,25 @@ impl Chart {
                 ),
             );
         }
+        self.put_marks(&mut svg);
         svg.push_str("</svg>");
         svg
+    }
+
+    fn put_marks(&self, svg: &mut String) {
+        for (index, (at, text)) in self.marks.iter().enumerate() {
+            let (x, number) = (self.x_of(*at), index + 1);
+            put(
+                svg,
+                format_args!(
+                    "<g class=\"mark\"><title>{}</title><line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" \
+                     y2=\"{:.1}\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{number}</text></g>",
+                    escape(text),
+                    HEIGHT - BOTTOM,
+                    TOP - 8.0
+                ),
+            );
+        }
     }
 
     /// The legend as HTML.
@@ -345,9 +364,11 @@ mod tests {
             }],
             shaded: None,
             limit: None,
+            marks: vec![(1.5, "x > 1".into())],
         };
         let svg = chart.svg();
         assert!(svg.contains("a &lt; b"));
+        assert!(svg.contains("<title>x &gt; 1</title>"));
         let path = svg.split("<path").nth(1).unwrap();
         assert_eq!(
             (path.matches('M').count(), path.matches('L').count()),

@@ -86,7 +86,8 @@ fn head(report: &Report, title: &str) -> String {
     )
 }
 
-fn kpi_table(report: &Report) -> String {
+/// The KPIs of all VMs and of their total, as a table.
+pub fn kpi_table(report: &Report) -> String {
     let mut rows = String::new();
     for vm in report.vms.iter().chain([&report.total]) {
         let kinds = [
@@ -207,7 +208,8 @@ fn limit(vm: &VmReport, kpi: &str) -> String {
     )
 }
 
-fn figure(caption: &str, chart: &Chart) -> String {
+/// A chart with its caption and legend.
+pub fn figure(caption: &str, chart: &Chart) -> String {
     format!(
         "<figure><figcaption>{}</figcaption>{}{}</figure>\n",
         escape(caption),
@@ -237,6 +239,7 @@ fn over_time(report: &Report, y: Axis, series: Vec<Series>, title: &str) -> Char
         series,
         shaded,
         limit: None,
+        marks: Vec::new(),
     }
 }
 
@@ -252,7 +255,8 @@ fn series(name: &str, class: usize, seconds: &[SecondReport], value: Value) -> S
 
 type Value = fn(&SecondReport) -> Option<f64>;
 
-fn rate_chart(report: &Report) -> Chart {
+/// Operations per second over time.
+pub fn rate_chart(report: &Report) -> Chart {
     let seconds = whole_seconds(report);
     let lines = vec![
         series("reads", 0, seconds, |second| Some(second.reads as f64)),
@@ -262,7 +266,8 @@ fn rate_chart(report: &Report) -> Chart {
     over_time(report, y, lines, "operations per second over time")
 }
 
-fn latency_chart(report: &Report) -> Chart {
+/// Mean response times over time.
+pub fn latency_chart(report: &Report) -> Chart {
     let seconds = whole_seconds(report);
     let lines = vec![
         series("read", 0, seconds, |second| second.read_mean_ms),
@@ -364,6 +369,7 @@ fn distribution_chart(report: &Report, kind: OfKind, caption: &str) -> Option<Ch
         series: lines,
         shaded: None,
         limit: None,
+        marks: Vec::new(),
     })
 }
 
@@ -434,4 +440,5 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(what);
 }
 
-const STYLE: &str = include_str!("style.css");
+/// The style of the page, for pages that show more.
+pub const STYLE: &str = include_str!("style.css");

@@ -1,11 +1,11 @@
 //! The result of a run as data, as a table, as JSON and as one HTML file.
 
-mod chart;
+pub mod chart;
 mod html;
 mod schema;
 mod table;
 
-pub use html::html;
+pub use html::{STYLE, figure, html, kpi_table, latency_chart, rate_chart};
 pub use schema::{
     KindReport, LatencyReport, LimitReport, PercentilePoint, Report, SCHEMA, SecondReport,
     StreamReport, Verdict, VmReport,

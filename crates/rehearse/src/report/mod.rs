@@ -1,8 +1,12 @@
 //! What a rehearsal says, for people and for programs.
 
+mod document;
+pub mod html;
 mod proposal;
+pub mod schema;
 mod text;
 
+pub use document::{document, rehearsed, searched};
 pub use proposal::proposal;
 pub use text::{compared, found, one};
 

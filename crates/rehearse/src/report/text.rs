@@ -3,7 +3,7 @@
 use super::{figure, grouped};
 use crate::disk::Stage;
 use crate::finding::finding;
-use crate::search::{Capped, Found};
+use crate::search::{Capped, Search};
 use crate::share::{Part, Share};
 use crate::summary::Rehearsal;
 use std::fmt::Write;
@@ -160,12 +160,12 @@ pub fn compared(rehearsals: &[Rehearsal]) -> String {
 }
 
 /// The load of a site or variant that meets a cap.
-pub fn found(name: &str, (capped, cap_ms): (Capped, f64), found: Option<&Found>) -> String {
+pub fn found(name: &str, (capped, cap_ms): (Capped, f64), search: &Search) -> String {
     let what = match capped {
         Capped::Mean => "mean",
         Capped::Percentile95 => "95th percentile",
     };
-    let Some(found) = found else {
+    let Some(found) = &search.found else {
         return format!(
             "{name}: even a thousandth of the load has a {what} response time above {cap_ms} ms\n"
         );
@@ -179,13 +179,14 @@ pub fn found(name: &str, (capped, cap_ms): (Capped, f64), found: Option<&Found>)
         grouped(iops.round() as u64),
         found.response_ms
     );
-    for (factor, response_ms) in &found.tried {
-        match response_ms.is_finite() {
-            true => line(
+    for tried in &search.tried {
+        let factor = tried.factor;
+        match tried.response_ms {
+            Some(response_ms) => line(
                 &mut text,
                 format_args!("  × {factor:<8.3} {response_ms:>10.2} ms"),
             ),
-            false => line(&mut text, format_args!("  × {factor:<8.3} overloaded")),
+            None => line(&mut text, format_args!("  × {factor:<8.3} overloaded")),
         }
     }
     line(

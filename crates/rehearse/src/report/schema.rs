@@ -1,0 +1,248 @@
+//! What a rehearsal says as data: what `--json` writes, and what the page is drawn from.
+//!
+//! Stable: fields are added, never renamed, removed or given another meaning, without a new
+//! number in [`SCHEMA`]. Units are in the names (`_s`, `_ms`, `_per_s`); shares of time are
+//! from 0 to 1; a megabyte is 1,000,000 bytes. Nothing in it tells when or where it ran, so
+//! equal plans, seeds and programs give equal bytes.
+
+use crate::disk::Stage;
+use crate::share::Part;
+use serde::{Deserialize, Serialize};
+
+/// The name and version of this schema.
+pub const SCHEMA: &str = "ashlar-rehearse/1";
+
+/// What came of a site and its variants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The site's name.
+    pub site: String,
+    /// What it is, in a sentence.
+    pub about: Option<String>,
+    /// The site as it stands, and its variants, in the order of the file.
+    pub variants: Vec<VariantReport>,
+}
+
+/// A site or a variant of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantReport {
+    /// The variant's name; of the site as it stands, "as it stands".
+    pub name: String,
+    /// What is connected to what at the start of a run; null when a search found no load.
+    pub layout: Option<LayoutReport>,
+    /// The figures over all seeds; null when a search found no load.
+    pub summary: Option<SummaryReport>,
+    /// One for each seed, in their order; of a search one at most.
+    pub seeds: Vec<SeedReport>,
+    /// The search for the load that meets a cap, where one was asked for.
+    pub search: Option<SearchReport>,
+}
+
+/// A site's parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayoutReport {
+    /// Each by itself, in the order of the file.
+    pub hosts: Vec<HostLayout>,
+    /// In the order of the file.
+    pub networks: Vec<NetworkLayout>,
+    /// In the order of the file.
+    pub controllers: Vec<ControllerLayout>,
+    /// In the order of the file.
+    pub buses: Vec<BusLayout>,
+    /// In the order of the file.
+    pub pools: Vec<PoolLayout>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLayout {
+    /// Its name.
+    pub name: String,
+    /// Its ports: links are called so, with their direction.
+    pub ports: Vec<String>,
+    /// Names of its VMs.
+    pub vms: Vec<String>,
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkLayout {
+    /// Its name.
+    pub name: String,
+    /// Of each of its links, as it is sold.
+    pub bits_per_s: u64,
+    /// Its links to another network.
+    pub uplinks: Vec<String>,
+}
+
+/// A controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControllerLayout {
+    /// Its name.
+    pub name: String,
+    /// Whom it mirrors its write cache to.
+    pub partner: Option<String>,
+    /// Its ports: links are called so, with their direction.
+    pub ports: Vec<String>,
+}
+
+/// A bus.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BusLayout {
+    /// Its name.
+    pub name: String,
+    /// Its directions, as they are told; one where both share them.
+    pub lanes: Vec<String>,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PoolLayout {
+    /// Its name.
+    pub name: String,
+    /// Its controller.
+    pub controller: String,
+    /// Its drives together, kind by kind, as they are told.
+    pub kinds: Vec<String>,
+    /// The drives of its groups.
+    pub drives: Vec<String>,
+    /// Drives that stand in for those that fail.
+    pub spares: Vec<String>,
+}
+
+/// What came of one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeedReport {
+    /// The seed.
+    pub seed: u64,
+    /// Hash over everything that happened, 16 hexadecimal digits: equal for equal plan, seed
+    /// and program.
+    pub trace_hash: String,
+    /// Operations modelled, warm-up included.
+    pub operations: u64,
+    /// The KPIs, as `ashlar load` reports them.
+    pub load: load::report::Report,
+    /// Where the time of the operations went, in the order of an operation.
+    pub stages: Vec<StageReport>,
+    /// How busy everything was in the measured window, in the order of an operation.
+    pub shares: Vec<ShareReport>,
+    /// What happened, in the order of time.
+    pub told: Vec<ToldReport>,
+    /// What holds the site back.
+    pub finding: FindingReport,
+}
+
+/// Where the time of operations went.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Where.
+    pub stage: Stage,
+    /// Mean time of an operation there.
+    pub mean_ms: f64,
+    /// Its share of the time of an operation.
+    pub share: f64,
+}
+
+/// How busy a part was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShareReport {
+    /// What it is.
+    pub part: Part,
+    /// Which one.
+    pub name: String,
+    /// Busy time over time.
+    pub utilisation: f64,
+    /// Jobs per second; null where they are not counted.
+    pub per_s: Option<f64>,
+    /// Mean time of a job at work; null where it is not known.
+    pub service_ms: Option<f64>,
+    /// Mean time of a job waiting there; null where it is not known.
+    pub waiting_ms: Option<f64>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToldReport {
+    /// From the start of the run.
+    pub at_s: f64,
+    /// What, for people.
+    pub text: String,
+}
+
+/// What holds a site back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FindingReport {
+    /// The part that is busiest; null when nothing is busy.
+    pub bottleneck: Option<ShareReport>,
+    /// The busiest of another kind.
+    pub next: Option<ShareReport>,
+    /// Most of the time of an operation goes by here.
+    pub slowest_stage: Stage,
+    /// Its share of that time.
+    pub slowest_share: f64,
+    /// The factor on the load at which the bottleneck is busy all of the time; null when
+    /// nothing is busy.
+    pub headroom: Option<f64>,
+    /// In one sentence.
+    pub sentence: String,
+    /// And the next one; empty without.
+    pub next_sentence: String,
+}
+
+/// The figures that people compare, over all seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SummaryReport {
+    /// Operations per second.
+    pub iops: EstimateReport,
+    /// Reads per second.
+    pub reads_per_s: EstimateReport,
+    /// Writes per second.
+    pub writes_per_s: EstimateReport,
+    /// Data moved.
+    pub megabytes_per_s: EstimateReport,
+    /// Mean response time of reads.
+    pub read_ms: EstimateReport,
+    /// Mean response time of writes.
+    pub write_ms: EstimateReport,
+    /// Mean response time of random I/O, or of all where none is random; null when what was
+    /// due did not complete with some seed.
+    pub random_ms: Option<EstimateReport>,
+}
+
+/// A figure over several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EstimateReport {
+    /// Over all seeds.
+    pub mean: f64,
+    /// Half of the 95 % interval's width; null with one seed.
+    pub half_width_95: Option<f64>,
+}
+
+/// A search for the largest load that meets a cap.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchReport {
+    /// What is capped: `mean` or `p95` of the response time of random I/O.
+    pub capped: String,
+    /// At what.
+    pub cap_ms: f64,
+    /// The largest factor on the load that meets it; null when even the smallest that was tried
+    /// does not.
+    pub factor: Option<f64>,
+    /// The response time then.
+    pub response_ms: Option<f64>,
+    /// In the order of trying.
+    pub tried: Vec<TriedReport>,
+}
+
+/// A load that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriedReport {
+    /// On the load of the plan.
+    pub factor: f64,
+    /// Operations per second that came of it.
+    pub iops: f64,
+    /// What is capped; null when what was due did not complete.
+    pub response_ms: Option<f64>,
+}
