@@ -15,7 +15,7 @@ PORTAL ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate sim plants fuzz lint fmt clean help
+.PHONY: setup build demo test bench calibrate predictions sim plants fuzz lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -36,6 +36,12 @@ test: ## run every test, also against iscsi-*, qemu-img, qemu-io and a QEMU gues
 bench: ## measure against tgt and fio in the same run
 	@scripts/setup bench
 	scripts/bench
+
+predictions: ## rehearse the published sites and write docs/PREDICTIONS.md
+	@scripts/setup build
+	@mkdir -p target
+	$(CARGO) run --release -p ashlar-rehearse --example predictions > target/PREDICTIONS.md
+	mv target/PREDICTIONS.md docs/PREDICTIONS.md
 
 calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
 	@scripts/setup calibrate
@@ -68,4 +74,4 @@ clean: ## remove everything that was built
 	$(CARGO) clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
