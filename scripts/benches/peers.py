@@ -79,14 +79,18 @@ def start(table, bench):
 
 
 def sim(table, bench):
-    rates = []
+    rates = {}
     for _ in range(bench.rounds):
         said = run(TARGET / "release/ashlar-sim", "rate")
-        found = re.search(r"wall time\s+[\d.]+ s\s+(\d+) I/Os per second", said)
+        # Level, drives, outstanding, set up, wall time, I/Os per second.
+        found = re.findall(r"^(RAID .*?)\s{2,}(\d+)\s+\d+\s+[\d.]+ s\s+[\d.]+ s\s+(\d+)\s", said, re.MULTILINE)
         if not found:
             raise Failure(f"ashlar-sim rate says no rate: {said}")
-        rates.append(int(found[1]))
-    table.add("1,000,000 I/Os through RAID 10 in virtual time", f"{statistics.median(rates):,.0f}/s of wall time")
+        for level, drives, rate in found:
+            rates.setdefault((level, int(drives)), []).append(int(rate))
+    for (level, drives), measured in rates.items():
+        table.add(f"1,000,000 I/Os through {level} over {drives:,} drives in virtual time",
+                  f"{statistics.median(measured):,.0f}/s of wall time")
 
 
 def demo(table, bench):

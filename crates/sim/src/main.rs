@@ -56,6 +56,15 @@ enum Command {
         /// I/Os to issue.
         #[arg(long, default_value_t = 1_000_000)]
         ios: u64,
+        /// Drives of RAID 5, one point of the curve; all of it, and mirrors, by default.
+        #[arg(long)]
+        drives: Option<u64>,
+        /// Percent of the I/Os that read, there.
+        #[arg(long, default_value_t = 90)]
+        reads: u64,
+        /// I/Os outstanding at each volume, there; each drive has one volume.
+        #[arg(long, default_value_t = 8)]
+        outstanding: u64,
     },
 }
 
@@ -111,7 +120,19 @@ fn main() -> ExitCode {
             plant,
         } => replay(seed, ops, trace, plant.as_deref()),
         Command::Plants(plants) => plant(&plants),
-        Command::Rate { ios } => measure(ios),
+        Command::Rate {
+            ios,
+            drives,
+            reads,
+            outstanding,
+        } => {
+            let raid5 = rate::Load {
+                read_percent: reads.min(100),
+                outstanding,
+                ..rate::Load::RAID5
+            };
+            measure(ios, drives, raid5)
+        }
     }
 }
 
@@ -357,39 +378,62 @@ fn replay(seed: u64, ops: Option<u64>, trace: bool, plant: Option<&str>) -> Exit
     }
 }
 
-fn measure(ios: u64) -> ExitCode {
-    let measured = rate::Bench::prepare(1).and_then(|bench| {
-        let began = Instant::now();
-        let rate = bench.run(ios)?;
-        Ok((rate, began.elapsed()))
-    });
-    match measured {
-        Ok((rate, wall)) => {
-            let per_second = |seconds: f64| rate.ios as f64 / seconds;
-            println!(
-                "{} I/Os of 4 KiB (70 % reads) through RAID 10 over 8 drives of constant latency",
-                rate.ios
-            );
-            println!(
-                "wall time      {:9.3} s  {:12.0} I/Os per second",
-                wall.as_secs_f64(),
-                per_second(wall.as_secs_f64())
-            );
-            println!(
-                "virtual time   {:9.3} s  {:12.0} I/Os per second",
-                rate.virtual_time.as_secs_f64(),
-                per_second(rate.virtual_time.as_secs_f64())
-            );
-            println!(
-                "mean latency   read {:?}, write {:?}",
-                rate.mean_read_latency, rate.mean_write_latency
-            );
-            println!("trace hash     {:016x}", rate.trace_hash);
-            ExitCode::SUCCESS
+/// Drives of the curve's points.
+const CURVE: [u64; 4] = [10, 100, 1_000, 10_000];
+
+fn measure(ios: u64, drives: Option<u64>, raid5: rate::Load) -> ExitCode {
+    println!("{ios} I/Os at random over drives of constant latency, full engine path");
+    println!(
+        "{:14}{:>8}{:>12}{:>8}{:>10}{:>13}{:>13}{:>12}{:>12}  trace hash",
+        "pools",
+        "drives",
+        "outstanding",
+        "set up",
+        "wall time",
+        "I/Os per s",
+        "virtual",
+        "read",
+        "write"
+    );
+    let over = |drives: u64| rate::Load {
+        drives: drives.next_multiple_of(raid5.group_drives),
+        ..raid5
+    };
+    let loads: Vec<rate::Load> = match drives {
+        Some(drives) => vec![over(drives)],
+        None => {
+            let curve = CURVE.map(over);
+            curve.into_iter().chain([rate::Load::RAID10]).collect()
         }
-        Err(error) => {
+    };
+    for load in loads {
+        if let Err(error) = measure_one(load, ios) {
             eprintln!("ashlar-sim rate: {error}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
+}
+
+fn measure_one(load: rate::Load, ios: u64) -> Result<(), rate::RateError> {
+    let began = Instant::now();
+    let bench = rate::Bench::prepare(load, 1)?;
+    let set_up = began.elapsed();
+    let began = Instant::now();
+    let rate = bench.run(ios)?;
+    let wall = began.elapsed();
+    println!(
+        "{:14}{:>8}{:>12}{:>6.2} s{:>8.2} s{:>13.0}{:>13.0}{:>12}{:>12}  {:016x}",
+        load.name,
+        load.drives,
+        load.drives * load.outstanding,
+        set_up.as_secs_f64(),
+        wall.as_secs_f64(),
+        rate.ios as f64 / wall.as_secs_f64(),
+        rate.ios as f64 / rate.virtual_time.as_secs_f64(),
+        format!("{:?}", rate.mean_read_latency),
+        format!("{:?}", rate.mean_write_latency),
+        rate.trace_hash
+    );
+    Ok(())
 }

@@ -1,15 +1,18 @@
 //! The smoke benchmark: how many I/Os the engine and the simulated world get
 //! through per second of the host's time.
 //!
-//! 4 KiB requests, 70 % reads, at random over a thick volume on a RAID 10 pool of
-//! eight drives of constant latency, 64 outstanding, with length-only buffers in
-//! virtual time. The caller measures the wall time of [`Bench::run`].
+//! Requests at random over volumes that are laid out whole, on drives of constant
+//! latency, with length-only buffers in virtual time. So many drives are many groups, and
+//! many pools of at most [`POOL_DRIVES_MAX`] drives, with one volume for each drive and
+//! the same requests outstanding at each, and all sums in RAM. The caller measures the wall time of
+//! [`Bench::run`].
 
 use base::{BufPool, Prng, Time, VolumeOffset};
 use engine::{
     IoError, Level, NamedDrive, Pool, PoolError, PoolSpec, Provisioning, Volume, VolumeSpec, World,
 };
 use futures_channel::oneshot;
+use futures_util::future::join_all;
 use model::constant::Constant;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,17 +20,64 @@ use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Deadlock, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
 
-const DRIVES: u64 = 8;
 const DRIVE_BYTES: u64 = 1 << 40;
-const VOLUME_BYTES: u64 = 4 << 30;
-const IO_BYTES: u64 = 4096;
-const FILL_BYTES: usize = 1 << 20;
-const OUTSTANDING: u64 = 64;
+const VOLUME_BYTES: u64 = 512 << 20;
+/// RAM for reads of a pool, for each of its drives.
+const CACHE_BYTES: u64 = 8 << 20;
+/// Blocks of sums of a pool in RAM, for each of its drives: all of them.
+const SUMS_BLOCKS: usize = 256;
+/// One block of sums speaks for so much.
+const WARMING_BYTES: usize = 2 << 20;
+/// Drives of a pool, at most.
+pub const POOL_DRIVES_MAX: u64 = 40;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// For people.
+    pub name: &'static str,
+    /// How each group protects its data.
+    pub level: Level,
+    /// Drives of each group.
+    pub group_drives: u64,
+    /// Drives in all, whole groups.
+    pub drives: u64,
+    /// Bytes of a request.
+    pub io_bytes: u64,
+    /// Of a hundred requests, those that read.
+    pub read_percent: u64,
+    /// Requests outstanding at each volume; there is one for each drive.
+    pub outstanding: u64,
+}
+
+impl Load {
+    /// The headline: sets of RAID 5, 8 KiB, nine of ten are reads.
+    pub const RAID5: Load = Load {
+        name: "RAID 5 (4+1)",
+        level: Level::Raid5,
+        group_drives: 5,
+        drives: 10,
+        io_bytes: 8192,
+        read_percent: 90,
+        outstanding: 8,
+    };
+
+    /// Mirrors, 4 KiB, seven of ten are reads.
+    pub const RAID10: Load = Load {
+        name: "RAID 10",
+        level: Level::Raid10 { copies: 2 },
+        group_drives: 8,
+        drives: 8,
+        io_bytes: 4096,
+        read_percent: 70,
+        outstanding: 8,
+    };
+}
 
 /// Why the benchmark has no figure.
 #[derive(Debug)]
 pub enum RateError {
-    /// The pool could not be made or closed.
+    /// A pool could not be made or closed.
     Pool(PoolError),
     /// A request failed.
     Io(IoError),
@@ -47,6 +97,18 @@ impl fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
+impl From<PoolError> for RateError {
+    fn from(error: PoolError) -> Self {
+        RateError::Pool(error)
+    }
+}
+
+impl From<IoError> for RateError {
+    fn from(error: IoError) -> Self {
+        RateError::Io(error)
+    }
+}
+
 /// What came of it, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -62,11 +124,12 @@ pub struct Rate {
     pub trace_hash: u64,
 }
 
-/// A pool with a full volume, ready to be measured.
+/// Pools with full volumes, ready to be measured.
 pub struct Bench {
+    load: Load,
     world: SimWorld,
-    pool: Pool<SimWorld>,
-    volume: Volume<SimWorld>,
+    pools: Vec<Pool<SimWorld>>,
+    volumes: Vec<Volume<SimWorld>>,
 }
 
 #[derive(Default)]
@@ -87,49 +150,76 @@ fn finish<T>(world: &SimWorld, root: impl Future<Output = T>) -> Result<T, RateE
 }
 
 impl Bench {
-    /// Makes the pool and its volume.
+    /// Makes the pools and their volumes.
     ///
     /// # Errors
     /// When the engine can't.
-    pub fn prepare(seed: u64) -> Result<Bench, RateError> {
+    pub fn prepare(load: Load, seed: u64) -> Result<Bench, RateError> {
         let seed = Prng::from_seed(seed);
         let buffers = BufPool::length_only();
-        let world = SimWorld::new(seed.clone(), Order::Fifo, buffers, Time(0));
-        let drive = |place| {
+        let mut bench = Bench {
+            load,
+            world: SimWorld::new(seed.clone(), Order::Fifo, buffers, Time(0)),
+            pools: Vec::new(),
+            volumes: Vec::new(),
+        };
+        let firsts = (0..load.drives).step_by(POOL_DRIVES_MAX as usize);
+        let pools = firsts.map(|first| {
+            let end = load.drives.min(first + POOL_DRIVES_MAX);
+            bench.pool(&seed, first..end)
+        });
+        for made in finish(&bench.world, join_all(pools))? {
+            let (pool, volumes) = made?;
+            bench.pools.push(pool);
+            bench.volumes.extend(volumes);
+        }
+        Ok(bench)
+    }
+
+    /// A pool of some of the drives, with a volume for each of them.
+    async fn pool(
+        &self,
+        seed: &Prng,
+        places: std::ops::Range<u64>,
+    ) -> Result<(Pool<SimWorld>, Vec<Volume<SimWorld>>), RateError> {
+        let drive = |place: u64| {
             let name = format!("drive{place}");
             let media = ModelledMedia::new(DRIVE_BYTES, Constant::FLASH, seed.stream(&name));
-            NamedDrive {
-                name,
-                drive: SimDrive::modelled(&world, &Rc::new(media)),
-            }
+            let drive = SimDrive::modelled(&self.world, &Rc::new(media));
+            NamedDrive { name, drive }
         };
-        let drives = (0..DRIVES).map(drive).collect();
-        let spec = VolumeSpec {
-            name: "full".to_owned(),
-            size_bytes: VOLUME_BYTES,
-            provisioning: Provisioning::Thick,
-        };
-        let (pool, volume) = finish(&world, async {
-            let spec_of_pool = PoolSpec::new("rate", Level::Raid10 { copies: 2 });
-            let pool = Pool::create(world.clone(), spec_of_pool, drives).await?;
+        let Load {
+            level,
+            group_drives,
+            ..
+        } = self.load;
+        let spec = PoolSpec::new(&format!("rate{}", places.start), level);
+        let firsts = places.clone().step_by(group_drives as usize);
+        let groups =
+            firsts.map(|first| (level, (first..first + group_drives).map(drive).collect()));
+        let (world, groups) = (self.world.clone(), groups.collect());
+        let pool = Pool::create_groups(world, spec, groups, Vec::new()).await?;
+        let count = places.end - places.start;
+        pool.store().cache.set_capacity(CACHE_BYTES * count);
+        let sums = &pool.store().integrity;
+        sums.set_budget(SUMS_BLOCKS * count as usize);
+        let mut volumes = Vec::new();
+        for place in places {
+            let spec = VolumeSpec {
+                name: format!("vm{place}"),
+                size_bytes: VOLUME_BYTES,
+                provisioning: Provisioning::Thin,
+            };
             let volume = pool.create_volume(spec).await?;
-            Ok((pool, volume))
-        })?
-        .map_err(RateError::Pool)?;
-        // What was never written is read from nowhere.
-        let filled = finish(&world, async {
-            for at in (0..VOLUME_BYTES).step_by(FILL_BYTES) {
-                let data = world.buffers().data(FILL_BYTES).freeze();
-                volume.write(VolumeOffset(at), data).await?;
+            volume.lay_out(0..VOLUME_BYTES).await?;
+            // So that what is measured is the same for few drives and for many.
+            for at in (0..VOLUME_BYTES).step_by(WARMING_BYTES) {
+                let len = self.load.io_bytes as usize;
+                volume.read(VolumeOffset(at), len).await?;
             }
-            Ok(())
-        })?;
-        filled.map_err(RateError::Io)?;
-        Ok(Bench {
-            world,
-            pool,
-            volume,
-        })
+            volumes.push(volume);
+        }
+        Ok((pool, volumes))
     }
 
     /// Issues `ios` requests.
@@ -141,21 +231,23 @@ impl Bench {
         let counts = Rc::new(Counts::default());
         counts.left.set(ios);
         let mut ends = Vec::new();
-        for worker in 0..OUTSTANDING {
-            let (done, end) = oneshot::channel();
-            let prng = self.world.prng(&format!("worker {worker}"));
-            let work = work(
-                self.world.clone(),
-                self.volume.clone(),
-                Rc::clone(&counts),
-                prng,
-            );
-            self.world.spawn(async move {
-                work.await;
-                // The receiver lives as long as the run.
-                let _ = done.send(());
-            });
-            ends.push(end);
+        for (number, volume) in self.volumes.iter().enumerate() {
+            for worker in 0..self.load.outstanding {
+                let (done, end) = oneshot::channel();
+                let worker = Worker {
+                    load: self.load,
+                    world: self.world.clone(),
+                    volume: volume.clone(),
+                    counts: Rc::clone(&counts),
+                    prng: self.world.prng(&format!("worker {number}.{worker}")),
+                };
+                self.world.spawn(async move {
+                    worker.work().await;
+                    // The receiver lives as long as the run.
+                    let _ = done.send(());
+                });
+                ends.push(end);
+            }
         }
         finish(&self.world, async {
             for end in ends {
@@ -164,10 +256,11 @@ impl Bench {
             }
         })?;
         let ended = self.world.now();
-        let closed = finish(&self.world, self.pool.close())?;
+        for pool in &self.pools {
+            finish(&self.world, pool.close())??;
+        }
         let trace_hash = self.world.trace_hash();
         self.world.power_off();
-        closed.map_err(RateError::Pool)?;
         if let Some(error) = counts.failure.borrow_mut().take() {
             return Err(RateError::Io(error));
         }
@@ -186,30 +279,43 @@ fn add(cell: &Cell<u64>, by: u64) {
     cell.set(cell.get() + by);
 }
 
-async fn work(world: SimWorld, volume: Volume<SimWorld>, counts: Rc<Counts>, mut prng: Prng) {
-    while counts.left.get() > 0 && counts.failure.borrow().is_none() {
-        counts.left.set(counts.left.get() - 1);
-        let at = VolumeOffset(prng.below(VOLUME_BYTES / IO_BYTES) * IO_BYTES);
-        let reads = prng.chance(7, 10);
-        let began = world.now();
-        let outcome = if reads {
-            volume.read(at, IO_BYTES as usize).await.map(drop)
-        } else {
-            volume
-                .write(at, world.buffers().data(IO_BYTES as usize).freeze())
-                .await
-        };
-        if let Err(error) = outcome {
-            counts.failure.borrow_mut().get_or_insert(error);
-            return;
+/// One request after the other.
+struct Worker {
+    load: Load,
+    world: SimWorld,
+    volume: Volume<SimWorld>,
+    counts: Rc<Counts>,
+    prng: Prng,
+}
+
+impl Worker {
+    async fn work(mut self) {
+        let counts = Rc::clone(&self.counts);
+        while counts.left.get() > 0 && counts.failure.borrow().is_none() {
+            counts.left.set(counts.left.get() - 1);
+            let began = self.world.now();
+            let is_read = self.prng.chance(self.load.read_percent, 100);
+            if let Err(error) = self.request(is_read).await {
+                counts.failure.borrow_mut().get_or_insert(error);
+                return;
+            }
+            let nanos = self.world.now().since(began).as_nanos() as u64;
+            let (count, time) = match is_read {
+                true => (&counts.reads, &counts.read_nanos),
+                false => (&counts.writes, &counts.write_nanos),
+            };
+            add(count, 1);
+            add(time, nanos);
         }
-        let nanos = world.now().since(began).as_nanos() as u64;
-        let (count, time) = if reads {
-            (&counts.reads, &counts.read_nanos)
-        } else {
-            (&counts.writes, &counts.write_nanos)
-        };
-        add(count, 1);
-        add(time, nanos);
+    }
+
+    async fn request(&mut self, is_read: bool) -> Result<(), IoError> {
+        let len = self.load.io_bytes;
+        let at = VolumeOffset(self.prng.below(VOLUME_BYTES / len) * len);
+        if is_read {
+            return self.volume.read(at, len as usize).await.map(drop);
+        }
+        let data = self.world.buffers().data(len as usize).freeze();
+        self.volume.write(at, data).await
     }
 }

@@ -67,7 +67,12 @@ fn the_regressions_list_has_seeds_without_its_comments() {
 
 #[test]
 fn the_smoke_benchmark_gives_the_same_figures_every_time() {
-    let run = || rate::Bench::prepare(7).unwrap().run(2_000).unwrap();
+    let run = || {
+        rate::Bench::prepare(rate::Load::RAID5, 7)
+            .unwrap()
+            .run(2_000)
+            .unwrap()
+    };
     let (first, second) = (run(), run());
     assert_eq!(first, second);
     assert_eq!(first.ios, 2_000);

@@ -18,11 +18,38 @@ struct Fill {
     waiting: Vec<oneshot::Sender<()>>,
 }
 
+/// Runs of this many blocks are counted together.
+const COUNTED_BLOCKS: u64 = 64;
+const COUNTERS: usize = 1024;
+
 /// All fills under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fills {
     fills: RefCell<Vec<Fill>>,
     last: Cell<u64>,
+    /// Blocks of those that nobody has asked for yet.
+    ahead_blocks: Cell<u64>,
+    /// Fills by where they are, so that most blocks are known to be in none without a look
+    /// at each: there may be hundreds.
+    counters: RefCell<Box<[u32; COUNTERS]>>,
+}
+
+impl Default for Fills {
+    fn default() -> Self {
+        Fills {
+            fills: RefCell::default(),
+            last: Cell::default(),
+            ahead_blocks: Cell::default(),
+            counters: RefCell::new(Box::new([0; COUNTERS])),
+        }
+    }
+}
+
+/// The counters that a run of blocks has a part in.
+fn counters_of(blocks: &Range<u64>) -> impl Iterator<Item = usize> {
+    let counted = blocks.start / COUNTED_BLOCKS..blocks.end.div_ceil(COUNTED_BLOCKS);
+    let counted = counted.start..counted.end.min(counted.start + COUNTERS as u64);
+    counted.map(|counted| (counted % COUNTERS as u64) as usize)
 }
 
 /// A fill under way; dropping it ends it.
@@ -50,6 +77,12 @@ impl Fills {
     fn add(&self, blocks: Range<u64>, is_asked_for: bool) -> Filling<'_> {
         self.last.set(self.last.get() + 1);
         let id = self.last.get();
+        let mut counters = self.counters.borrow_mut();
+        counters_of(&blocks).for_each(|counter| counters[counter] += 1);
+        if !is_asked_for {
+            let ahead = self.ahead_blocks.get() + blocks.end - blocks.start;
+            self.ahead_blocks.set(ahead);
+        }
         self.fills.borrow_mut().push(Fill {
             id,
             blocks,
@@ -60,8 +93,17 @@ impl Fills {
         Filling { fills: self, id }
     }
 
+    /// Whether no fill has any of `blocks`; often not known without a look at them.
+    fn surely_none(&self, blocks: &Range<u64>) -> bool {
+        let counters = self.counters.borrow();
+        counters_of(blocks).all(|counter| counters[counter] == 0)
+    }
+
     /// `blocks` hold something else now.
     pub fn change(&self, blocks: &Range<u64>) {
+        if self.surely_none(blocks) {
+            return;
+        }
         let mut fills = self.fills.borrow_mut();
         for fill in fills
             .iter_mut()
@@ -75,6 +117,9 @@ impl Fills {
 
     /// Whether any of `blocks` may be on its way.
     pub fn concern(&self, blocks: &Range<u64>) -> bool {
+        if self.surely_none(blocks) {
+            return false;
+        }
         let fills = self.fills.borrow();
         let mut fills = fills.iter();
         fills.any(|fill| fill.is_sound && overlap(&fill.blocks, blocks))
@@ -82,6 +127,9 @@ impl Fills {
 
     /// Whether any fill under way, good for anything or not, reads any of `blocks`.
     pub fn any_in(&self, blocks: &Range<u64>) -> bool {
+        if self.surely_none(blocks) {
+            return false;
+        }
         let fills = self.fills.borrow();
         fills.iter().any(|fill| overlap(&fill.blocks, blocks))
     }
@@ -103,12 +151,7 @@ impl Fills {
 
     /// Blocks on their way ahead of readers, about.
     pub fn blocks(&self) -> u64 {
-        let fills = self.fills.borrow();
-        fills
-            .iter()
-            .filter(|fill| !fill.is_asked_for)
-            .map(|fill| fill.blocks.end - fill.blocks.start)
-            .sum()
+        self.ahead_blocks.get()
     }
 }
 
@@ -130,11 +173,22 @@ impl Filling<'_> {
 
 impl Drop for Filling<'_> {
     fn drop(&mut self) {
+        let mut fills = self.fills.fills.borrow_mut();
+        // They come in the order of their numbers.
+        let Ok(at) = fills.binary_search_by_key(&self.id, |fill| fill.id) else {
+            return;
+        };
+        let mut counters = self.fills.counters.borrow_mut();
+        counters_of(&fills[at].blocks).for_each(|counter| counters[counter] -= 1);
         // Who waits finds the channel closed, and looks again.
-        self.fills
-            .fills
-            .borrow_mut()
-            .retain(|fill| fill.id != self.id);
+        let ended = fills.remove(at);
+        if !ended.is_asked_for {
+            let blocks = ended.blocks.end - ended.blocks.start;
+            let ahead = &self.fills.ahead_blocks;
+            ahead.set(ahead.get() - blocks);
+        }
+        drop((fills, counters));
+        drop(ended);
     }
 }
 
@@ -165,6 +219,33 @@ mod tests {
         drop(later);
         drop(read);
         assert_eq!(fills.blocks(), 10);
+    }
+
+    #[test]
+    fn fills_are_found_wherever_they_are_and_however_long() {
+        let mut prng = base::Prng::from_seed(8);
+        let fills = Fills::default();
+        let mut under_way: Vec<(Range<u64>, Filling<'_>)> = Vec::new();
+        for _ in 0..3000 {
+            let mut run = |most: u64| {
+                let start = prng.below(1 << 20);
+                start..start + prng.between(1, most)
+            };
+            let (blocks, asked) = (run(100_000), run(3000));
+            let found = under_way.iter().any(|(blocks, _)| overlap(blocks, &asked));
+            assert_eq!(fills.concern(&asked), found);
+            assert_eq!(fills.any_in(&asked), found);
+            match prng.chance(1, 2) && under_way.len() < 6 {
+                true => under_way.push((blocks.clone(), fills.begin(blocks))),
+                false if under_way.is_empty() => {}
+                false => {
+                    let at = prng.below(under_way.len() as u64) as usize;
+                    drop(under_way.swap_remove(at));
+                }
+            }
+        }
+        under_way.clear();
+        assert!(fills.counters.borrow().iter().all(|count| *count == 0));
     }
 
     #[test]

@@ -174,6 +174,20 @@ impl<W: World> Integrity<W> {
         }
     }
 
+    /// Whether the sums of `blocks` are in RAM.
+    pub fn has(&self, zone: u32, blocks: Range<u64>) -> bool {
+        let sums = SUMS as u64;
+        let slots = self.slots.borrow();
+        let mut indices = blocks.start / sums..blocks.end.div_ceil(sums);
+        indices.all(|index| match slots.get(&key(zone, index)) {
+            Some(Slot::Loaded(cached)) => {
+                cached.used.set(true);
+                true
+            }
+            _ => false,
+        })
+    }
+
     /// Brings the sums of `blocks` into RAM and keeps them there. Sums that can't be
     /// had come as [`Sum::LOST`].
     pub async fn pin(&self, zone: u32, blocks: Range<u64>) -> Pinned {

@@ -9,6 +9,7 @@ use crate::world::World;
 use base::{Buf, DriveOffset, Slice, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 /// A drive of a pool.
@@ -213,8 +214,8 @@ impl<W: World> Member<W> {
     async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
         let operation = ("read", at, buf.len() as u64);
         let drive = self.drive(operation)?;
-        let run = self.run(Kind::Read, drive.read(at, buf), |(_, r)| r.is_err());
-        match run.await {
+        let reading = pin!(drive.read(at, buf));
+        match self.run(Kind::Read, reading, |(_, r)| r.is_err()).await {
             Some((buf, outcome)) => outcome.map(|()| buf),
             None => Err(self.given_up(operation)),
         }
@@ -233,7 +234,8 @@ impl<W: World> Member<W> {
         bump(&self.vitals.flushes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let run = self.run(Kind::Durable, drive.write_durable(at, data), Result::is_err);
+        let writing = pin!(drive.write_durable(at, data));
+        let run = self.run(Kind::Durable, writing, Result::is_err);
         run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
@@ -245,7 +247,8 @@ impl<W: World> Member<W> {
         bump(&self.vitals.writes);
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
-        let run = self.run(Kind::Write, drive.write(at, data), Result::is_err);
+        let writing = pin!(drive.write(at, data));
+        let run = self.run(Kind::Write, writing, Result::is_err);
         run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
@@ -257,7 +260,8 @@ impl<W: World> Member<W> {
         bump(&self.vitals.flushes);
         let operation = ("flush", DriveOffset(0), 0);
         let drive = self.drive(operation)?;
-        let run = self.run(Kind::Durable, drive.flush(), Result::is_err);
+        let flushing = pin!(drive.flush());
+        let run = self.run(Kind::Durable, flushing, Result::is_err);
         run.await.unwrap_or_else(|| Err(self.given_up(operation)))
     }
 
@@ -270,14 +274,16 @@ impl<W: World> Member<W> {
         gone(operation, format!("drive '{}' was given up", self.name))
     }
 
-    async fn run<T>(
+    /// The operation comes pinned: there are many of these futures, and each layer would
+    /// hold, and move, another copy of what the drive's takes.
+    fn run<T>(
         &self,
         kind: Kind,
-        operation: impl Future<Output = T>,
+        operation: Pin<&mut impl Future<Output = T>>,
         failed: impl FnOnce(&T) -> bool,
-    ) -> Option<T> {
-        let now = || self.world.now();
-        self.vitals.run(kind, now, operation, failed).await
+    ) -> impl Future<Output = Option<T>> {
+        self.vitals
+            .run(kind, || self.world.now(), operation, failed)
     }
 
     /// The drive at a glance.

@@ -97,10 +97,9 @@ impl<W: World> Ring<W> {
         };
         let buffers = self.world.buffers();
         let mut batch = buffers.data(bytes);
-        let header = encode_header(&self.spec, id, &entries);
-        let mut to = header.len();
+        let mut to = header_bytes(entries.iter());
         if let Some(bytes) = batch.bytes_mut() {
-            bytes[..to].copy_from_slice(&header);
+            bytes[..to].copy_from_slice(&encode_header(&self.spec, id, &entries));
         }
         for slice in entries.iter().flat_map(|entry| &entry.data) {
             assert!(
@@ -156,13 +155,17 @@ impl<W: World> Ring<W> {
     /// Tells those whose batches are durable, in order, up to the first that is not.
     fn acknowledge(&self) {
         let mut told = Vec::new();
-        for batch in &mut self.state.borrow_mut().batches {
+        let mut state = self.state.borrow_mut();
+        // Thousands lie in a log, and those that are acknowledged are the first of them.
+        let told_before = state.batches.partition_point(|batch| batch.acknowledged);
+        for batch in state.batches.range_mut(told_before..) {
             if !batch.durable {
                 break;
             }
             batch.acknowledged = true;
             told.append(&mut batch.waiting);
         }
+        drop(state);
         for (done, appended) in told {
             // Who is gone gives the hold back by that.
             let _ = done.send(Ok(appended));

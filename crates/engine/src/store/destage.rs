@@ -56,7 +56,11 @@ impl<W: World> Store<W> {
         if jobs.is_empty() {
             return Ok(false);
         }
-        let changes = join_all(jobs.iter().map(|job| self.plan(job))).await;
+        // Their futures are large, and in a box they are moved about only once.
+        let plans = jobs
+            .iter()
+            .map(|job| async move { Box::pin(self.plan(job)).await });
+        let changes = join_all(plans).await;
         let settle = |jobs: Vec<Job<W>>| {
             let now = self.world.now();
             let mut settled = Vec::new();

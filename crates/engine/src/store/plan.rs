@@ -25,6 +25,7 @@ use crate::raid::Code;
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::future::{join, join_all};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -177,11 +178,11 @@ impl<W: World> Store<W> {
     fn runs(&self, job: &Job<W>, pinned: &Pinned) -> Vec<Run> {
         let rows = job.zone.rows();
         let mut runs: Vec<Run> = Vec::new();
-        for row in 0..rows {
-            let columns = job.zone.shape.geometry.data_columns() as u32;
-            if !(0..columns).any(|column| job.entries.contains_key(&(column * rows + row))) {
-                continue;
-            }
+        let mut concerned: SmallVec<[u32; 16]> =
+            job.entries.keys().map(|index| index % rows).collect();
+        concerned.sort_unstable();
+        concerned.dedup();
+        for row in concerned {
             let (fates, unknown) = self.fates(job, row, pinned);
             let way = self.way(job, &fates, unknown);
             match runs.last_mut() {

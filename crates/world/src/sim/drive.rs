@@ -13,6 +13,8 @@ use std::rc::Rc;
 /// An open drive of one world.
 pub struct SimDrive(Profile);
 
+/// Operations of adversarial drives are in boxes, so that those of modelled ones, of which
+/// there are very many at a time, are no larger than they need be.
 enum Profile {
     Adversarial(Adversarial),
     Modelled(Modelled),
@@ -50,14 +52,14 @@ impl Drive for SimDrive {
         buf: Buf,
     ) -> impl Future<Output = (Buf, Result<(), DriveError>)> {
         match &self.0 {
-            Profile::Adversarial(drive) => Either::Left(drive.read(at, buf)),
+            Profile::Adversarial(drive) => Either::Left(Box::pin(drive.read(at, buf))),
             Profile::Modelled(drive) => Either::Right(drive.read(at, buf)),
         }
     }
 
     fn write(&self, at: DriveOffset, data: Slice) -> impl Future<Output = Result<(), DriveError>> {
         match &self.0 {
-            Profile::Adversarial(drive) => Either::Left(drive.write(at, data)),
+            Profile::Adversarial(drive) => Either::Left(Box::pin(drive.write(at, data))),
             Profile::Modelled(drive) => Either::Right(drive.write(at, data)),
         }
     }
@@ -68,14 +70,14 @@ impl Drive for SimDrive {
         data: Slice,
     ) -> impl Future<Output = Result<(), DriveError>> {
         match &self.0 {
-            Profile::Adversarial(drive) => Either::Left(drive.write_durable(at, data)),
+            Profile::Adversarial(drive) => Either::Left(Box::pin(drive.write_durable(at, data))),
             Profile::Modelled(drive) => Either::Right(drive.write_durable(at, data)),
         }
     }
 
     fn flush(&self) -> impl Future<Output = Result<(), DriveError>> {
         match &self.0 {
-            Profile::Adversarial(drive) => Either::Left(drive.flush()),
+            Profile::Adversarial(drive) => Either::Left(Box::pin(drive.flush())),
             Profile::Modelled(drive) => Either::Right(drive.flush()),
         }
     }
@@ -86,7 +88,7 @@ impl Drive for SimDrive {
         len_bytes: u64,
     ) -> impl Future<Output = Result<(), DriveError>> {
         match &self.0 {
-            Profile::Adversarial(drive) => Either::Left(drive.discard(at, len_bytes)),
+            Profile::Adversarial(drive) => Either::Left(Box::pin(drive.discard(at, len_bytes))),
             Profile::Modelled(drive) => Either::Right(drive.discard(at, len_bytes)),
         }
     }

@@ -3,7 +3,7 @@
 //! It keeps only writes that have bytes (labels, journal) and drops length-only
 //! ones, so a modelled drive of any size costs what its metadata costs.
 
-use super::SimWorld;
+use super::{SimWorld, Sleep};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Prng, Slice, Time};
 use engine::{DriveError, DriveErrorKind, Geometry, World};
 use model::constant::{Constant, State};
@@ -90,18 +90,18 @@ impl Modelled {
         at: DriveOffset,
         mut buf: Buf,
     ) -> (Buf, Result<(), DriveError>) {
-        let served = self.serve(RequestKind::Read, at, buf.len() as u64).await;
-        if served.is_ok()
-            && let Some(bytes) = buf.bytes_mut()
-        {
+        match self.serve(RequestKind::Read, at, buf.len() as u64) {
+            Ok(served) => served.await,
+            Err(error) => return (buf, Err(error)),
+        }
+        if let Some(bytes) = buf.bytes_mut() {
             self.media.fill(at, bytes);
         }
-        (buf, served)
+        (buf, Ok(()))
     }
 
     pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
-        self.serve(RequestKind::Write, at, data.len() as u64)
-            .await?;
+        self.serve(RequestKind::Write, at, data.len() as u64)?.await;
         if let Some(bytes) = data.bytes() {
             self.media.keep(at, bytes);
         }
@@ -118,19 +118,22 @@ impl Modelled {
     }
 
     pub(super) async fn flush(&self) -> Result<(), DriveError> {
-        self.serve(RequestKind::Flush, DriveOffset(0), 0).await
+        self.serve(RequestKind::Flush, DriveOffset(0), 0)?.await;
+        Ok(())
     }
 
     pub(super) async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
-        self.serve(RequestKind::Discard, at, len_bytes).await
+        self.serve(RequestKind::Discard, at, len_bytes)?.await;
+        Ok(())
     }
 
-    async fn serve(
+    /// Begins an operation; what ends when it does.
+    fn serve(
         &self,
         kind: RequestKind,
         at: DriveOffset,
         len_bytes: u64,
-    ) -> Result<(), DriveError> {
+    ) -> Result<Sleep, DriveError> {
         let block = BLOCK_BYTES as u64;
         let end = at.0.checked_add(len_bytes);
         let inside = end.is_some_and(|end| end <= self.media.capacity_bytes);
@@ -161,7 +164,6 @@ impl Modelled {
         );
         self.world
             .mark(at.0 ^ len_bytes << 40 ^ ends.as_nanos() << 8);
-        self.world.sleep_until(ends).await;
-        Ok(())
+        Ok(self.world.sleep_until(ends))
     }
 }

@@ -109,7 +109,9 @@ impl Timers {
 pub struct Sleep {
     executor: Rc<Executor>,
     deadline: Time,
-    set_for: Option<Waker>,
+    /// What the waker points to that the timer has. The timer keeps that alive, so
+    /// nobody else's comes to lie there.
+    set_for: Option<*const ()>,
 }
 
 impl Sleep {
@@ -130,14 +132,10 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         let waker = context.waker();
-        if !self
-            .set_for
-            .as_ref()
-            .is_some_and(|set| set.will_wake(waker))
-        {
+        if self.set_for != Some(waker.data()) {
             let sleeper = Whom::Sleeper(waker.clone());
             self.executor.timers.set(self.deadline, sleeper);
-            self.set_for = Some(waker.clone());
+            self.set_for = Some(waker.data());
         }
         Poll::Pending
     }
