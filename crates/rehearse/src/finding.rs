@@ -8,6 +8,10 @@ use crate::share::{Part, Share};
 /// three times the service.
 const BUSY: f64 = 0.75;
 
+/// From here on a job waits in an M/M/1 queue as long as it is worked on. Where jobs wait so long at
+/// parts that are less busy, they came in bursts, and the part is no bottleneck.
+const WAITING: f64 = 0.5;
+
 /// What a run says of its site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -83,7 +87,8 @@ fn sentence(first: Option<&Share>, slowest: Stage, slowest_share: f64) -> String
         return "Nothing is busy: the VMs ask for nothing.".to_owned();
     };
     let (who, busy) = (named(first), percent(first.utilisation));
-    if first.utilisation >= BUSY || first.waiting_ms > first.service_ms {
+    let waits = first.utilisation >= WAITING && first.waiting_ms > first.service_ms;
+    if first.utilisation >= BUSY || waits {
         let waits = match first.waiting_ms > 0.0 {
             true => format!(
                 ", and a command waits {:.2} ms there for {:.2} ms of work",
