@@ -219,7 +219,6 @@ fn of_pools(drives: &[(&str, Share)]) -> Vec<Share> {
             // Spares do nothing.
             .filter(|share| share.per_s > 0.0)
             .collect();
-        let count = all.len().max(1) as f64;
         let per_s: f64 = all.iter().map(|share| share.per_s).sum();
         let weighed = |value: fn(&Share) -> f64| {
             let sum: f64 = all.iter().map(|share| value(share) * share.per_s).sum();
@@ -228,7 +227,10 @@ fn of_pools(drives: &[(&str, Share)]) -> Vec<Share> {
         Share {
             part: Part::Drives,
             name: (*pool).to_owned(),
-            utilisation: all.iter().map(|share| share.utilisation).sum::<f64>() / count,
+            utilisation: ratio(
+                all.iter().map(|share| share.utilisation).sum(),
+                all.len() as f64,
+            ),
             per_s,
             service_ms: weighed(|share| share.service_ms),
             waiting_ms: weighed(|share| share.waiting_ms),

@@ -218,9 +218,9 @@ impl<'a> Sheet<'a> {
             Some(utilisation) => (percent(utilisation), Some(level(utilisation))),
             None => ("–".to_owned(), None),
         };
-        let text = match room.checked_sub(figure.chars().count() + 1) {
+        let text = match room.checked_sub(figure.chars().count() + 2) {
             Some(rest) if rest >= 2 && !name.is_empty() => {
-                format!("{} {figure}", short(name, rest))
+                format!("{}: {figure}", short(name, rest))
             }
             _ => figure.clone(),
         };
@@ -306,11 +306,14 @@ impl<'a> Sheet<'a> {
 
     fn pool(&mut self, pool: &PoolLayout) {
         self.band(&format!(
-            "Pool {}, of controller {}: {} drives, {} spares",
+            "Pool {}, of controller {}: {} drives{}",
             pool.name,
             pool.controller,
             pool.drives.len(),
-            pool.spares.len()
+            match pool.spares.len() {
+                0 => String::new(),
+                spares => format!(", and {spares} that may stand in"),
+            }
         ));
         self.cells(&pool.kinds, |sheet, kind, x| {
             let title = format!("drives of pool {kind}");
@@ -436,7 +439,7 @@ mod tests {
         assert_eq!(small.matches(">83 %<").count(), 48);
         assert_eq!(large.matches(">83 %<").count(), 120);
         assert!(
-            small.contains("san 1 42 %"),
+            small.contains("san 1: 42 %"),
             "the busier direction of a link"
         );
         assert!(large.contains("+ 4 more VMs"));
