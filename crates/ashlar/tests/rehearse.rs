@@ -1,0 +1,193 @@
+//! `ashlar rehearse`, as users run it, and every command that docs/REHEARSAL.md shows.
+
+// Tests of the real world: processes, files.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use rehearse::report::schema::{Document, SCHEMA};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// What users read.
+fn manual() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/REHEARSAL.md");
+    std::fs::read_to_string(file).unwrap()
+}
+
+/// The code blocks of a kind in it.
+fn blocks<'a>(manual: &'a str, kind: &str) -> Vec<&'a str> {
+    let fence = format!("```{kind}\n");
+    let blocks = manual.split(fence.as_str()).skip(1);
+    blocks
+        .map(|block| block.split_once("```").unwrap().0)
+        .collect()
+}
+
+/// A directory with the manual's example, made short and small.
+struct Shop(TempDir);
+
+/// What is changed in the example: commands take seconds then, and do the same.
+const SMALLER: [(&str, &str); 4] = [
+    ("warmup = \"2 s\"", "warmup = \"100 ms\""),
+    ("measure = \"10 s\"", "measure = \"1 s\""),
+    ("at = \"8 s\"", "at = \"200 ms\""),
+    (
+        "[\"MBX01\", \"SQL01\", \"WEB01\", \"WEB02\"]",
+        "[\"WEB01\"]",
+    ),
+];
+
+impl Shop {
+    fn new() -> Shop {
+        let directory = tempfile::tempdir().unwrap();
+        let manual = manual();
+        let mut file = blocks(&manual, "toml")[0].to_owned();
+        for (from, to) in SMALLER {
+            assert_eq!(file.matches(from).count(), 1, "{from}");
+            file = file.replace(from, to);
+        }
+        std::fs::write(directory.path().join("shop.toml"), file).unwrap();
+        Shop(directory)
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Exit code, standard output and standard error.
+    fn ashlar(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ashlar"));
+        let output = command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+
+    fn rehearse(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        self.ashlar(&[&["rehearse", "shop.toml"], arguments].concat())
+    }
+}
+
+/// Words of a command line; quotes hold words together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for letter in line.chars() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            other => word.push(other),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn every_command_of_the_manual_runs_as_written() {
+    let (shop, manual) = (Shop::new(), manual());
+    let mut run = 0;
+    for line in blocks(&manual, "console").iter().flat_map(|b| b.lines()) {
+        let command = line.strip_prefix("$ ashlar ").expect("a command of ours");
+        let words = words(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (code, said, wrong) = shop.ashlar(&words);
+        assert_eq!((code, wrong.as_str()), (Some(0), ""), "{line}");
+        assert!(!said.is_empty(), "{line}");
+        run += 1;
+    }
+    assert!(run >= 8, "{run} commands");
+    for page in ["shop.html", "load.html"] {
+        assert!(shop.read(page).contains("class=\"site\""), "{page}");
+    }
+    let document: Document = serde_json::from_str(&shop.read("shop.json")).unwrap();
+    assert_eq!(document.variants.len(), 4);
+    assert!(shop.read("shop.html").contains("Side by side"));
+    assert!(shop.read("load.html").contains("<b>found</b>"));
+}
+
+#[test]
+fn reports_have_the_same_bytes_again_and_hold_every_variant() {
+    let shop = Shop::new();
+    let arguments = ["--compare", "--json", "a.json", "--html", "a.html"];
+    let (code, table, wrong) = shop.rehearse(&arguments);
+    assert_eq!((code, wrong.as_str()), (Some(0), ""));
+    assert!(table.contains("RAID 6"), "tables as well as files: {table}");
+    let (code, json, _) = shop.rehearse(&["--compare", "--json", "-", "--html", "b.html"]);
+    assert_eq!(code, Some(0));
+    assert!(json == shop.read("a.json"), "standard output has the same");
+    assert!(shop.read("a.html") == shop.read("b.html"), "other bytes");
+    let document: Document = serde_json::from_str(&json).unwrap();
+    assert_eq!(document.schema, SCHEMA);
+    let names: Vec<&str> = document.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names[..2], ["as it stands", "RAID 6"]);
+    assert!(document.variants.iter().all(|v| v.seeds.len() == 2));
+}
+
+#[test]
+fn a_search_has_its_curve_in_both_reports() {
+    let shop = Shop::new();
+    let arguments = ["--find-load", "20ms", "--json", "-", "--html", "a.html"];
+    let (code, json, wrong) = shop.rehearse(&arguments);
+    assert_eq!((code, wrong.as_str()), (Some(0), ""));
+    let document: Document = serde_json::from_str(&json).unwrap();
+    let search = document.variants[0].search.as_ref().unwrap();
+    assert_eq!((search.capped.as_str(), search.cap_ms), ("mean", 20.0));
+    let found = search.factor.unwrap();
+    assert!(search.tried.iter().any(|tried| tried.factor == found));
+    assert!(shop.read("a.html").contains("cap 20 ms"));
+}
+
+#[test]
+fn what_can_not_be_is_refused_with_what_is_allowed() {
+    let shop = Shop::new();
+    for (arguments, told) in [
+        (&["--variant", "RAID 7"][..], "\"RAID 6\""),
+        (&["--set", "network.wan.mtu=9000"], "there is no \"wan\""),
+        (&["--set", "network.san.mtu=9"], "576 to 9216"),
+        (&["--set", "network"], "KEY=VALUE"),
+        (&["--set", "drives.sas.model=tape"], "nl-sas-1000"),
+        (&["--find-load", "soon"], "such as 20ms"),
+        (&["--seeds", "0"], "1..=100"),
+        (&["--compare", "--find-load", "20ms"], "cannot be used with"),
+    ] {
+        let (code, said, wrong) = shop.rehearse(arguments);
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(wrong.contains(told), "{arguments:?}: {wrong}");
+    }
+    let (code, _, wrong) = shop.ashlar(&["rehearse", "shed.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(wrong.contains("shed.toml"), "{wrong}");
+    std::fs::write(
+        shop.path("bad.toml"),
+        "[site]\nname = \"bad\"\nheight = 3\n",
+    )
+    .unwrap();
+    let (code, _, wrong) = shop.ashlar(&["rehearse", "bad.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(wrong.contains("bad.toml:3"), "{wrong}");
+}
+
+#[test]
+fn a_report_that_can_not_be_written_is_told_before_anything_runs() {
+    let shop = Shop::new();
+    for option in ["--json", "--html"] {
+        // Nobody would wait for this to run.
+        let long = "run.measure=30 d";
+        let (code, said, wrong) = shop.rehearse(&["--set", long, option, "no/such/file"]);
+        assert_eq!((code, said.as_str()), (Some(1), ""), "{option}");
+        assert!(wrong.contains("no/such/file"), "{wrong}");
+    }
+}
