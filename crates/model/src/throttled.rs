@@ -265,15 +265,15 @@ mod tests {
     }
 
     /// At 100 the first takes all 50. At 130 the second finds 3 tokens of its 20 and
-    /// sleeps for 17: 170 ns.
+    /// sleeps for 17 more: 170 ns.
     #[test]
     fn an_empty_bucket_makes_a_command_sleep_until_its_tokens_came() {
         assert_eq!(ends(&DRIVE, &[(0, Read, 50), (30, Read, 20)]), [100, 300]);
     }
 
-    /// 80 of a bucket of 50: at 100 it takes 50 and sleeps for 30, and the bucket fills from
+    /// 80 of a bucket of 50: at 100 it takes 50 and sleeps for 30 tokens, and the bucket fills from
     /// nothing: at 400 there are 30. Later 50 again are in it, not more: at 1,500 the second
-    /// takes them and sleeps for 10.
+    /// takes them and sleeps for 10 more.
     #[test]
     fn a_bucket_holds_no_more_than_its_burst() {
         assert_eq!(

@@ -23,6 +23,7 @@ pub mod gate;
 pub mod host;
 pub mod laws;
 pub mod network;
+pub mod raw;
 pub mod report;
 pub mod rig;
 pub mod run;
