@@ -15,7 +15,7 @@ PORTAL ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate predictions sim plants fuzz lint fmt clean help
+.PHONY: setup build demo test bench calibrate check-model predictions sim plants fuzz lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -47,6 +47,10 @@ calibrate: ## measure what Ashlar costs this machine's processor, as a site file
 	@scripts/setup calibrate
 	scripts/calibrate
 
+check-model: ## measure a drive made slow and rehearse it: how far are the two apart
+	@scripts/setup check-model
+	scripts/check-model
+
 # The seeds that run by default must reach every rare path; others need not.
 sim: ## run the simulator over many seeds [SEEDS=n FROM=s]
 	@scripts/setup build
@@ -74,4 +78,4 @@ clean: ## remove everything that was built
 	$(CARGO) clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile

@@ -74,6 +74,12 @@ pub struct Args {
     /// Start this many operations per second in every stream of a VM (Poisson arrivals)
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
+    /// Make every operation of this size: "4 KiB", "64 KiB"
+    #[arg(long, value_name = "SIZE", value_parser = operation_size, conflicts_with = "trace")]
+    size: Option<u32>,
+    /// Make this share of every stream's operations reads, the others writes
+    #[arg(long, value_name = "PERCENT", conflicts_with = "trace")]
+    reads: Option<u32>,
     /// Limit of each VM's mean read latency, in milliseconds
     #[arg(
         long,
@@ -214,6 +220,12 @@ fn plan(args: &Args) -> Result<Plan, String> {
     if let Some(per_second) = args.rate {
         profile = profile.with_rate(per_second * args.rate_scale, OUTSTANDING_MAX_AT_RATE);
     }
+    if let Some(bytes) = args.size {
+        profile = profile.with_size(bytes);
+    }
+    if let Some(percent) = args.reads {
+        profile = profile.with_reads(percent);
+    }
     profile.limits.read_mean = limit("--limit-read-ms", args.limit_read_ms)?;
     profile.limits.write_mean = limit("--limit-write-ms", args.limit_write_ms)?;
     profile.check()?;
@@ -266,6 +278,12 @@ fn times(args: &Args, profile: &Profile) -> Result<(Duration, Duration), String>
 fn limit(name: &str, millis: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(millis / 1e3)
         .map_err(|_| format!("{name} {millis} is not a time in milliseconds"))
+}
+
+/// The size of an operation; whether streams may have it is the profile's to say.
+fn operation_size(text: &str) -> Result<u32, String> {
+    let bytes = crate::volume::size(text)?;
+    u32::try_from(bytes).map_err(|_| format!("{text:?} is too large for an operation"))
 }
 
 /// A number of seconds, or a number with ms, s, m or h.
@@ -401,6 +419,9 @@ mod tests {
         let plan = planned("rand-4k-write --target file:/a --target file:/b --iodepth 32").unwrap();
         assert_eq!(plan.profile.vms.len(), 2);
         assert_eq!(plan.profile.vms[1].outstanding_max(), 32);
+        let plan = planned("rand-4k-read --target file:/a --size 64KiB --reads 70").unwrap();
+        let mix = &plan.profile.vms[0].streams[0].mix;
+        assert_eq!((&mix.sizes, mix.read_percent), (&vec![64 << 10], 70));
         let plan = planned("hetero10 --target file:/a --rate-scale 0.5 --limit-read-ms 5").unwrap();
         assert_eq!(plan.vms.len(), 10);
         assert_eq!(plan.profile.limits.read_mean, Duration::from_millis(5));
@@ -453,6 +474,9 @@ mod tests {
                 "--limit-read-ms",
             ),
             ("rand-4k-read --target file:/a --iodepth 0", "depth"),
+            ("rand-4k-read --target file:/a --size 5GiB", "too large"),
+            ("rand-4k-read --target file:/a --size 6000B", "multiples"),
+            ("rand-4k-read --target file:/a --reads 101", "100 %"),
             (
                 "--trace /nonexistent/t.csv --target file:/a",
                 "/nonexistent/t.csv",

@@ -9,7 +9,8 @@
 //! [`bus`]: between controllers and drives. [`controller`], [`host`]: what commands cost their
 //! processors, and their queues. [`vm`]: what VMs are to a host besides their I/O.
 //! [`station`]: a queue with servers, such as the cores of a host.
-//! [`constant`]: a drive for tests whose figures can be checked by hand.
+//! [`constant`]: a drive for tests whose figures can be checked by hand. [`throttled`]: a drive
+//! that anybody can build out of a file and measure.
 //!
 //! What needs no request and no randomness is asked once and answers with all that will happen:
 //! [`migration`] of machines, [`availability`] of clusters, advice on [`capacity`],
@@ -27,6 +28,7 @@ pub mod link;
 pub mod migration;
 pub mod scalability;
 pub mod station;
+pub mod throttled;
 pub mod vm;
 
 use base::{DriveOffset, Time};

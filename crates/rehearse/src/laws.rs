@@ -18,25 +18,7 @@ use crate::vm::Balance;
 /// # Errors
 /// `Law` with the first that does not hold: a fault of the program, not of the site.
 pub fn check(rig: &Rig, balance: &Balance, shares: &[Share]) -> Result<(), RehearseError> {
-    let broken = |context: String| {
-        Err(RehearseError {
-            kind: RehearseErrorKind::Law,
-            line: None,
-            context: format!("{context}; this is a fault of Ashlar's, please report it"),
-        })
-    };
-    if balance.issued != balance.ended {
-        let Balance { issued, ended, .. } = balance;
-        return broken(format!(
-            "flow balance: {issued} operations began and {ended} ended"
-        ));
-    }
-    if balance.outstanding_ns != balance.response_ns {
-        return broken(format!(
-            "Little's law: {} operation-nanoseconds under way, {} in response times",
-            balance.outstanding_ns, balance.response_ns
-        ));
-    }
+    operations(balance)?;
     let mut in_engine = 0;
     for disk in rig.disks() {
         let (began, ended) = disk.in_engine.get();
@@ -73,6 +55,34 @@ pub fn check(rig: &Rig, balance: &Balance, shares: &[Share]) -> Result<(), Rehea
             share.part.as_str(),
             share.name,
             share.utilisation
+        ));
+    }
+    Ok(())
+}
+
+fn broken(context: String) -> Result<(), RehearseError> {
+    Err(RehearseError {
+        kind: RehearseErrorKind::Law,
+        line: None,
+        context: format!("{context}; this is a fault of Ashlar's, please report it"),
+    })
+}
+
+/// Those of operations alone, once none is under way.
+///
+/// # Errors
+/// As [`check`].
+pub fn operations(balance: &Balance) -> Result<(), RehearseError> {
+    if balance.issued != balance.ended {
+        let Balance { issued, ended, .. } = balance;
+        return broken(format!(
+            "flow balance: {issued} operations began and {ended} ended"
+        ));
+    }
+    if balance.outstanding_ns != balance.response_ns {
+        return broken(format!(
+            "Little's law: {} operation-nanoseconds under way, {} in response times",
+            balance.outstanding_ns, balance.response_ns
         ));
     }
     Ok(())

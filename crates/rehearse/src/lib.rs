@@ -25,6 +25,7 @@ pub mod host;
 pub mod laws;
 pub mod layout;
 pub mod network;
+pub mod raw;
 pub mod report;
 pub mod rig;
 pub mod run;

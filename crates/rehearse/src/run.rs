@@ -8,6 +8,7 @@ use crate::rig::Rig;
 use crate::share::{Meter, Share};
 use crate::timeline;
 use crate::vm::{Ledger, StageSums, StreamRun};
+use crate::world::RigWorld;
 use base::Time;
 use engine::World;
 use load::kpi::{Measured, Window};
@@ -78,7 +79,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         let before = Meter::read(&rig);
         rig.world.sleep(plan.run.measure).await;
         let shares = Meter::read(&rig).shares(&before, &rig);
-        settle(&rig, &ledger, began).await;
+        settle(&rig.world, &ledger, began).await;
         shares
     })?;
     let now = Time(rig.world.now().since(began).as_nanos() as u64);
@@ -145,14 +146,14 @@ pub fn rounds(
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until what is under way has ended.
-async fn settle(rig: &Rig, ledger: &Ledger, began: Time) {
+pub(crate) async fn settle(world: &RigWorld, ledger: &Ledger, began: Time) {
     loop {
-        let now = Time(rig.world.now().since(began).as_nanos() as u64);
+        let now = Time(world.now().since(began).as_nanos() as u64);
         let balance = ledger.balance(now);
         if balance.issued == balance.ended {
             return;
         }
-        rig.world.sleep(LOOK).await;
+        world.sleep(LOOK).await;
     }
 }
 

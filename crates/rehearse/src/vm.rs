@@ -1,4 +1,5 @@
-//! VMs at work: closed and open loops in virtual time over the generators of `load`.
+//! VMs at work: closed and open loops in virtual time over the generators of `load`, whatever
+//! their disks are.
 //!
 //! Invariants: an operation is issued once and recorded once; an open loop's operations keep
 //! their intended start; nothing is issued after the end of the run, and the run waits for
@@ -13,8 +14,31 @@ use load::generator::{Generator, Operation};
 use load::kpi::{Measured, Recorder, Window};
 use load::profile::{Pacing, VmProfile};
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
+
+/// What the streams of a VM work on.
+pub trait Vm: 'static {
+    /// What it does.
+    fn profile(&self) -> &VmProfile;
+
+    /// Bytes of its disks, in the profile's order.
+    fn disk_bytes(&self) -> Vec<u64>;
+
+    /// Does one operation.
+    ///
+    /// # Errors
+    /// What the disk says, for people.
+    fn io(
+        &self,
+        world: &RigWorld,
+        operation: &Operation,
+    ) -> impl Future<Output = Result<Stages, String>>;
+
+    /// Whether nothing can run it now.
+    fn is_down(&self) -> bool;
+}
 
 /// A VM and what it is on.
 pub struct VmRig {
@@ -28,6 +52,26 @@ pub struct VmRig {
     pub disks: Vec<Rc<DiskRig>>,
     /// Where it runs.
     pub host: RefCell<Rc<HostRig>>,
+}
+
+impl Vm for VmRig {
+    fn profile(&self) -> &VmProfile {
+        &self.profile
+    }
+
+    fn disk_bytes(&self) -> Vec<u64> {
+        self.disks.iter().map(|disk| disk.size_bytes).collect()
+    }
+
+    async fn io(&self, world: &RigWorld, operation: &Operation) -> Result<Stages, String> {
+        let disk = &self.disks[operation.disk];
+        let outcome = disk.io(world, operation).await;
+        outcome.map_err(|error| error.to_string())
+    }
+
+    fn is_down(&self) -> bool {
+        self.host.borrow().is_down()
+    }
 }
 
 /// Sums over all operations of a run, from its first to its last: for the laws.
@@ -96,12 +140,12 @@ pub struct StageSums {
 }
 
 /// A stream at work.
-pub struct StreamRun {
+pub struct StreamRun<V = VmRig> {
     world: RigWorld,
     /// When the run began; all times of the recorder count from there.
     began: Time,
     window: Window,
-    vm: Rc<VmRig>,
+    vm: Rc<V>,
     /// Which of the VM's streams.
     pub stream: usize,
     generator: RefCell<Generator>,
@@ -114,18 +158,17 @@ pub struct StreamRun {
     is_over: Cell<bool>,
 }
 
-impl StreamRun {
+impl<V: Vm> StreamRun<V> {
     /// The streams of a VM, at rest.
     pub fn of_vm(
         world: &RigWorld,
-        vm: &Rc<VmRig>,
+        vm: &Rc<V>,
         (window, seed): (Window, u64),
         ledger: &Rc<Ledger>,
-    ) -> Vec<Rc<StreamRun>> {
-        let sizes: Vec<u64> = vm.disks.iter().map(|disk| disk.size_bytes).collect();
-        let generators = Generator::of_vm(&vm.profile, &sizes, seed);
+    ) -> Vec<Rc<StreamRun<V>>> {
+        let generators = Generator::of_vm(vm.profile(), &vm.disk_bytes(), seed);
         let stream = |(stream, generator): (usize, Generator)| {
-            let open = matches!(vm.profile.streams[stream].pacing, Pacing::Open { .. });
+            let open = matches!(vm.profile().streams[stream].pacing, Pacing::Open { .. });
             Rc::new(StreamRun {
                 world: world.clone(),
                 began: world.now(),
@@ -146,7 +189,7 @@ impl StreamRun {
 
     /// Sets it to work.
     pub fn start(self: &Rc<Self>) {
-        match self.vm.profile.streams[self.stream].pacing {
+        match self.vm.profile().streams[self.stream].pacing {
             Pacing::Closed { outstanding } => {
                 for _ in 0..outstanding {
                     self.world.spawn(Rc::clone(self).closed());
@@ -170,7 +213,7 @@ impl StreamRun {
         while !self.has_ended() {
             let operation = self.generator.borrow_mut().draw();
             self.operate(operation, self.now()).await;
-            if self.vm.host.borrow().is_down() {
+            if self.vm.is_down() {
                 self.world.sleep(RETRY).await;
             }
         }
@@ -178,7 +221,7 @@ impl StreamRun {
 
     /// An open loop: operations come when they are due.
     async fn arrivals(self: Rc<Self>) {
-        let slots = self.vm.profile.streams[self.stream].outstanding_max;
+        let slots = self.vm.profile().streams[self.stream].outstanding_max;
         loop {
             let operation = self.generator.borrow_mut().draw();
             if operation.at >= self.window.end || self.is_over.get() {
@@ -214,8 +257,7 @@ impl StreamRun {
         let issued = self.now();
         self.ledger.issue(issued);
         self.recorder.borrow_mut().issued(issued, Duration::ZERO);
-        let disk = &self.vm.disks[operation.disk];
-        let outcome = disk.io(&self.world, &operation).await;
+        let outcome = self.vm.io(&self.world, &operation).await;
         let now = self.now();
         self.ledger.end(now, issued);
         let mut recorder = self.recorder.borrow_mut();
@@ -226,7 +268,7 @@ impl StreamRun {
                     self.add(&stages);
                 }
             }
-            Err(error) => recorder.failed(now, error.to_string()),
+            Err(error) => recorder.failed(now, error),
         }
     }
 
@@ -255,7 +297,7 @@ impl StreamRun {
     }
 
     /// The VM.
-    pub fn vm(&self) -> &Rc<VmRig> {
+    pub fn vm(&self) -> &Rc<V> {
         &self.vm
     }
 }

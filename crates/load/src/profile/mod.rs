@@ -162,6 +162,22 @@ impl Profile {
         self
     }
 
+    /// Every operation of every VM of `bytes`.
+    pub fn with_size(mut self, bytes: u32) -> Profile {
+        for stream in self.vms.iter_mut().flat_map(|vm| &mut vm.streams) {
+            stream.mix.sizes = vec![bytes];
+        }
+        self
+    }
+
+    /// So many per cent of the operations of every stream read; the others write.
+    pub fn with_reads(mut self, percent: u32) -> Profile {
+        for stream in self.vms.iter_mut().flat_map(|vm| &mut vm.streams) {
+            stream.mix.read_percent = percent;
+        }
+        self
+    }
+
     /// One VM of this profile for each of `count` targets (VM01, VM02, …), each
     /// the same. Does nothing to a profile of several VMs, or of one with several
     /// disks.

@@ -20,7 +20,7 @@ use world::sim::Alarm;
 
 /// That a drive does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dead;
+pub(crate) struct Dead;
 
 /// A command's place to be ended in.
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub struct Taken {
 }
 
 /// A drive at work.
-pub(super) struct Device {
+pub(crate) struct Device {
     world: RigWorld,
     model: RefCell<DriveModel>,
     slots: RefCell<FxHashMap<u64, (Rc<Slot>, Time)>>,
@@ -68,7 +68,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(world: RigWorld, model: DriveModel) -> Rc<Device> {
+    pub(crate) fn new(world: RigWorld, model: DriveModel) -> Rc<Device> {
         Rc::new(Device {
             counted: Cell::new(world.now()),
             world,
@@ -82,7 +82,7 @@ impl Device {
     }
 
     /// Takes a command; its end is to be waited for.
-    pub(super) fn submit(self: &Rc<Self>, request: Request) -> End {
+    pub(crate) fn submit(self: &Rc<Self>, request: Request) -> End {
         let slot = Rc::new(Slot::default());
         if self.dead.get() {
             slot.end.set(Some(Err(Dead)));
@@ -181,7 +181,7 @@ impl Alarm for Device {
 }
 
 /// Ends when a command has ended.
-pub(super) struct End(Rc<Slot>);
+pub(crate) struct End(Rc<Slot>);
 
 impl Future for End {
     type Output = Result<(), Dead>;

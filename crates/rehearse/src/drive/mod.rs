@@ -17,7 +17,9 @@
 mod device;
 mod model;
 
+pub(crate) use device::Device;
 pub use device::Taken;
+pub(crate) use model::DriveModel;
 pub use model::{Busy, DriveKind};
 
 use crate::bus::BusRig;
@@ -26,9 +28,7 @@ use crate::world::RigWorld;
 use ::model::bus::Direction;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
-use device::Device;
 use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
-use model::DriveModel;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -3,7 +3,8 @@
 use base::{Prng, Time};
 use model::flash::Flash;
 use model::hdd::Hdd;
-use model::{Completed, Request, Ticket, flash, hdd};
+use model::throttled::Throttled;
+use model::{Completed, Request, Ticket, flash, hdd, throttled};
 use std::time::Duration;
 
 /// What a drive is.
@@ -13,6 +14,8 @@ pub enum DriveKind {
     Hdd(Hdd),
     /// A flash drive.
     Flash(Flash),
+    /// A file made slow; no plan has one, see [`crate::raw`].
+    Throttled(Throttled),
 }
 
 /// What the parts of a drive that do the work did.
@@ -20,7 +23,7 @@ pub enum DriveKind {
 pub struct Busy {
     /// Time that they were busy, added up.
     pub busy: Duration,
-    /// How many parts: arms of a disk, dies of flash.
+    /// How many parts: arms of a disk, dies of flash, slots.
     pub parts: u32,
 }
 
@@ -30,6 +33,7 @@ impl DriveKind {
         let bytes = match self {
             DriveKind::Hdd(drive) => drive.capacity_bytes,
             DriveKind::Flash(drive) => drive.capacity_bytes,
+            DriveKind::Throttled(drive) => drive.capacity_bytes,
         };
         bytes - bytes % base::BLOCK_BYTES as u64
     }
@@ -39,6 +43,7 @@ impl DriveKind {
         match self {
             DriveKind::Hdd(drive) => drive.name,
             DriveKind::Flash(drive) => drive.name,
+            DriveKind::Throttled(drive) => drive.name,
         }
     }
 
@@ -49,19 +54,23 @@ impl DriveKind {
 }
 
 /// A drive's state. Boxed, as the sizes differ.
-pub(super) enum DriveModel {
+pub(crate) enum DriveModel {
     Hdd(Box<hdd::State>),
     Flash(Box<flash::State>),
+    Throttled(Box<throttled::State>, u16),
 }
 
 impl DriveModel {
-    pub(super) fn new(kind: &DriveKind, mut randomness: Prng) -> DriveModel {
+    pub(crate) fn new(kind: &DriveKind, mut randomness: Prng) -> DriveModel {
         match kind {
             DriveKind::Hdd(drive) => {
                 DriveModel::Hdd(Box::new(hdd::State::new(drive, &mut randomness)))
             }
             DriveKind::Flash(drive) => {
                 DriveModel::Flash(Box::new(flash::State::new(drive, &mut randomness)))
+            }
+            DriveKind::Throttled(drive) => {
+                DriveModel::Throttled(Box::new(throttled::State::new(drive)), drive.slots)
             }
         }
     }
@@ -70,6 +79,7 @@ impl DriveModel {
         match self {
             DriveModel::Hdd(state) => state.arrive(request, now),
             DriveModel::Flash(state) => state.arrive(request, now),
+            DriveModel::Throttled(state, _) => state.arrive(request, now),
         }
     }
 
@@ -77,6 +87,7 @@ impl DriveModel {
         match self {
             DriveModel::Hdd(state) => state.next_event(),
             DriveModel::Flash(state) => state.next_event(),
+            DriveModel::Throttled(state, _) => state.next_event(),
         }
     }
 
@@ -84,6 +95,7 @@ impl DriveModel {
         match self {
             DriveModel::Hdd(state) => state.advance(now, completed),
             DriveModel::Flash(state) => state.advance(now, completed),
+            DriveModel::Throttled(state, _) => state.advance(now, completed),
         }
     }
 
@@ -96,6 +108,10 @@ impl DriveModel {
             DriveModel::Flash(state) => Busy {
                 busy: state.counters().dies_busy,
                 parts: state.dies() as u32,
+            },
+            DriveModel::Throttled(state, slots) => Busy {
+                busy: state.busy(),
+                parts: u32::from(*slots),
             },
         }
     }
