@@ -17,6 +17,7 @@ pub mod drive;
 pub mod error;
 pub mod finding;
 pub mod gate;
+pub mod halt;
 pub mod host;
 pub mod laws;
 pub mod network;
