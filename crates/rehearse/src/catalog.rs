@@ -152,6 +152,7 @@ pub fn host(plan: &Plan, said: &Host) -> HostModel {
         initiator,
         ethernet: network.and_then(ethernet).unwrap_or(Ethernet::STANDARD),
         port_queue: usize::from(initiator.port_queue) * usize::from(ports.max(1)),
+        memory_bytes: said.memory_bytes,
     }
 }
 

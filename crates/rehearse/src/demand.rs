@@ -154,7 +154,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
         Vm {
             block: place,
             role: vm.name.clone(),
-            host: hosts[turn % hosts.len()],
+            host: hosts[(place + turn) % hosts.len()],
             vcpus: vm.compute.vcpus,
             memory_bytes: block.memory_bytes.unwrap_or(vm.compute.memory_bytes),
             outstanding_max: vm.outstanding_max(),

@@ -5,13 +5,19 @@
 //!                               host ◄─ network ◄─ controller ◄─┘
 //! ```
 //!
+//! When the VM's host loses its power, what is on its way ends at its next step: what has not
+//! left the host does not reach the array, what the array has it does, and nobody is told.
+//! Places in queues are given back in any case.
+//!
+//! While a host moves the disk to another pool, what lies below where it is goes to both.
+//!
 //! Every step's time is added up under a [`Stage`]; the sum over the stages of an I/O is its
 //! service time, to the nanosecond.
 
-use crate::controller::ControllerRig;
 use crate::gate::Gate;
 use crate::host::{HostRig, LunRig};
 use crate::network::Direction;
+use crate::rig::PoolRig;
 use crate::world::RigWorld;
 use ::model::host::{Adapter, Io};
 use base::{Time, VolumeOffset};
@@ -19,7 +25,9 @@ use engine::{IoError, Volume, World};
 use load::generator::{Kind, Operation};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Where an I/O's time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,16 +86,55 @@ const MESSAGE_BYTES: u64 = 48;
 /// (RFC 7143 clause 13.14, FirstBurstLength, default 65,536).
 const FIRST_BURST_BYTES: u64 = 65_536;
 
+/// Between two looks whether a disk is quiet.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Why an I/O has failed.
+#[derive(Clone, Debug)]
+pub enum DiskError {
+    /// The engine says so.
+    Array(IoError),
+    /// Its host has no power any more.
+    HostLost,
+    /// Its controller has no power any more, and nobody took its pools.
+    ControllerLost,
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiskError::Array(error) => error.fmt(f),
+            DiskError::HostLost => f.write_str("the host lost its power"),
+            DiskError::ControllerLost => {
+                f.write_str("the controller lost its power, and has no partner that took its pools")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+/// The other copy of a disk that a host moves.
+#[derive(Clone)]
+pub struct Twin {
+    /// The copy.
+    pub disk: Rc<DiskRig>,
+    /// What lies below is, or is being, copied.
+    pub below: Rc<Cell<u64>>,
+}
+
 /// A virtual disk.
 pub struct DiskRig {
     /// The volume that it is.
     pub volume: RefCell<Volume<RigWorld>>,
-    /// Who owns the volume's pool.
-    pub controller: RefCell<Rc<ControllerRig>>,
+    /// The pool of the volume.
+    pub pool: RefCell<Rc<PoolRig>>,
     /// Whose processor its I/O takes.
     pub host: RefCell<Rc<HostRig>>,
     /// Its LUN at that host.
     pub lun: RefCell<Rc<LunRig>>,
+    /// What its LUN is called, wherever it is.
+    pub lun_name: String,
     /// How its VM sees it.
     pub adapter: Adapter,
     /// The adapter's queue, which all disks of the VM share.
@@ -98,6 +145,14 @@ pub struct DiskRig {
     pub asks_for_data: bool,
     /// Bytes of it.
     pub size_bytes: u64,
+    /// How often its VM has lost its host.
+    pub life: Rc<Cell<u32>>,
+    /// Where writes go, too.
+    pub twin: RefCell<Option<Twin>>,
+    /// Operations under way.
+    pub under_way: Cell<u64>,
+    /// Operations that ended with the host before they had left it.
+    pub never_sent: Cell<u64>,
     /// Commands that went to the engine, and that came back.
     pub in_engine: Cell<(u64, u64)>,
 }
@@ -106,8 +161,33 @@ impl DiskRig {
     /// Does one operation.
     ///
     /// # Errors
-    /// What the engine says.
-    pub async fn io(&self, world: &RigWorld, operation: &Operation) -> Result<Stages, IoError> {
+    /// What the engine says, or that host or controller is gone.
+    pub async fn io(&self, world: &RigWorld, operation: &Operation) -> Result<Stages, DiskError> {
+        self.under_way.set(self.under_way.get() + 1);
+        let twin = match operation.kind {
+            Kind::Write => self.twin.borrow().clone(),
+            Kind::Read => None,
+        };
+        let outcome = self.one(world, operation).await;
+        let copied = match twin {
+            Some(twin) if operation.offset_bytes < twin.below.get() => {
+                Box::pin(twin.disk.one(world, operation)).await.map(drop)
+            }
+            _ => Ok(()),
+        };
+        self.under_way.set(self.under_way.get() - 1);
+        outcome.and_then(|stages| copied.map(|()| stages))
+    }
+
+    /// Ends when no operation is under way. Who asks has seen to it that none begins.
+    pub async fn quiet(&self, world: &RigWorld) {
+        while self.under_way.get() > 0 {
+            world.sleep(LOOK).await;
+        }
+    }
+
+    async fn one(&self, world: &RigWorld, operation: &Operation) -> Result<Stages, DiskError> {
+        let life = self.life.get();
         let mut stages = Stages::default();
         let mut since = world.now();
         let bytes = u64::from(operation.bytes);
@@ -115,16 +195,18 @@ impl DiskRig {
             Kind::Read => (Io::Read, 0, bytes),
             Kind::Write => (Io::Write, bytes, 0),
         };
-        self.disk_gate.enter().await;
-        self.adapter_gate.enter().await;
+        let _of_disk = self.disk_gate.pass().await;
+        let _of_adapter = self.adapter_gate.pass().await;
         let (host, lun) = (self.host.borrow().clone(), self.lun.borrow().clone());
-        let controller = self.controller.borrow().clone();
-        lun.gate.enter().await;
-        host.gate.enter().await;
+        let controller = Rc::clone(&self.pool.borrow().controller);
+        let _of_lun = lun.gate.pass().await;
+        let _of_host = host.gate.pass().await;
         stages.add(Stage::Queue, &mut since, world.now());
+        self.check_host(life)?;
         host.begin(&self.adapter, kind, bytes).await;
         stages.add(Stage::Host, &mut since, world.now());
-        let (path, way) = lun.begin();
+        self.check_host(life)?;
+        let way = lun.begin();
         if out > 0 && (self.asks_for_data || out > FIRST_BURST_BYTES) {
             way.send(world, Direction::Out, MESSAGE_BYTES).await;
             way.send(world, Direction::Back, MESSAGE_BYTES).await;
@@ -135,16 +217,30 @@ impl DiskRig {
         stages.add(Stage::Controller, &mut since, world.now());
         let outcome = self.in_engine(world, operation).await;
         stages.add(Stage::Array, &mut since, world.now());
+        if controller.is_lost() {
+            return Err(DiskError::ControllerLost);
+        }
+        if self.life.get() != life {
+            return Err(DiskError::HostLost);
+        }
         way.send(world, Direction::Back, MESSAGE_BYTES + back).await;
-        lun.end(path);
+        drop(way);
         stages.add(Stage::Network, &mut since, world.now());
         host.end(&self.adapter, kind, bytes).await;
         stages.add(Stage::Host, &mut since, world.now());
-        host.gate.leave();
-        lun.gate.leave();
-        self.adapter_gate.leave();
-        self.disk_gate.leave();
-        outcome.map(|()| stages)
+        match self.life.get() == life {
+            true => outcome.map(|()| stages).map_err(DiskError::Array),
+            false => Err(DiskError::HostLost),
+        }
+    }
+
+    /// Of what has not left the host.
+    fn check_host(&self, life: u32) -> Result<(), DiskError> {
+        if self.life.get() == life {
+            return Ok(());
+        }
+        self.never_sent.set(self.never_sent.get() + 1);
+        Err(DiskError::HostLost)
     }
 
     async fn in_engine(&self, world: &RigWorld, operation: &Operation) -> Result<(), IoError> {

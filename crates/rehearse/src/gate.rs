@@ -46,6 +46,12 @@ impl Gate {
         }
     }
 
+    /// Comes in when there is a place, which goes back with what this gives.
+    pub async fn pass(&self) -> Place<'_> {
+        self.enter().await;
+        Place(self)
+    }
+
     /// Gives a place back.
     ///
     /// # Panics
@@ -60,6 +66,15 @@ impl Gate {
         }
         assert!(self.free.get() < self.depth, "nobody was inside");
         self.free.set(self.free.get() + 1);
+    }
+}
+
+/// A place inside.
+pub struct Place<'a>(&'a Gate);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 

@@ -10,6 +10,7 @@ use model::link::Ethernet;
 use model::link::multipath::{Paths, Policy};
 use model::station::{Snapshot, Station};
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::time::Duration;
 
 /// What a host is.
@@ -23,7 +24,12 @@ pub struct HostModel {
     pub ethernet: Ethernet,
     /// Commands under way of all its ports.
     pub port_queue: usize,
+    /// Memory that VMs may be given.
+    pub memory_bytes: u64,
 }
+
+/// What is left of a host's cores at least: nothing would ever end with none.
+const FREE_LEAST: f64 = 0.02;
 
 /// A host at work.
 pub struct HostRig {
@@ -38,8 +44,10 @@ pub struct HostRig {
     interrupt: Cell<Option<Time>>,
     /// Commands under way.
     pub gate: Gate,
-    /// What its VMs take beside their I/O makes that take so much longer.
-    slowdown: Cell<f64>,
+    /// Cores that its VMs keep busy beside their I/O.
+    resident: Cell<f64>,
+    /// Cores that move VMs.
+    moving: Cell<f64>,
     down: Cell<bool>,
 }
 
@@ -53,16 +61,37 @@ impl HostRig {
             adapter: RefCell::new(Station::new(1)),
             interrupt: Cell::new(None),
             gate: Gate::new(model.port_queue),
-            slowdown: Cell::new(1.0),
+            resident: Cell::default(),
+            moving: Cell::default(),
             down: Cell::new(false),
             model,
         }
     }
 
-    /// What is left of its cores serves I/O so much slower, as with processor sharing.
-    pub fn set_slowdown(&self, slowdown: f64) {
-        assert!(slowdown >= 1.0, "VMs that make a host faster");
-        self.slowdown.set(slowdown);
+    /// VMs keep so many of its cores busy beside their I/O.
+    pub fn set_resident(&self, cores: f64) {
+        self.resident.set(cores);
+    }
+
+    /// So many more of its cores, or fewer, move VMs.
+    pub fn add_moving(&self, cores: f64) {
+        self.moving.set((self.moving.get() + cores).max(0.0));
+    }
+
+    /// Cores that nobody uses, I/O left out.
+    pub fn free_cores(&self) -> f64 {
+        let all = f64::from(self.model.processor.cores);
+        (all - self.resident.get() - self.moving.get()).max(all * FREE_LEAST)
+    }
+
+    /// Work takes so much longer beside the VMs: processor sharing ([`model::vm`]).
+    pub fn slowdown(&self) -> f64 {
+        f64::from(self.model.processor.cores) / self.free_cores()
+    }
+
+    /// What it is.
+    pub fn model(&self) -> &HostModel {
+        &self.model
     }
 
     /// It has lost its power, or has it again.
@@ -80,7 +109,7 @@ impl HostRig {
         let model = &self.model;
         let cycles = model.initiator.cycles(kind, data_bytes, model.ethernet);
         let time = model.processor.time(cycles + adapter.cycles_per_io);
-        time.mul_f64(self.slowdown.get())
+        time.mul_f64(self.slowdown())
     }
 
     async fn work(&self, cost: Duration) {
@@ -133,7 +162,7 @@ impl LunRig {
     }
 
     /// The way of the next command. One that is down is passed over, if another is up.
-    pub fn begin(&self) -> (usize, &Way) {
+    pub fn begin(&self) -> Taken<'_> {
         let mut paths = self.paths.borrow_mut();
         let mut path = paths.begin();
         for _ in 1..self.ways.len() {
@@ -144,11 +173,26 @@ impl LunRig {
             paths.end(path);
             path = next;
         }
-        (path, &self.ways[path])
+        Taken { lun: self, path }
     }
+}
 
-    /// It has ended.
-    pub fn end(&self, path: usize) {
-        self.paths.borrow_mut().end(path);
+/// A way that a command has; its end is the command's.
+pub struct Taken<'a> {
+    lun: &'a LunRig,
+    path: usize,
+}
+
+impl Deref for Taken<'_> {
+    type Target = Way;
+
+    fn deref(&self) -> &Way {
+        &self.lun.ways[self.path]
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.lun.paths.borrow_mut().end(self.path);
     }
 }

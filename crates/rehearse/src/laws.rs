@@ -1,7 +1,8 @@
 //! What holds in every run, whatever the models say: asserted at the end of each.
 //!
 //! - **Flow balance**: what began has ended, at VMs, engine and drives; the engine has
-//!   counted what the VMs asked for.
+//!   counted what the VMs asked for, but for what a host that lost its power had not sent:
+//!   that has ended with an error.
 //! - **Little's law**, exact: operations under way, added up over time, are the response
 //!   times, added up over operations. It holds to the nanosecond for what begins and ends in
 //!   a run; a lost or doubled operation or a clock that jumps breaks it.
@@ -19,7 +20,7 @@ use crate::vm::Balance;
 /// `Law` with the first that does not hold: a fault of the program, not of the site.
 pub fn check(rig: &Rig, balance: &Balance, shares: &[Share]) -> Result<(), RehearseError> {
     operations(balance)?;
-    let mut in_engine = 0;
+    let (mut in_engine, mut never_sent) = (0, 0);
     for disk in rig.disks() {
         let (began, ended) = disk.in_engine.get();
         if began != ended {
@@ -28,11 +29,12 @@ pub fn check(rig: &Rig, balance: &Balance, shares: &[Share]) -> Result<(), Rehea
             ));
         }
         in_engine += began;
+        never_sent += disk.never_sent.get();
     }
-    if in_engine != balance.issued {
+    if in_engine + never_sent != balance.issued {
         let issued = balance.issued;
         return broken(format!(
-            "flow balance: {issued} operations and {in_engine} in the engine"
+            "flow balance: {issued} operations, {in_engine} in the engine and {never_sent} never sent"
         ));
     }
     for drive in rig.drives() {

@@ -7,6 +7,7 @@ use crate::report::schema::{
 };
 use crate::rig::{PoolRig, Rig};
 use site::plan::{Plan, Ports};
+use std::rc::Rc;
 
 /// Reads the layout of a rig, which is of `plan`.
 pub fn layout(plan: &Plan, rig: &Rig) -> LayoutReport {
@@ -70,7 +71,7 @@ fn controller(controller: &site::plan::Controller) -> ControllerLayout {
     }
 }
 
-fn pool((rig, plan): (&PoolRig, &site::plan::Pool)) -> PoolLayout {
+fn pool((rig, plan): (&Rc<PoolRig>, &site::plan::Pool)) -> PoolLayout {
     let spares: usize = plan
         .spares
         .iter()

@@ -21,6 +21,7 @@ pub mod error;
 pub mod finding;
 pub mod fit;
 pub mod gate;
+pub mod halt;
 pub mod host;
 pub mod laws;
 pub mod layout;

@@ -52,11 +52,32 @@ impl PortRig {
         self.down.get()
     }
 
+    /// What it is.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
     /// Busy time of each direction until `now`.
     pub fn busy(&self, now: Time) -> [Duration; 2] {
         let state = self.state.borrow();
         [&state.out, &state.back].map(|lane| lane.busy().saturating_sub(lane.free_at().since(now)))
     }
+}
+
+/// Sends something from host to host; the last port is through with it when this ends.
+pub async fn between_hosts(world: &RigWorld, from: &PortRig, to: &PortRig, payload_bytes: u64) {
+    let now = world.now();
+    let left = from
+        .state
+        .borrow_mut()
+        .out
+        .send(&from.link, now, payload_bytes);
+    let came = to
+        .state
+        .borrow_mut()
+        .back
+        .send(&to.link, now, payload_bytes);
+    world.sleep_until(left.sent.max(came.sent)).await;
 }
 
 /// The ports between a host and a controller, the host's first.

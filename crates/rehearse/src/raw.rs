@@ -13,6 +13,7 @@
 use crate::disk::{Stage, Stages};
 use crate::drive::{Device, DriveKind, DriveModel};
 use crate::error::RehearseError;
+use crate::halt::Halt;
 use crate::laws;
 use crate::rig::finish;
 use crate::run::settle;
@@ -34,6 +35,8 @@ struct RawVm {
     profile: VmProfile,
     drives: Vec<Rc<Device>>,
     drive_bytes: u64,
+    /// Nobody holds it.
+    halt: Halt,
 }
 
 impl Vm for RawVm {
@@ -62,9 +65,19 @@ impl Vm for RawVm {
         Ok(stages)
     }
 
-    fn is_down(&self) -> bool {
+    fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
+    fn life(&self) -> u32 {
+        0
+    }
+
+    fn is_off(&self) -> bool {
         false
     }
+
+    fn did(&self, _bytes: u64) {}
 }
 
 /// Runs `profile` on drives of one kind, new and idle, in virtual time; `window` is measured,
@@ -128,6 +141,7 @@ fn raw(world: &RigWorld, profile: &VmProfile, kind: &DriveKind) -> Rc<RawVm> {
         profile: profile.clone(),
         drives: (0..profile.disks.len()).map(drive).collect(),
         drive_bytes: kind.capacity_bytes(),
+        halt: Halt::default(),
     })
 }
 

@@ -70,7 +70,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         .iter()
         .flat_map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
         .collect();
-    let told = timeline::start(plan, &rig);
+    let scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
     for stream in &streams {
         stream.start();
     }
@@ -86,7 +86,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
     let balance = ledger.balance(now);
     laws::check(&rig, &balance, &shares)?;
     let (load, stages) = report(plan, &rig, (window, seed), &streams);
-    let told = told.take();
+    let told = scene.finish();
     Ok(Outcome {
         site: plan.name.clone(),
         seed,
@@ -121,11 +121,14 @@ pub fn rounds(
     let ledger = Rc::new(Ledger::default());
     let began = rig.world.now();
     let now = || Time(rig.world.now().since(began).as_nanos() as u64);
-    let _told = timeline::start(plan, &rig);
-    for vm in &rig.vms {
-        for stream in StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger) {
-            stream.start();
-        }
+    let streams: Vec<Rc<StreamRun>> = rig
+        .vms
+        .iter()
+        .flat_map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
+        .collect();
+    let _scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
+    for stream in &streams {
+        stream.start();
     }
     rig.finish(rig.world.sleep(plan.run.warmup))?;
     let mut before = ledger.balance(now());

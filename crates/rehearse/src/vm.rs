@@ -3,10 +3,13 @@
 //!
 //! Invariants: an operation is issued once and recorded once; an open loop's operations keep
 //! their intended start; nothing is issued after the end of the run, and the run waits for
-//! what is under way.
+//! what is under way. A VM that is held issues nothing; what is due then is late. One that is
+//! off asks for nothing, and what it had asked for when it lost its host has failed.
 
-use crate::disk::{DiskRig, Stages};
+use crate::disk::{DiskError, DiskRig, Stages};
+use crate::halt::Halt;
 use crate::host::HostRig;
+use crate::rig::Wiring;
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
@@ -36,8 +39,17 @@ pub trait Vm: 'static {
         operation: &Operation,
     ) -> impl Future<Output = Result<Stages, String>>;
 
-    /// Whether nothing can run it now.
-    fn is_down(&self) -> bool;
+    /// Held while it issues nothing.
+    fn halt(&self) -> &Halt;
+
+    /// How often it has lost its host, or was started again.
+    fn life(&self) -> u32;
+
+    /// Whether it is off, or boots.
+    fn is_off(&self) -> bool;
+
+    /// It has completed an operation of so many bytes.
+    fn did(&self, bytes: u64);
 }
 
 /// A VM and what it is on.
@@ -52,6 +64,52 @@ pub struct VmRig {
     pub disks: Vec<Rc<DiskRig>>,
     /// Where it runs.
     pub host: RefCell<Rc<HostRig>>,
+    /// Its processors and memory.
+    pub compute: Cell<model::vm::Vm>,
+    /// How often it has lost its host, or was started again.
+    pub life: Rc<Cell<u32>>,
+    /// Whether it is off, or boots.
+    pub off: Cell<bool>,
+    /// Held while it issues nothing.
+    pub halt: Halt,
+    /// Operations that it completed, and their bytes.
+    pub did: Cell<(u64, u64)>,
+}
+
+impl VmRig {
+    /// It stops at once; what it has under way ends.
+    pub fn stop(&self) {
+        self.life.set(self.life.get() + 1);
+        if !self.off.replace(true) {
+            self.halt.hold();
+        }
+    }
+
+    /// Its load goes on.
+    ///
+    /// # Panics
+    /// When it is not off.
+    pub fn run(&self) {
+        assert!(self.off.replace(false), "a VM that runs is started");
+        self.halt.release();
+    }
+
+    /// It is on another host from now on, and its disks are LUNs there.
+    pub fn put_on(&self, host: &Rc<HostRig>, wiring: &Wiring) {
+        self.host.replace(Rc::clone(host));
+        for disk in &self.disks {
+            disk.host.replace(Rc::clone(host));
+            self.connect(disk, wiring);
+        }
+    }
+
+    /// Gives a disk the LUN that it has where its VM and its pool are by now.
+    pub fn connect(&self, disk: &DiskRig, wiring: &Wiring) {
+        let acting = disk.pool.borrow().controller.serving();
+        let host = disk.host.borrow().name.clone();
+        let lun = wiring.lun(&host, &acting.name, &self.block, &disk.lun_name);
+        disk.lun.replace(lun);
+    }
 }
 
 impl Vm for VmRig {
@@ -69,8 +127,21 @@ impl Vm for VmRig {
         outcome.map_err(|error| error.to_string())
     }
 
-    fn is_down(&self) -> bool {
-        self.host.borrow().is_down()
+    fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
+    fn life(&self) -> u32 {
+        self.life.get()
+    }
+
+    fn is_off(&self) -> bool {
+        self.off.get()
+    }
+
+    fn did(&self, bytes: u64) {
+        let (operations, before) = self.did.get();
+        self.did.set((operations + 1, before + bytes));
     }
 }
 
@@ -106,12 +177,14 @@ impl Ledger {
         self.changed.set(now);
     }
 
-    fn issue(&self, now: Time) {
+    /// An operation begins.
+    pub fn issue(&self, now: Time) {
         self.count(now);
         self.issued.set(self.issued.get() + 1);
     }
 
-    fn end(&self, now: Time, issued: Time) {
+    /// It ends.
+    pub fn end(&self, now: Time, issued: Time) {
         self.count(now);
         self.ended.set(self.ended.get() + 1);
         let response = (now - issued).as_nanos();
@@ -156,6 +229,25 @@ pub struct StreamRun<V = VmRig> {
     /// Operations that are due and have no slot, of an open loop.
     due: RefCell<std::collections::VecDeque<Operation>>,
     is_over: Cell<bool>,
+    pace: Cell<Pace>,
+}
+
+/// How an open loop's time goes: `factor` as fast as drawn, from an instant on.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    from: Time,
+    /// What the drawn clock said then.
+    drawn: Time,
+    factor: f64,
+}
+
+impl Pace {
+    fn due(&self, drawn: Time) -> Time {
+        if self.factor == 1.0 && self.from == self.drawn {
+            return drawn;
+        }
+        self.from + drawn.since(self.drawn).div_f64(self.factor)
+    }
 }
 
 impl<V: Vm> StreamRun<V> {
@@ -182,6 +274,11 @@ impl<V: Vm> StreamRun<V> {
                 under_way: Cell::new(0),
                 due: RefCell::default(),
                 is_over: Cell::new(false),
+                pace: Cell::new(Pace {
+                    from: Time(0),
+                    drawn: Time(0),
+                    factor: 1.0,
+                }),
             })
         };
         generators.into_iter().enumerate().map(stream).collect()
@@ -208,12 +305,43 @@ impl<V: Vm> StreamRun<V> {
         self.is_over.get() || self.now() >= self.window.end
     }
 
+    /// Has it ask for so many times as much from now on, on top of what was said before: an
+    /// open loop more often, a closed one with more under way.
+    pub fn speed_up(self: &Rc<Self>, factor: f64) {
+        match self.vm.profile().streams[self.stream].pacing {
+            Pacing::Closed { outstanding } => {
+                let before = self.pace.get().factor;
+                let slots = |factor: f64| (outstanding as f64 * factor).round() as usize;
+                for _ in slots(before)..slots(before * factor) {
+                    self.world.spawn(Rc::clone(self).closed());
+                }
+                let factor = before * factor;
+                self.pace.set(Pace {
+                    factor,
+                    ..self.pace.get()
+                });
+            }
+            Pacing::Open { .. } => {
+                let (now, pace) = (self.now(), self.pace.get());
+                self.pace.set(Pace {
+                    from: now,
+                    drawn: pace.drawn + now.since(pace.from).mul_f64(pace.factor),
+                    factor: pace.factor * factor,
+                });
+            }
+        }
+    }
+
     /// One of a closed loop's slots.
     async fn closed(self: Rc<Self>) {
-        while !self.has_ended() {
+        loop {
+            self.vm.halt().passed().await;
+            if self.has_ended() {
+                return;
+            }
             let operation = self.generator.borrow_mut().draw();
-            self.operate(operation, self.now()).await;
-            if self.vm.is_down() {
+            let went_well = self.operate(operation, self.now()).await;
+            if !went_well && !self.vm.halt().is_held() {
                 self.world.sleep(RETRY).await;
             }
         }
@@ -223,12 +351,23 @@ impl<V: Vm> StreamRun<V> {
     async fn arrivals(self: Rc<Self>) {
         let slots = self.vm.profile().streams[self.stream].outstanding_max;
         loop {
-            let operation = self.generator.borrow_mut().draw();
+            let mut operation = self.generator.borrow_mut().draw();
+            // It may become due sooner while it is waited for.
+            let drawn = operation.at;
+            loop {
+                operation.at = self.pace.get().due(drawn);
+                if operation.at <= self.now() || operation.at >= self.window.end {
+                    break;
+                }
+                let due = self.began + operation.at.since(Time(0));
+                self.world.sleep_until(due).await;
+            }
             if operation.at >= self.window.end || self.is_over.get() {
                 return;
             }
-            let due = self.began + operation.at.since(Time(0));
-            self.world.sleep_until(due).await;
+            if self.vm.is_off() {
+                continue;
+            }
             self.recorder.borrow_mut().offered(operation.at);
             match self.under_way.get() < slots {
                 true => {
@@ -244,7 +383,16 @@ impl<V: Vm> StreamRun<V> {
     async fn slot(self: Rc<Self>, first: Operation) {
         let mut next = Some(first);
         while let Some(operation) = next {
-            self.operate(operation, operation.at).await;
+            let life = self.vm.life();
+            self.vm.halt().passed().await;
+            match self.vm.life() == life {
+                true => drop(self.operate(operation, operation.at).await),
+                false => self.never_issued(),
+            }
+            if self.vm.is_off() {
+                let due = self.due.take();
+                due.iter().for_each(|_| self.never_issued());
+            }
             next = match self.has_ended() {
                 true => None,
                 false => self.due.borrow_mut().pop_front(),
@@ -253,7 +401,15 @@ impl<V: Vm> StreamRun<V> {
         self.under_way.set(self.under_way.get() - 1);
     }
 
-    async fn operate(&self, operation: Operation, at: Time) {
+    /// An operation was due, and its VM has lost its host.
+    fn never_issued(&self) {
+        let (now, mut recorder) = (self.now(), self.recorder.borrow_mut());
+        recorder.issued(now, Duration::ZERO);
+        recorder.failed(now, DiskError::HostLost.to_string());
+    }
+
+    /// Whether it went well.
+    async fn operate(&self, operation: Operation, at: Time) -> bool {
         let issued = self.now();
         self.ledger.issue(issued);
         self.recorder.borrow_mut().issued(issued, Duration::ZERO);
@@ -261,8 +417,10 @@ impl<V: Vm> StreamRun<V> {
         let now = self.now();
         self.ledger.end(now, issued);
         let mut recorder = self.recorder.borrow_mut();
+        let went_well = outcome.is_ok();
         match outcome {
             Ok(stages) => {
+                self.vm.did(u64::from(operation.bytes));
                 recorder.completed(now, operation.kind, operation.bytes, at, issued);
                 if self.window.holds(issued) {
                     self.add(&stages);
@@ -270,6 +428,7 @@ impl<V: Vm> StreamRun<V> {
             }
             Err(error) => recorder.failed(now, error),
         }
+        went_well
     }
 
     fn add(&self, stages: &Stages) {
@@ -302,5 +461,5 @@ impl<V: Vm> StreamRun<V> {
     }
 }
 
-/// A VM without a host looks again so often.
+/// A VM whose I/O fails tries again after so long.
 const RETRY: Duration = Duration::from_secs(1);

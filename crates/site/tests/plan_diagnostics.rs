@@ -381,9 +381,9 @@ mod values {
         event_time_without_unit: "at = \"30 s\"" => "at = \"30\"",
             ["t.toml:59: event.at: found \"30\"; allowed: a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_unknown: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"earthquake\"",
-            ["t.toml:60: event.what: found \"earthquake\"; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\" or \"drain\""];
+            ["t.toml:60: event.what: found \"earthquake\"; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\" or \"add-cpu\""];
         event_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"\n" => "",
-            ["t.toml:58: event.what: found nothing; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\" or \"drain\""];
+            ["t.toml:58: event.what: found nothing; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\" or \"add-cpu\""];
         event_without_its_thing: "drive = \"sas-03\"\n" => "",
             ["t.toml:58: event.drive: found nothing; allowed: a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         event_with_a_key_of_another: "drive = \"sas-03\"" => "drive = \"sas-03\"\nhost = \"esx1\"",

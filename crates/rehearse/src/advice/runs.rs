@@ -176,7 +176,7 @@ fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
     for event in &plan.events {
         let what = match &event.what {
             Happening::DriveFails { drive } => drive_without_redundancy(plan, drive),
-            Happening::ControllerFails { controller } => {
+            Happening::ControllerFails { controller, .. } => {
                 let partner = plan
                     .controllers
                     .iter()
@@ -186,7 +186,7 @@ fn failure_without_redundancy(scene: &Scene<'_>, seen: &mut Seen) {
                     .is_none()
                     .then(|| format!("controller {controller:?} fails and has no partner"))
             }
-            Happening::HostFails { host } => (plan.host_names().len() == 1)
+            Happening::HostFails { host, .. } => (plan.host_names().len() == 1)
                 .then(|| format!("host {host:?} fails and is the only one")),
             Happening::LinkDown { host, .. } => {
                 let all = host_of(plan, host).map(|host| ports(plan, host));
@@ -275,7 +275,7 @@ fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut Seen) {
 
 fn drain_to_nowhere(scene: &Scene<'_>, seen: &mut Seen) {
     for event in &scene.plan.events {
-        let Happening::Drain { host } = &event.what else {
+        let Happening::Drain { host, .. } = &event.what else {
             continue;
         };
         if scene.plan.host_names().len() == 1 {

@@ -6,7 +6,9 @@
 
 mod network;
 mod pools;
+pub mod residents;
 mod vms;
+pub mod wiring;
 
 use crate::bus::BusRig;
 use crate::catalog;
@@ -24,6 +26,7 @@ use std::rc::Rc;
 use world::sim::Outcome;
 
 pub use network::Fabric;
+pub use wiring::Wiring;
 
 /// A pool and its drives.
 pub struct PoolRig {
@@ -46,9 +49,11 @@ pub struct Rig {
     /// In the order of the file.
     pub buses: Vec<Rc<BusRig>>,
     /// In the order of the file.
-    pub pools: Vec<PoolRig>,
+    pub pools: Vec<Rc<PoolRig>>,
     /// Ports of hosts, links between networks, ports of controllers.
-    pub fabric: Fabric,
+    pub fabric: Rc<Fabric>,
+    /// How hosts see what controllers give them.
+    pub wiring: Rc<Wiring>,
     /// In the order of the file.
     pub hosts: Vec<Rc<HostRig>>,
     /// In the order of the file.
@@ -70,7 +75,8 @@ impl Rig {
             .map(|bus| Ok(Rc::new(BusRig::new(bus.name.clone(), catalog::bus(bus)?))))
             .collect::<Result<Vec<_>, RehearseError>>()?;
         let pools = pools::pools(&world, plan, &controllers, &buses)?;
-        let fabric = Fabric::new(plan);
+        let fabric = Rc::new(Fabric::new(plan));
+        let wiring = Rc::new(Wiring::new(Rc::new(plan.clone()), Rc::clone(&fabric)));
         let hosts = vms::hosts(&world, plan);
         let mut rig = Rig {
             world,
@@ -78,10 +84,13 @@ impl Rig {
             buses,
             pools,
             fabric,
+            wiring,
             hosts,
             vms: Vec::new(),
         };
         rig.vms = vms::vms(plan, &rig)?;
+        residents::check(plan, &rig)?;
+        residents::settle(&rig.hosts, &rig.vms);
         Ok(rig)
     }
 

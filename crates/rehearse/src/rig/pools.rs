@@ -22,7 +22,7 @@ pub(super) fn pools(
     plan: &Plan,
     controllers: &[Rc<ControllerRig>],
     buses: &[Rc<BusRig>],
-) -> Result<Vec<PoolRig>, RehearseError> {
+) -> Result<Vec<Rc<PoolRig>>, RehearseError> {
     let mut taken = Taken::new();
     let pools_of = |name: &str| plan.pools.iter().filter(|p| p.controller == name).count();
     let mut made = Vec::new();
@@ -54,12 +54,12 @@ pub(super) fn pools(
         if catalog::takes_sums_along(&plan.controllers[place]) {
             sums_along(&opened, &made_of);
         }
-        made.push(PoolRig {
+        made.push(Rc::new(PoolRig {
             name: pool.name.clone(),
             controller: Rc::clone(controller),
             pool: opened,
             drives,
-        });
+        }));
     }
     Ok(made)
 }

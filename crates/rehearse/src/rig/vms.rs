@@ -1,20 +1,18 @@
 //! Hosts, and the VMs of the blocks with their volumes.
 
-use super::Rig;
+use super::{Rig, residents};
 use crate::catalog;
 use crate::disk::DiskRig;
 use crate::error::RehearseError;
 use crate::gate::Gate;
-use crate::host::{HostRig, LunRig};
-use crate::network::Way;
+use crate::halt::Halt;
+use crate::host::HostRig;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::{Provisioning, VolumeSpec};
 use load::profile::{Pacing, Profile, VmProfile};
-use model::link::multipath::Policy;
-use site::plan::{Balance, Block, Host, Initiator, Luns, Plan};
+use site::plan::{Block, Host, Initiator, Luns, Plan};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The hosts of `plan`.
@@ -82,14 +80,10 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
     Ok(vms)
 }
 
-/// What VMs share: LUNs by host, controller and number.
-type LunTable = BTreeMap<(String, String, String), Rc<LunRig>>;
-
 /// The VMs of all blocks, with their volumes laid out.
 pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseError> {
-    let mut luns = LunTable::new();
     let mut vms = Vec::new();
-    for block in &plan.blocks {
+    for (place, block) in plan.blocks.iter().enumerate() {
         let hosts: Vec<(&Host, String)> = plan
             .hosts
             .iter()
@@ -97,7 +91,7 @@ pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseErro
             .flat_map(|host| host.names().into_iter().map(move |name| (host, name)))
             .collect();
         for (turn, profile) in profiles(block)?.into_iter().enumerate() {
-            let (host, host_name) = &hosts[turn % hosts.len()];
+            let (host, host_name) = &hosts[(place + turn) % hosts.len()];
             let builder = Builder {
                 rig,
                 block,
@@ -105,7 +99,7 @@ pub(super) fn vms(plan: &Plan, rig: &Rig) -> Result<Vec<Rc<VmRig>>, RehearseErro
                 host_name,
                 turn,
             };
-            vms.push(builder.vm(profile, &mut luns)?);
+            vms.push(builder.vm(profile)?);
         }
     }
     Ok(vms)
@@ -121,24 +115,30 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn vm(&self, profile: VmProfile, luns: &mut LunTable) -> Result<Rc<VmRig>, RehearseError> {
+    fn vm(&self, profile: VmProfile) -> Result<Rc<VmRig>, RehearseError> {
         let hosts = &self.rig.hosts;
         let Some(host) = hosts.iter().find(|host| host.name == self.host_name) else {
             unreachable!("every host of the plan is in the rig")
         };
         let adapter = catalog::adapter(self.block.adapter);
         let adapter_gate = Rc::new(Gate::new(usize::from(adapter.queue)));
+        let life = Rc::new(Cell::new(0));
         let mut disks = Vec::new();
         for number in 0..profile.disks.len() {
-            let owner = (host, &adapter_gate);
-            disks.push(self.disk(&profile, number, owner, luns)?);
+            let owner = (host, &adapter_gate, &life);
+            disks.push(self.disk(&profile, number, owner)?);
         }
         Ok(Rc::new(VmRig {
             name: profile.name.clone(),
             block: self.block.name.clone(),
+            compute: Cell::new(residents::compute(&profile.compute)),
             profile,
             disks,
             host: RefCell::new(Rc::clone(host)),
+            life,
+            off: Cell::new(false),
+            halt: Halt::default(),
+            did: Cell::default(),
         }))
     }
 
@@ -146,8 +146,7 @@ impl Builder<'_> {
         &self,
         profile: &VmProfile,
         number: usize,
-        (host, adapter_gate): (&Rc<HostRig>, &Rc<Gate>),
-        luns: &mut LunTable,
+        (host, adapter_gate, life): (&Rc<HostRig>, &Rc<Gate>, &Rc<Cell<u32>>),
     ) -> Result<Rc<DiskRig>, RehearseError> {
         let block = self.block;
         let pools = match block.disk_pools.as_slice() {
@@ -161,33 +160,31 @@ impl Builder<'_> {
         let size_bytes = nominal_bytes.next_multiple_of(1 << 20);
         let name = format!("{}-{number}", profile.name);
         let volume = self.volume(pool, &name, size_bytes)?;
-        let lun = match block.luns {
+        let lun_name = match block.luns {
             Luns::PerDisk => name,
             Luns::PerVm => profile.name.clone(),
             Luns::Shared(count) => {
                 format!("{} {}", block.name, self.turn % usize::from(count))
             }
         };
-        let key = (self.host_name.to_owned(), pool.controller.name.clone(), lun);
-        let number = luns.len();
-        let lun = match luns.get(&key) {
-            Some(lun) => Rc::clone(lun),
-            None => {
-                let lun = Rc::new(self.lun(&pool.controller.name, number));
-                luns.insert(key, Rc::clone(&lun));
-                lun
-            }
-        };
+        let wiring = &self.rig.wiring;
+        let (host_name, controller) = (self.host_name, &pool.controller.name);
+        let lun = wiring.lun(host_name, controller, &block.name, &lun_name);
         Ok(Rc::new(DiskRig {
             volume: RefCell::new(volume),
-            controller: RefCell::new(Rc::clone(&pool.controller)),
+            pool: RefCell::new(Rc::clone(pool)),
             host: RefCell::new(Rc::clone(host)),
             lun: RefCell::new(lun),
+            lun_name,
             adapter: catalog::adapter(block.adapter),
             adapter_gate: Rc::clone(adapter_gate),
             disk_gate: Gate::new(usize::from(catalog::adapter(block.adapter).disk_queue)),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
+            life: Rc::clone(life),
+            twin: RefCell::default(),
+            under_way: Cell::default(),
+            never_sent: Cell::default(),
             in_engine: Cell::default(),
         }))
     }
@@ -221,26 +218,5 @@ impl Builder<'_> {
             laid_out.map_err(|error| refused(&error))?;
         }
         Ok(volume)
-    }
-
-    /// A LUN: with multipath all ways to its controller, with a group of links the one
-    /// that the rule gives it.
-    fn lun(&self, controller: &str, number: usize) -> LunRig {
-        let ways = self.rig.fabric.ways(self.host_name, controller);
-        assert!(!ways.is_empty(), "hosts of a plan reach their controllers");
-        let is_shared = matches!(self.block.luns, Luns::Shared(_));
-        let depth = catalog::lun_queue(self.host, is_shared);
-        let one = |place: usize| vec![ways[place % ways.len()].clone()];
-        match self.host.balance {
-            Balance::RoundRobin => LunRig::new(depth, ways, Policy::RoundRobin { ios_per_path: 1 }),
-            Balance::LeastQueue => LunRig::new(depth, ways, Policy::LeastQueue),
-            // One virtual port and one hardware address: one link for all.
-            Balance::Port | Balance::Mac => LunRig::new(depth, one(0), Policy::LeastQueue),
-            Balance::IpHash => {
-                let address = number % usize::from(self.host.addresses);
-                let way: Way = ways[address % ways.len()].clone();
-                LunRig::new(depth, vec![way], Policy::LeastQueue)
-            }
-        }
     }
 }

@@ -2,7 +2,9 @@
 //! without a loop, hosts that reach what their VMs are on.
 
 use super::read::Rows;
-use super::types::{Balance, Block, Happening, Initiator, Network, NetworkKind, Plan, Ports};
+use super::types::{
+    Balance, Block, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports,
+};
 use crate::diagnostic::Diagnostic;
 use crate::references::{one_of, plural, push};
 use std::collections::{BTreeMap, BTreeSet};
@@ -376,10 +378,10 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 let names = drives.iter().map(String::as_str);
                 lookup(drive, "drive", names, (line, "event.drive"), found);
             }
-            Happening::HostFails { host } | Happening::Drain { host } => {
+            Happening::HostFails { host, .. } | Happening::Drain { host, .. } => {
                 lookup(host, "host", hosts(), (line, "event.host"), found);
             }
-            Happening::ControllerFails { controller } => {
+            Happening::ControllerFails { controller, .. } => {
                 let names = plan.controllers.iter().map(|c| c.name.as_str());
                 lookup(
                     controller,
@@ -395,10 +397,19 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 lookup(network, "network", names, (line, "event.network"), found);
             }
             Happening::Snapshot { block }
-            | Happening::Restore { block }
             | Happening::Clone { block, .. }
-            | Happening::BootStorm { block } => {
+            | Happening::AddCpu { block, .. }
+            | Happening::BootStorm { block, .. } => {
                 lookup(block, "block", blocks(), (line, "event.block"), found);
+            }
+            Happening::Restore { block } => {
+                if lookup(block, "block", blocks(), (line, "event.block"), found) {
+                    snapshot_before(plan, event, block, found);
+                }
+            }
+            Happening::LiveMigration { block, to, .. } => {
+                lookup(block, "block", blocks(), (line, "event.block"), found);
+                lookup(to, "host", hosts(), (line, "event.to"), found);
             }
             Happening::MoveStorage { block, to, .. } => {
                 lookup(block, "block", blocks(), (line, "event.block"), found);
@@ -406,5 +417,18 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 lookup(to, "pool", pools, (line, "event.to"), found);
             }
         }
+    }
+}
+
+/// There is something to restore.
+fn snapshot_before(plan: &Plan, event: &Event, block: &str, found: &mut Vec<Diagnostic>) {
+    let taken = plan.events.iter().any(|other| {
+        other.at < event.at
+            && matches!(&other.what, Happening::Snapshot { block: of } if of == block)
+    });
+    if !taken {
+        let what = format!("block {block:?}, of which there is no snapshot by then");
+        let allowed = "a block with an event \"snapshot\" before".to_owned();
+        push(found, event.line, "event.block", what, allowed);
     }
 }

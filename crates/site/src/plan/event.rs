@@ -1,13 +1,23 @@
 //! `[[event]]`: what happens at a time of the run.
 
-use super::quantity::{TIME_RULE, time};
-use super::read::{between, word};
-use super::types::{Event, Happening};
+use super::quantity::{TIME_RULE, number, time};
+use super::read::{between, choice, word};
+use super::types::{Event, Happening, HostCopy, Method, Migration};
+use crate::read::power_of_two;
 use crate::table::{Row, TableReader};
+use std::time::Duration;
 use toml::de::DeValue;
 
 const RULE: &str = "\"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \
-    \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\" or \"drain\"";
+    \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \
+    \"drain\", \"live-migration\" or \"add-cpu\"";
+
+/// Pieces that a host copies, and how many at once, unless the file says otherwise: chosen
+/// here, for hypervisors publish neither.
+const HOST_COPY: HostCopy = HostCopy {
+    transfer_bytes: 256 << 10,
+    outstanding: 16,
+};
 
 pub(super) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
     let line = reader.header_line();
@@ -18,27 +28,38 @@ pub(super) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
     reader.finish(Event {
         line,
         at: at.unwrap_or_default(),
-        what: what.unwrap_or(Happening::Drain {
-            host: String::new(),
+        what: what.unwrap_or(Happening::DriveFails {
+            drive: String::new(),
         }),
     })
 }
 
+fn block(reader: &mut TableReader<'_, '_>) -> String {
+    word(reader, "block", "a block's name")
+}
+
+fn host(reader: &mut TableReader<'_, '_>) -> String {
+    word(reader, "host", "a host's name")
+}
+
+fn network(reader: &mut TableReader<'_, '_>) -> String {
+    word(reader, "network", "a network's name")
+}
+
 fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> {
-    let block = |reader: &mut TableReader<'_, '_>| word(reader, "block", "a block's name");
-    let host = |reader: &mut TableReader<'_, '_>| word(reader, "host", "a host's name");
-    let network = |reader: &mut TableReader<'_, '_>| word(reader, "network", "a network's name");
-    let offload = |reader: &mut TableReader<'_, '_>| {
-        let offload = reader.optional("offload", "true or false", DeValue::as_bool);
-        offload.unwrap_or(true)
-    };
     Some(match what {
         "drive-fails" => Happening::DriveFails {
             drive: word(reader, "drive", "a drive's name"),
         },
-        "host-fails" => Happening::HostFails { host: host(reader) },
+        "host-fails" => Happening::HostFails {
+            host: host(reader),
+            detection: span(reader, "detection"),
+            operations: operations(reader),
+            recovery: span(reader, "recovery"),
+        },
         "controller-fails" => Happening::ControllerFails {
             controller: word(reader, "controller", "a controller's name"),
+            takeover: span(reader, "takeover"),
         },
         "link-down" => Happening::LinkDown {
             host: host(reader),
@@ -48,30 +69,109 @@ fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> 
             host: host(reader),
             network: network(reader),
         },
+        "boot-storm" => Happening::BootStorm {
+            block: block(reader),
+            operations: operations(reader),
+        },
+        "drain" => Happening::Drain {
+            host: host(reader),
+            migration: migration(reader),
+        },
+        "live-migration" => Happening::LiveMigration {
+            block: block(reader),
+            vms: vms(reader),
+            to: word(reader, "to", "a host's name"),
+            migration: migration(reader),
+        },
+        "add-cpu" => add_cpu(reader),
+        _ => return of_volumes(reader, what),
+    })
+}
+
+/// What happens to the disks of a block.
+fn of_volumes(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> {
+    Some(match what {
         "snapshot" => Happening::Snapshot {
             block: block(reader),
         },
         "restore" => Happening::Restore {
             block: block(reader),
         },
-        "clone" => {
-            let rule = "a whole number from 1 to 1000";
-            let vms = reader.optional("vms", rule, |value| between(value, 1, 1000));
-            Happening::Clone {
-                block: block(reader),
-                vms: vms.unwrap_or(1),
-                offload: offload(reader),
-            }
-        }
+        "clone" => Happening::Clone {
+            block: block(reader),
+            vms: vms(reader).unwrap_or(1),
+            offload: offload(reader),
+            copy: host_copy(reader),
+        },
         "move-storage" => Happening::MoveStorage {
             block: block(reader),
             to: word(reader, "to", "a pool's name"),
             offload: offload(reader),
+            copy: host_copy(reader),
         },
-        "boot-storm" => Happening::BootStorm {
-            block: block(reader),
-        },
-        "drain" => Happening::Drain { host: host(reader) },
         _ => return None,
     })
+}
+
+fn add_cpu(reader: &mut TableReader<'_, '_>) -> Happening {
+    let rule = "a whole number from 1 to 64";
+    let vcpus = reader.required("vcpus", rule, |value| between(value, 1, 64));
+    let rule = "a number from 0 to 1: the share of the work that only one processor can do";
+    let contention = reader.optional("contention", rule, |value| {
+        number(value).filter(|share| (0.0..=1.0).contains(share))
+    });
+    Happening::AddCpu {
+        block: block(reader),
+        vcpus: vcpus.unwrap_or(1),
+        contention: contention.unwrap_or(0.0),
+    }
+}
+
+fn vms(reader: &mut TableReader<'_, '_>) -> Option<u16> {
+    let rule = "a whole number from 1 to 1000";
+    reader.optional("vms", rule, |value| between(value, 1, 1000))
+}
+
+fn span(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<Duration> {
+    reader.optional(key, TIME_RULE, time)
+}
+
+fn operations(reader: &mut TableReader<'_, '_>) -> Option<u32> {
+    let rule = "I/Os of a VM's boot, a whole number from 1 to 10000000";
+    reader.optional("operations", rule, |value| {
+        let number = number(value)?;
+        let whole = number.fract() == 0.0 && (1.0..=10_000_000.0).contains(&number);
+        whole.then_some(number as u32)
+    })
+}
+
+fn offload(reader: &mut TableReader<'_, '_>) -> bool {
+    let offload = reader.optional("offload", "true or false", DeValue::as_bool);
+    offload.unwrap_or(true)
+}
+
+fn host_copy(reader: &mut TableReader<'_, '_>) -> HostCopy {
+    let transfer_bytes = power_of_two(reader, "transfer", 4 << 10, 1 << 20);
+    let rule = "a whole number from 1 to 256";
+    let outstanding = reader.optional("outstanding", rule, |value| between(value, 1, 256));
+    HostCopy {
+        transfer_bytes: transfer_bytes.unwrap_or(HOST_COPY.transfer_bytes),
+        outstanding: outstanding.unwrap_or(HOST_COPY.outstanding),
+    }
+}
+
+fn migration(reader: &mut TableReader<'_, '_>) -> Migration {
+    let methods = [
+        ("tcp", Method::Tcp),
+        ("compressed", Method::Compressed),
+        ("multichannel", Method::Multichannel),
+        ("rdma", Method::Rdma),
+    ];
+    let method = choice(reader, "method", &methods);
+    let rule = "a whole number from 1 to 64";
+    let at_once = reader.optional("at_once", rule, |value| between(value, 1, 64));
+    Migration {
+        method: method.unwrap_or(Method::Tcp),
+        at_once,
+    }
 }

@@ -18,7 +18,8 @@ mod variants;
 
 pub use types::{
     Adapter, Balance, Block, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host,
-    Initiator, Lot, Luns, Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
+    HostCopy, Initiator, Lot, Luns, Method, Migration, Network, NetworkKind, Plan, Pool, Ports,
+    Run, Taken, Uplink,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};

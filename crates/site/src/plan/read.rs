@@ -344,7 +344,7 @@ fn network(mut reader: TableReader<'_, '_>) -> Row<Network> {
 }
 
 /// One of several words.
-fn choice<T: Copy>(
+pub(super) fn choice<T: Copy>(
     reader: &mut TableReader<'_, '_>,
     key: &'static str,
     choices: &[(&str, T)],

@@ -355,23 +355,62 @@ pub struct Event {
     pub what: Happening,
 }
 
+/// How a host copies what the array does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCopy {
+    /// Of each read and each write.
+    pub transfer_bytes: u32,
+    /// Pieces under way.
+    pub outstanding: u16,
+}
+
+/// How the memory of VMs goes from host to host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// TCP, as it is.
+    Tcp,
+    /// TCP, compressed as far as cores are free.
+    Compressed,
+    /// Several connections over all links.
+    Multichannel,
+    /// RDMA over all links.
+    Rdma,
+}
+
+/// How VMs move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// How their memory goes.
+    pub method: Method,
+    /// How many at once, where other than the hypervisor's.
+    pub at_once: Option<u16>,
+}
+
 /// What can happen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// A drive fails; a spare takes its place if there is one.
     DriveFails {
         /// Its name.
         drive: String,
     },
-    /// A host loses its power.
+    /// A host loses its power; its VMs are started elsewhere.
     HostFails {
         /// Its name.
         host: String,
+        /// Until others start its VMs, where other than the hypervisor's.
+        detection: Option<Duration>,
+        /// I/Os of a VM's boot, where other than those measured.
+        operations: Option<u32>,
+        /// What a VM does after its boot until its service is back.
+        recovery: Option<Duration>,
     },
     /// A controller loses its power; its partner takes its pools.
     ControllerFails {
         /// Its name.
         controller: String,
+        /// Until the partner serves them.
+        takeover: Option<Duration>,
     },
     /// One of a host's links into a network goes down.
     LinkDown {
@@ -405,6 +444,8 @@ pub enum Happening {
         vms: u16,
         /// Whether the array copies.
         offload: bool,
+        /// How the host copies, if it does.
+        copy: HostCopy,
     },
     /// The disks of a block's VMs move to another pool.
     MoveStorage {
@@ -414,16 +455,42 @@ pub enum Happening {
         to: String,
         /// Whether the array copies.
         offload: bool,
+        /// How the host copies, if it does.
+        copy: HostCopy,
     },
     /// The VMs of a block start all at once.
     BootStorm {
         /// Name of the block.
         block: String,
+        /// I/Os of a VM's boot, where other than those measured.
+        operations: Option<u32>,
     },
     /// A host's VMs move to the others.
     Drain {
         /// Its name.
         host: String,
+        /// How.
+        migration: Migration,
+    },
+    /// VMs of a block move to a host.
+    LiveMigration {
+        /// Name of the block.
+        block: String,
+        /// How many of its VMs that are elsewhere; all where none is said.
+        vms: Option<u16>,
+        /// Name of the host.
+        to: String,
+        /// How.
+        migration: Migration,
+    },
+    /// VMs of a block get more virtual processors while they run.
+    AddCpu {
+        /// Name of the block.
+        block: String,
+        /// How many more, each.
+        vcpus: u16,
+        /// Share of the work that one processor can do at a time, 0 to 1.
+        contention: f64,
     },
 }
 

@@ -1,0 +1,93 @@
+//! LUNs: how a host sees what a controller gives it. They are made when something needs
+//! them, so that what moves to another host, controller or pool finds its own.
+
+use super::network::Fabric;
+use crate::catalog;
+use crate::host::LunRig;
+use crate::network::Way;
+use model::link::multipath::Policy;
+use site::plan::{Balance, Block, Host, Luns, Plan};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Host, controller, and the LUN's name.
+type Key = (String, String, String);
+
+/// The LUNs of a site.
+pub struct Wiring {
+    plan: Rc<Plan>,
+    fabric: Rc<Fabric>,
+    luns: RefCell<BTreeMap<Key, Rc<LunRig>>>,
+}
+
+/// The host of a plan that is called so, alone or as one of several.
+pub fn host_of<'a>(plan: &'a Plan, name: &str) -> &'a Host {
+    let mut hosts = plan.hosts.iter();
+    match hosts.find(|host| host.names().iter().any(|other| other == name)) {
+        Some(host) => host,
+        None => unreachable!("a plan's names lead somewhere: {name}"),
+    }
+}
+
+/// The block of a plan.
+pub fn block_of<'a>(plan: &'a Plan, name: &str) -> &'a Block {
+    match plan.blocks.iter().find(|block| block.name == name) {
+        Some(block) => block,
+        None => unreachable!("a plan's names lead somewhere: {name}"),
+    }
+}
+
+impl Wiring {
+    /// No LUN yet.
+    pub(super) fn new(plan: Rc<Plan>, fabric: Rc<Fabric>) -> Wiring {
+        Wiring {
+            plan,
+            fabric,
+            luns: RefCell::default(),
+        }
+    }
+
+    /// Whether a host reaches a controller.
+    pub fn reaches(&self, host: &str, controller: &str) -> bool {
+        !self.fabric.ways(host, controller).is_empty()
+    }
+
+    /// The LUN called `name` of a block.
+    ///
+    /// # Panics
+    /// When the host does not reach the controller.
+    pub fn lun(&self, host: &str, controller: &str, block: &str, name: &str) -> Rc<LunRig> {
+        let key = (host.to_owned(), controller.to_owned(), name.to_owned());
+        let number = self.luns.borrow().len();
+        if let Some(lun) = self.luns.borrow().get(&key) {
+            return Rc::clone(lun);
+        }
+        let block = block_of(&self.plan, block);
+        let lun = Rc::new(self.make(host, controller, block, number));
+        self.luns.borrow_mut().insert(key, Rc::clone(&lun));
+        lun
+    }
+
+    /// With multipath all ways to its controller, with a group of links the one that the
+    /// rule gives it.
+    fn make(&self, host_name: &str, controller: &str, block: &Block, number: usize) -> LunRig {
+        let host = host_of(&self.plan, host_name);
+        let ways = self.fabric.ways(host_name, controller);
+        assert!(!ways.is_empty(), "a LUN of a host that does not reach it");
+        let is_shared = matches!(block.luns, Luns::Shared(_));
+        let depth = catalog::lun_queue(host, is_shared);
+        let one = |place: usize| vec![ways[place % ways.len()].clone()];
+        match host.balance {
+            Balance::RoundRobin => LunRig::new(depth, ways, Policy::RoundRobin { ios_per_path: 1 }),
+            Balance::LeastQueue => LunRig::new(depth, ways, Policy::LeastQueue),
+            // One virtual port and one hardware address: one link for all.
+            Balance::Port | Balance::Mac => LunRig::new(depth, one(0), Policy::LeastQueue),
+            Balance::IpHash => {
+                let address = number % usize::from(host.addresses);
+                let way: Way = ways[address % ways.len()].clone();
+                LunRig::new(depth, vec![way], Policy::LeastQueue)
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Virtual processors that VMs get while they run.
+//!
+//! What a VM asks for grows as the law of [`model::scalability`] says of its processors, with
+//! the contention that the event gives; coherency is not known and taken for none. Whether
+//! it was the processors that held it back, nobody says: it is taken to be so.
+
+use super::Scene;
+use super::log::count;
+use crate::rig::residents;
+use model::scalability::Scalability;
+use std::rc::Rc;
+
+/// Gives each VM of a block so many more.
+pub(super) fn add(scene: &Rc<Scene>, block: &str, vcpus: u16, contention: f64) {
+    let (vms, law) = (scene.of_block(block), Scalability::amdahl(contention));
+    let (mut least, mut most) = (f64::MAX, f64::MIN);
+    let mut refused = 0;
+    for vm in &vms {
+        let before = vm.compute.get();
+        let after = model::vm::Vm {
+            vcpus: before.vcpus.saturating_add(vcpus),
+            ..before
+        };
+        vm.compute.set(after);
+        if residents::on(&vm.host.borrow(), &scene.vms, &[]).is_err() {
+            vm.compute.set(before);
+            refused += 1;
+            continue;
+        }
+        let of = |vcpus: u16| law.capacity(u32::from(vcpus.max(1)));
+        let factor = of(after.vcpus) / of(before.vcpus);
+        (least, most) = (least.min(factor), most.max(factor));
+        let own = scene
+            .streams
+            .iter()
+            .filter(|stream| Rc::ptr_eq(stream.vm(), vm));
+        own.for_each(|stream| stream.speed_up(factor));
+    }
+    residents::settle(&scene.hosts, &scene.vms);
+    let given = vms.len() - refused;
+    if given > 0 {
+        scene.log.tell(format!(
+            "block {block}: {} get {} more each, and ask for {least:.2} to {most:.2} times as much",
+            count(given, "VM"),
+            count(vcpus.into(), "vCPU")
+        ));
+    }
+    if refused > 0 {
+        scene.log.tell(format!(
+            "block {block}: {} get no more vCPUs: their host has too few cores",
+            count(refused, "VM")
+        ));
+    }
+}

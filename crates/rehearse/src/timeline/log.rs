@@ -1,0 +1,159 @@
+//! What is told of a run, in the order of its time.
+
+use crate::run::Told;
+use crate::world::RigWorld;
+use base::Time;
+use engine::World;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Something under way: since when, what, and the bytes that it has moved.
+type Open = (Time, String, Rc<Cell<u64>>);
+
+/// What has been told, and what is under way.
+pub struct Log {
+    world: RigWorld,
+    began: Time,
+    told: RefCell<Vec<Told>>,
+    open: RefCell<BTreeMap<u64, Open>>,
+    next: Cell<u64>,
+}
+
+/// Something under way, from its beginning on.
+pub struct Undertaking<'a> {
+    log: &'a Log,
+    number: u64,
+    began: Time,
+    what: String,
+    /// Bytes that it has moved.
+    pub bytes: Rc<Cell<u64>>,
+}
+
+impl Log {
+    /// Nothing is told yet; times count from now on.
+    pub fn new(world: &RigWorld) -> Log {
+        Log {
+            world: world.clone(),
+            began: world.now(),
+            told: RefCell::default(),
+            open: RefCell::default(),
+            next: Cell::new(0),
+        }
+    }
+
+    /// Tells something that happens now.
+    pub fn tell(&self, text: String) {
+        self.tell_of(self.world.now(), text);
+    }
+
+    /// Tells something that happened at an instant of the world.
+    pub fn tell_of(&self, at: Time, text: String) {
+        let at = at.since(self.began);
+        self.told.borrow_mut().push(Told { at, text });
+    }
+
+    /// Tells that `what` begins, with what there is to say of it.
+    pub fn begin(&self, what: String, more: &str) -> Undertaking<'_> {
+        self.tell(format!("{what} begins: {more}"));
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let (began, bytes) = (self.world.now(), Rc::new(Cell::new(0)));
+        let open = (began, what.clone(), Rc::clone(&bytes));
+        self.open.borrow_mut().insert(number, open);
+        Undertaking {
+            log: self,
+            number,
+            began,
+            what,
+            bytes,
+        }
+    }
+
+    /// All of it. What is under way is told to be so.
+    pub fn take(&self) -> Vec<Told> {
+        for (began, what, bytes) in self.open.take().into_values() {
+            let took = seconds(self.world.now().since(began));
+            let moved = match bytes.get() {
+                0 => String::new(),
+                bytes => format!(", {} so far", amount(bytes)),
+            };
+            self.tell(format!("{what} has not ended with the run: {took}{moved}"));
+        }
+        let mut told = self.told.take();
+        // Stable: what was told at one instant stays in its order.
+        told.sort_by_key(|told| told.at);
+        told
+    }
+}
+
+impl Undertaking<'_> {
+    /// What it is.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Since it began.
+    pub fn took(&self) -> Duration {
+        self.log.world.now().since(self.began)
+    }
+
+    /// Tells of a stage of it.
+    pub fn stage(&self, text: &str) {
+        let (what, took) = (&self.what, seconds(self.took()));
+        self.log.tell(format!("{what}: {text}, after {took}"));
+    }
+
+    /// It has ended.
+    pub fn end(self, text: &str) {
+        self.log.open.borrow_mut().remove(&self.number);
+        let (what, took) = (&self.what, seconds(self.took()));
+        self.log
+            .tell(format!("{what} has ended after {took}: {text}"));
+    }
+
+    /// It has failed.
+    pub fn fail(self, why: &str) {
+        self.log.open.borrow_mut().remove(&self.number);
+        let (what, took) = (&self.what, seconds(self.took()));
+        self.log
+            .tell(format!("{what} has failed after {took}: {why}"));
+    }
+}
+
+/// A duration for people.
+pub fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match seconds {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 1.0 => format!("{s:.1} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
+
+/// Bytes for people.
+pub fn amount(bytes: u64) -> String {
+    let of = |unit: u64| bytes as f64 / unit as f64;
+    match bytes {
+        b if b >= 1 << 30 => format!("{:.1} GiB", of(1 << 30)),
+        b if b >= 1 << 20 => format!("{:.1} MiB", of(1 << 20)),
+        b => format!("{b} bytes"),
+    }
+}
+
+/// A rate for people: `, 12.3 MB/s`, or nothing where nothing moved.
+pub fn rate(bytes: u64, duration: Duration) -> String {
+    match bytes > 0 && !duration.is_zero() {
+        true => format!(", {:.1} MB/s", bytes as f64 / 1e6 / duration.as_secs_f64()),
+        false => String::new(),
+    }
+}
+
+/// `3 VMs`, or `1 VM`.
+pub fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}

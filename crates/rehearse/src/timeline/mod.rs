@@ -1,0 +1,195 @@
+//! What happens at a time of the run: faults and operations of the plan, and the engine's
+//! own events.
+//!
+//! Each event tells its beginning, its stages and its end, with how long it took and how
+//! many bytes it moved; what has not ended with the run is told so. Whatever it does goes
+//! the way that it would: through the engine, the modelled hosts, networks and controllers,
+//! beside the VMs' load.
+
+mod boot;
+mod copies;
+mod cpu;
+mod host_copy;
+mod log;
+mod migration;
+mod outage;
+mod scene;
+mod snapshots;
+mod takeover;
+mod watch;
+
+pub use scene::Scene;
+
+use crate::error::RehearseError;
+use crate::rig::Rig;
+use crate::vm::{Ledger, StreamRun};
+use engine::World;
+use load::kpi::Window;
+use site::plan::{Event, Happening, Plan};
+use std::rc::Rc;
+
+/// Sets the events of `plan` to happen.
+///
+/// # Errors
+/// `Site` for an event that would take something where its hosts do not reach it.
+pub fn start(
+    plan: &Plan,
+    rig: &Rig,
+    (window, seed): (Window, u64),
+    (ledger, streams): (&Rc<Ledger>, &[Rc<StreamRun>]),
+) -> Result<Rc<Scene>, RehearseError> {
+    let scene = Rc::new(Scene::new(plan, rig, (window, seed), (ledger, streams)));
+    for event in &plan.events {
+        reachable(&scene, event)?;
+    }
+    watch::start(&scene);
+    for (number, event) in plan.events.iter().enumerate() {
+        let (scene, event) = (Rc::clone(&scene), event.clone());
+        rig.world.spawn(async move {
+            scene.world.sleep_until(scene.began + event.at).await;
+            happen(&scene, number, event.what).await;
+        });
+    }
+    Ok(scene)
+}
+
+async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
+    match what {
+        Happening::DriveFails { drive } => drive_fails(scene, &drive),
+        Happening::LinkDown { host, network } => link(scene, &host, &network, true),
+        Happening::LinkUp { host, network } => link(scene, &host, &network, false),
+        Happening::HostFails {
+            host,
+            detection,
+            operations,
+            recovery,
+        } => {
+            let restart = outage::Restart {
+                detection,
+                operations: operations.unwrap_or(boot::OPERATIONS),
+                recovery,
+            };
+            outage::host_fails(scene, &host, restart).await;
+        }
+        Happening::ControllerFails {
+            controller,
+            takeover,
+        } => takeover::controller_fails(scene, &controller, takeover).await,
+        Happening::Snapshot { block } => snapshots::snapshot(scene, number, &block).await,
+        Happening::Restore { block } => snapshots::restore(scene, &block).await,
+        Happening::Clone {
+            block,
+            vms,
+            offload,
+            copy,
+        } => {
+            let vms: Vec<_> = scene
+                .of_block(&block)
+                .into_iter()
+                .take(vms.into())
+                .collect();
+            let by_host = (!offload).then_some(copy);
+            copies::clone(scene, number, (&block, vms), by_host).await;
+        }
+        Happening::MoveStorage {
+            block,
+            to,
+            offload,
+            copy,
+        } => {
+            let by_host = (!offload).then_some(copy);
+            copies::move_storage(scene, &block, &to, by_host).await;
+        }
+        Happening::BootStorm { block, operations } => {
+            boot::storm(scene, &block, operations.unwrap_or(boot::OPERATIONS)).await;
+        }
+        Happening::Drain { host, migration } => migration::drain(scene, &host, migration).await,
+        Happening::LiveMigration {
+            block,
+            vms,
+            to,
+            migration,
+        } => {
+            let most = vms.map_or(usize::MAX, usize::from);
+            migration::to_host(scene, (&block, most), &to, migration).await;
+        }
+        Happening::AddCpu {
+            block,
+            vcpus,
+            contention,
+        } => cpu::add(scene, &block, vcpus, contention),
+    }
+}
+
+fn drive_fails(scene: &Scene, name: &str) {
+    let mut drives = scene.pools.iter().flat_map(|pool| &pool.drives);
+    match drives.find(|drive| drive.name == name) {
+        Some(drive) => {
+            scene.log.tell(format!("drive {name} fails"));
+            drive.fail();
+        }
+        None => scene.log.tell(format!(
+            "drive {name} fails, which no pool has: nothing else happens"
+        )),
+    }
+}
+
+fn link(scene: &Scene, host: &str, network: &str, down: bool) {
+    let word = if down { "goes down" } else { "comes up" };
+    let text = format!("a link of host {host} into {network} {word}");
+    scene.log.tell(text);
+    if let Some(port) = scene.fabric.host_ports(host, network).first() {
+        port.set_down(down);
+    }
+}
+
+/// Hosts reach what an event has them use.
+fn reachable(scene: &Scene, event: &Event) -> Result<(), RehearseError> {
+    let check = |block: &str, hosts: Vec<String>, controller: &str| {
+        let lost = hosts
+            .iter()
+            .find(|host| !scene.wiring.reaches(host, controller));
+        lost.map_or(Ok(()), |host| {
+            let context = format!(
+                "host {host:?} of block {block:?} does not reach controller {controller:?}: \
+                 connect it, or leave the event out"
+            );
+            Err(RehearseError::site(event.line, context))
+        })
+    };
+    match &event.what {
+        Happening::MoveStorage { block, to, .. } => {
+            let pool = scene.pool(to);
+            check(block, scene.hosts_of_block(block), &pool.controller.name)
+        }
+        Happening::ControllerFails { controller, .. } => {
+            let Some(partner) = scene.partner(controller) else {
+                return Ok(());
+            };
+            scene.plan.blocks.iter().try_for_each(|block| {
+                let pools = block.pools.iter().chain(&block.disk_pools);
+                let mut of = pools.map(|pool| scene.pool(pool));
+                match of.any(|pool| pool.controller.name == *controller) {
+                    true => check(
+                        &block.name,
+                        scene.hosts_of_block(&block.name),
+                        &partner.name,
+                    ),
+                    false => Ok(()),
+                }
+            })
+        }
+        Happening::LiveMigration { block, to, .. } => {
+            let block = scene.plan.blocks.iter().find(|other| other.name == *block);
+            let pools = block.map(|block| block.pools.iter().chain(&block.disk_pools));
+            pools.into_iter().flatten().try_for_each(|pool| {
+                check(
+                    "the one that moves",
+                    vec![to.clone()],
+                    &scene.pool(pool).controller.name,
+                )
+            })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,88 @@
+//! The engine's own events, told at their time: drives given up, spares taken, rebuilds.
+
+use super::Scene;
+use super::log::{amount, rate, seconds};
+use base::Time;
+use engine::World;
+use engine::pool::EventKind;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Between two looks at the pools: events have their own times, so it only bounds how many
+/// a pool keeps, and how late a task that ends soon is seen.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What was heard of a pool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    sequence: u64,
+    /// Rebuilds under way by drive: when they began, and the drive's bytes to be gone through.
+    rebuilds: BTreeMap<String, (Time, u64)>,
+}
+
+/// Listens to the engine from now on.
+pub(super) fn start(scene: &Rc<Scene>) {
+    let heard = scene.pools.iter().map(|pool| Heard {
+        sequence: pool.pool.events(0).last().map_or(0, |event| event.sequence),
+        rebuilds: BTreeMap::new(),
+    });
+    let heard = heard.collect();
+    scene.heard.replace(heard);
+    let scene = Rc::clone(scene);
+    scene.world.clone().spawn(async move {
+        while !scene.is_over() {
+            scene.world.sleep(LOOK).await;
+            hear(&scene);
+        }
+    });
+}
+
+/// Tells what is new.
+pub(super) fn hear(scene: &Scene) {
+    let mut heard = scene.heard.borrow_mut();
+    for (pool, heard) in scene.pools.iter().zip(heard.iter_mut()) {
+        // Nobody runs it.
+        if pool.controller.is_lost() {
+            continue;
+        }
+        for event in pool.pool.events(heard.sequence) {
+            heard.sequence = event.sequence;
+            let mut text = format!("pool {}: {}", pool.name, event.text);
+            if event.kind == EventKind::Rebuild {
+                text += &heard.rebuild(&event.text, event.at);
+            }
+            scene.log.tell_of(event.at, text);
+        }
+        if !heard.rebuilds.is_empty() {
+            for task in pool.pool.info().tasks {
+                if let Some((_, bytes)) = heard.rebuilds.get_mut(&task.subject) {
+                    *bytes = task.total_bytes;
+                }
+            }
+        }
+    }
+}
+
+impl Heard {
+    /// What there is to say beside an event of a rebuild.
+    fn rebuild(&mut self, text: &str, at: Time) -> String {
+        let Some(drive) = text.split('\'').nth(1) else {
+            return String::new();
+        };
+        match self.rebuilds.remove(drive) {
+            None => {
+                self.rebuilds.insert(drive.to_owned(), (at, 0));
+                String::new()
+            }
+            Some((began, bytes)) => {
+                let took = at.since(began);
+                let gone_through = match bytes {
+                    0 => String::new(),
+                    bytes => format!(", {}{}", amount(bytes), rate(bytes, took)),
+                };
+                format!(", after {}{gone_through}", seconds(took))
+            }
+        }
+    }
+}
