@@ -62,13 +62,14 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
                 _ => format!("{}{turn}-{}", block.name, vm.name),
             };
             for stream in &mut vm.streams {
-                match (&mut stream.pacing, block.outstanding) {
-                    (Pacing::Open { per_second }, _) => *per_second *= block.scale,
-                    (Pacing::Closed { outstanding }, Some(said)) => {
-                        *outstanding = usize::from(said);
-                        stream.outstanding_max = usize::from(said);
+                match &mut stream.pacing {
+                    Pacing::Open { per_second } => *per_second *= block.scale,
+                    Pacing::Closed { outstanding } => {
+                        let said = block.outstanding.map_or(*outstanding, usize::from);
+                        // A loop has one operation under way at least.
+                        *outstanding = ((said as f64 * block.scale).round() as usize).max(1);
+                        stream.outstanding_max = *outstanding;
                     }
-                    (Pacing::Closed { .. }, None) => {}
                 }
             }
             if let Some(memory_bytes) = block.memory_bytes {
