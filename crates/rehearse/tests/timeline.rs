@@ -299,7 +299,9 @@ recovery = "2 s"
 
 #[test]
 fn vms_of_a_host_that_fails_run_on_others_after_detection_boot_and_recovery() {
-    let outcome = with(60, HOST_FAILS);
+    // One command is with the array, and one waits for it in the queue of the LUN.
+    let shallow = ("clock_ghz = 2.4", "clock_ghz = 2.4\nlun_queue = 1");
+    let outcome = try_with(60, HOST_FAILS, &[shallow]).unwrap();
     about(told(&outcome, "outage of host esx1 begins: 1 VM stop"), 3.0);
     about(
         told(&outcome, "outage of host esx1: host declared dead"),
