@@ -212,6 +212,10 @@ const C: &str = "C. FAS3160, Hyper-V R2";
 const D: &str = "D. FS7500 before PS6100X, vSphere 5";
 const E: &str = "E. PS6110XV, Hyper-V 2012";
 
+/// Why the NAS does more in a rehearsal than it was measured to do.
+const NAS: &str = "the NAS' own file system and the arrays' own caches and mapping are not modelled: \
+    Ashlar's pools lie on the drives directly, which are modelled at the upper end for deep queues";
+
 const DEEP: &str = "drives are modelled at the upper end of what they do with deep queues \
     (docs/MODELS.md), and the hot part of the data lies close together";
 
@@ -402,7 +406,7 @@ fn rows() -> Vec<Row> {
             "IO/s",
             5593.0,
             |o| o.iops(SHOP),
-            "",
+            NAS,
         ),
         given(
             D,

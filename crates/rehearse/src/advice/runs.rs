@@ -66,14 +66,6 @@ pub(super) const CHECKS: &[Check] = &[
         look: failure_without_redundancy,
     },
     Check {
-        name: "restore-without-snapshot",
-        severity: Error,
-        why: "there is nothing to go back to",
-        mend: "take a snapshot of the block before",
-        source: REHEARSAL,
-        look: restore_without_snapshot,
-    },
-    Check {
         name: "link-up-that-is-up",
         severity: Info,
         why: "the link is up: nothing happens",
@@ -236,23 +228,6 @@ fn before(plan: &Plan, event: &Event, is_it: impl Fn(&Happening) -> bool) -> boo
     plan.events
         .iter()
         .any(|other| other.at < event.at && is_it(&other.what))
-}
-
-fn restore_without_snapshot(scene: &Scene<'_>, seen: &mut Seen) {
-    for event in &scene.plan.events {
-        let Happening::Restore { block } = &event.what else {
-            continue;
-        };
-        let snapshot = Happening::Snapshot {
-            block: block.clone(),
-        };
-        if !before(scene.plan, event, |what| *what == snapshot) {
-            seen.add(
-                event.line,
-                format!("block {block:?} is restored, and no snapshot of it was taken before"),
-            );
-        }
-    }
 }
 
 fn link_up_that_is_up(scene: &Scene<'_>, seen: &mut Seen) {

@@ -624,15 +624,6 @@ pub const CASES: &[Case] = &[
         what: "controller \"a\" fails and has no partner",
     },
     Case {
-        check: "restore-without-snapshot",
-        edits: &[(
-            "at = \"100 s\"\nwhat = \"drive-fails\"\ndrive = \"data0-00\"\n",
-            "at = \"100 s\"\nwhat = \"restore\"\nblock = \"app\"\n",
-        )],
-        about: "[[event]]",
-        what: "block \"app\" is restored, and no snapshot of it was taken before",
-    },
-    Case {
         check: "link-up-that-is-up",
         edits: &[(
             "at = \"100 s\"\nwhat = \"drive-fails\"\ndrive = \"data0-00\"\n",
