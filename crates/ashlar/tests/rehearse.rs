@@ -191,3 +191,39 @@ fn a_report_that_can_not_be_written_is_told_before_anything_runs() {
         assert!(wrong.contains("no/such/file"), "{wrong}");
     }
 }
+
+#[test]
+fn a_plan_proposes_the_smallest_mix_and_says_what_was_rejected() {
+    let shop = Shop::new();
+    let plan = |arguments: &[&str]| shop.ashlar(&[&["plan", "shop.toml"], arguments].concat());
+    let fast = ["--drive", "slc-200", "--drive", "nl-sas-1000"];
+    let limit = [
+        "--set",
+        "run.limit=\"3 ms\"",
+        "--set",
+        "variant=[]",
+        "--set",
+        "vary=[]",
+    ];
+    let (code, said, wrong) = plan(&[&fast[..], &limit[..]].concat());
+    assert_eq!((code, wrong.as_str()), (Some(0), ""), "{said}");
+    let first = said.lines().next().unwrap();
+    assert!(
+        first.contains("is the smallest mix") && first.contains("slc-200"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Rejected:") && said.contains("nl-sas-1000"),
+        "{said}"
+    );
+    let (code, said, _) = plan(&[&["--drive", "nl-sas-1000"][..], &limit[..]].concat());
+    assert_eq!(code, Some(3), "{said}");
+    for (arguments, says) in [
+        (["--drive", "tape"], "allowed: sas-15k-600"),
+        (["--pool", "nowhere"], "there are: "),
+    ] {
+        let (code, _, wrong) = plan(&arguments);
+        assert_eq!(code, Some(2));
+        assert!(wrong.contains(says), "{wrong}");
+    }
+}
