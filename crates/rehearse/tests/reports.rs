@@ -7,7 +7,7 @@ mod common;
 
 use common::plan;
 use rehearse::report::schema::{Document, SCHEMA};
-use rehearse::report::{document, html, rehearsed, searched};
+use rehearse::report::{compared, document, html, rehearsed, searched};
 use rehearse::run;
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
@@ -148,4 +148,18 @@ fn well_formed(page: &str) {
         }
     }
     assert!(open.is_empty(), "left open: {open:?}");
+}
+
+#[test]
+fn variants_stand_side_by_side_as_a_table_and_as_bars() {
+    let deep = rehearsal("as it stands", &[SHORT], 1);
+    let lone = rehearsal("one under way", &[SHORT, "block.vm.outstanding=1"], 1);
+    let iops = |rehearsal: &Rehearsal| rehearsal.summary().iops.mean;
+    let share = iops(&lone) / iops(&deep);
+    let said = compared(&[deep, lone]);
+    let bars: Vec<usize> = said.lines().map(|line| line.matches('█').count()).collect();
+    let bars: Vec<usize> = bars.into_iter().filter(|bar| *bar > 0).collect();
+    assert_eq!(bars, [48, (share * 48.0).round() as usize], "{said}");
+    let less = format!("{:+.1} %", (share - 1.0) * 100.0);
+    assert!(said.contains(&less), "{less} in {said}");
 }

@@ -156,7 +156,32 @@ pub fn compared(rehearsals: &[Rehearsal]) -> String {
             busiest,
         ]);
     }
-    aligned(&rows)
+    aligned(&rows) + &chart(rehearsals)
+}
+
+/// Operations per second of the variants as bars.
+fn chart(rehearsals: &[Rehearsal]) -> String {
+    const WIDTH: f64 = 48.0;
+    let bars: Vec<(&str, f64)> = rehearsals
+        .iter()
+        .map(|rehearsal| (rehearsal.name.as_str(), rehearsal.summary().iops.mean))
+        .collect();
+    let most = bars.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
+    let width = bars.iter().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let mut text = "\nIO/s\n".to_owned();
+    for (name, iops) in bars {
+        let length = match most > 0.0 {
+            true => (iops / most * WIDTH).round() as usize,
+            false => 0,
+        };
+        let shown = grouped(iops.round() as u64);
+        line(
+            &mut text,
+            format_args!("{name:<width$}  {} {shown}", "█".repeat(length)),
+        );
+    }
+    text
 }
 
 /// The load of a site or variant that meets a cap.
