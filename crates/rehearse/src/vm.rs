@@ -50,6 +50,11 @@ pub trait Vm: 'static {
 
     /// It has completed an operation of so many bytes.
     fn did(&self, bytes: u64);
+
+    /// What goes by in a closed loop from the end of an operation to the next one.
+    fn think(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// A VM and what it is on.
@@ -74,6 +79,8 @@ pub struct VmRig {
     pub halt: Halt,
     /// Operations that it completed, and their bytes.
     pub did: Cell<(u64, u64)>,
+    /// What goes by in a closed loop from the end of an operation to the next one.
+    pub think: Duration,
 }
 
 impl VmRig {
@@ -137,6 +144,10 @@ impl Vm for VmRig {
 
     fn is_off(&self) -> bool {
         self.off.get()
+    }
+
+    fn think(&self) -> Duration {
+        self.think
     }
 
     fn did(&self, bytes: u64) {
@@ -343,6 +354,9 @@ impl<V: Vm> StreamRun<V> {
             let went_well = self.operate(operation, self.now()).await;
             if !went_well && !self.vm.halt().is_held() {
                 self.world.sleep(RETRY).await;
+            }
+            if !self.vm.think().is_zero() {
+                self.world.sleep(self.vm.think()).await;
             }
         }
     }

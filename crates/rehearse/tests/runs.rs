@@ -216,3 +216,16 @@ fn what_no_model_knows_is_refused_with_its_line() {
         "{refused}"
     );
 }
+
+/// The interactive response time law: N = X (R + Z), for loops that think for Z.
+#[test]
+fn closed_loops_think_between_operations() {
+    let outcome = run(&plan(&["block.vm.think=\"30 ms\""]), 1).unwrap();
+    let total = &outcome.load.total;
+    let per_s = total.reads_per_s + total.writes_per_s;
+    let response_s = total.queue_length / per_s;
+    let loops = per_s * (response_s + 0.030);
+    assert!((loops - 8.0).abs() < 0.08, "{loops} loops of 8");
+    let without = run(&plan(&[]), 1).unwrap().load.total;
+    assert!(per_s < 0.6 * (without.reads_per_s + without.writes_per_s));
+}

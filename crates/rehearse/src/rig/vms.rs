@@ -140,6 +140,7 @@ impl Builder<'_> {
             off: Cell::new(false),
             halt: Halt::default(),
             did: Cell::default(),
+            think: self.block.think,
         }))
     }
 

@@ -445,6 +445,7 @@ fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
     });
     let rule = "a whole number from 1 to 4096";
     let outstanding = reader.optional("outstanding", rule, |value| between(value, 1, 4096));
+    let think = reader.optional("think", TIME_RULE, time);
     let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
     reader.finish(Block {
         name,
@@ -461,6 +462,7 @@ fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
         filled_percent: filled.map_or(100, |percent| percent as u8),
         scale: scale.unwrap_or(1.0),
         outstanding,
+        think: think.unwrap_or_default(),
         memory_bytes,
     })
 }

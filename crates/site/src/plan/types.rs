@@ -339,6 +339,8 @@ pub struct Block {
     pub scale: f64,
     /// In the place of what the profile has under way in closed loops.
     pub outstanding: Option<u16>,
+    /// Between the end of an operation of a closed loop and the next one in its place.
+    pub think: Duration,
     /// Memory of each VM, which a move or a restart takes time for; in the place of the
     /// profile's.
     pub memory_bytes: Option<u64>,
