@@ -204,3 +204,23 @@ fn settings_that_lead_nowhere_are_refused() {
         );
     }
 }
+
+/// A variant that is possible without settings and not with them is told, and the rest stays.
+#[test]
+fn a_variant_that_a_setting_makes_impossible_is_left_out_and_named() {
+    let late = r#"
+[[variant]]
+name = "late"
+set = { event = [{ at = "90 s", what = "boot-storm", block = "vms" }] }
+"#;
+    let late = late.replace("vms", &described("", &[]).base.blocks[0].name);
+    assert_eq!(described(&late, &[]).variants.len(), 1);
+    assert_eq!(described(&late, &[]).impossible, []);
+    let shorter = ["run.warmup=\"1 s\"", "run.measure=\"20 s\""];
+    let with = described(&late, &shorter);
+    assert_eq!((with.variants.len(), with.impossible.len()), (0, 1));
+    let lost = &with.impossible[0];
+    assert_eq!(lost.key, "variant \"late\"");
+    assert!(lost.found.contains("event.at: 90 s"), "{}", lost.found);
+    assert!(lost.line > 1);
+}

@@ -151,6 +151,16 @@ fn chosen(args: &Args, described: Described) -> Result<Vec<Chosen>, Failure> {
         .iter()
         .map(|v| format!("{:?}", v.name))
         .collect();
+    for lost in &described.impossible {
+        let asked = |name: &String| lost.key == format!("variant {name:?}");
+        let what = format!("{}:{lost}", args.file.display());
+        if args.variants.iter().any(asked) {
+            return Err(Failure::Wrong(what));
+        }
+        if args.compare && args.variants.is_empty() {
+            eprintln!("left out, as --set has it: {what}");
+        }
+    }
     for name in &args.variants {
         if !described
             .variants

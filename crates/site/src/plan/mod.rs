@@ -32,6 +32,8 @@ pub struct Described {
     pub base: Plan,
     /// `[[variant]]` and `[[vary]]`, in the order of the file.
     pub variants: Vec<Variant>,
+    /// Variants that settings have made impossible, and why; none without settings.
+    pub impossible: Vec<Diagnostic>,
 }
 
 /// The site with something changed.
@@ -114,8 +116,15 @@ pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, 
             }])
         })?,
     };
-    let variants = variants::variants(text, &document).map_err(invalid)?;
-    Ok(Described { base, variants })
+    let (variants, impossible) = variants::variants(text, &document);
+    match settings.is_empty() && !impossible.is_empty() {
+        true => Err(invalid(impossible)),
+        false => Ok(Described {
+            base,
+            variants,
+            impossible,
+        }),
+    }
 }
 
 /// The plan of one text, without its variants.

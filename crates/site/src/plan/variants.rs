@@ -16,8 +16,8 @@ struct Wanted {
     settings: Vec<Setting>,
 }
 
-/// All variants of `document`, whose text is `text`.
-pub(super) fn variants(text: &str, document: &Table) -> Result<Vec<Variant>, Vec<Diagnostic>> {
+/// All variants of `document`, whose text is `text`, and what is wrong with others.
+pub(super) fn variants(text: &str, document: &Table) -> (Vec<Variant>, Vec<Diagnostic>) {
     let lines = Lines::of(text);
     let mut found = Vec::new();
     let mut wanted = listed(document, &lines_of(text, &lines, "variant"), &mut found);
@@ -59,10 +59,7 @@ pub(super) fn variants(text: &str, document: &Table) -> Result<Vec<Variant>, Vec
             allowed: format!("{VARIANTS_MAX} at most"),
         });
     }
-    match found.is_empty() {
-        true => Ok(variants),
-        false => Err(found),
-    }
+    (variants, found)
 }
 
 /// The document with `settings` made, and the plan that it is then.
