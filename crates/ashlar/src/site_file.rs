@@ -2,10 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output;
-use load::profile::Profile;
 use rehearse::advice::{self, Finding, Severity};
 use rehearse::demand::Demand;
-use rehearse::{fit, thumb};
+use rehearse::{fit, thumb, workload};
 use site::plan::{self, Described};
 use site::{Site, SiteError, SiteErrorKind};
 use std::path::{Path, PathBuf};
@@ -76,7 +75,7 @@ fn counted(counts: &[(usize, &str)]) -> String {
 fn check_plan(file: &Path) -> Result<(), Failure> {
     let described = plan::load(file, &[]).map_err(wrong)?;
     let file = file.display().to_string();
-    let unfit = fit::fit_all(&described, &Profile::named);
+    let unfit = fit::fit_all(&described, &workload::named);
     if !unfit.is_empty() {
         let lines: Vec<String> = unfit
             .iter()
@@ -84,7 +83,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
             .collect();
         return Err(Failure::Wrong(lines.join("\n")));
     }
-    let findings = advice::advise_all(&described, &Profile::named);
+    let findings = advice::advise_all(&described, &workload::named);
     let mut text = format!("{file}: to rehearse: {}\n", plan_summary(&described));
     text += &by_rule_of_thumb(&described);
     for severity in Severity::ALL {
@@ -106,7 +105,7 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
 
 fn plan_summary(described: &Described) -> String {
     let plan = &described.base;
-    let demand = Demand::of(plan, &Profile::named);
+    let demand = Demand::of(plan, &workload::named);
     counted(&[
         (plan.controllers.len(), "controllers"),
         (
@@ -121,7 +120,7 @@ fn plan_summary(described: &Described) -> String {
 }
 
 fn by_rule_of_thumb(described: &Described) -> String {
-    let demand = Demand::of(&described.base, &Profile::named);
+    let demand = Demand::of(&described.base, &workload::named);
     let pools = thumb::pools(&described.base, &demand);
     let lines = pools.iter().map(|pool| format!("  {}\n", pool.sentence));
     format!("\nBy the rule of thumb:\n{}", lines.collect::<String>())

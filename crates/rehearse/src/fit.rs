@@ -79,6 +79,16 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
 
 fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
     let Some(profile) = profiles(&block.profile) else {
+        // A trace says what is wrong with it.
+        if let Some(Err(what)) = block
+            .profile
+            .starts_with("trace:")
+            .then(|| crate::workload::find(&block.profile))
+        {
+            let allowed = "a trace that can be read".to_owned();
+            push(found, (block.line, "block.profile"), what, allowed);
+            return;
+        }
         let what = format!("{:?}, which no profile has", block.profile);
         let allowed = format!("one of {}", load::profile::Profile::names().join(", "));
         push(found, (block.line, "block.profile"), what, allowed);

@@ -38,6 +38,7 @@ pub mod summary;
 pub mod thumb;
 pub mod timeline;
 pub mod vm;
+pub mod workload;
 pub mod world;
 
 pub use error::{RehearseError, RehearseErrorKind};

@@ -112,7 +112,7 @@ fn run_in(
     let (ledger, began) = (Rc::new(Ledger::default()), world.now());
     let mut streams = Vec::new();
     for vm in &vms {
-        streams.push(StreamRun::of_vm(world, vm, (window, seed), &ledger));
+        streams.push(StreamRun::of_vm(world, vm, (window, seed), &ledger)?);
     }
     for stream in streams.iter().flatten() {
         stream.start();

@@ -68,8 +68,9 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
     let streams: Vec<Rc<StreamRun>> = rig
         .vms
         .iter()
-        .flat_map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
-        .collect();
+        .map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
     let scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
     for stream in &streams {
         stream.start();
@@ -124,8 +125,9 @@ pub fn rounds(
     let streams: Vec<Rc<StreamRun>> = rig
         .vms
         .iter()
-        .flat_map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
-        .collect();
+        .map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
     let _scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
     for stream in &streams {
         stream.start();

@@ -176,7 +176,7 @@ pub fn size(plan: &Plan, pool: &str, candidate: &Candidate) -> Result<Sized, Reh
 /// Whether the volumes find room: what the engine says when it is asked to lay them out.
 fn holds(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> bool {
     let built = built(plan, pool, candidate, groups);
-    crate::fit::fit(&built, &load::profile::Profile::named).is_empty()
+    crate::fit::fit(&built, &crate::workload::named).is_empty()
 }
 
 /// Why an outcome does not meet the limits.

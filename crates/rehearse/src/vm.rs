@@ -7,15 +7,17 @@
 //! off asks for nothing, and what it had asked for when it lost its host has failed.
 
 use crate::disk::{DiskError, DiskRig, Stages};
+use crate::error::RehearseError;
 use crate::halt::Halt;
 use crate::host::HostRig;
 use crate::rig::Wiring;
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
-use load::generator::{Generator, Operation};
+use load::generator::Operation;
 use load::kpi::{Measured, Recorder, Window};
 use load::profile::{Pacing, VmProfile};
+use load::source::Source;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -232,7 +234,7 @@ pub struct StreamRun<V = VmRig> {
     vm: Rc<V>,
     /// Which of the VM's streams.
     pub stream: usize,
-    generator: RefCell<Generator>,
+    source: RefCell<Source>,
     recorder: RefCell<Recorder>,
     ledger: Rc<Ledger>,
     stages: Cell<StageSums>,
@@ -268,9 +270,9 @@ impl<V: Vm> StreamRun<V> {
         vm: &Rc<V>,
         (window, seed): (Window, u64),
         ledger: &Rc<Ledger>,
-    ) -> Vec<Rc<StreamRun<V>>> {
-        let generators = Generator::of_vm(vm.profile(), &vm.disk_bytes(), seed);
-        let stream = |(stream, generator): (usize, Generator)| {
+    ) -> Result<Vec<Rc<StreamRun<V>>>, RehearseError> {
+        let sources = Source::of_vm(vm.profile(), &vm.disk_bytes(), seed);
+        let stream = |(stream, source): (usize, Source)| {
             let open = matches!(vm.profile().streams[stream].pacing, Pacing::Open { .. });
             Rc::new(StreamRun {
                 world: world.clone(),
@@ -278,7 +280,7 @@ impl<V: Vm> StreamRun<V> {
                 window,
                 vm: Rc::clone(vm),
                 stream,
-                generator: RefCell::new(generator),
+                source: RefCell::new(source),
                 recorder: RefCell::new(Recorder::new(window, open)),
                 ledger: Rc::clone(ledger),
                 stages: Cell::default(),
@@ -292,7 +294,8 @@ impl<V: Vm> StreamRun<V> {
                 }),
             })
         };
-        generators.into_iter().enumerate().map(stream).collect()
+        let sources = sources.map_err(RehearseError::engine)?;
+        Ok(sources.into_iter().enumerate().map(stream).collect())
     }
 
     /// Sets it to work.
@@ -310,6 +313,17 @@ impl<V: Vm> StreamRun<V> {
     /// Time of the run.
     fn now(&self) -> Time {
         Time(self.world.now().since(self.began).as_nanos() as u64)
+    }
+
+    /// The next operation; none at the end of a trace, and after what a trace that has
+    /// changed since it was looked through says, which counts as a failed operation.
+    fn draw(&self) -> Option<Operation> {
+        self.source.borrow_mut().draw().unwrap_or_else(|error| {
+            let (now, mut recorder) = (self.now(), self.recorder.borrow_mut());
+            recorder.issued(now, Duration::ZERO);
+            recorder.failed(now, error.to_string());
+            None
+        })
     }
 
     fn has_ended(&self) -> bool {
@@ -350,7 +364,7 @@ impl<V: Vm> StreamRun<V> {
             if self.has_ended() {
                 return;
             }
-            let operation = self.generator.borrow_mut().draw();
+            let Some(operation) = self.draw() else { return };
             let went_well = self.operate(operation, self.now()).await;
             if !went_well && !self.vm.halt().is_held() {
                 self.world.sleep(RETRY).await;
@@ -365,7 +379,9 @@ impl<V: Vm> StreamRun<V> {
     async fn arrivals(self: Rc<Self>) {
         let slots = self.vm.profile().streams[self.stream].outstanding_max;
         loop {
-            let mut operation = self.generator.borrow_mut().draw();
+            let Some(mut operation) = self.draw() else {
+                return;
+            };
             // It may become due sooner while it is waited for.
             let drawn = operation.at;
             loop {

@@ -229,3 +229,41 @@ fn closed_loops_think_between_operations() {
     let without = run(&plan(&[]), 1).unwrap().load.total;
     assert!(per_s < 0.6 * (without.reads_per_s + without.writes_per_s));
 }
+
+/// What a host did in a tenth of a second, in the format of the MSR Cambridge traces.
+fn trace_of_a_hundred_writes() -> String {
+    let line = |index: u64| {
+        let (ticks, offset) = (128_166_372_000_000_000 + index * 10_000, index * 8192);
+        format!("{ticks},host,0,Write,{offset},8192,500\n")
+    };
+    (0..100).map(line).collect()
+}
+
+#[test]
+fn a_trace_is_replayed_at_its_own_times_and_scaled() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("host.csv");
+    std::fs::write(&file, trace_of_a_hundred_writes()).unwrap();
+    let profile = format!("block.vm.profile=\"trace:{}\"", file.display());
+    let settings = [
+        profile.as_str(),
+        "run.warmup=\"0 ms\"",
+        "run.measure=\"1 s\"",
+    ];
+    let outcome = run(&plan(&settings), 1).unwrap();
+    assert_eq!(
+        (outcome.operations, outcome.load.total.writes_per_s),
+        (100, 100.0)
+    );
+    let twice = [
+        &settings[..],
+        &["block.vm.scale=2", "run.measure=\"50 ms\""],
+    ]
+    .concat();
+    // Fifty milliseconds hold all of it at twice its speed.
+    assert_eq!(run(&plan(&twice), 1).unwrap().operations, 100);
+    std::fs::write(&file, "nonsense\n").unwrap();
+    let refused = run(&plan(&settings), 1).unwrap_err();
+    assert_eq!(refused.kind, RehearseErrorKind::Site);
+    assert!(refused.context.contains("host.csv:1"), "{refused}");
+}

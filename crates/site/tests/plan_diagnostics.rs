@@ -347,7 +347,7 @@ mod values {
         host_without_ports: "ports = [{ network = \"san\", count = 3 }]\n" => "",
             ["t.toml:43: host.ports: found nothing; allowed: a list of ports, such as { network = \"san\", count = 2 }"];
         block_without_profile: "profile = \"hetero10\"\n" => "",
-            ["t.toml:52: block.profile: found nothing; allowed: a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:52: block.profile: found nothing; allowed: a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
         block_roles_empty: "scale = 0.5" => "roles = []",
             ["t.toml:57: block.roles: found an empty list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         block_roles_not_names: "scale = 0.5" => "roles = [\"web server\"]",

@@ -8,13 +8,12 @@ use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
 use files::Files;
-use load::profile::Profile;
 use parallel::Progress;
 use rehearse::demand::Demand;
 use rehearse::report::{self, schema::VariantReport};
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
-use rehearse::{RehearseError, RehearseErrorKind, beside, fit, thumb};
+use rehearse::{RehearseError, RehearseErrorKind, beside, fit, thumb, workload};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
 
@@ -91,7 +90,7 @@ fn cap(text: &str) -> Result<Cap, String> {
 /// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
 pub fn run(args: Args) -> Result<(), Failure> {
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
-    let unfit = fit::fit_all(&described, &Profile::named);
+    let unfit = fit::fit_all(&described, &workload::named);
     if !unfit.is_empty() {
         let file = args.file.display();
         let lines: Vec<String> = unfit
@@ -125,7 +124,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 /// The rule of thumb beside what was rehearsed.
 fn by_rule_of_thumb(plan: &Plan, rehearsal: &Rehearsal) -> String {
-    let pools = thumb::pools(plan, &Demand::of(plan, &Profile::named));
+    let pools = thumb::pools(plan, &Demand::of(plan, &workload::named));
     let said = beside::beside(&pools, &rehearsal.outcomes[0]);
     let lines: String = said.iter().map(|line| format!("  {line}\n")).collect();
     match lines.is_empty() {

@@ -8,12 +8,14 @@ use crate::gate::Gate;
 use crate::halt::Halt;
 use crate::host::HostRig;
 use crate::vm::VmRig;
+use crate::workload;
 use crate::world::RigWorld;
 use engine::{Provisioning, VolumeSpec};
-use load::profile::{Pacing, Profile, VmProfile};
+use load::profile::{Pacing, VmProfile};
 use site::plan::{Block, Host, Initiator, Luns, Plan};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The hosts of `plan`.
 pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
@@ -32,12 +34,9 @@ pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
 /// # Errors
 /// `Site` for a profile or role that does not exist.
 pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
-    let profile = Profile::named(&block.profile).ok_or_else(|| {
-        let names = Profile::names().join(", ");
-        let context = format!(
-            "block {:?}: profile {:?} does not exist; allowed: {names}",
-            block.name, block.profile
-        );
+    let found = workload::find(&block.profile);
+    let profile = found.map_err(|what| {
+        let context = format!("block {:?}: {what}", block.name);
         RehearseError::site(block.line, context)
     })?;
     for role in &block.roles {
@@ -70,6 +69,9 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
                         *outstanding = ((said as f64 * block.scale).round() as usize).max(1);
                         stream.outstanding_max = *outstanding;
                     }
+                }
+                if let Some(trace) = &mut stream.trace {
+                    Arc::make_mut(trace).speed *= block.scale;
                 }
             }
             if let Some(memory_bytes) = block.memory_bytes {

@@ -416,7 +416,15 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
 fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
-    let profile = word(&mut reader, "profile", "a workload profile's name");
+    let rule = format!("a workload profile's name, {NAME_RULE}, or \"trace:FILE\"");
+    let profile = reader.required("profile", &rule, |value| {
+        let trace = value.as_str().filter(|text| {
+            let file = text.strip_prefix("trace:");
+            file.is_some_and(|file| !file.is_empty())
+        });
+        named(value).or_else(|| trace.map(str::to_owned))
+    });
+    let profile = profile.unwrap_or_default();
     let roles = words(&mut reader, "roles", "VMs of the profile");
     let count = count(&mut reader, 10_000);
     let hosts = words(&mut reader, "hosts", "hosts");
