@@ -120,21 +120,32 @@ impl Array {
         }
         for info in pools.iter().map(|(_, info)| info) {
             let is_short = in_need.contains(&info.name) && !outcome.freed.contains(&info.name);
-            if is_short && info.backed_bytes > 0 {
+            if is_short && info.backed_bytes + info.backing_bytes > 0 {
                 let fill =
                     |_, pool: Pool<RealWorld>| async move { Ok(pool.free_backings().await?) };
                 self.with_pool(&info.name, fill).await?;
                 outcome.freed.insert(info.name.clone());
             }
         }
-        outcome.without = full.difference(&outcome.freed).cloned().collect();
+        // What came back by itself since somebody found nothing is worth a try, too; how often
+        // a command tries has an end.
+        let has_some = |name: &String| {
+            let mut infos = pools.iter().map(|(_, info)| info);
+            infos.any(|info| info.name == *name && free_bytes(info) >= u64::from(info.page_bytes))
+        };
+        let had_nothing = full.difference(&outcome.freed);
+        let without = had_nothing.filter(|name| !(in_need.contains(*name) && has_some(name)));
+        outcome.without = without.cloned().collect();
         Ok(outcome)
     }
 }
 
+fn free_bytes(info: &PoolInfo) -> u64 {
+    let taken = info.mapped_bytes + info.promised_bytes;
+    info.capacity_bytes.saturating_sub(taken)
+}
+
 fn is_nearly_full(info: &PoolInfo, in_need: bool) -> bool {
-    let free = info
-        .capacity_bytes
-        .saturating_sub(info.mapped_bytes + info.promised_bytes);
+    let free = free_bytes(info);
     free < info.capacity_bytes / ROOM_PARTS || in_need && free < ROOM_BYTES
 }
