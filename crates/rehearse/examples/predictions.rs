@@ -171,7 +171,7 @@ const WEB_6: Run = run("ps6110xv", "6 web servers");
 const WEB_24: Run = run("ps6110xv", "24 web servers");
 const DOUBLED: Run = run("ps6110xv", "two arrays, twenty VMs");
 
-const RUNS: [Run; 32] = [
+const RUNS: [Run; 29] = [
     VNX,
     VNX_LSI,
     FC_4K,
@@ -201,10 +201,6 @@ const RUNS: [Run; 32] = [
     WEB_6,
     WEB_24,
     DOUBLED,
-    // Twice: the links of the load points between.
-    run("fas3160", "FC 4 Gb, 4 KiB, 8 under way"),
-    run("fas3160", "1 GbE, 4 KiB, 8 under way"),
-    run("fas3160", "10 GbE, 4 KiB, 8 under way"),
 ];
 
 const B: &str = "B. VNX5700, vSphere 5, SQL Server";

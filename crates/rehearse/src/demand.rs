@@ -134,7 +134,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
     if hosts.is_empty() || (of_vms.is_empty() && of_disks.is_empty()) {
         return Vec::new();
     }
-    let wanted = |vm: &&VmProfile| block.roles.is_empty() || block.roles.contains(&vm.name);
+    let wanted = |vm: &&VmProfile| block.has(&vm.name);
     let each: Vec<&VmProfile> = profile.vms.iter().filter(wanted).collect();
     let all = (0..block.count).flat_map(|_| each.iter());
     let vm = |(turn, vm): (usize, &&VmProfile)| {

@@ -7,7 +7,7 @@ use crate::demand::{Demand, Profiles};
 use crate::thumb;
 use site::Diagnostic;
 use site::human;
-use site::plan::{Block, Described, Plan};
+use site::plan::{Block, Described, Plan, TRACE};
 
 /// Everything that does not fit, in the order of lines; nothing when all does.
 pub fn fit(plan: &Plan, profiles: Profiles<'_>) -> Vec<Diagnostic> {
@@ -82,7 +82,7 @@ fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) 
         // A trace says what is wrong with it.
         if let Some(Err(what)) = block
             .profile
-            .starts_with("trace:")
+            .starts_with(TRACE)
             .then(|| crate::workload::find(&block.profile))
         {
             let allowed = "a trace that can be read".to_owned();
@@ -104,8 +104,7 @@ fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) 
         let allowed = format!("one of {}", names.join(", "));
         push(found, (block.line, "block.roles"), what, allowed);
     }
-    let wanted =
-        |vm: &&load::profile::VmProfile| block.roles.is_empty() || block.roles.contains(&vm.name);
+    let wanted = |vm: &&load::profile::VmProfile| block.has(&vm.name);
     for vm in profile.vms.iter().filter(wanted) {
         if !block.disk_pools.is_empty() && block.disk_pools.len() != vm.disks.len() {
             let what = format!(

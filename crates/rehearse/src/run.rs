@@ -63,18 +63,12 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         end: Time(0) + plan.run.warmup + plan.run.measure,
     };
     let layout = layout(plan, &rig);
-    let ledger = Rc::new(Ledger::default());
-    let began = rig.world.now();
-    let streams: Vec<Rc<StreamRun>> = rig
-        .vms
-        .iter()
-        .map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
-        .collect::<Result<Vec<_>, _>>()?
-        .concat();
-    let scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
-    for stream in &streams {
-        stream.start();
-    }
+    let Going {
+        ledger,
+        began,
+        streams,
+        scene,
+    } = start(plan, &rig, (window, seed))?;
     let shares = rig.finish(async {
         rig.world.sleep(plan.run.warmup).await;
         let before = Meter::read(&rig);
@@ -101,6 +95,37 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
     })
 }
 
+/// A rig at work.
+struct Going {
+    ledger: Rc<Ledger>,
+    /// When it began, by the world's clock.
+    began: Time,
+    streams: Vec<Rc<StreamRun>>,
+    scene: Rc<timeline::Scene>,
+}
+
+/// Sets the streams of all VMs to work, and the events of `plan` to happen.
+fn start(plan: &Plan, rig: &Rig, (window, seed): (Window, u64)) -> Result<Going, RehearseError> {
+    let ledger = Rc::new(Ledger::default());
+    let began = rig.world.now();
+    let streams: Vec<Rc<StreamRun>> = rig
+        .vms
+        .iter()
+        .map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
+    let scene = timeline::start(plan, rig, (window, seed), (&ledger, &streams))?;
+    for stream in &streams {
+        stream.start();
+    }
+    Ok(Going {
+        ledger,
+        began,
+        streams,
+        scene,
+    })
+}
+
 /// Runs `plan` round by round from its warm-up on, without measuring more than operations
 /// per second and their mean response time, until `tell` is satisfied or there were
 /// `rounds_max`.
@@ -119,19 +144,9 @@ pub fn rounds(
         start: Time(0) + plan.run.warmup,
         end: Time(0) + plan.run.warmup + round * rounds_max,
     };
-    let ledger = Rc::new(Ledger::default());
-    let began = rig.world.now();
-    let now = || Time(rig.world.now().since(began).as_nanos() as u64);
-    let streams: Vec<Rc<StreamRun>> = rig
-        .vms
-        .iter()
-        .map(|vm| StreamRun::of_vm(&rig.world, vm, (window, seed), &ledger))
-        .collect::<Result<Vec<_>, _>>()?
-        .concat();
-    let _scene = timeline::start(plan, &rig, (window, seed), (&ledger, &streams))?;
-    for stream in &streams {
-        stream.start();
-    }
+    let going = start(plan, &rig, (window, seed))?;
+    let now = || Time(rig.world.now().since(going.began).as_nanos() as u64);
+    let ledger = &going.ledger;
     rig.finish(rig.world.sleep(plan.run.warmup))?;
     let mut before = ledger.balance(now());
     for _ in 0..rounds_max {

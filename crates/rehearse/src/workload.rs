@@ -3,9 +3,7 @@
 
 use load::profile::Profile;
 use load::trace::{self, BeyondEnd, Trace};
-
-/// What the name of a trace begins with.
-const TRACE: &str = "trace:";
+use site::plan::TRACE;
 
 /// The workload of that name. A trace is read through for it.
 ///

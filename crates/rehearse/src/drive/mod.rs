@@ -29,11 +29,9 @@ use ::model::bus::Direction;
 use ::model::{Request, RequestKind};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{Drive, DriveError, DriveErrorKind, Geometry, World};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::rc::Rc;
-
-type Block = Box<[u8; BLOCK_BYTES]>;
+use world::sim::Blocks;
 
 /// The front of a drive that lies in a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +74,7 @@ pub struct DriveRig {
     front: Cell<Option<Front>>,
     sums_along: Cell<Option<SumsAlong>>,
     dead: Cell<bool>,
-    blocks: RefCell<BTreeMap<u64, Block>>,
+    blocks: Blocks,
 }
 
 impl DriveRig {
@@ -100,7 +98,7 @@ impl DriveRig {
             front: Cell::new(None),
             sums_along: Cell::new(None),
             dead: Cell::new(false),
-            blocks: RefCell::default(),
+            blocks: Blocks::default(),
         })
     }
 
@@ -133,25 +131,6 @@ impl DriveRig {
     /// What commands took in it so far.
     pub fn taken(&self) -> Taken {
         self.device.taken()
-    }
-
-    fn fill(&self, at: DriveOffset, bytes: &mut [u8]) {
-        let blocks = self.blocks.borrow();
-        let numbers = at.0 / BLOCK_BYTES as u64..;
-        for (place, block) in bytes.chunks_mut(BLOCK_BYTES).zip(numbers) {
-            match blocks.get(&block) {
-                Some(content) => place.copy_from_slice(&content[..]),
-                None => place.fill(0),
-            }
-        }
-    }
-
-    fn keep(&self, at: DriveOffset, bytes: &[u8]) {
-        let mut blocks = self.blocks.borrow_mut();
-        let (written, _) = bytes.as_chunks::<BLOCK_BYTES>();
-        for (written, block) in written.iter().zip(at.0 / BLOCK_BYTES as u64..) {
-            blocks.insert(block, Box::new(*written));
-        }
     }
 
     /// The front, if a run lies in it.
@@ -245,7 +224,7 @@ impl Drive for RigDrive {
         if served.is_ok()
             && let Some(bytes) = buf.bytes_mut()
         {
-            self.0.fill(at, bytes);
+            self.0.blocks.fill(at, bytes);
         }
         (buf, served)
     }
@@ -254,7 +233,7 @@ impl Drive for RigDrive {
         let request = request(RequestKind::Write, at, data.len());
         self.0.serve(request).await?;
         if let Some(bytes) = data.bytes() {
-            self.0.keep(at, bytes);
+            self.0.blocks.keep(at, bytes);
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ use crate::error::RehearseError;
 use crate::host::HostRig;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
-use engine::Pool;
-use site::plan::Plan;
+use engine::{Pool, Provisioning, Volume, VolumeSpec};
+use site::plan::{Block, Plan};
 use std::future::Future;
 use std::rc::Rc;
 use world::sim::Outcome;
@@ -38,6 +38,31 @@ pub struct PoolRig {
     pub pool: Pool<RigWorld>,
     /// The drives of its groups, then its spares.
     pub drives: Vec<Rc<DriveRig>>,
+}
+
+impl PoolRig {
+    /// Makes an empty volume as `block` says.
+    ///
+    /// # Errors
+    /// A sentence that names volume and pool.
+    pub async fn make_volume(
+        &self,
+        block: &Block,
+        name: &str,
+        size_bytes: u64,
+    ) -> Result<Volume<RigWorld>, String> {
+        let provisioning = match block.provisioning {
+            site::Provisioning::Thin => Provisioning::Thin,
+            site::Provisioning::Thick => Provisioning::Thick,
+        };
+        let spec = VolumeSpec {
+            name: name.to_owned(),
+            size_bytes,
+            provisioning,
+        };
+        let made = self.pool.create_volume(spec).await;
+        made.map_err(|error| format!("volume {name:?} in pool {:?}: {error}", self.name))
+    }
 }
 
 /// All of a site.

@@ -10,7 +10,6 @@ use crate::host::HostRig;
 use crate::vm::VmRig;
 use crate::workload;
 use crate::world::RigWorld;
-use engine::{Provisioning, VolumeSpec};
 use load::profile::{Pacing, VmProfile};
 use site::plan::{Block, Host, Initiator, Luns, Plan};
 use std::cell::{Cell, RefCell};
@@ -51,7 +50,7 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
             return Err(RehearseError::site(block.line, context));
         }
     }
-    let wanted = |vm: &&VmProfile| block.roles.is_empty() || block.roles.contains(&vm.name);
+    let wanted = |vm: &&VmProfile| block.has(&vm.name);
     let mut vms = Vec::new();
     for turn in 1..=block.count {
         for vm in profile.vms.iter().filter(wanted) {
@@ -200,26 +199,16 @@ impl Builder<'_> {
         size_bytes: u64,
     ) -> Result<engine::Volume<RigWorld>, RehearseError> {
         let block = self.block;
-        let refused = |error: &dyn std::fmt::Display| {
-            let context = format!("volume {name:?} in pool {:?}: {error}", pool.name);
-            RehearseError::site(block.line, context)
-        };
-        let provisioning = match block.provisioning {
-            site::Provisioning::Thin => Provisioning::Thin,
-            site::Provisioning::Thick => Provisioning::Thick,
-        };
-        let spec = VolumeSpec {
-            name: name.to_owned(),
-            size_bytes,
-            provisioning,
-        };
-        let created = self.rig.finish(pool.pool.create_volume(spec))?;
-        let volume = created.map_err(|error| refused(&error))?;
+        let refused = |context: String| RehearseError::site(block.line, context);
+        let made = pool.make_volume(block, name, size_bytes);
+        let volume = self.rig.finish(made)?.map_err(refused)?;
         let filled = size_bytes / 100 * u64::from(block.filled_percent);
         let filled = filled - filled % base::BLOCK_BYTES as u64;
         if filled > 0 {
             let laid_out = self.rig.finish(volume.lay_out(0..filled))?;
-            laid_out.map_err(|error| refused(&error))?;
+            laid_out.map_err(|error| {
+                refused(format!("volume {name:?} in pool {:?}: {error}", pool.name))
+            })?;
         }
         Ok(volume)
     }

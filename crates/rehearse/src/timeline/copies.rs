@@ -14,7 +14,7 @@ use crate::vm::VmRig;
 use crate::world::RigWorld;
 use engine::pool::OtherPool;
 use engine::volume::Elsewhere;
-use engine::{Pool, Provisioning, Volume, VolumeSpec, World};
+use engine::{Pool, Volume, World};
 use site::plan::HostCopy;
 use std::rc::Rc;
 use std::time::Duration;
@@ -106,17 +106,8 @@ async fn make(
     (pool, name): (&PoolRig, &str),
     size_bytes: u64,
 ) -> Result<Volume<RigWorld>, String> {
-    let provisioning = match block_of(&scene.plan, &vm.block).provisioning {
-        site::Provisioning::Thin => Provisioning::Thin,
-        site::Provisioning::Thick => Provisioning::Thick,
-    };
-    let spec = VolumeSpec {
-        name: name.to_owned(),
-        size_bytes,
-        provisioning,
-    };
-    let made = pool.pool.create_volume(spec).await;
-    made.map_err(|error| format!("volume {name:?} in pool {:?}: {error}", pool.name))
+    let block = block_of(&scene.plan, &vm.block);
+    pool.make_volume(block, name, size_bytes).await
 }
 
 /// Moves all disks of a block to a pool, one after the other.

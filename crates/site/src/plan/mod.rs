@@ -19,7 +19,7 @@ mod variants;
 pub use types::{
     Adapter, Balance, Block, Bus, Carries, Controller, Costs, Event, Groups, Happening, Host,
     HostCopy, Initiator, Lot, Luns, Method, Migration, Network, NetworkKind, Plan, Pool, Ports,
-    Run, Taken, Uplink,
+    Run, TRACE, Taken, Uplink,
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};

@@ -4,7 +4,7 @@ use super::event;
 use super::quantity::{RATE_RULE, TIME_RULE, number, rate, time};
 use super::types::{
     Adapter, Balance, Block, Bus, Carries, Controller, Costs, Groups, Host, Initiator, Lot, Luns,
-    Network, NetworkKind, Plan, Pool, Ports, Run, Taken, Uplink,
+    Network, NetworkKind, Plan, Pool, Ports, Run, TRACE, Taken, Uplink,
 };
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, is_name};
@@ -416,10 +416,10 @@ fn host(mut reader: TableReader<'_, '_>) -> Row<Host> {
 fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
     let line = reader.header_line();
     let name = name(&mut reader, "name");
-    let rule = format!("a workload profile's name, {NAME_RULE}, or \"trace:FILE\"");
+    let rule = format!("a workload profile's name, {NAME_RULE}, or \"{TRACE}FILE\"");
     let profile = reader.required("profile", &rule, |value| {
         let trace = value.as_str().filter(|text| {
-            let file = text.strip_prefix("trace:");
+            let file = text.strip_prefix(TRACE);
             file.is_some_and(|file| !file.is_empty())
         });
         named(value).or_else(|| trace.map(str::to_owned))

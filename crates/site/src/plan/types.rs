@@ -308,6 +308,9 @@ pub enum Luns {
     Shared(u16),
 }
 
+/// What stands before the file of a trace, where a block replays one.
+pub const TRACE: &str = "trace:";
+
 /// VMs with a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
@@ -315,7 +318,7 @@ pub struct Block {
     pub name: String,
     /// Where the file describes it.
     pub line: usize,
-    /// The workload profile.
+    /// The workload profile, or [`TRACE`] and a file.
     pub profile: String,
     /// Of its VMs, these; all when there are none.
     pub roles: Vec<String>,
@@ -518,6 +521,13 @@ impl Lot {
     /// The name of one of them, counted from 0.
     pub fn drive_name(&self, index: u32) -> String {
         format!("{}-{index:02}", self.name)
+    }
+}
+
+impl Block {
+    /// Whether it has the VM of its profile that is called so.
+    pub fn has(&self, role: &str) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 }
 

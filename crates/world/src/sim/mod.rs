@@ -10,6 +10,7 @@
 //!   await point: see [`SimWorld::run`], [`SimWorld::power_cut`].
 
 mod adversarial;
+mod blocks;
 mod drive;
 mod executor;
 mod faults;
@@ -18,6 +19,7 @@ mod modelled;
 mod timer;
 mod trace;
 
+pub use blocks::Blocks;
 pub use drive::SimDrive;
 pub use executor::{Deadlock, Outcome};
 pub use faults::Faults;

@@ -3,16 +3,13 @@
 //! It keeps only writes that have bytes (labels, journal) and drops length-only
 //! ones, so a modelled drive of any size costs what its metadata costs.
 
-use super::{SimWorld, Sleep};
+use super::{Blocks, SimWorld, Sleep};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Prng, Slice, Time};
 use engine::{DriveError, DriveErrorKind, Geometry, World};
 use model::constant::{Constant, State};
 use model::{Request, RequestKind};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
-
-type Block = Box<[u8; BLOCK_BYTES]>;
 
 /// What lies on a modelled drive, and the state of its model.
 pub struct ModelledMedia {
@@ -20,7 +17,7 @@ pub struct ModelledMedia {
     model: Constant,
     state: RefCell<State>,
     prng: RefCell<Prng>,
-    blocks: RefCell<BTreeMap<u64, Block>>,
+    blocks: Blocks,
 }
 
 impl ModelledMedia {
@@ -31,7 +28,7 @@ impl ModelledMedia {
             model,
             state: RefCell::new(State::new(&model)),
             prng: RefCell::new(prng),
-            blocks: RefCell::default(),
+            blocks: Blocks::default(),
         }
     }
 
@@ -39,30 +36,6 @@ impl ModelledMedia {
         self.state
             .borrow_mut()
             .serve(&self.model, now, request, &mut self.prng.borrow_mut())
-    }
-
-    fn fill(&self, at: DriveOffset, bytes: &mut [u8]) {
-        let blocks = self.blocks.borrow();
-        for (place, block) in bytes
-            .chunks_mut(BLOCK_BYTES)
-            .zip(at.0 / BLOCK_BYTES as u64..)
-        {
-            match blocks.get(&block) {
-                Some(content) => place.copy_from_slice(&content[..]),
-                None => place.fill(0),
-            }
-        }
-    }
-
-    fn keep(&self, at: DriveOffset, bytes: &[u8]) {
-        let mut blocks = self.blocks.borrow_mut();
-        let (written, _) = bytes.as_chunks::<BLOCK_BYTES>();
-        for (written, block) in written.iter().zip(at.0 / BLOCK_BYTES as u64..) {
-            let content = blocks
-                .entry(block)
-                .or_insert_with(|| Box::new([0; BLOCK_BYTES]));
-            content.copy_from_slice(written);
-        }
     }
 }
 
@@ -95,7 +68,7 @@ impl Modelled {
             Err(error) => return (buf, Err(error)),
         }
         if let Some(bytes) = buf.bytes_mut() {
-            self.media.fill(at, bytes);
+            self.media.blocks.fill(at, bytes);
         }
         (buf, Ok(()))
     }
@@ -103,7 +76,7 @@ impl Modelled {
     pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         self.serve(RequestKind::Write, at, data.len() as u64)?.await;
         if let Some(bytes) = data.bytes() {
-            self.media.keep(at, bytes);
+            self.media.blocks.keep(at, bytes);
         }
         Ok(())
     }
