@@ -37,11 +37,11 @@ bench: ## measure against tgt and fio in the same run
 	@scripts/setup bench
 	scripts/bench
 
-predictions: ## rehearse the published sites and write docs/PREDICTIONS.md
+predictions: ## rehearse the published sites and write docs/PREDICTIONS.md [SECTIONS="B E": print these only]
 	@scripts/setup build
 	@mkdir -p target
-	$(CARGO) run --release -p ashlar-rehearse --example predictions > target/PREDICTIONS.md
-	mv target/PREDICTIONS.md docs/PREDICTIONS.md
+	$(CARGO) run --release -p ashlar-rehearse --example predictions -- $(SECTIONS) > target/PREDICTIONS.md
+	@if [ -n '$(SECTIONS)' ]; then cat target/PREDICTIONS.md; else mv target/PREDICTIONS.md docs/PREDICTIONS.md; fi
 
 calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
 	@scripts/setup calibrate

@@ -1,0 +1,175 @@
+//! Runs of the sites, on all cores, and what the lines read from them.
+
+use rehearse::Outcome;
+use rehearse::finding::finding;
+use rehearse::search::{self, Capped};
+use rehearse::share::Part;
+use site::plan::{self, Plan, Setting};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A run: a site, a variant of it (empty: as it stands), and what is done with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run {
+    site: &'static str,
+    variant: &'static str,
+    /// Seconds of warm-up and of measuring.
+    seconds: (u32, u32),
+    /// Search the load that meets 20 ms.
+    search: bool,
+}
+
+impl Run {
+    /// So many seconds of warm-up and of measuring.
+    pub const fn of(site: &'static str, variant: &'static str, seconds: (u32, u32)) -> Run {
+        Run {
+            site,
+            variant,
+            seconds,
+            search: false,
+        }
+    }
+
+    /// At the load that meets 20 ms.
+    pub const fn to_the_cap(self) -> Run {
+        Run {
+            search: true,
+            ..self
+        }
+    }
+
+    fn plan(&self) -> Result<Plan, String> {
+        let path = format!("sites/{}.toml", self.site);
+        let described =
+            plan::load(Path::new(&path), &[] as &[Setting]).map_err(|e| e.to_string())?;
+        let mut plan = match self.variant {
+            "" => described.base,
+            name => {
+                let found = described.variants.into_iter().find(|v| v.name == name);
+                found.ok_or(format!("{path} has no variant {name:?}"))?.plan
+            }
+        };
+        let (warmup, measure) = self.seconds;
+        plan.run.warmup = Duration::from_secs(u64::from(warmup));
+        plan.run.measure = Duration::from_secs(u64::from(measure));
+        Ok(plan)
+    }
+
+    /// The factor on the load, and what came of it.
+    fn outcome(&self) -> Result<(f64, Outcome), String> {
+        let plan = self.plan()?;
+        match self.search {
+            false => rehearse::run(&plan, 1)
+                .map(|outcome| (1.0, outcome))
+                .map_err(|e| e.to_string()),
+            true => match search::find(&plan, 1, (Capped::Mean, 20.0), |_, _| ()) {
+                Ok(search) => search
+                    .found
+                    .map(|found| (found.factor, found.outcome))
+                    .ok_or_else(|| "no load meets the cap".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+/// What came of the runs.
+pub struct Outcomes(BTreeMap<Run, Result<(f64, Outcome), String>>);
+
+impl Outcomes {
+    /// Does all of `runs`, the first ones first, and says how far it is.
+    pub fn of_all(runs: Vec<Run>) -> Outcomes {
+        let waiting: Mutex<Vec<Run>> = Mutex::new(runs.into_iter().rev().collect());
+        let done = Mutex::new(BTreeMap::new());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for _ in 0..cores {
+                scope.spawn(|| {
+                    loop {
+                        let next = waiting.lock().map(|mut waiting| waiting.pop());
+                        let Ok(Some(run)) = next else { break };
+                        let came = run.outcome();
+                        let said = came
+                            .as_ref()
+                            .map_or_else(Clone::clone, |(_, outcome)| finding(outcome).sentence);
+                        eprintln!("{} {}: {said}", run.site, run.variant);
+                        if let Ok(mut done) = done.lock() {
+                            done.insert(run, came);
+                        }
+                    }
+                });
+            }
+        });
+        Outcomes(done.into_inner().unwrap_or_default())
+    }
+
+    /// A sentence for each run that gave nothing.
+    pub fn failures(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|(run, came)| {
+            let error = came.as_ref().err()?;
+            Some(format!("{} {}: no figure: {error}", run.site, run.variant))
+        })
+    }
+
+    fn of(&self, run: Run) -> Option<&Outcome> {
+        self.0.get(&run)?.as_ref().ok().map(|(_, outcome)| outcome)
+    }
+
+    /// Of a search, the factor.
+    pub fn factor(&self, run: Run) -> Option<f64> {
+        self.0.get(&run)?.as_ref().ok().map(|(factor, _)| *factor)
+    }
+
+    pub fn iops(&self, run: Run) -> Option<f64> {
+        let total = &self.of(run)?.load.total;
+        Some(total.reads_per_s + total.writes_per_s)
+    }
+
+    pub fn megabytes(&self, run: Run) -> Option<f64> {
+        Some(self.of(run)?.load.total.megabytes_per_s)
+    }
+
+    pub fn read_ms(&self, run: Run) -> Option<f64> {
+        Some(self.of(run)?.load.total.read.response.mean_ms)
+    }
+
+    /// Operations per second of a stream of the VMs whose name ends so.
+    pub fn stream(&self, run: Run, vm: &str, stream: &str) -> Option<f64> {
+        let vms = self.of(run)?.load.vms.iter();
+        let streams = vms
+            .filter(|of| of.name.ends_with(vm))
+            .flat_map(|of| &of.streams);
+        let named = streams.filter(|of| of.name == stream);
+        Some(named.map(|of| of.reads_per_s + of.writes_per_s).sum())
+    }
+
+    /// Mean response time of reads of a stream.
+    pub fn stream_read_ms(&self, run: Run, vm: &str, stream: &str) -> Option<f64> {
+        let vms = self.of(run)?.load.vms.iter();
+        let mut streams = vms
+            .filter(|of| of.name.ends_with(vm))
+            .flat_map(|of| &of.streams);
+        Some(streams.find(|of| of.name == stream)?.read.response.mean_ms)
+    }
+
+    /// Utilisation, percent, of the part whose name begins so; the mean over several.
+    pub fn busy(&self, run: Run, part: Part, name: &str) -> Option<f64> {
+        let shares = self.of(run)?.shares.iter();
+        let of_part: Vec<f64> = shares
+            .filter(|share| share.part == part && share.name.starts_with(name))
+            .map(|share| share.utilisation * 100.0)
+            .collect();
+        (!of_part.is_empty()).then(|| of_part.iter().sum::<f64>() / of_part.len() as f64)
+    }
+
+    /// Mean response time of random I/O.
+    pub fn random_ms(&self, run: Run) -> Option<f64> {
+        search::response_ms(&self.of(run)?.load, Capped::Mean)
+    }
+
+    pub fn host_points(&self, iscsi: Run, fc: Run) -> Option<f64> {
+        Some(self.busy(iscsi, Part::Host, "")? - self.busy(fc, Part::Host, "")?)
+    }
+}
