@@ -64,10 +64,10 @@ const PLANS: [(&str, usize); 7] = [
     ("fas3160.toml", 29),
     ("fs7500-network.toml", 15),
     ("fs7500.toml", 10),
-    ("hyperv-r2-lab.toml", 6),
+    ("hyperv-r2-lab.toml", 17),
     ("nvme-today.toml", 8),
-    ("ps6110xv.toml", 11),
-    ("vnx5700.toml", 2),
+    ("ps6110xv.toml", 12),
+    ("vnx5700.toml", 3),
 ];
 
 fn sites() -> std::path::PathBuf {
