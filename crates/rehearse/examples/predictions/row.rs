@@ -11,82 +11,107 @@ pub struct Section {
     pub rows: Vec<Row>,
 }
 
+/// Reads a figure; none where its run gave nothing.
+type Figure = Box<dyn Fn(&Outcomes) -> Option<f64>>;
+
 /// A line of the table.
 pub struct Row {
-    what: &'static str,
+    what: String,
     unit: &'static str,
     /// As published; none where the rehearsal has to say it.
     given: Option<f64>,
-    figure: fn(&Outcomes) -> Option<f64>,
+    figure: Figure,
     /// Why it differs, or what the figure is.
     note: &'static str,
 }
 
 /// A figure that is published.
-pub const fn given(
-    what: &'static str,
+pub fn given(
+    what: impl Into<String>,
     unit: &'static str,
     given: f64,
-    figure: fn(&Outcomes) -> Option<f64>,
+    figure: impl Fn(&Outcomes) -> Option<f64> + 'static,
     note: &'static str,
 ) -> Row {
     Row {
-        what,
+        what: what.into(),
         unit,
         given: Some(given),
-        figure,
+        figure: Box::new(figure),
         note,
     }
 }
 
 /// A figure that the rehearsal has to say.
-pub const fn asked(
-    what: &'static str,
+pub fn asked(
+    what: impl Into<String>,
     unit: &'static str,
-    figure: fn(&Outcomes) -> Option<f64>,
+    figure: impl Fn(&Outcomes) -> Option<f64> + 'static,
     note: &'static str,
 ) -> Row {
     Row {
-        what,
+        what: what.into(),
         unit,
         given: None,
-        figure,
+        figure: Box::new(figure),
         note,
     }
 }
 
 impl Section {
-    /// Its head and its table; lines whose runs gave nothing are left out.
+    /// Its head and its table.
     pub fn text(&self, outcomes: &Outcomes) -> String {
-        let lines: String = self
-            .rows
-            .iter()
-            .filter_map(|row| row.text(outcomes))
-            .collect();
-        match lines.is_empty() {
-            true => String::new(),
-            false => format!(
-                "\n## {}\n\n| what | published | rehearsed | error | |\n|---|---|---|---|---|\n{lines}",
-                self.title
-            ),
-        }
+        let lines: String = self.rows.iter().map(|row| row.text(outcomes)).collect();
+        format!(
+            "\n## {}\n\n| what | published | rehearsed | error | |\n|---|---|---|---|---|\n{lines}",
+            self.title
+        )
+    }
+}
+
+/// A figure that is published and that nothing here says; the note tells why.
+pub fn without_figure(
+    what: impl Into<String>,
+    unit: &'static str,
+    given: f64,
+    note: &'static str,
+) -> Row {
+    Row {
+        what: what.into(),
+        unit,
+        given: Some(given),
+        figure: Box::new(|_| None),
+        note,
     }
 }
 
 impl Row {
-    fn text(&self, outcomes: &Outcomes) -> Option<String> {
-        let figure = (self.figure)(outcomes)?;
-        let (published, error) = match self.given {
-            Some(given) => (
-                format!("{given} {}", self.unit),
-                format!("{:+.0} %", (figure / given - 1.0) * 100.0),
-            ),
-            None => ("to predict".to_owned(), String::new()),
+    fn text(&self, outcomes: &Outcomes) -> String {
+        let figure = (self.figure)(outcomes);
+        let published = match self.given {
+            Some(given) => format!("{given} {}", self.unit),
+            None => "to predict".to_owned(),
         };
-        let digits = if figure.abs() >= 100.0 { 0 } else { 2 };
-        Some(format!(
-            "| {} | {published} | {figure:.digits$} {} | {error} | {} |\n",
-            self.what, self.unit, self.note
-        ))
+        let rehearsed = figure.map_or("–".to_owned(), |figure| {
+            let digits = if figure.abs() >= 100.0 { 0 } else { 2 };
+            format!("{figure:.digits$} {}", self.unit)
+        });
+        let error = self.given.zip(figure).map_or(String::new(), error);
+        format!(
+            "| {} | {} | {} | {error} | {} |\n",
+            self.what,
+            published.trim_end(),
+            rehearsed.trim_end(),
+            self.note
+        )
+    }
+}
+
+/// Of a figure against what is given; of nothing there is no percentage.
+fn error((given, figure): (f64, f64)) -> String {
+    match given == 0.0 {
+        true if figure == 0.0 => "none".to_owned(),
+        true => String::new(),
+        false => format!("{:+.0} %", (figure / given - 1.0) * 100.0),
     }
 }

@@ -3,7 +3,7 @@
 use rehearse::Outcome;
 use rehearse::finding::finding;
 use rehearse::search::{self, Capped};
-use rehearse::share::Part;
+use rehearse::share::{Part, Share};
 use site::plan::{self, Plan, Setting};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +15,8 @@ use std::time::Duration;
 pub struct Run {
     site: &'static str,
     variant: &'static str,
+    /// Keys of the file that are set first, and to what.
+    set: &'static [(&'static str, &'static str)],
     /// Seconds of warm-up and of measuring.
     seconds: (u32, u32),
     /// Search the load that meets 20 ms.
@@ -27,6 +29,7 @@ impl Run {
         Run {
             site,
             variant,
+            set: &[],
             seconds,
             search: false,
         }
@@ -40,15 +43,24 @@ impl Run {
         }
     }
 
-    fn plan(&self) -> Result<Plan, String> {
-        let path = format!("sites/{}.toml", self.site);
-        let described =
-            plan::load(Path::new(&path), &[] as &[Setting]).map_err(|e| e.to_string())?;
+    /// With these keys of the file set.
+    pub const fn with(self, set: &'static [(&'static str, &'static str)]) -> Run {
+        Run { set, ..self }
+    }
+
+    /// The site as this run has it.
+    pub fn plan(&self) -> Result<Plan, String> {
+        let sites = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sites");
+        let path = format!("{sites}/{}.toml", self.site);
+        let set = self.set.iter();
+        let set = set.map(|(key, value)| Setting::parse(&format!("{key}={value}")));
+        let set = set.collect::<Result<Vec<_>, _>>()?;
+        let described = plan::load(Path::new(&path), &set).map_err(|e| e.to_string())?;
         let mut plan = match self.variant {
             "" => described.base,
             name => {
                 let found = described.variants.into_iter().find(|v| v.name == name);
-                found.ok_or(format!("{path} has no variant {name:?}"))?.plan
+                found.ok_or(format!("it has no variant {name:?}"))?.plan
             }
         };
         let (warmup, measure) = self.seconds;
@@ -145,6 +157,12 @@ impl Outcomes {
         Some(named.map(|of| of.reads_per_s + of.writes_per_s).sum())
     }
 
+    /// Mean response time of reads of the VM whose name ends so.
+    pub fn vm_read_ms(&self, run: Run, vm: &str) -> Option<f64> {
+        let mut vms = self.of(run)?.load.vms.iter();
+        Some(vms.find(|of| of.name.ends_with(vm))?.read.response.mean_ms)
+    }
+
     /// Mean response time of reads of a stream.
     pub fn stream_read_ms(&self, run: Run, vm: &str, stream: &str) -> Option<f64> {
         let vms = self.of(run)?.load.vms.iter();
@@ -152,6 +170,40 @@ impl Outcomes {
             .filter(|of| of.name.ends_with(vm))
             .flat_map(|of| &of.streams);
         Some(streams.find(|of| of.name == stream)?.read.response.mean_ms)
+    }
+
+    /// Seconds from the beginning of what happened in a run to its end.
+    pub fn took_s(&self, run: Run, what: &str) -> Option<f64> {
+        let told = &self.of(run)?.told;
+        let at = |then: &str| {
+            let mut of_it = told.iter().filter_map(|told| {
+                let rest = told.text.strip_prefix(what)?;
+                rest.starts_with(then).then_some(told.at)
+            });
+            of_it.next()
+        };
+        Some((at(" has ended")? - at(" begins")?).as_secs_f64())
+    }
+
+    /// Links' worth of use while something happened, of the ports of a host into a network:
+    /// they carry nothing else.
+    pub fn links_used(&self, run: Run, ports: &str, what: &str) -> Option<f64> {
+        let shares = self.of(run)?.shares.iter();
+        let out = shares.filter(|share| {
+            share.part == Part::Link
+                && share.name.starts_with(ports)
+                && share.name.ends_with("to storage")
+        });
+        let links: f64 = out.map(|share| share.utilisation).sum();
+        Some(links * f64::from(run.seconds.1) / self.took_s(run, what)?)
+    }
+
+    /// I/Os of the drives of a pool for one of the hosts.
+    pub fn back_end(&self, run: Run, pool: &str) -> Option<f64> {
+        let shares = self.of(run)?.shares.iter();
+        let of_pool = |share: &&Share| share.part == Part::Drives && share.name.starts_with(pool);
+        let drives: f64 = shares.filter(of_pool).map(|share| share.per_s).sum();
+        Some(drives / self.iops(run)?)
     }
 
     /// Utilisation, percent, of the part whose name begins so; the mean over several.
