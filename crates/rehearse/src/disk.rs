@@ -9,12 +9,14 @@
 //! left the host does not reach the array, what the array has it does, and nobody is told.
 //! Places in queues are given back in any case.
 //!
-//! While a host moves the disk to another pool, what lies below where it is goes to both.
+//! While a host moves the disk, what lies below where it is goes to both copies at once, and
+//! has ended when both have it.
 //!
 //! Every step's time is added up under a [`Stage`]; the sum over the stages of an I/O is its
 //! service time, to the nanosecond.
 
 use crate::gate::Gate;
+use crate::halt::both;
 use crate::host::{HostRig, LunRig};
 use crate::network::Direction;
 use crate::rig::PoolRig;
@@ -72,6 +74,15 @@ impl Stage {
 pub struct Stages(pub [u64; 5]);
 
 impl Stages {
+    /// Those of the one that took longer, of two that began at once.
+    fn longer(self, other: Stages) -> Stages {
+        let total = |stages: &Stages| stages.0.iter().sum::<u64>();
+        match total(&other) > total(&self) {
+            true => other,
+            false => self,
+        }
+    }
+
     fn add(&mut self, stage: Stage, since: &mut Time, now: Time) {
         self.0[stage as usize] += (now - *since).as_nanos() as u64;
         *since = now;
@@ -168,15 +179,20 @@ impl DiskRig {
             Kind::Write => self.twin.borrow().clone(),
             Kind::Read => None,
         };
-        let outcome = self.one(world, operation).await;
-        let copied = match twin {
+        let outcome = match twin {
             Some(twin) if operation.offset_bytes < twin.below.get() => {
-                Box::pin(twin.disk.one(world, operation)).await.map(drop)
+                let copies = (
+                    self.one(world, operation),
+                    Box::pin(twin.disk.one(world, operation)),
+                );
+                let (here, there) = both(copies.0, copies.1).await;
+                // Its time went where the later one's did.
+                here.and_then(|here| there.map(|there| here.longer(there)))
             }
-            _ => Ok(()),
+            _ => self.one(world, operation).await,
         };
         self.under_way.set(self.under_way.get() - 1);
-        outcome.and_then(|stages| copied.map(|()| stages))
+        outcome
     }
 
     /// Ends when no operation is under way. Who asks has seen to it that none begins.

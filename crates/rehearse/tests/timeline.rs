@@ -261,6 +261,27 @@ fn disks_that_move_are_served_by_the_other_pool_afterwards() {
 }
 
 #[test]
+fn what_a_vm_writes_below_its_hosts_copy_goes_to_both_pools_at_once() {
+    // One worker that writes in order from the beginning on, as the copy goes, but slower.
+    let writer = ("profile = \"rand-8k-90\"", "profile = \"seq-write-1m\"");
+    let change = [ONE, writer, ("filled = 1", "filled = 100")];
+    let outcome = try_with(8, &move_event(false), &change).unwrap();
+    let busy = [busy(&outcome, "one"), busy(&outcome, "two")];
+    assert!(busy[1] > 0.0, "{busy:?}");
+    // Two under way, each 20 ms with a controller; one copy after the other would halve it.
+    let [alone, both] = [1, 7].map(|second| rate(&outcome, second));
+    assert!(both * 5 > alone * 3, "{alone} alone, {both} to both pools");
+    // All of the time is told where it went.
+    let stages: u128 = outcome.stages.ns.iter().sum();
+    let mean_ms = stages as f64 / 1e6 / outcome.stages.count as f64;
+    let service_ms = outcome.load.total.write.service.mean_ms;
+    assert!(
+        (mean_ms - service_ms).abs() / service_ms < 0.02,
+        "{mean_ms} and {service_ms}"
+    );
+}
+
+#[test]
 fn a_boot_storm_boots_all_vms_of_a_block_and_then_their_load_goes_on() {
     let event = r#"
 [[event]]
