@@ -1,8 +1,8 @@
 //! A virtual disk, and the way of an I/O from its VM to the engine and back.
 //!
 //! ```text
-//! adapter queue ─► LUN queue ─► host ─► network ─► controller ─► engine
-//!                               host ◄─ network ◄─ controller ◄─┘
+//! adapter queue ─► limit ─► LUN queue ─► host ─► network ─► controller ─► engine
+//!                                        host ◄─ network ◄─ controller ◄─┘
 //! ```
 //!
 //! When the VM's host loses its power, what is on its way ends at its next step: what has not
@@ -10,7 +10,7 @@
 //! Places in queues are given back in any case.
 //!
 //! While a host moves the disk, what lies below where it is goes to both copies at once, and
-//! has ended when both have it.
+//! has ended when both have it. Only the VM's own I/O is limited, not what its host does.
 //!
 //! Every step's time is added up under a [`Stage`]; the sum over the stages of an I/O is its
 //! service time, to the nanosecond.
@@ -18,6 +18,7 @@
 use crate::gate::Gate;
 use crate::halt::both;
 use crate::host::{HostRig, LunRig};
+use crate::limit::IopsLimit;
 use crate::network::Direction;
 use crate::rig::PoolRig;
 use crate::world::RigWorld;
@@ -35,7 +36,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Waiting for a place in the queues of adapter and LUN.
+    /// Waiting for a place in the queues of adapter and LUN, and for the disk's limit.
     Queue,
     /// The host's processor and adapter.
     Host,
@@ -152,6 +153,8 @@ pub struct DiskRig {
     pub adapter_gate: Rc<Gate>,
     /// The adapter's queue for this disk.
     pub disk_gate: Gate,
+    /// What its hypervisor lets through.
+    pub limit: IopsLimit,
     /// Whether the target asks for the data of every write, as with Fibre Channel.
     pub asks_for_data: bool,
     /// Bytes of it.
@@ -213,6 +216,7 @@ impl DiskRig {
         };
         let _of_disk = self.disk_gate.pass().await;
         let _of_adapter = self.adapter_gate.pass().await;
+        let _of_limit = self.limit.pass(world, &self.adapter, bytes).await;
         let (host, lun) = (self.host.borrow().clone(), self.lun.borrow().clone());
         let controller = Rc::clone(&self.pool.borrow().controller);
         let _of_lun = lun.gate.pass().await;

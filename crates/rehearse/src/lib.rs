@@ -25,6 +25,7 @@ pub mod halt;
 pub mod host;
 pub mod laws;
 pub mod layout;
+pub mod limit;
 pub mod network;
 pub mod raw;
 pub mod report;

@@ -381,15 +381,35 @@ mod values {
         event_time_without_unit: "at = \"30 s\"" => "at = \"30\"",
             ["t.toml:59: event.at: found \"30\"; allowed: a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_unknown: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"earthquake\"",
-            ["t.toml:60: event.what: found \"earthquake\"; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\" or \"add-cpu\""];
+            ["t.toml:60: event.what: found \"earthquake\"; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\""];
         event_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"\n" => "",
-            ["t.toml:58: event.what: found nothing; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\" or \"add-cpu\""];
+            ["t.toml:58: event.what: found nothing; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\""];
         event_without_its_thing: "drive = \"sas-03\"\n" => "",
             ["t.toml:58: event.drive: found nothing; allowed: a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         event_with_a_key_of_another: "drive = \"sas-03\"" => "drive = \"sas-03\"\nhost = \"esx1\"",
             ["t.toml:62: event.host: found a key that isn't known; allowed: at, drive, what"];
         event_offload: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\noffload = 1",
             ["t.toml:62: event.offload: found the number 1; allowed: true or false"];
+        limit_zero: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 0",
+            ["t.toml:59: block.limit_iops: found the number 0; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        limit_negative: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = -5",
+            ["t.toml:59: block.limit_iops: found the number -5; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        limit_nan: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = nan",
+            ["t.toml:59: block.limit_iops: found the number nan; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        limit_fraction: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 0.5",
+            ["t.toml:59: block.limit_iops: found the number 0.5; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        limit_huge: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = 1000001",
+            ["t.toml:59: block.limit_iops: found the number 1000001; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        limit_text: "scale = 0.5" => "scale = 0.5\nadapter = \"vmbus\"\nlimit_iops = \"50\"",
+            ["t.toml:59: block.limit_iops: found \"50\"; allowed: I/Os per second, a whole number from 1 to 1000000"];
+        event_limit_negative: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = -1",
+            ["t.toml:62: event.iops: found the number -1; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
+        event_limit_nan: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = nan",
+            ["t.toml:62: event.iops: found the number nan; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
+        event_limit_word: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = \"off\"",
+            ["t.toml:62: event.iops: found \"off\"; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
+        event_limit_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"",
+            ["t.toml:58: event.iops: found nothing; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
         event_clones_none: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nvms = 0",
             ["t.toml:62: event.vms: found the number 0; allowed: a whole number from 1 to 1000"];
     }
@@ -494,6 +514,12 @@ mod references {
             ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
         restore_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"restore\"\nblock = \"web\"",
             ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
+        limit_of_unknown_block: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"web\"\niops = 50",
+            ["t.toml:58: event.block: found \"web\", which no block has; allowed: the name of a block (such as mix)"];
+        limit_of_raw_luns: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = 50",
+            ["t.toml:58: event.block: found a limit of block \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
+        limit_in_the_plan_of_raw_luns: "scale = 0.5" => "scale = 0.5\nlimit_iops = 50",
+            ["t.toml:52: block.limit_iops: found a limit of block \"mix\", whose disks are raw LUNs; allowed: disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \"vmbus\" or \"virtio\""];
         move_to_unknown_pool: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nblock = \"mix\"\nto = \"datum\"",
             ["t.toml:58: event.to: found \"datum\", which no pool has; allowed: the name of a pool (such as data)"];
         drain_of_unknown_host: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"drain\"\nhost = \"esx3\"",

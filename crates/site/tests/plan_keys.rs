@@ -29,7 +29,7 @@ ports = [{ x = 1 }]
 x = 1
 "#;
 
-const EVENTS: [&str; 11] = [
+const EVENTS: [&str; 14] = [
     "drive-fails",
     "host-fails",
     "controller-fails",
@@ -41,6 +41,9 @@ const EVENTS: [&str; 11] = [
     "move-storage",
     "boot-storm",
     "drain",
+    "live-migration",
+    "limit-iops",
+    "add-cpu",
 ];
 
 /// Keys of all tables, by the messages that name them.

@@ -4,6 +4,10 @@ use super::PATH_CYCLES;
 use base::Time;
 use std::time::Duration;
 
+/// ESXi's scheduler counts an I/O as one for each 32 KiB that it has begun (Disk.SchedCostUnit,
+/// since 5.5; before that any I/O was one).
+const ESXI_COST_UNIT_BYTES: Option<u64> = Some(32 << 10);
+
 /// How a VM sees its disks: how much it can have under way, and what that costs the host.
 ///
 /// The guest's own path costs as much as the host's. Emulation comes on top: VMware published
@@ -20,15 +24,25 @@ pub struct Adapter {
     pub queue: u16,
     /// I/Os under way of a disk.
     pub disk_queue: u16,
+    /// Bytes of what counts as one I/O of a limit; what is larger counts as several. None
+    /// where any I/O counts as one.
+    pub limit_unit_bytes: Option<u64>,
 }
 
 impl Adapter {
+    /// I/Os that one of so many bytes counts as where a virtual disk is limited.
+    pub fn limited_ios(&self, bytes: u64) -> u64 {
+        let unit = self.limit_unit_bytes.unwrap_or(u64::MAX);
+        bytes.div_ceil(unit).max(1)
+    }
+
     /// LSI Logic SAS, emulated. Queues: VMware KB 2053145.
     pub const LSI_SAS: Adapter = Adapter {
         name: "lsi-sas",
         cycles_per_io: PATH_CYCLES + PATH_CYCLES / 2,
         queue: 128,
         disk_queue: 32,
+        limit_unit_bytes: ESXI_COST_UNIT_BYTES,
     };
     /// VMware's paravirtual SCSI as it comes: a ring of 8 pages with 32 requests of 128 bytes
     /// each (vmw_pvscsi.c and .h of Linux; VMware KB 2053145).
@@ -37,6 +51,7 @@ impl Adapter {
         cycles_per_io: PATH_CYCLES,
         queue: 256,
         disk_queue: 64,
+        limit_unit_bytes: ESXI_COST_UNIT_BYTES,
     };
     /// The same with its largest ring, 32 pages, and the deepest queue of a disk.
     pub const PVSCSI_LARGE: Adapter = Adapter {
@@ -50,6 +65,9 @@ impl Adapter {
         name: "vmbus",
         queue: 200,
         disk_queue: 200,
+        // Maximum IOPS are "normalized", every 8 K of data counted as one I/O ("Storage
+        // Quality of Service for Hyper-V", Windows Server 2012 R2, dn282281).
+        limit_unit_bytes: Some(8 << 10),
         ..Adapter::PVSCSI
     };
     /// Virtio with the queue of 128 that QEMU gives it (unchecked). Costs as PVSCSI.
@@ -57,6 +75,8 @@ impl Adapter {
         name: "virtio",
         queue: 128,
         disk_queue: 128,
+        // QEMU's throttling with no iops-size (its docs/throttle.txt).
+        limit_unit_bytes: None,
         ..Adapter::PVSCSI
     };
     /// No VM: the application is on the host.
@@ -65,6 +85,7 @@ impl Adapter {
         cycles_per_io: 0,
         queue: u16::MAX,
         disk_queue: u16::MAX,
+        limit_unit_bytes: None,
     };
 
     /// All of them as they come.

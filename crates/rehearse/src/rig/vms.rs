@@ -7,6 +7,7 @@ use crate::error::RehearseError;
 use crate::gate::Gate;
 use crate::halt::Halt;
 use crate::host::HostRig;
+use crate::limit::IopsLimit;
 use crate::vm::VmRig;
 use crate::workload;
 use crate::world::RigWorld;
@@ -182,6 +183,7 @@ impl Builder<'_> {
             adapter: catalog::adapter(block.adapter),
             adapter_gate: Rc::clone(adapter_gate),
             disk_gate: Gate::new(usize::from(catalog::adapter(block.adapter).disk_queue)),
+            limit: IopsLimit::new(block.limit_iops),
             asks_for_data: self.host.initiator == Initiator::FibreChannel,
             size_bytes,
             life: Rc::clone(life),

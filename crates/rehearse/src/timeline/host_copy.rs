@@ -6,6 +6,7 @@ use crate::catalog;
 use crate::disk::DiskRig;
 use crate::gate::Gate;
 use crate::halt::together;
+use crate::limit::IopsLimit;
 use crate::rig::PoolRig;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
@@ -50,6 +51,7 @@ pub(super) fn seen(
         // Also what the VM writes meanwhile, which has a queue of its own.
         adapter_gate: Rc::new(Gate::new(COPY_QUEUE.max(slots))),
         disk_gate: Gate::new(COPY_QUEUE.max(slots)),
+        limit: IopsLimit::new(None),
         asks_for_data: vm.disks[0].asks_for_data,
         size_bytes,
         life: Rc::default(),

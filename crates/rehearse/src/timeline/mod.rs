@@ -10,6 +10,7 @@ mod boot;
 mod copies;
 mod cpu;
 mod host_copy;
+mod limits;
 mod log;
 mod migration;
 mod outage;
@@ -31,7 +32,8 @@ use std::rc::Rc;
 /// Sets the events of `plan` to happen.
 ///
 /// # Errors
-/// `Site` for an event that would take something where its hosts do not reach it.
+/// `Site` for an event that would take something where its hosts do not reach it, or that
+/// names a VM that its block does not have.
 pub fn start(
     plan: &Plan,
     rig: &Rig,
@@ -40,7 +42,7 @@ pub fn start(
 ) -> Result<Rc<Scene>, RehearseError> {
     let scene = Rc::new(Scene::new(plan, rig, (window, seed), (ledger, streams)));
     for event in &plan.events {
-        reachable(&scene, event)?;
+        possible(&scene, event)?;
     }
     watch::start(&scene);
     for (number, event) in plan.events.iter().enumerate() {
@@ -113,6 +115,9 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
             let most = vms.map_or(usize::MAX, usize::from);
             migration::to_host(scene, (&block, most), &to, migration).await;
         }
+        Happening::LimitIops { block, vm, iops } => {
+            limits::set(scene, (&block, vm.as_deref()), iops).await;
+        }
         Happening::AddCpu {
             block,
             vcpus,
@@ -143,8 +148,8 @@ fn link(scene: &Scene, host: &str, network: &str, down: bool) {
     }
 }
 
-/// Hosts reach what an event has them use.
-fn reachable(scene: &Scene, event: &Event) -> Result<(), RehearseError> {
+/// Hosts reach what an event has them use, and VMs that it names are there.
+fn possible(scene: &Scene, event: &Event) -> Result<(), RehearseError> {
     let check = |block: &str, hosts: Vec<String>, controller: &str| {
         let lost = hosts
             .iter()
@@ -178,6 +183,9 @@ fn reachable(scene: &Scene, event: &Event) -> Result<(), RehearseError> {
                     false => Ok(()),
                 }
             })
+        }
+        Happening::LimitIops { block, vm, .. } => {
+            limits::check(scene, event.line, (block, vm.as_deref()))
         }
         Happening::LiveMigration { block, to, .. } => {
             let block = scene.plan.blocks.iter().find(|other| other.name == *block);

@@ -3,7 +3,7 @@
 
 use super::read::Rows;
 use super::types::{
-    Balance, Block, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports,
+    Adapter, Balance, Block, Event, Happening, Initiator, Network, NetworkKind, Plan, Ports,
 };
 use crate::diagnostic::Diagnostic;
 use crate::references::{one_of, plural, push};
@@ -306,6 +306,9 @@ fn blocks(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 "one of the two".to_owned(),
             );
         }
+        if block.limit_iops.is_some() {
+            limitable(block, (block.line, "block.limit_iops"), found);
+        }
         for host in &block.hosts {
             lookup(
                 host,
@@ -402,6 +405,12 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
             | Happening::BootStorm { block, .. } => {
                 lookup(block, "block", blocks(), (line, "event.block"), found);
             }
+            Happening::LimitIops { block, .. } => {
+                if lookup(block, "block", blocks(), (line, "event.block"), found) {
+                    let limited = plan.blocks.iter().filter(|other| other.name == *block);
+                    limited.for_each(|block| limitable(block, (line, "event.block"), found));
+                }
+            }
             Happening::Restore { block } => {
                 if lookup(block, "block", blocks(), (line, "event.block"), found) {
                     snapshot_before(plan, event, block, found);
@@ -417,6 +426,19 @@ fn events(plan: &Plan, found: &mut Vec<Diagnostic>) {
                 lookup(to, "pool", pools, (line, "event.to"), found);
             }
         }
+    }
+}
+
+/// A hypervisor limits what it hands out.
+fn limitable(block: &Block, (line, key): (usize, &str), found: &mut Vec<Diagnostic>) {
+    if block.adapter == Adapter::None {
+        let what = format!(
+            "a limit of block {:?}, whose disks are raw LUNs",
+            block.name
+        );
+        let allowed = "disks that a hypervisor hands out: with adapter \"lsi-sas\", \"pvscsi\", \
+                       \"vmbus\" or \"virtio\"";
+        push(found, line, key, what, allowed.to_owned());
     }
 }
 

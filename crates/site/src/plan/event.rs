@@ -1,8 +1,9 @@
 //! `[[event]]`: what happens at a time of the run.
 
 use super::quantity::{TIME_RULE, number, time};
-use super::read::{between, choice, word};
+use super::read::{IOPS_MAX, between, choice, counted, named, word};
 use super::types::{Event, Happening, HostCopy, Method, Migration};
+use crate::names::NAME_RULE;
 use crate::read::power_of_two;
 use crate::table::{Row, TableReader};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use toml::de::DeValue;
 
 const RULE: &str = "\"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \
     \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \
-    \"drain\", \"live-migration\" or \"add-cpu\"";
+    \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\"";
 
 /// Pieces that a host copies, and how many at once, unless the file says otherwise: chosen
 /// here, for hypervisors publish neither.
@@ -83,6 +84,7 @@ fn happening(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening> 
             to: word(reader, "to", "a host's name"),
             migration: migration(reader),
         },
+        "limit-iops" => limit_iops(reader),
         "add-cpu" => add_cpu(reader),
         _ => return of_volumes(reader, what),
     })
@@ -127,6 +129,21 @@ fn add_cpu(reader: &mut TableReader<'_, '_>) -> Happening {
     }
 }
 
+fn limit_iops(reader: &mut TableReader<'_, '_>) -> Happening {
+    let rule = format!("a VM's name, {NAME_RULE}");
+    let vm = reader.optional("vm", &rule, named);
+    let rule = "I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit";
+    let iops = reader.required("iops", rule, |value| match value.as_str() {
+        Some("none") => Some(0),
+        _ => counted(value, 0, IOPS_MAX),
+    });
+    Happening::LimitIops {
+        block: block(reader),
+        vm,
+        iops: iops.filter(|iops| *iops > 0),
+    }
+}
+
 fn vms(reader: &mut TableReader<'_, '_>) -> Option<u16> {
     let rule = "a whole number from 1 to 1000";
     reader.optional("vms", rule, |value| between(value, 1, 1000))
@@ -138,11 +155,7 @@ fn span(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<Duration>
 
 fn operations(reader: &mut TableReader<'_, '_>) -> Option<u32> {
     let rule = "I/Os of a VM's boot, a whole number from 1 to 10000000";
-    reader.optional("operations", rule, |value| {
-        let number = number(value)?;
-        let whole = number.fract() == 0.0 && (1.0..=10_000_000.0).contains(&number);
-        whole.then_some(number as u32)
-    })
+    reader.optional("operations", rule, |value| counted(value, 1, 10_000_000))
 }
 
 fn offload(reader: &mut TableReader<'_, '_>) -> bool {

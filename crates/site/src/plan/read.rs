@@ -122,6 +122,16 @@ fn run(file: &mut TableReader<'_, '_>, lines: &Lines) -> Run {
     reader.finish(run).item
 }
 
+/// The highest limit of I/Os per second: more than any virtual disk does.
+pub(super) const IOPS_MAX: u32 = 1_000_000;
+
+/// A whole number from `min` to `max`, which may be large.
+pub(super) fn counted(value: &DeValue<'_>, min: u32, max: u32) -> Option<u32> {
+    let number = number(value)?;
+    let whole = number.fract() == 0.0 && (f64::from(min)..=f64::from(max)).contains(&number);
+    whole.then_some(number as u32)
+}
+
 /// A whole number from `min` to `max`.
 pub(super) fn between(value: &DeValue<'_>, min: u16, max: u16) -> Option<u16> {
     whole(value).filter(|number| (min..=max).contains(number))
@@ -141,7 +151,7 @@ pub(super) fn word(reader: &mut TableReader<'_, '_>, key: &'static str, what: &s
     word.unwrap_or_default()
 }
 
-fn named(value: &DeValue<'_>) -> Option<String> {
+pub(super) fn named(value: &DeValue<'_>) -> Option<String> {
     let word = value.as_str().filter(|word| is_name(word));
     word.map(str::to_owned)
 }
@@ -455,6 +465,8 @@ fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
     let outstanding = reader.optional("outstanding", rule, |value| between(value, 1, 4096));
     let think = reader.optional("think", TIME_RULE, time);
     let memory_bytes = reader.optional("memory", SIZE_RULE, size_of);
+    let rule = "I/Os per second, a whole number from 1 to 1000000";
+    let limit_iops = reader.optional("limit_iops", rule, |value| counted(value, 1, IOPS_MAX));
     reader.finish(Block {
         name,
         line,
@@ -472,5 +484,6 @@ fn block(mut reader: TableReader<'_, '_>) -> Row<Block> {
         outstanding,
         think: think.unwrap_or_default(),
         memory_bytes,
+        limit_iops,
     })
 }

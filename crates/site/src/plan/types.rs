@@ -347,6 +347,8 @@ pub struct Block {
     /// Memory of each VM, which a move or a restart takes time for; in the place of the
     /// profile's.
     pub memory_bytes: Option<u64>,
+    /// What the hypervisor lets through to each virtual disk, I/Os per second.
+    pub limit_iops: Option<u32>,
 }
 
 /// Something that happens at a time of the run.
@@ -487,6 +489,15 @@ pub enum Happening {
         to: String,
         /// How.
         migration: Migration,
+    },
+    /// The hypervisor's limit of virtual disks is another one from now on.
+    LimitIops {
+        /// Name of the block.
+        block: String,
+        /// Name of the VM; all of the block where none is said.
+        vm: Option<String>,
+        /// Of each disk, I/Os per second; none lifts it.
+        iops: Option<u32>,
     },
     /// VMs of a block get more virtual processors while they run.
     AddCpu {
