@@ -164,11 +164,16 @@ impl State {
     ) -> Time {
         let takes_ps = u128::from(bytes) * 1_000_000_000_000 / u128::from(cache.bytes_per_second);
         let own = self.memory.serve(now, nanos(takes_ps)).end;
-        let Some(Interconnect { link, answer }) = partner else {
-            return own;
-        };
-        let sent = self.interconnect.send(link, now, bytes);
-        own.max(sent.arrived + *answer)
+        partner.map_or(own, |partner| own.max(self.cross(partner, now, bytes)))
+    }
+
+    /// When the partner has said that it has so many bytes that are sent at `now`.
+    ///
+    /// # Panics
+    /// When `now` is before what was sent last.
+    pub fn cross(&mut self, partner: &Interconnect, now: Time, bytes: u64) -> Time {
+        let sent = self.interconnect.send(&partner.link, now, bytes);
+        sent.arrived + partner.answer
     }
 
     /// The non-volatile memory, for what it did.

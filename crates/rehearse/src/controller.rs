@@ -142,6 +142,13 @@ impl ControllerRig {
         self.world.sleep_until(safe).await;
     }
 
+    /// Sends something to its partner, which has it when this ends.
+    pub async fn cross(&self, bytes: u64) {
+        let (way, now) = (&self.model.interconnect, self.world.now());
+        let there = self.state.borrow_mut().cross(way, now, bytes);
+        self.world.sleep_until(there).await;
+    }
+
     /// What its processor did until now.
     pub fn cpu(&self) -> Snapshot {
         self.state.borrow().cores.snapshot(self.world.now())

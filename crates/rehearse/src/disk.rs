@@ -92,7 +92,7 @@ impl Stages {
 
 /// Bytes of a command and of an answer without data: an iSCSI header, which Fibre Channel's
 /// command and response come near to.
-const MESSAGE_BYTES: u64 = 48;
+pub(crate) const MESSAGE_BYTES: u64 = 48;
 
 /// Unsolicited data of a write: what is longer waits for the target to ask for it, once
 /// (RFC 7143 clause 13.14, FirstBurstLength, default 65,536).

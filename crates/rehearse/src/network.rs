@@ -29,6 +29,8 @@ pub enum Direction {
     Out,
     /// From a controller to a host.
     Back,
+    /// From a controller to another, which the way begins and ends with.
+    Across,
 }
 
 impl PortRig {
@@ -80,7 +82,7 @@ pub async fn between_hosts(world: &RigWorld, from: &PortRig, to: &PortRig, paylo
     world.sleep_until(left.sent.max(came.sent)).await;
 }
 
-/// The ports between a host and a controller, the host's first.
+/// The ports between a host and a controller, the host's first; or between two controllers.
 #[derive(Clone)]
 pub struct Way(pub Rc<[Rc<PortRig>]>);
 
@@ -90,13 +92,15 @@ impl Way {
         let mut there = world.now();
         for hop in 0..self.0.len() {
             let port = match direction {
-                Direction::Out => &self.0[hop],
+                Direction::Out | Direction::Across => &self.0[hop],
                 Direction::Back => &self.0[self.0.len() - 1 - hop],
             };
             let sent = {
                 let mut state = port.state.borrow_mut();
                 let lane = match direction {
-                    Direction::Out => &mut state.out,
+                    // It leaves a controller as what goes to a host does.
+                    Direction::Across if hop == 0 => &mut state.back,
+                    Direction::Out | Direction::Across => &mut state.out,
                     Direction::Back => &mut state.back,
                 };
                 lane.send(&port.link, world.now(), payload_bytes)

@@ -28,6 +28,21 @@ pub struct Told {
     pub text: String,
 }
 
+/// Something that took a time of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undertook {
+    /// What, for people.
+    pub what: String,
+    /// When it began, from the start of the run.
+    pub began: Duration,
+    /// How long it took, or until the end of the run.
+    pub took: Duration,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Whether it ended, and did not fail.
+    pub has_ended: bool,
+}
+
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -45,6 +60,8 @@ pub struct Outcome {
     pub shares: Vec<Share>,
     /// What happened, in the order of time.
     pub told: Vec<Told>,
+    /// What took a time, in the order of their ends; last what had not ended.
+    pub undertook: Vec<Undertook>,
     /// Operations modelled, warm-up included.
     pub operations: u64,
     /// Hash over everything that happened: equal for equal plan, seed and program.
@@ -81,7 +98,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
     let balance = ledger.balance(now);
     laws::check(&rig, &balance, &shares)?;
     let (load, stages) = report(plan, &rig, (window, seed), &streams);
-    let told = scene.finish();
+    let (told, undertook) = scene.finish();
     Ok(Outcome {
         site: plan.name.clone(),
         seed,
@@ -90,6 +107,7 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         layout,
         shares,
         told,
+        undertook,
         operations: balance.issued,
         trace_hash: rig.world.trace_hash(),
     })

@@ -260,6 +260,97 @@ fn disks_that_move_are_served_by_the_other_pool_afterwards() {
     }
 }
 
+/// How busy a part was.
+fn part(outcome: &Outcome, name: &str) -> f64 {
+    let found = outcome.shares.iter().find(|share| share.name == name);
+    found
+        .unwrap_or_else(|| panic!("{name:?}: {:#?}", outcome.shares))
+        .utilisation
+}
+
+#[test]
+fn what_the_array_moves_crosses_what_is_between_the_controllers() {
+    let partners = try_with(20, &move_event(true), &[ONE]).unwrap();
+    let quiet = try_with(20, "", &[ONE]).unwrap();
+    let copied = partners.undertook[0].bytes;
+    assert!(copied > 1 << 30, "{copied}");
+    let between = |outcome: &Outcome| {
+        let of =
+            |share: &&rehearse::share::Share| share.part == rehearse::share::Part::Interconnect;
+        let all = outcome.shares.iter().filter(of);
+        all.map(|share| share.utilisation).sum::<f64>()
+    };
+    let [with, without] = [&partners, &quiet].map(between);
+    assert!(with > 10.0 * without, "interconnect: {with}, {without}");
+    // Alone, each has its port into the network.
+    let alone = [ONE, ("partner = \"b\"\n", ""), ("partner = \"a\"\n", "")];
+    let by_network = try_with(20, &move_event(true), &alone).unwrap();
+    let took = by_network.undertook[0].took.as_secs_f64();
+    let quiet = try_with(20, "", &alone).unwrap();
+    // 10 Gb/s for the 20 s that are measured, and what VMs read besides.
+    let least = by_network.undertook[0].bytes as f64 * 8.0 / 10e9 / 20.0;
+    for name in ["a san 1, from storage", "b san 1, to storage"] {
+        let [with, without] = [&by_network, &quiet].map(|outcome| part(outcome, name));
+        assert!(
+            with - without > 0.8 * least && with < without + 2.0 * least,
+            "{name}: {with}, {without}; {least} at least in {took} s"
+        );
+    }
+}
+
+#[test]
+fn a_disk_moves_within_its_pool_by_reference_or_by_its_host() {
+    for (offload, seconds) in [(true, 0.0..1.0), (false, 4.0..50.0)] {
+        let event = move_event(offload).replace("\"two\"", "\"one\"");
+        let outcome = try_with(56, &event, &[ONE]).unwrap();
+        let moved = &outcome.undertook[0];
+        assert!(moved.has_ended, "{:?}", outcome.told);
+        assert!(
+            seconds.contains(&moved.took.as_secs_f64()),
+            "{offload}: {moved:?}"
+        );
+        assert_eq!(moved.bytes > 0, !offload, "{moved:?}");
+        assert_eq!(outcome.load.total.failed, 0);
+        assert!(rate(&outcome, 54) > 50, "the VM goes on");
+    }
+}
+
+#[test]
+fn so_many_disks_of_each_vm_move() {
+    let eight = [ONE, ("\"rand-8k-90\"", "\"rand-8k-67-8disks\"")];
+    let event = format!(
+        "{}\ndisks = 2",
+        move_event(true).replace("\"two\"", "\"one\"")
+    );
+    let outcome = try_with(4, &event, &eight).unwrap();
+    let said = text(&outcome, "move of block web begins");
+    assert!(said.contains(": 2 disks to pool one"), "{said}");
+    text(&outcome, "move of block web: web-VM01-1-moved0 is there");
+    let third = "web-VM01-2-moved0";
+    let told = outcome.told.iter().any(|told| told.text.contains(third));
+    assert!(!told, "{:?}", outcome.told);
+}
+
+#[test]
+fn a_host_clones_vms_at_once() {
+    let one_host = ("count = 3\ncores = 8", "count = 1\ncores = 8");
+    let event = "[[event]]\nat = \"2 s\"\nwhat = \"clone\"\nblock = \"web\"\nvms = 2\noffload = false\noutstanding = 2\ntransfer = \"1 MiB\"\nat_once = ";
+    let took = ["1", "2"].map(|at_once| {
+        let event = format!("{event}{at_once}");
+        let little = (
+            "filled = 1\n",
+            "filled = 1\noutstanding = 1\nthink = \"1 s\"\n",
+        );
+        let was = ("outstanding = 2\nmemory", "memory");
+        let outcome = try_with(180, &event, &[one_host, was, little]).unwrap();
+        let cloned = &outcome.undertook[0];
+        assert!(cloned.has_ended, "{:?}", outcome.told);
+        cloned.took.as_secs_f64()
+    });
+    // 20 ms of a controller with many cores for each command: nobody is in the way.
+    assert!(took[1] * 1.5 < took[0], "{took:?}");
+}
+
 #[test]
 fn what_a_vm_writes_below_its_hosts_copy_goes_to_both_pools_at_once() {
     // One worker that writes in order from the beginning on, as the copy goes, but slower.

@@ -410,6 +410,10 @@ mod values {
             ["t.toml:62: event.iops: found \"off\"; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
         event_limit_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"",
             ["t.toml:58: event.iops: found nothing; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
+        event_clones_none_at_once: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nat_once = 0",
+            ["t.toml:62: event.at_once: found the number 0; allowed: a whole number from 1 to 64"];
+        event_moves_no_disk: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nblock = \"mix\"\nto = \"data\"\ndisks = 0",
+            ["t.toml:63: event.disks: found the number 0; allowed: disks of each VM, a whole number from 1 to 256"];
         event_clones_none: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nvms = 0",
             ["t.toml:62: event.vms: found the number 0; allowed: a whole number from 1 to 1000"];
     }

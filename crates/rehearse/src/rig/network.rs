@@ -94,6 +94,33 @@ impl Fabric {
         ways
     }
 
+    /// Ways from a controller to another, each with the way back: of both, a port in turn.
+    pub fn between_controllers(&self, from: &str, to: &str) -> Vec<[Way; 2]> {
+        let none = Vec::new();
+        let here = self.controllers.get(from).unwrap_or(&none);
+        let there = self.controllers.get(to).unwrap_or(&none);
+        let mut ways = Vec::new();
+        for turn in 0..here.len().max(there.len()) {
+            // Each with the first from its turn on that it reaches.
+            let reached = here.get(turn % here.len().max(1)).and_then(|from| {
+                let others = (0..there.len()).map(|place| &there[(turn + place) % there.len()]);
+                let mut others = others.filter_map(|to| {
+                    let between = self.between(&from.network, &to.network, turn)?;
+                    Some((from, between, to))
+                });
+                others.next()
+            });
+            if let Some((from, between, to)) = reached {
+                let mut hops = vec![Rc::clone(&from.port)];
+                hops.extend(between);
+                hops.push(Rc::clone(&to.port));
+                let back = hops.iter().rev().cloned().collect();
+                ways.push([Way(hops.into()), Way(back)]);
+            }
+        }
+        ways
+    }
+
     /// Links on the way from one network to another, which may meet above both; none when
     /// there is no way.
     fn between(&self, from: &str, to: &str, turn: usize) -> Option<Vec<Rc<PortRig>>> {

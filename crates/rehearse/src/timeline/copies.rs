@@ -1,65 +1,83 @@
-//! Clones of VMs, and disks that move to another pool: by the array, or by the host.
+//! Clones of VMs, and disks that move: by the array, or by the host, several VMs at once.
 //!
-//! The array clones by reference, within the pool, and moves by the engine's own way between
-//! pools, while the VM writes. A host reads and writes all that is mapped; what its VM writes
-//! below where the copy is goes to both, and for the switch the VM stands still for a moment.
+//! The array clones by reference, within the pool. A host reads and writes all that is mapped,
+//! over its links and back. Disks of a VM go one after the other.
 
 use super::Scene;
 use super::host_copy::{Copying, seen};
 use super::log::{Undertaking, amount, count, rate, seconds};
-use crate::disk::{DiskRig, Twin};
+use super::moves;
+use crate::disk::DiskRig;
+use crate::gate::Gate;
+use crate::halt::together;
 use crate::rig::PoolRig;
 use crate::rig::wiring::block_of;
 use crate::vm::VmRig;
 use crate::world::RigWorld;
-use engine::pool::OtherPool;
-use engine::volume::Elsewhere;
-use engine::{Pool, Volume, World};
-use site::plan::HostCopy;
+use engine::Volume;
+use site::plan::{HostCopy, Luns};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Clones VMs of a block, one after the other.
-pub(super) async fn clone(
-    scene: &Rc<Scene>,
-    number: usize,
-    (block, vms): (&str, Vec<Rc<VmRig>>),
-    by_host: Option<HostCopy>,
-) {
-    let more = format!("{} by {}", count(vms.len(), "VM"), who(by_host));
-    let cloning = scene.log.begin(format!("clone of block {block}"), &more);
-    for vm in &vms {
-        for disk in &vm.disks {
-            let name = format!("{}-clone{number}", disk.volume.borrow().info().name);
-            let cloned = match by_host {
-                None => by_reference(scene, disk, &name).await,
-                Some(how) => copied(scene, (vm, disk), &name, how, &cloning).await,
-            };
-            if let Err(why) = cloned {
-                return ended(scene, cloning, &why);
-            }
-        }
-        if vms.len() > 1 {
-            cloning.stage(&format!("{} is cloned", vm.name));
-        }
-    }
-    let (bytes, took) = (cloning.bytes.get(), cloning.took());
-    let how = match by_host {
-        None => "by reference: nothing was copied".to_owned(),
-        Some(_) => format!("{}{} copied", amount(bytes), rate(bytes, took)),
-    };
-    cloning.end(&format!("{}, {how}", count(vms.len(), "VM")));
+/// How disks are copied.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// By the host, and how; else by the array.
+    pub by_host: Option<HostCopy>,
+    /// VMs that a host works on at once.
+    pub at_once: usize,
+    /// Of the event, for names of volumes.
+    pub number: usize,
 }
 
-fn who(by_host: Option<HostCopy>) -> String {
-    match by_host {
-        None => "the array".to_owned(),
-        Some(how) => format!(
-            "the host, {} pieces of {} KiB at a time",
-            how.outstanding,
-            how.transfer_bytes >> 10
-        ),
+impl How {
+    fn who(&self) -> String {
+        match self.by_host {
+            None => "the array".to_owned(),
+            Some(how) => format!(
+                "the host, {} pieces of {} KiB at a time",
+                how.outstanding,
+                how.transfer_bytes >> 10
+            ),
+        }
     }
+}
+
+/// Works on VMs, so many of each host at once. Ends when all that began has ended; nothing
+/// begins after a failure.
+///
+/// # Errors
+/// The first failure.
+async fn on_each<T: Future<Output = Result<(), String>> + 'static>(
+    scene: &Scene,
+    (vms, at_once): (&[Rc<VmRig>], usize),
+    work: impl Fn(Rc<VmRig>) -> T,
+) -> Result<(), String> {
+    let mut hosts: BTreeMap<String, Rc<Gate>> = BTreeMap::new();
+    let failure: Rc<RefCell<Option<String>>> = Rc::default();
+    let tasks = vms.iter().map(|vm| {
+        let host = vm.host.borrow().name.clone();
+        let host = hosts
+            .entry(host)
+            .or_insert_with(|| Rc::new(Gate::new(at_once)));
+        let (host, failure) = (Rc::clone(host), Rc::clone(&failure));
+        let work = work(Rc::clone(vm));
+        async move {
+            let _place = host.pass().await;
+            if failure.borrow().is_some() {
+                return;
+            }
+            if let Err(why) = work.await {
+                failure.borrow_mut().get_or_insert(why);
+            }
+        }
+    });
+    let tasks: Vec<_> = tasks.collect();
+    together(&scene.world, tasks.into_iter()).await;
+    failure.take().map_or(Ok(()), Err)
 }
 
 /// It has failed, unless the run has ended.
@@ -67,6 +85,38 @@ fn ended(scene: &Scene, undertaking: Undertaking<'_>, why: &str) {
     if !scene.is_over() {
         undertaking.fail(why);
     }
+}
+
+/// Clones VMs of a block.
+pub(super) async fn clone(scene: &Rc<Scene>, (block, vms): (&str, Vec<Rc<VmRig>>), how: How) {
+    let more = format!("{} by {}", count(vms.len(), "VM"), how.who());
+    let cloning = scene.log.begin(format!("clone of block {block}"), &more);
+    let (several, teller) = (vms.len() > 1, cloning.teller());
+    let work = |vm: Rc<VmRig>| {
+        let (scene, teller) = (Rc::clone(scene), teller.clone());
+        async move {
+            for disk in &vm.disks {
+                let name = format!("{}-clone{}", disk.volume.borrow().info().name, how.number);
+                match how.by_host {
+                    None => by_reference(&scene, disk, &name).await?,
+                    Some(copy) => copied(&scene, (&vm, disk), &name, copy, &teller.bytes).await?,
+                }
+            }
+            if several {
+                teller.stage(&scene.log, &format!("{} is cloned", vm.name));
+            }
+            Ok(())
+        }
+    };
+    if let Err(why) = on_each(scene, (&vms, how.at_once), work).await {
+        return ended(scene, cloning, &why);
+    }
+    let (bytes, took) = (cloning.bytes.get(), cloning.took());
+    let what = match how.by_host {
+        None => "by reference: nothing was copied".to_owned(),
+        Some(_) => format!("{}{} copied", amount(bytes), rate(bytes, took)),
+    };
+    cloning.end(&format!("{}, {what}", count(vms.len(), "VM")));
 }
 
 async fn by_reference(scene: &Scene, disk: &DiskRig, name: &str) -> Result<(), String> {
@@ -87,20 +137,23 @@ async fn copied(
     (vm, disk): (&VmRig, &DiskRig),
     name: &str,
     how: HostCopy,
-    undertaking: &Undertaking<'_>,
+    bytes: &Rc<Cell<u64>>,
 ) -> Result<(), String> {
     let pool = Rc::clone(&disk.pool.borrow());
     let made = make(scene, vm, (&pool, name), disk.size_bytes).await?;
     let from = disk.volume.borrow().clone();
-    let from = seen(scene, (vm, &disk.lun_name), (&pool, from), how);
-    let to = seen(scene, (vm, name), (&pool, made), how);
-    Copying::new((from, to), how, &undertaking.bytes)
-        .run(scene)
-        .await
+    // On the datastore of its VM, where there is one.
+    let lun_name = match block_of(&scene.plan, &vm.block).luns {
+        Luns::Shared(_) => &disk.lun_name,
+        Luns::PerDisk | Luns::PerVm => name,
+    };
+    let from = seen(scene, (vm, &disk.lun_name), (&pool, from));
+    let to = seen(scene, (vm, lun_name), (&pool, made));
+    Copying::new((from, to), how, bytes).run(scene).await
 }
 
 /// An empty volume like those of the VM's block.
-async fn make(
+pub(super) async fn make(
     scene: &Scene,
     vm: &VmRig,
     (pool, name): (&PoolRig, &str),
@@ -110,132 +163,44 @@ async fn make(
     pool.make_volume(block, name, size_bytes).await
 }
 
-/// Moves all disks of a block to a pool, one after the other.
+/// Moves disks of a block to a pool, so many of each VM from the first on.
 pub(super) async fn move_storage(
     scene: &Rc<Scene>,
-    block: &str,
+    (block, disks): (&str, usize),
     to: &str,
-    by_host: Option<HostCopy>,
+    how: How,
 ) {
     let to = scene.pool(to);
     let vms = scene.of_block(block);
-    let of_vms = vms
-        .iter()
-        .flat_map(|vm| vm.disks.iter().map(move |disk| (vm, disk)));
-    let elsewhere = of_vms.filter(|(_, disk)| disk.pool.borrow().name != to.name);
-    let disks: Vec<(&Rc<VmRig>, &Rc<DiskRig>)> = elsewhere.collect();
-    let more = format!(
-        "{} to pool {} by {}",
-        count(disks.len(), "disk"),
-        to.name,
-        who(by_host)
-    );
+    let all: usize = vms.iter().map(|vm| vm.disks.len().min(disks)).sum();
+    let (all_said, who) = (count(all, "disk"), how.who());
+    let more = format!("{all_said} to pool {} by {who}", to.name);
     let moving = scene.log.begin(format!("move of block {block}"), &more);
-    let mut longest = Duration::ZERO;
-    for (vm, disk) in &disks {
-        let moved = match by_host {
-            None => by_array(scene, (vm, disk), &to, &moving).await,
-            Some(how) => by_its_host(scene, (vm, disk), &to, how, &moving).await,
-        };
-        match moved {
-            Ok(still) => longest = longest.max(still),
-            Err(why) => return ended(scene, moving, &why),
+    let teller = moving.teller();
+    let longest: Rc<Cell<Duration>> = Rc::default();
+    let work = |vm: Rc<VmRig>| {
+        let (scene, to, teller) = (Rc::clone(scene), Rc::clone(&to), teller.clone());
+        let longest = Rc::clone(&longest);
+        async move {
+            for disk in vm.disks.iter().take(disks) {
+                let still = moves::disk(&scene, (&vm, disk), &to, how, &teller.bytes).await?;
+                longest.set(longest.get().max(still));
+                if all > 1 {
+                    let name = disk.volume.borrow().info().name;
+                    teller.stage(&scene.log, &format!("{name} is there"));
+                }
+            }
+            Ok(())
         }
-        if disks.len() > 1 {
-            moving.stage(&format!("{} is there", disk.volume.borrow().info().name));
-        }
+    };
+    if let Err(why) = on_each(scene, (&vms, how.at_once), work).await {
+        return ended(scene, moving, &why);
     }
     let (bytes, took) = (moving.bytes.get(), moving.took());
-    let longest = seconds(longest);
+    let longest = seconds(longest.get());
     moving.end(&format!(
-        "{}{}, {}; a disk stood still for {longest} at most",
+        "{}{}, {all_said}; a disk stood still for {longest} at most",
         amount(bytes),
         rate(bytes, took),
-        count(disks.len(), "disk")
     ));
-}
-
-fn other(pool: &Pool<RigWorld>) -> OtherPool {
-    let info = pool.info();
-    OtherPool {
-        uuid: info.uuid,
-        name: info.name,
-    }
-}
-
-/// By the engine, while the VM works. Says how long the volume stood still.
-async fn by_array(
-    scene: &Scene,
-    (vm, disk): (&VmRig, &DiskRig),
-    to: &Rc<PoolRig>,
-    undertaking: &Undertaking<'_>,
-) -> Result<Duration, String> {
-    let from = Rc::clone(&disk.pool.borrow());
-    let volume = disk.volume.borrow().clone();
-    let (info, about) = (Elsewhere::info(&volume), volume.about());
-    let (here, there) = (&from.pool, &to.pool);
-    let refused = |error: engine::PoolError| error.to_string();
-    let copy = there.begin_arrival(&info, &about, &other(here)).await;
-    let copy = copy.map_err(refused)?;
-    let departing = here.begin_departure(&info.name, Rc::new(copy), None).await;
-    let (_, mirror) = departing.map_err(refused)?;
-    volume.copy_to(&mirror).await?;
-    let bytes = &undertaking.bytes;
-    bytes.set(bytes.get() + mirror.progress().data_bytes);
-    let arrive = async |info, about| there.arrive(&info, &about).await;
-    let handed = here.hand_over(info.uuid, &other(there), arrive).await;
-    let still = handed.map_err(refused)?;
-    here.end_departure(info.uuid).await.map_err(refused)?;
-    there.end_arrival(info.uuid).await.map_err(refused)?;
-    let moved = there.volume_of(info.uuid);
-    let moved = moved.ok_or_else(|| format!("'{}' went away while it moved", info.name))?;
-    switch(scene, (vm, disk), to, moved);
-    Ok(still)
-}
-
-/// The disk is that volume from now on.
-fn switch(
-    scene: &Scene,
-    (vm, disk): (&VmRig, &DiskRig),
-    to: &Rc<PoolRig>,
-    volume: Volume<RigWorld>,
-) {
-    disk.volume.replace(volume);
-    disk.pool.replace(Rc::clone(to));
-    vm.connect(disk, &scene.wiring);
-}
-
-/// By the VM's host. Says how long the VM stood still.
-async fn by_its_host(
-    scene: &Rc<Scene>,
-    (vm, disk): (&VmRig, &DiskRig),
-    to: &Rc<PoolRig>,
-    how: HostCopy,
-    undertaking: &Undertaking<'_>,
-) -> Result<Duration, String> {
-    let (from, volume) = (Rc::clone(&disk.pool.borrow()), disk.volume.borrow().clone());
-    let name = volume.info().name;
-    let made = make(scene, vm, (to, &name), disk.size_bytes).await?;
-    let source = seen(scene, (vm, &disk.lun_name), (&from, volume), how);
-    let target = seen(scene, (vm, &disk.lun_name), (to, made.clone()), how);
-    let copying = Copying::new((source, Rc::clone(&target)), how, &undertaking.bytes);
-    disk.twin.replace(Some(Twin {
-        disk: target,
-        below: Rc::clone(&copying.below),
-    }));
-    let copied = copying.run(scene).await;
-    if copied.is_err() {
-        disk.twin.replace(None);
-        return copied.map(|()| Duration::ZERO);
-    }
-    let began = scene.world.now();
-    vm.halt.hold();
-    disk.quiet(&scene.world).await;
-    disk.twin.replace(None);
-    switch(scene, (vm, disk), to, made);
-    vm.halt.release();
-    let still = scene.world.now().since(began);
-    let deleted = from.pool.delete_volume(&name).await;
-    deleted.map_err(|error| error.to_string())?;
-    Ok(still)
 }

@@ -23,7 +23,7 @@ pub(super) struct Copying {
     pub to: Rc<DiskRig>,
     pub how: HostCopy,
     /// What lies below is copied, or on its way.
-    pub below: Rc<Cell<u64>>,
+    below: Rc<Cell<u64>>,
     /// Bytes that were copied.
     pub bytes: Rc<Cell<u64>>,
     failure: RefCell<Option<String>>,
@@ -34,13 +34,11 @@ pub(super) fn seen(
     scene: &Scene,
     (vm, name): (&VmRig, &str),
     (pool, volume): (&Rc<PoolRig>, Volume<RigWorld>),
-    how: HostCopy,
 ) -> Rc<DiskRig> {
     let host = Rc::clone(&vm.host.borrow());
     let acting = pool.controller.serving();
     let lun = scene.wiring.lun(&host.name, &acting.name, &vm.block, name);
     let size_bytes = volume.size_bytes();
-    let slots = usize::from(how.outstanding);
     Rc::new(DiskRig {
         volume: RefCell::new(volume),
         pool: RefCell::new(Rc::clone(pool)),
@@ -49,8 +47,8 @@ pub(super) fn seen(
         lun_name: name.to_owned(),
         adapter: catalog::adapter(site::plan::Adapter::None),
         // Also what the VM writes meanwhile, which has a queue of its own.
-        adapter_gate: Rc::new(Gate::new(COPY_QUEUE.max(slots))),
-        disk_gate: Gate::new(COPY_QUEUE.max(slots)),
+        adapter_gate: Rc::new(Gate::new(COPY_QUEUE)),
+        disk_gate: Gate::new(COPY_QUEUE),
         limit: IopsLimit::new(None),
         asks_for_data: vm.disks[0].asks_for_data,
         size_bytes,
@@ -67,15 +65,24 @@ const COPY_QUEUE: usize = 4096;
 
 impl Copying {
     pub(super) fn new(
-        (from, to): (Rc<DiskRig>, Rc<DiskRig>),
+        ends: (Rc<DiskRig>, Rc<DiskRig>),
         how: HostCopy,
         bytes: &Rc<Cell<u64>>,
+    ) -> Rc<Copying> {
+        Copying::along(ends, how, (Rc::default(), bytes))
+    }
+
+    /// The same, which tells where it is.
+    pub(super) fn along(
+        (from, to): (Rc<DiskRig>, Rc<DiskRig>),
+        how: HostCopy,
+        (below, bytes): (Rc<Cell<u64>>, &Rc<Cell<u64>>),
     ) -> Rc<Copying> {
         Rc::new(Copying {
             from,
             to,
             how,
-            below: Rc::default(),
+            below,
             bytes: Rc::clone(bytes),
             failure: RefCell::default(),
         })

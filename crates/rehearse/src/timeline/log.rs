@@ -1,6 +1,6 @@
 //! What is told of a run, in the order of its time.
 
-use crate::run::Told;
+use crate::run::{Told, Undertook};
 use crate::world::RigWorld;
 use base::Time;
 use engine::World;
@@ -18,6 +18,7 @@ pub struct Log {
     began: Time,
     told: RefCell<Vec<Told>>,
     open: RefCell<BTreeMap<u64, Open>>,
+    undertook: RefCell<Vec<Undertook>>,
     next: Cell<u64>,
 }
 
@@ -39,6 +40,7 @@ impl Log {
             began: world.now(),
             told: RefCell::default(),
             open: RefCell::default(),
+            undertook: RefCell::default(),
             next: Cell::new(0),
         }
     }
@@ -71,9 +73,21 @@ impl Log {
         }
     }
 
+    /// What is no longer under way, or will never be.
+    fn close(&self, (began, what, bytes): Open, has_ended: bool) {
+        self.undertook.borrow_mut().push(Undertook {
+            what,
+            began: began.since(self.began),
+            took: self.world.now().since(began),
+            bytes: bytes.get(),
+            has_ended,
+        });
+    }
+
     /// All of it. What is under way is told to be so.
-    pub fn take(&self) -> Vec<Told> {
+    pub fn take(&self) -> (Vec<Told>, Vec<Undertook>) {
         for (began, what, bytes) in self.open.take().into_values() {
+            self.close((began, what.clone(), Rc::clone(&bytes)), false);
             let took = seconds(self.world.now().since(began));
             let moved = match bytes.get() {
                 0 => String::new(),
@@ -84,11 +98,37 @@ impl Log {
         let mut told = self.told.take();
         // Stable: what was told at one instant stays in its order.
         told.sort_by_key(|told| told.at);
-        told
+        (told, self.undertook.take())
+    }
+}
+
+/// Tells of an undertaking from elsewhere.
+#[derive(Clone)]
+pub struct Teller {
+    what: String,
+    began: Time,
+    /// Bytes that it has moved.
+    pub bytes: Rc<Cell<u64>>,
+}
+
+impl Teller {
+    /// Tells of a stage of it.
+    pub fn stage(&self, log: &Log, text: &str) {
+        let took = seconds(log.world.now().since(self.began));
+        log.tell(format!("{}: {text}, after {took}", self.what));
     }
 }
 
 impl Undertaking<'_> {
+    /// One that tells of it, for tasks.
+    pub fn teller(&self) -> Teller {
+        Teller {
+            what: self.what.clone(),
+            began: self.began,
+            bytes: Rc::clone(&self.bytes),
+        }
+    }
+
     /// What it is.
     pub fn what(&self) -> &str {
         &self.what
@@ -101,13 +141,19 @@ impl Undertaking<'_> {
 
     /// Tells of a stage of it.
     pub fn stage(&self, text: &str) {
-        let (what, took) = (&self.what, seconds(self.took()));
-        self.log.tell(format!("{what}: {text}, after {took}"));
+        self.teller().stage(self.log, text);
+    }
+
+    fn close(&self, has_ended: bool) {
+        let open = self.log.open.borrow_mut().remove(&self.number);
+        if let Some(open) = open {
+            self.log.close(open, has_ended);
+        }
     }
 
     /// It has ended.
     pub fn end(self, text: &str) {
-        self.log.open.borrow_mut().remove(&self.number);
+        self.close(true);
         let (what, took) = (&self.what, seconds(self.took()));
         self.log
             .tell(format!("{what} has ended after {took}: {text}"));
@@ -115,7 +161,7 @@ impl Undertaking<'_> {
 
     /// It has failed.
     pub fn fail(self, why: &str) {
-        self.log.open.borrow_mut().remove(&self.number);
+        self.close(false);
         let (what, took) = (&self.what, seconds(self.took()));
         self.log
             .tell(format!("{what} has failed after {took}: {why}"));

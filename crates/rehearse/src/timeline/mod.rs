@@ -9,10 +9,12 @@
 mod boot;
 mod copies;
 mod cpu;
+mod crossing;
 mod host_copy;
 mod limits;
 mod log;
 mod migration;
+mod moves;
 mod outage;
 mod scene;
 mod snapshots;
@@ -82,6 +84,7 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
         Happening::Clone {
             block,
             vms,
+            at_once,
             offload,
             copy,
         } => {
@@ -90,17 +93,28 @@ async fn happen(scene: &Rc<Scene>, number: usize, what: Happening) {
                 .into_iter()
                 .take(vms.into())
                 .collect();
-            let by_host = (!offload).then_some(copy);
-            copies::clone(scene, number, (&block, vms), by_host).await;
+            let how = copies::How {
+                by_host: (!offload).then_some(copy),
+                at_once: at_once.into(),
+                number,
+            };
+            copies::clone(scene, (&block, vms), how).await;
         }
         Happening::MoveStorage {
             block,
             to,
+            disks,
+            at_once,
             offload,
             copy,
         } => {
-            let by_host = (!offload).then_some(copy);
-            copies::move_storage(scene, &block, &to, by_host).await;
+            let how = copies::How {
+                by_host: (!offload).then_some(copy),
+                at_once: at_once.into(),
+                number,
+            };
+            let disks = disks.map_or(usize::MAX, usize::from);
+            copies::move_storage(scene, (&block, disks), &to, how).await;
         }
         Happening::BootStorm { block, operations } => {
             boot::storm(scene, &block, operations.unwrap_or(boot::OPERATIONS)).await;

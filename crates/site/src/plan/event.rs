@@ -20,6 +20,14 @@ const HOST_COPY: HostCopy = HostCopy {
     outstanding: 16,
 };
 
+/// VMs that a host clones at once: vCenter's limit of provisioning operations ("Limits on
+/// Simultaneous Migrations": a cost of 1 each, 8 for a host).
+const CLONES_AT_ONCE: u16 = 8;
+
+/// VMs whose storage a host moves at once: vCenter's limit (the same: a cost of 4 each), and
+/// Hyper-V's default (Set-VMHost, MaximumStorageMigrations).
+const STORAGE_MOVES_AT_ONCE: u16 = 2;
+
 pub(super) fn event(mut reader: TableReader<'_, '_>) -> Row<Event> {
     let line = reader.header_line();
     let at = reader.required("at", TIME_RULE, time);
@@ -102,12 +110,15 @@ fn of_volumes(reader: &mut TableReader<'_, '_>, what: &str) -> Option<Happening>
         "clone" => Happening::Clone {
             block: block(reader),
             vms: vms(reader).unwrap_or(1),
+            at_once: at_once(reader).unwrap_or(CLONES_AT_ONCE),
             offload: offload(reader),
             copy: host_copy(reader),
         },
         "move-storage" => Happening::MoveStorage {
             block: block(reader),
             to: word(reader, "to", "a pool's name"),
+            disks: disks(reader),
+            at_once: at_once(reader).unwrap_or(STORAGE_MOVES_AT_ONCE),
             offload: offload(reader),
             copy: host_copy(reader),
         },
@@ -149,6 +160,16 @@ fn vms(reader: &mut TableReader<'_, '_>) -> Option<u16> {
     reader.optional("vms", rule, |value| between(value, 1, 1000))
 }
 
+fn at_once(reader: &mut TableReader<'_, '_>) -> Option<u16> {
+    let rule = "a whole number from 1 to 64";
+    reader.optional("at_once", rule, |value| between(value, 1, 64))
+}
+
+fn disks(reader: &mut TableReader<'_, '_>) -> Option<u16> {
+    let rule = "disks of each VM, a whole number from 1 to 256";
+    reader.optional("disks", rule, |value| between(value, 1, 256))
+}
+
 fn span(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<Duration> {
     reader.optional(key, TIME_RULE, time)
 }
@@ -181,10 +202,8 @@ fn migration(reader: &mut TableReader<'_, '_>) -> Migration {
         ("rdma", Method::Rdma),
     ];
     let method = choice(reader, "method", &methods);
-    let rule = "a whole number from 1 to 64";
-    let at_once = reader.optional("at_once", rule, |value| between(value, 1, 64));
     Migration {
         method: method.unwrap_or(Method::Tcp),
-        at_once,
+        at_once: at_once(reader),
     }
 }

@@ -449,17 +449,24 @@ pub enum Happening {
         block: String,
         /// How many of its VMs.
         vms: u16,
+        /// VMs that a host works on at once.
+        at_once: u16,
         /// Whether the array copies.
         offload: bool,
         /// How the host copies, if it does.
         copy: HostCopy,
     },
-    /// The disks of a block's VMs move to another pool.
+    /// The disks of a block's VMs move to a pool, which may be the one that they are in: to
+    /// another volume there.
     MoveStorage {
         /// Name of the block.
         block: String,
         /// Name of the pool.
         to: String,
+        /// How many disks of each VM, from the first on; all where none is said.
+        disks: Option<u16>,
+        /// VMs that a host works on at once.
+        at_once: u16,
         /// Whether the array copies.
         offload: bool,
         /// How the host copies, if it does.
