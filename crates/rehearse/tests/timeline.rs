@@ -550,6 +550,30 @@ fn vms_move_to_a_host_as_far_as_it_has_room() {
 }
 
 #[test]
+fn what_is_dirtied_while_a_link_is_busy_is_sent_again() {
+    let moved = |vms: u32| {
+        let event = format!(
+            "[[event]]\nat = \"2 s\"\nwhat = \"live-migration\"\nblock = \"web\"\nto = \"esx3\"\nvms = {vms}"
+        );
+        let outcome = with(40, &event);
+        let moved = outcome.undertook[0].clone();
+        assert!(moved.has_ended, "{:?}", outcome.told);
+        moved
+    };
+    // From two hosts over their own links into the one link of a third.
+    let (alone, both) = (moved(1), moved(2));
+    assert!(both.took.as_secs_f64() > 1.6 * alone.took.as_secs_f64());
+    let again = both.bytes as f64 - 2.0 * alone.bytes as f64;
+    let late_s = (both.took - alone.took).as_secs_f64();
+    // 8 KiB by each operation of both VMs, at 80 to 100 a second.
+    let dirtied = late_s * 8192.0 * 2.0 * 90.0;
+    assert!(
+        (0.5 * dirtied..1.5 * dirtied).contains(&again),
+        "{again} of {dirtied} bytes in {late_s} s"
+    );
+}
+
+#[test]
 fn vcpus_that_are_added_have_vms_ask_for_more() {
     let event = "[[event]]\nat = \"5 s\"\nwhat = \"add-cpu\"\nblock = \"web\"\nvcpus = 2\n";
     let outcome = with(10, event);

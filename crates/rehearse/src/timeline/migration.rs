@@ -2,9 +2,10 @@
 //!
 //! How long each round of copying takes is [`model::migration`]'s; its bytes go through the
 //! ports of both hosts, piece by piece, no faster than the model says, and later where other
-//! traffic is in the way. Memory that is dirtied in such a delay is not sent again. The VM
-//! stands still in the last round and until it is resumed, and its disks are LUNs of the new
-//! host from then on.
+//! traffic is in the way. What is dirtied in such a delay is sent with the next round, and in
+//! rounds of its own before the last one while it is more than that may have. The VM stands
+//! still in the last round and until it is resumed, and its disks are LUNs of the new host
+//! from then on.
 //!
 //! They go by the networks that carry what is not storage; by those of storage where there
 //! are none.
@@ -17,7 +18,9 @@ use crate::network::{PortRig, between_hosts};
 use crate::rig::residents;
 use crate::vm::VmRig;
 use engine::World;
-use model::migration::{Activity, Method, Migrated, Outcome, Path, Spread, Vm, migrate};
+use model::migration::{
+    Activity, Method, Migrated, Outcome, Path, Round, Spread, Stop, Vm, migrate,
+};
 use site::plan::{self, Carries};
 use std::rc::Rc;
 use std::time::Duration;
@@ -113,12 +116,13 @@ async fn run(scene: &Rc<Scene>, told: Undertaking<'_>, ways: Vec<Way>, how: plan
     let bytes = Rc::clone(&told.bytes);
     let what = told.what().to_owned();
     let moves = by_host.into_iter().flat_map(|(from, ways)| {
-        let outcome = modelled(scene, &from, &ways, how);
+        let (outcome, activities) = modelled(scene, &from, &ways, how);
         cores(scene, &from, &ways, &outcome);
-        let spread = method(scene, &ways[0].vm, how).spread;
-        let numbered = ways.into_iter().zip(outcome.migrations).enumerate();
-        numbered
-            .map(|(number, (way, migrated))| {
+        let Method { spread, stop, .. } = method(scene, &ways[0].vm, how);
+        let moves = ways.into_iter().zip(outcome.migrations).zip(activities);
+        moves
+            .enumerate()
+            .map(|(number, ((way, migrated), activity))| {
                 let (scene, from) = (Rc::clone(scene), Rc::clone(&from));
                 let (bytes, what) = (Rc::clone(&bytes), what.clone());
                 async move {
@@ -129,16 +133,17 @@ async fn run(scene: &Rc<Scene>, told: Undertaking<'_>, ways: Vec<Way>, how: plan
                         life: way.vm.life.get(),
                         from,
                         to: Rc::clone(&way.to),
+                        activity,
+                        stop,
                     };
                     let moved = journey.go(&migrated, link).await;
                     let (name, to) = (&way.vm.name, &way.to.name);
                     match moved {
-                        Some((sent, dark)) => {
+                        Some(Arrived { sent, rounds, dark }) => {
                             bytes.set(bytes.get() + sent);
                             let (sent, dark) = (amount(sent), seconds(dark));
                             scene.log.tell(format!(
-                                "{what}: {name} is on host {to}, {sent} in {} rounds, dark for {dark}",
-                                migrated.rounds.len()
+                                "{what}: {name} is on host {to}, {sent} in {rounds} rounds, dark for {dark}"
                             ));
                         }
                         None if scene.is_over() => {}
@@ -186,8 +191,13 @@ fn ports(scene: &Scene, host: &str) -> Vec<Rc<PortRig>> {
 /// Above this, vSphere takes a link for one of 10 GbE.
 const TEN_GIGABIT: u64 = 5_000_000_000;
 
-/// How it goes when nobody else is on the links.
-fn modelled(scene: &Scene, from: &HostRig, ways: &[Way], how: plan::Migration) -> Outcome {
+/// How it goes when nobody else is on the links, and what each VM does to its memory.
+fn modelled(
+    scene: &Scene,
+    from: &HostRig,
+    ways: &[Way],
+    how: plan::Migration,
+) -> (Outcome, Vec<Activity>) {
     let method = method(scene, &ways[0].vm, how);
     let ports = ports(scene, &from.name);
     let Some(first) = ports.first() else {
@@ -222,7 +232,8 @@ fn modelled(scene: &Scene, from: &HostRig, ways: &[Way], how: plan::Migration) -
         }
     };
     let vms: Vec<Vm> = ways.iter().enumerate().map(moved).collect();
-    migrate(&method, &path, &vms)
+    let activities = vms.iter().map(|vm| vm.activity).collect();
+    (migrate(&method, &path, &vms), activities)
 }
 
 /// Has the hosts' cores be used as the model says; those of the destinations evenly.
@@ -248,6 +259,32 @@ fn cores(scene: &Rc<Scene>, from: &Rc<HostRig>, ways: &[Way], outcome: &Outcome)
     });
 }
 
+/// A round of what was dirtied late alone.
+const NOTHING: Round = Round {
+    memory_bytes: 0.0,
+    wire_bytes: 0.0,
+    duration: Duration::ZERO,
+};
+
+/// How memory goes in a round.
+#[derive(Clone, Copy)]
+struct Pace {
+    memory_bytes_per_s: f64,
+    /// Bytes on the links for one of memory.
+    wire_share: f64,
+}
+
+impl Pace {
+    /// None of a round of next to nothing.
+    fn of(round: &Round) -> Option<Pace> {
+        let seconds = round.duration.as_secs_f64();
+        (seconds > 0.0 && round.memory_bytes >= 1.0).then(|| Pace {
+            memory_bytes_per_s: round.memory_bytes / seconds,
+            wire_share: round.wire_bytes / round.memory_bytes,
+        })
+    }
+}
+
 /// One VM on its way, with what it would be lost with.
 #[derive(Clone)]
 struct Journey {
@@ -256,6 +293,19 @@ struct Journey {
     life: u32,
     from: Rc<HostRig>,
     to: Rc<HostRig>,
+    /// What it does to its memory.
+    activity: Activity,
+    /// When it may stop for the last round.
+    stop: Stop,
+}
+
+/// A VM that got there.
+struct Arrived {
+    /// Bytes.
+    sent: u64,
+    rounds: usize,
+    /// How long it ran nowhere.
+    dark: Duration,
 }
 
 impl Journey {
@@ -265,8 +315,8 @@ impl Journey {
         gone || self.scene.is_over()
     }
 
-    /// Bytes sent, and how long the VM ran nowhere. None when it did not get there.
-    async fn go(&self, migrated: &Migrated, link: Option<usize>) -> Option<(u64, Duration)> {
+    /// None when it did not get there.
+    async fn go(&self, migrated: &Migrated, link: Option<usize>) -> Option<Arrived> {
         let (world, vm) = (&self.scene.world, &self.vm);
         let copied: Duration = migrated.rounds.iter().map(|round| round.duration).sum();
         // What comes before the first round and after the last: building and resuming it.
@@ -277,22 +327,36 @@ impl Journey {
             .resumed
             .saturating_sub(migrated.begun + copied + resume);
         world.sleep(migrated.begun + build).await;
-        let (mut sent, mut dark) = (0, world.now());
-        let last = migrated.rounds.len().saturating_sub(1);
-        for (number, round) in migrated.rounds.iter().enumerate() {
-            if number == last {
-                dark = world.now();
-                vm.halt.hold();
-            }
-            let bytes = round.wire_bytes as u64;
-            self.send(bytes, round.duration, link).await;
-            sent += bytes;
-            if self.is_lost() {
-                if number == last {
-                    vm.halt.release();
+        let (mut sent, mut rounds) = (0, 0);
+        // Dirtied while links were busy; and how memory goes: the last round may have none.
+        let (mut late_bytes, mut pace) = (0.0, None);
+        if let Some((_, live)) = migrated.rounds.split_last() {
+            let mut next = live.iter().copied();
+            loop {
+                let round = match next.next() {
+                    Some(round) => round,
+                    // More than the last round may have, and rounds are left.
+                    None if self.goes_on(late_bytes, pace, rounds) => NOTHING,
+                    None => break,
+                };
+                let (bytes, took) = self.round(&round, late_bytes, &mut pace, link).await;
+                (sent, rounds) = (sent + bytes, rounds + 1);
+                let dirty = |elapsed| self.activity.dirty_bytes(elapsed, migrated.speed);
+                late_bytes = (dirty(took) - dirty(round.duration)).max(0.0);
+                if self.is_lost() {
+                    return None;
                 }
-                return None;
             }
+        }
+        let dark = world.now();
+        vm.halt.hold();
+        if let Some(round) = last_round {
+            let (bytes, _) = self.round(round, late_bytes, &mut pace, link).await;
+            (sent, rounds) = (sent + bytes, rounds + 1);
+        }
+        if self.is_lost() {
+            vm.halt.release();
+            return None;
         }
         world.sleep(resume).await;
         let is_lost = self.is_lost();
@@ -302,7 +366,35 @@ impl Journey {
         vm.halt.release();
         let dark = world.now().since(dark);
         world.sleep(migrated.ended - migrated.resumed).await;
-        (!is_lost).then_some((sent, dark))
+        (!is_lost).then_some(Arrived { sent, rounds, dark })
+    }
+
+    /// Whether what was dirtied late is worth another round while the VM runs.
+    fn goes_on(&self, late_bytes: f64, pace: Option<Pace>, rounds: usize) -> bool {
+        let goal = pace.map_or(0.0, |pace| {
+            pace.memory_bytes_per_s * self.stop.goal.as_secs_f64()
+        });
+        late_bytes > goal && rounds < self.stop.rounds as usize
+    }
+
+    /// Sends a round with what was dirtied late, at the pace of the round, or of the one
+    /// before if it has nothing of its own. Says how much it was and how long it took.
+    async fn round(
+        &self,
+        round: &Round,
+        late_bytes: f64,
+        pace: &mut Option<Pace>,
+        link: Option<usize>,
+    ) -> (u64, Duration) {
+        let began = self.scene.world.now();
+        let (mut bytes, mut duration) = (round.wire_bytes, round.duration);
+        *pace = Pace::of(round).or(*pace);
+        if let Some(pace) = pace.filter(|_| late_bytes > 0.0) {
+            bytes += late_bytes * pace.wire_share;
+            duration += Duration::from_secs_f64(late_bytes / pace.memory_bytes_per_s);
+        }
+        self.send(bytes as u64, duration, link).await;
+        (bytes as u64, self.scene.world.now().since(began))
     }
 
     /// Sends a round over one link or all of them, evenly over its time or longer.
