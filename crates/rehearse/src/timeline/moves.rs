@@ -16,7 +16,7 @@ use crate::vm::VmRig;
 use crate::world::RigWorld;
 use base::VolumeOffset;
 use engine::pool::OtherPool;
-use engine::volume::Elsewhere;
+use engine::volume::{Elsewhere, Mirror};
 use engine::{Pool, Volume, World};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -69,8 +69,10 @@ async fn by_array(
     };
     let departing = here.begin_departure(&info.name, copy, None).await;
     let (_, mirror) = departing.map_err(refused)?;
-    volume.copy_to(&mirror).await?;
-    bytes.set(bytes.get() + mirror.progress().data_bytes);
+    let counted = count(scene, &mirror, bytes);
+    let copied = volume.copy_to(&mirror).await;
+    counted.end(&mirror);
+    copied?;
     let arrive = async |info, about| there.arrive(&info, &about).await;
     let handed = here.hand_over(info.uuid, &other(there), arrive).await;
     let still = handed.map_err(refused)?;
@@ -80,6 +82,52 @@ async fn by_array(
     let moved = moved.ok_or_else(|| format!("'{}' went away while it moved", info.name))?;
     switch(scene, (vm, disk), to, moved);
     Ok(still)
+}
+
+/// Between two looks how far a copy of the engine's is.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What of a copy has been added to the bytes that an undertaking moved.
+struct Counted {
+    bytes: Rc<Cell<u64>>,
+    /// Of this copy; none when it is over.
+    of_it: Rc<Cell<Option<u64>>>,
+}
+
+impl Counted {
+    fn look(&self, mirror: &Mirror) {
+        if let Some(before) = self.of_it.get() {
+            let now = mirror.progress().data_bytes;
+            self.bytes.set(self.bytes.get() + now - before);
+            self.of_it.set(Some(now));
+        }
+    }
+
+    fn end(&self, mirror: &Mirror) {
+        self.look(mirror);
+        self.of_it.set(None);
+    }
+}
+
+/// Counts what is copied while it is: a run may end before the copy does.
+fn count(scene: &Scene, mirror: &Rc<Mirror>, bytes: &Rc<Cell<u64>>) -> Counted {
+    let counted = || Counted {
+        bytes: Rc::clone(bytes),
+        of_it: Rc::new(Cell::new(Some(0))),
+    };
+    let ours = counted();
+    let theirs = Counted {
+        of_it: Rc::clone(&ours.of_it),
+        ..counted()
+    };
+    let (world, mirror) = (scene.world.clone(), Rc::clone(mirror));
+    scene.world.spawn(async move {
+        while theirs.of_it.get().is_some() {
+            world.sleep(LOOK).await;
+            theirs.look(&mirror);
+        }
+    });
+    ours
 }
 
 /// The disk is that volume from now on.
