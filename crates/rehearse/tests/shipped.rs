@@ -67,9 +67,9 @@ fn checks_say_of_shipped_plans_what_is_known_of_them() {
     };
     // Published: a block meets the cap of 20 ms at two thirds of its plan.
     assert_eq!(finds("fs7500", "over-66-percent")[..2], [0, 0]);
-    // As it stands by port; the variant that uses one address of several.
+    // As it stands by port; the variants that use one address of several.
     assert_eq!(finds("fs7500-network", "one-link-policy")[0], 0);
-    assert_eq!(finds("fs7500-network", "hash-of-one-address"), [1]);
+    assert_eq!(finds("fs7500-network", "hash-of-one-address"), [2]);
     // One active 10 GbE port.
     assert_eq!(finds("ps6110xv", "single-port-controller"), [0, 0, 3, 3]);
     // Frames of 1500 bytes: twelve of the variants with Ethernet.

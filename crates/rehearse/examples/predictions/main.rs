@@ -18,6 +18,8 @@ mod row;
 mod rules_of_thumb;
 mod run;
 mod storage_drs;
+mod storage_migration;
+mod storage_qos;
 mod vnx5700;
 
 use row::Section;
@@ -46,7 +48,9 @@ fn main() {
         fas3160::section(),
         fs7500::section(),
         ps6110xv::section(),
+        storage_migration::section(),
         hyperv_r2_lab::section(),
+        storage_qos::section(),
         availability::section(),
         storage_drs::section(),
     ];

@@ -2,10 +2,12 @@
 
 use rehearse::Outcome;
 use rehearse::finding::finding;
+use rehearse::run::Undertook;
 use rehearse::search::{self, Capped};
 use rehearse::share::{Part, Share};
 use site::plan::{self, Plan, Setting};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -147,6 +149,11 @@ impl Outcomes {
         Some(self.of(run)?.load.total.read.response.mean_ms)
     }
 
+    /// Mean time of reads from the issue on, as a guest measures it.
+    pub fn read_service_ms(&self, run: Run) -> Option<f64> {
+        Some(self.of(run)?.load.total.read.service.mean_ms)
+    }
+
     /// Operations per second of a stream of the VMs whose name ends so.
     pub fn stream(&self, run: Run, vm: &str, stream: &str) -> Option<f64> {
         let vms = self.of(run)?.load.vms.iter();
@@ -214,6 +221,27 @@ impl Outcomes {
             .map(|share| share.utilisation * 100.0)
             .collect();
         (!of_part.is_empty()).then(|| of_part.iter().sum::<f64>() / of_part.len() as f64)
+    }
+
+    /// Operations per second of a VM in whole seconds of the run, warm-up included.
+    pub fn vm_iops(&self, run: Run, vm: &str, seconds: Range<usize>) -> Option<f64> {
+        let mut vms = self.of(run)?.load.vms.iter();
+        let of_vm = &vms.find(|of| of.name == vm)?.seconds;
+        let all = of_vm.get(seconds.clone())?.iter();
+        let operations: u64 = all.map(|second| second.reads + second.writes).sum();
+        Some(operations as f64 / seconds.len() as f64)
+    }
+
+    /// What was told to take a time, by its beginning.
+    pub fn undertook(&self, run: Run, what: &str) -> Option<&Undertook> {
+        let mut all = self.of(run)?.undertook.iter();
+        all.find(|undertook| undertook.what.starts_with(what))
+    }
+
+    /// Bytes of the first disks of all VMs.
+    pub fn first_disks_bytes(&self, run: Run) -> Option<u64> {
+        let vms = self.of(run)?.load.vms.iter();
+        Some(vms.filter_map(|vm| vm.disk_bytes.first()).sum())
     }
 
     /// Mean response time of random I/O.
