@@ -594,9 +594,13 @@ fn vcpus_that_are_added_have_vms_ask_for_more() {
 
 #[test]
 fn what_has_not_ended_with_the_run_is_told_so() {
-    let outcome = with(4, &move_event(false));
-    let said = text(&outcome, "move of block web has not ended");
-    assert!(said.contains("so far"), "{said}");
+    for offload in [false, true] {
+        let outcome = with(4, &move_event(offload));
+        let said = text(&outcome, "move of block web has not ended");
+        assert!(said.contains("so far"), "{offload}: {said}");
+        let moving = &outcome.undertook[0];
+        assert!(!moving.has_ended && moving.bytes > 1 << 20, "{moving:?}");
+    }
 }
 
 #[test]
