@@ -146,8 +146,16 @@ impl BufPool {
     /// content is unspecified.
     pub fn bytes(&self, len: usize) -> Buf {
         let blocks = len.div_ceil(BLOCK_BYTES).max(1);
+        if self.shared.length_only {
+            // Modelled drives keep them: no more than what they hold, then.
+            return Buf {
+                blocks: Some(new_blocks(blocks)),
+                len,
+                home: None,
+            };
+        }
         let reused = class_of(blocks).and_then(|class| self.shared.reuse(class));
-        let blocks = reused.unwrap_or_else(|| new_blocks(blocks));
+        let blocks = reused.unwrap_or_else(|| new_blocks(class_blocks(blocks)));
         let held = blocks.len() * BLOCK_BYTES;
         let bin = &self.shared.bin;
         bin.outstanding_bytes.fetch_add(held, Ordering::Relaxed);
@@ -223,16 +231,17 @@ impl Default for BufPool {
 }
 
 fn new_blocks(count: usize) -> Blocks {
-    let rounded = match class_of(count) {
+    match <[Block]>::new_box_zeroed_with_elems(count) {
+        Ok(blocks) => blocks,
+        Err(_) => panic!("out of memory: {} bytes for a buffer", count * BLOCK_BYTES),
+    }
+}
+
+/// `count`, rounded up to what can be taken again for others of its class.
+fn class_blocks(count: usize) -> usize {
+    match class_of(count) {
         Some(class) => 1 << class,
         None => count,
-    };
-    match <[Block]>::new_box_zeroed_with_elems(rounded) {
-        Ok(blocks) => blocks,
-        Err(_) => panic!(
-            "out of memory: {} bytes for a buffer",
-            rounded * BLOCK_BYTES
-        ),
     }
 }
 

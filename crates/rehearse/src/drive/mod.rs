@@ -232,9 +232,7 @@ impl Drive for RigDrive {
     async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         let request = request(RequestKind::Write, at, data.len());
         self.0.serve(request).await?;
-        if let Some(bytes) = data.bytes() {
-            self.0.blocks.keep(at, bytes);
-        }
+        self.0.blocks.keep(at, &data);
         Ok(())
     }
 

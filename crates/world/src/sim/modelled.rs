@@ -75,9 +75,7 @@ impl Modelled {
 
     pub(super) async fn write(&self, at: DriveOffset, data: Slice) -> Result<(), DriveError> {
         self.serve(RequestKind::Write, at, data.len() as u64)?.await;
-        if let Some(bytes) = data.bytes() {
-            self.media.blocks.keep(at, bytes);
-        }
+        self.media.blocks.keep(at, &data);
         Ok(())
     }
 
