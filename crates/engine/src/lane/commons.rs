@@ -5,6 +5,7 @@
 //!
 //! Invariants: see [`super`]. Nobody waits with the table locked.
 
+use super::owners::Owners;
 use crate::pool::life::fullness::Judged;
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ struct Table {
     /// Of a pool that is being made.
     uuid: Option<Uuid>,
     /// The lane that has each zone in use.
-    zones: BTreeMap<u32, u16>,
+    zones: Owners,
     /// Lanes that could be opened, and that can't.
     ready: BTreeSet<u16>,
     /// See `ready`.
@@ -118,12 +119,10 @@ impl Commons {
     pub fn open(&self, lane: u16, zones: impl Iterator<Item = u32>) -> Result<(), ZoneTaken> {
         let mut table = self.table();
         for zone in zones {
-            if let Some(other) = table.zones.insert(zone, lane)
-                && other != lane
-            {
-                table.zones.insert(zone, other);
+            if let Some(other) = table.zones.of(zone).filter(|other| *other != lane) {
                 return Err(ZoneTaken { zone, other });
             }
+            table.zones.set(zone, lane);
         }
         table.opened.insert(lane);
         Ok(())
@@ -141,10 +140,8 @@ impl Commons {
         if table.opened.len() < usize::from(self.lanes) {
             return None;
         }
-        let free = zones
-            .into_iter()
-            .find(|zone| !table.zones.contains_key(zone))?;
-        table.zones.insert(free, lane);
+        let free = table.zones.first_free(zones)?;
+        table.zones.set(free, lane);
         table.wants.remove(&lane);
         Some(free)
     }
@@ -154,14 +151,13 @@ impl Commons {
     /// # Panics
     /// When it did not have it.
     pub fn give_zone_back(&self, lane: u16, zone: u32) {
-        let had = self.table().zones.remove(&zone);
+        let had = self.table().zones.clear(zone);
         assert_eq!(had, Some(lane), "zone {zone} is not of lane {lane}");
     }
 
     /// Zones of `zones` that nobody has.
     pub fn free_zones(&self, zones: Range<u32>) -> u64 {
-        let all = u64::from(zones.end - zones.start);
-        all - self.table().zones.range(zones).count() as u64
+        self.table().zones.free(zones)
     }
 
     /// A lane says where its groups lie.

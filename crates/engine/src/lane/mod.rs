@@ -18,6 +18,7 @@
 //! So each lane keeps what it acknowledged by itself, whatever the others do.
 
 mod commons;
+mod owners;
 mod view;
 
 pub use commons::{Commons, ZoneTaken};
