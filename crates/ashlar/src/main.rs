@@ -33,6 +33,10 @@ use client::Client;
 use failure::Failure;
 use std::process::ExitCode;
 
+/// Large rehearsals spend their time waiting for memory: this one asks for huge pages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Unified storage for virtual machines: drives, pools, thin volumes, iSCSI.
 #[derive(Parser)]
 #[command(version, about, propagate_version = true, after_help = failure::EXIT_CODES)]

@@ -17,6 +17,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// As the program that it stands for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A seed that takes longer than this is named, so that one that never ends is known when the
 /// run is ended from outside. Most take less than a second.
 const SLOW: Duration = Duration::from_secs(60);
