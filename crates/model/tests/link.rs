@@ -233,7 +233,7 @@ fn hashes_are_the_documented_ones_and_spread_evenly() {
 #[test]
 fn round_robin_changes_after_so_many_commands() {
     let mut paths = Paths::new(Policy::RoundRobin { ios_per_path: 3 }, 2);
-    let chosen: Vec<usize> = (0..8).map(|_| paths.begin()).collect();
+    let chosen: Vec<usize> = (0..8).map(|_| paths.begin(|_| true).unwrap()).collect();
     assert_eq!(chosen, [0, 0, 0, 1, 1, 1, 0, 0]);
     assert_eq!(paths.outstanding(), [5, 3]);
 }
@@ -241,15 +241,26 @@ fn round_robin_changes_after_so_many_commands() {
 #[test]
 fn least_queue_takes_the_shortest_and_goes_round_among_equals() {
     let mut paths = Paths::new(Policy::LeastQueue, 3);
-    assert_eq!([paths.begin(), paths.begin(), paths.begin()], [0, 1, 2]);
+    assert_eq!(
+        [
+            paths.begin(|_| true).unwrap(),
+            paths.begin(|_| true).unwrap(),
+            paths.begin(|_| true).unwrap()
+        ],
+        [0, 1, 2]
+    );
     paths.end(1);
-    assert_eq!(paths.begin(), 1, "the one that is short");
+    assert_eq!(paths.begin(|_| true).unwrap(), 1, "the one that is short");
     // A slow path 0 keeps its command; the others take turns.
     let turns: Vec<usize> = (0..4)
         .map(|_| {
             paths.end(1);
             paths.end(2);
-            (paths.begin(), paths.begin()).0
+            (
+                paths.begin(|_| true).unwrap(),
+                paths.begin(|_| true).unwrap(),
+            )
+                .0
         })
         .collect();
     assert_eq!(paths.outstanding(), [1, 1, 1]);
@@ -257,7 +268,7 @@ fn least_queue_takes_the_shortest_and_goes_round_among_equals() {
     let mut idle = Paths::new(Policy::LeastQueue, 3);
     let one_at_a_time: Vec<usize> = (0..4)
         .map(|_| {
-            let path = idle.begin();
+            let path = idle.begin(|_| true).unwrap();
             idle.end(path);
             path
         })
@@ -269,7 +280,7 @@ fn least_queue_takes_the_shortest_and_goes_round_among_equals() {
 #[should_panic(expected = "ends once")]
 fn a_command_cannot_end_twice() {
     let mut paths = Paths::new(Policy::LeastQueue, 1);
-    let path = paths.begin();
+    let path = paths.begin(|_| true).unwrap();
     paths.end(path);
     paths.end(path);
 }
@@ -281,7 +292,11 @@ fn two_paths_carry_one_volume_where_a_group_does_not() {
     let mut lanes = [Lane::default(), Lane::default()];
     let mut end = Time(0);
     for _ in 0..1000 {
-        end = end.max(lanes[paths.begin()].send(&link, Time(0), 65_536).sent);
+        end = end.max(
+            lanes[paths.begin(|_| true).unwrap()]
+                .send(&link, Time(0), 65_536)
+                .sent,
+        );
     }
     near(
         65_536e3 / (end - Time(0)).as_secs_f64(),
@@ -309,4 +324,20 @@ fn tcp_costs_a_cycle_per_bit_at_mtu_1500_and_larger_frames_bound_what_is_saved()
     assert_eq!(jumbo.as_nanos(), u128::from(8 * payload * 1460 / 8960));
     let most = TcpCost::BYTES_ONLY.cycles(segments(Ethernet::JUMBO), payload);
     assert_eq!(most, 8 * payload);
+}
+
+#[test]
+fn commands_go_by_paths_that_are_up_whatever_the_rule() {
+    for policy in [Policy::LeastQueue, Policy::RoundRobin { ios_per_path: 2 }] {
+        let mut paths = Paths::new(policy, 4);
+        let up = |path: usize| path >= 2;
+        let chosen: Vec<Option<usize>> = (0..8).map(|_| paths.begin(up)).collect();
+        assert!(chosen.iter().all(|path| path.is_some_and(up)), "{chosen:?}");
+        assert_eq!(paths.outstanding(), [0, 0, 4, 4], "{policy:?}");
+        assert_eq!(paths.begin(|_| false), None);
+        assert_eq!(paths.outstanding(), [0, 0, 4, 4], "none has begun");
+        // One that comes back is used at once by who looks for the shortest queue.
+        let back = paths.begin(|path| path == 1);
+        assert_eq!(back, Some(1));
+    }
 }

@@ -9,6 +9,9 @@
 //! left the host does not reach the array, what the array has it does, and nobody is told.
 //! Places in queues are given back in any case.
 //!
+//! While no way to the LUN is up, an I/O waits where it is, before the network or before the way
+//! back: as hosts do, which hold what they get no answer to, and repeat it.
+//!
 //! While a host moves the disk, what lies below where it is goes to both copies at once, and
 //! has ended when both have it. Only the VM's own I/O is limited, not what its host does.
 //!
@@ -226,7 +229,8 @@ impl DiskRig {
         host.begin(&self.adapter, kind, bytes).await;
         stages.add(Stage::Host, &mut since, world.now());
         self.check_host(life)?;
-        let way = lun.begin();
+        let way = lun.begin().await;
+        self.check_host(life)?;
         if out > 0 && (self.asks_for_data || out > FIRST_BURST_BYTES) {
             way.send(world, Direction::Out, MESSAGE_BYTES).await;
             way.send(world, Direction::Back, MESSAGE_BYTES).await;
@@ -243,6 +247,7 @@ impl DiskRig {
         if self.life.get() != life {
             return Err(DiskError::HostLost);
         }
+        let way = way.back().await;
         way.send(world, Direction::Back, MESSAGE_BYTES + back).await;
         drop(way);
         stages.add(Stage::Network, &mut since, world.now());

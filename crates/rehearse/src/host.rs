@@ -10,7 +10,9 @@ use model::link::Ethernet;
 use model::link::multipath::{Paths, Policy};
 use model::station::{Snapshot, Station};
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::ops::Deref;
+use std::task::Poll;
 use std::time::Duration;
 
 /// What a host is.
@@ -142,38 +144,68 @@ impl HostRig {
     }
 }
 
+/// How a host spreads commands over the ways to a LUN.
+pub enum Spread {
+    /// Multipath: a way for each command.
+    Paths(RefCell<Paths>),
+    /// A group of links: the same way for all, which is that place among those that are up.
+    Group(usize),
+}
+
 /// A LUN as a host sees it: its queue, and the ways to it.
+///
+/// Invariant: a command goes by ways that are up only; it waits while none is, as hosts hold
+/// and repeat what they get no answer to.
 pub struct LunRig {
     /// Commands under way.
     pub gate: Gate,
     ways: Vec<Way>,
-    paths: RefCell<Paths>,
+    spread: Spread,
 }
 
 impl LunRig {
-    /// A LUN with so many ways; a group of links gives one of them.
-    pub fn new(depth: usize, ways: Vec<Way>, policy: Policy) -> LunRig {
+    /// A LUN with those ways, and multipath over them.
+    pub fn multipath(depth: usize, ways: Vec<Way>, policy: Policy) -> LunRig {
         let paths = Paths::new(policy, ways.len());
+        LunRig::new(depth, ways, Spread::Paths(RefCell::new(paths)))
+    }
+
+    /// A LUN behind a group of links whose hash gives it that place among the ways.
+    pub fn grouped(depth: usize, ways: Vec<Way>, place: usize) -> LunRig {
+        LunRig::new(depth, ways, Spread::Group(place))
+    }
+
+    fn new(depth: usize, ways: Vec<Way>, spread: Spread) -> LunRig {
         LunRig {
             gate: Gate::new(depth),
             ways,
-            paths: RefCell::new(paths),
+            spread,
         }
     }
 
-    /// The way of the next command. One that is down is passed over, if another is up.
-    pub fn begin(&self) -> Taken<'_> {
-        let mut paths = self.paths.borrow_mut();
-        let mut path = paths.begin();
-        for _ in 1..self.ways.len() {
-            if self.ways[path].is_up() {
-                break;
+    /// The way of the next command. Waits until one is up.
+    pub async fn begin(&self) -> Taken<'_> {
+        let path = poll_fn(|context| match self.choose() {
+            Some(path) => Poll::Ready(path),
+            None => {
+                self.ways.iter().for_each(|way| way.watch(context.waker()));
+                Poll::Pending
             }
-            let next = paths.begin();
-            paths.end(path);
-            path = next;
+        });
+        Taken {
+            path: path.await,
+            lun: self,
         }
-        Taken { lun: self, path }
+    }
+
+    fn choose(&self) -> Option<usize> {
+        match &self.spread {
+            Spread::Paths(paths) => paths.borrow_mut().begin(|path| self.ways[path].is_up()),
+            Spread::Group(place) => {
+                let up = || (0..self.ways.len()).filter(|way| self.ways[*way].is_up());
+                up().nth(place.checked_rem(up().count())?)
+            }
+        }
     }
 }
 
@@ -181,6 +213,18 @@ impl LunRig {
 pub struct Taken<'a> {
     lun: &'a LunRig,
     path: usize,
+}
+
+impl<'a> Taken<'a> {
+    /// The way of the answer: this one, or another if it went down meanwhile.
+    pub async fn back(self) -> Taken<'a> {
+        if self.is_up() {
+            return self;
+        }
+        let lun = self.lun;
+        drop(self);
+        lun.begin().await
+    }
 }
 
 impl Deref for Taken<'_> {
@@ -193,6 +237,8 @@ impl Deref for Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.lun.paths.borrow_mut().end(self.path);
+        if let Spread::Paths(paths) = &self.lun.spread {
+            paths.borrow_mut().end(self.path);
+        }
     }
 }

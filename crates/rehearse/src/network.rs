@@ -11,6 +11,7 @@ use engine::World;
 use model::link::{Link, State};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::task::Waker;
 use std::time::Duration;
 
 /// A port, or a link between networks, at work.
@@ -20,6 +21,8 @@ pub struct PortRig {
     link: Link,
     state: RefCell<State>,
     down: Cell<bool>,
+    /// Who waits for it to come up.
+    watchers: RefCell<Vec<Waker>>,
 }
 
 /// Which way a message goes.
@@ -41,12 +44,16 @@ impl PortRig {
             link,
             state: RefCell::default(),
             down: Cell::new(false),
+            watchers: RefCell::default(),
         }
     }
 
     /// Takes it down, or up again.
     pub fn set_down(&self, down: bool) {
         self.down.set(down);
+        if !down {
+            self.watchers.take().into_iter().for_each(Waker::wake);
+        }
     }
 
     /// Whether nothing gets through.
@@ -116,5 +123,12 @@ impl Way {
     /// Whether every port of it is up.
     pub fn is_up(&self) -> bool {
         self.0.iter().all(|port| !port.is_down())
+    }
+
+    /// Wakes when a port of it that is down comes up.
+    pub fn watch(&self, waker: &Waker) {
+        for port in self.0.iter().filter(|port| port.is_down()) {
+            port.watchers.borrow_mut().push(waker.clone());
+        }
     }
 }

@@ -91,6 +91,8 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         let before = Meter::read(&rig);
         rig.world.sleep(plan.run.measure).await;
         let shares = Meter::read(&rig).shares(&before, &rig);
+        // What waits for a link ends late, and ends.
+        rig.fabric.ports().for_each(|port| port.set_down(false));
         settle(&rig.world, &ledger, began).await;
         shares
     })?;

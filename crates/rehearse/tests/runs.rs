@@ -126,6 +126,66 @@ fn a_link_that_goes_down_sends_its_commands_over_the_other() {
     );
 }
 
+/// Links of the host go down and come up at these times, milliseconds.
+fn links(events: &[(u32, &str)]) -> String {
+    let events: Vec<String> = events
+        .iter()
+        .map(|(ms, what)| {
+            format!(r#"{{ at = "{ms} ms", what = "{what}", host = "esx", network = "san" }}"#)
+        })
+        .collect();
+    format!("event=[{}]", events.join(", "))
+}
+
+#[test]
+fn what_a_group_of_links_sent_over_a_dead_one_goes_over_one_that_lives() {
+    let down = links(&[(100, "link-down")]);
+    for rule in ["port", "mac", "ip-hash"] {
+        let rule = format!("host.esx.balance=\"{rule}\"");
+        let whole = run(&plan(&[&rule]), 1).unwrap();
+        let broken = run(&plan(&[&rule, &down]), 1).unwrap();
+        let busy = |outcome: &Outcome| {
+            [1, 2].map(|number| {
+                let name = format!("esx san {number}, from storage");
+                share(outcome, Part::Link, &name).utilisation
+            })
+        };
+        assert!(matches!(busy(&whole), [one, 0.0] if one > 0.0), "{rule}");
+        assert!(
+            matches!(busy(&broken), [0.0, other] if other > 0.0),
+            "{rule}"
+        );
+        assert!(iops(&broken) > 0.8 * iops(&whole), "{rule}");
+    }
+}
+
+#[test]
+fn with_all_links_down_operations_wait_and_are_late() {
+    // Between them 600 of the 2,000 ms that are measured.
+    let gone = [(1000, "link-down"), (1000, "link-down")];
+    let back = [(1600, "link-up")];
+    for rule in ["round-robin", "least-queue", "ip-hash"] {
+        let rule = format!("host.esx.balance=\"{rule}\"");
+        let whole = run(&plan(&[&rule]), 1).unwrap();
+        let dark = run(&plan(&[&rule, &links(&[&gone[..], &back].concat())]), 1).unwrap();
+        let slowest = |outcome: &Outcome| outcome.load.total.read.response.max_ms;
+        assert!(slowest(&whole) < 300.0, "{rule}: {}", slowest(&whole));
+        assert!(
+            (590.0..900.0).contains(&slowest(&dark)),
+            "{rule}: {}",
+            slowest(&dark)
+        );
+        assert_eq!(dark.load.total.failed, 0, "{rule}");
+        let left = iops(&dark) / iops(&whole);
+        assert!((0.5..0.95).contains(&left), "{rule}: {left}");
+        // For good: what waits ends with the run.
+        let dead = run(&plan(&[&rule, &links(&gone)]), 1).unwrap();
+        let left = iops(&dead) / iops(&whole);
+        assert!((0.2..0.35).contains(&left), "{rule}: {left}");
+        assert!(slowest(&dead) > 1400.0, "{rule}: {}", slowest(&dead));
+    }
+}
+
 #[test]
 fn a_drive_that_fails_is_told_and_the_spare_takes_its_place() {
     let fails = r#"event=[{ at = "600 ms", what = "drive-fails", drive = "sas-02" }]"#;

@@ -48,27 +48,28 @@ impl Paths {
         }
     }
 
-    /// Begins a command; its path.
-    pub fn begin(&mut self) -> usize {
+    /// Begins a command on a path for which `is_up` says so; its path, or none when none
+    /// is up.
+    pub fn begin(&mut self, is_up: impl Fn(usize) -> bool) -> Option<usize> {
         let paths = self.outstanding.len();
+        let mut after = (1..=paths)
+            .map(|step| (self.current + step) % paths)
+            .filter(|path| is_up(*path));
         match self.policy {
             Policy::RoundRobin { ios_per_path } => {
-                if self.left_on_current == 0 {
-                    self.current = (self.current + 1) % paths;
+                if self.left_on_current == 0 || !is_up(self.current) {
+                    self.current = after.next()?;
                     self.left_on_current = ios_per_path;
                 }
                 self.left_on_current -= 1;
             }
             Policy::LeastQueue => {
-                let after = (1..=paths).map(|step| (self.current + step) % paths);
                 // The first of equal ones: min_by_key keeps it.
-                if let Some(least) = after.min_by_key(|&path| self.outstanding[path]) {
-                    self.current = least;
-                }
+                self.current = after.min_by_key(|&path| self.outstanding[path])?;
             }
         }
         self.outstanding[self.current] += 1;
-        self.current
+        Some(self.current)
     }
 
     /// A command on `path` has ended.

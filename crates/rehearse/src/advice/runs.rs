@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "failure-without-redundancy",
         severity: Error,
-        why: "nothing stands in for what fails: the run ends in errors",
+        why: "nothing stands in for what fails: operations fail, or wait for the link",
         mend: "plan a level, a partner, a second host or a second port first",
         source: COMMON,
         look: failure_without_redundancy,

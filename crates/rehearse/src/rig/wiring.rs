@@ -4,7 +4,6 @@
 use super::network::Fabric;
 use crate::catalog;
 use crate::host::LunRig;
-use crate::network::Way;
 use model::link::multipath::Policy;
 use site::plan::{Balance, Block, Host, Luns, Plan};
 use std::cell::RefCell;
@@ -69,25 +68,21 @@ impl Wiring {
         lun
     }
 
-    /// With multipath all ways to its controller, with a group of links the one that the
-    /// rule gives it.
+    /// All ways to its controller; of a group of links, the place that the rule gives it.
     fn make(&self, host_name: &str, controller: &str, block: &Block, number: usize) -> LunRig {
         let host = host_of(&self.plan, host_name);
         let ways = self.fabric.ways(host_name, controller);
         assert!(!ways.is_empty(), "a LUN of a host that does not reach it");
         let is_shared = matches!(block.luns, Luns::Shared(_));
         let depth = catalog::lun_queue(host, is_shared);
-        let one = |place: usize| vec![ways[place % ways.len()].clone()];
         match host.balance {
-            Balance::RoundRobin => LunRig::new(depth, ways, Policy::RoundRobin { ios_per_path: 1 }),
-            Balance::LeastQueue => LunRig::new(depth, ways, Policy::LeastQueue),
-            // One virtual port and one hardware address: one link for all.
-            Balance::Port | Balance::Mac => LunRig::new(depth, one(0), Policy::LeastQueue),
-            Balance::IpHash => {
-                let address = number % usize::from(host.addresses);
-                let way: Way = ways[address % ways.len()].clone();
-                LunRig::new(depth, vec![way], Policy::LeastQueue)
+            Balance::RoundRobin => {
+                LunRig::multipath(depth, ways, Policy::RoundRobin { ios_per_path: 1 })
             }
+            Balance::LeastQueue => LunRig::multipath(depth, ways, Policy::LeastQueue),
+            // One virtual port and one hardware address: one link for all.
+            Balance::Port | Balance::Mac => LunRig::grouped(depth, ways, 0),
+            Balance::IpHash => LunRig::grouped(depth, ways, number % usize::from(host.addresses)),
         }
     }
 }

@@ -153,12 +153,19 @@ fn drive_fails(scene: &Scene, name: &str) {
     }
 }
 
+/// The first link that is up goes down, or the first that is down comes up.
 fn link(scene: &Scene, host: &str, network: &str, down: bool) {
     let word = if down { "goes down" } else { "comes up" };
     let text = format!("a link of host {host} into {network} {word}");
-    scene.log.tell(text);
-    if let Some(port) = scene.fabric.host_ports(host, network).first() {
-        port.set_down(down);
+    let ports = scene.fabric.host_ports(host, network);
+    match ports.iter().find(|port| port.is_down() != down) {
+        Some(port) => {
+            scene.log.tell(text);
+            port.set_down(down);
+        }
+        None => scene.log.tell(format!(
+            "{text}, and all are so already: nothing else happens"
+        )),
     }
 }
 
