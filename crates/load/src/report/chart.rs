@@ -4,6 +4,7 @@
 //! the page.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 /// A line of a chart.
 pub struct Series {
@@ -35,6 +36,9 @@ pub struct Axis {
     /// How values lie between them.
     pub scale: Scale,
 }
+
+/// Marks that are closer than this share a label: one takes so much.
+const MARK_ROOM: f64 = 36.0;
 
 /// A chart.
 pub struct Chart {
@@ -178,20 +182,44 @@ impl Chart {
         svg
     }
 
+    /// Lines of the marks, and their numbers: those that lie close share a label.
     fn put_marks(&self, svg: &mut String) {
+        let mut from = 0;
         for (index, (at, text)) in self.marks.iter().enumerate() {
-            let (x, number) = (self.x_of(*at), index + 1);
+            let x = self.x_of(*at);
             put(
                 svg,
                 format_args!(
-                    "<g class=\"mark\"><title>{}</title><line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" \
-                     y2=\"{:.1}\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{number}</text></g>",
+                    "<g class=\"mark\"><title>{}</title><line x1=\"{x:.1}\" x2=\"{x:.1}\" \
+                     y1=\"{TOP}\" y2=\"{:.1}\"/></g>",
                     escape(text),
-                    HEIGHT - BOTTOM,
-                    TOP - 8.0
+                    HEIGHT - BOTTOM
                 ),
             );
+            let next = self.marks.get(index + 1).map(|(at, _)| self.x_of(*at));
+            if next.is_none_or(|next| next - x >= MARK_ROOM) {
+                self.put_numbers(svg, from..=index);
+                from = index + 1;
+            }
         }
+    }
+
+    /// One label for some marks in a row.
+    fn put_numbers(&self, svg: &mut String, marks: RangeInclusive<usize>) {
+        let (first, last) = (*marks.start(), *marks.end());
+        let x = (self.x_of(self.marks[first].0) + self.x_of(self.marks[last].0)) / 2.0;
+        let numbers = match first == last {
+            true => format!("{}", first + 1),
+            false => format!("{}–{}", first + 1, last + 1),
+        };
+        put(
+            svg,
+            format_args!(
+                "<g class=\"mark\"><text x=\"{x:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"middle\">{numbers}</text></g>",
+                TOP - 8.0
+            ),
+        );
     }
 
     /// The legend as HTML.
@@ -374,5 +402,25 @@ mod tests {
             (path.matches('M').count(), path.matches('L').count()),
             (2, 1)
         );
+    }
+
+    #[test]
+    fn numbers_of_marks_that_lie_close_are_one() {
+        let marks = [10.0, 50.0, 50.0, 50.1, 70.0, 70.0].map(|at| (at, String::new()));
+        let chart = Chart {
+            title: String::new(),
+            x: Axis::linear("s", 100.0),
+            y: Axis::linear("ms", 1.0),
+            series: Vec::new(),
+            shaded: None,
+            limit: None,
+            marks: marks.to_vec(),
+        };
+        let mut svg = String::new();
+        chart.put_marks(&mut svg);
+        let texts = svg.split("middle\">").skip(1);
+        let numbers: Vec<&str> = texts.filter_map(|text| text.split('<').next()).collect();
+        assert_eq!(numbers, ["1", "2–4", "5–6"]);
+        assert_eq!(svg.matches("<line").count(), 6);
     }
 }

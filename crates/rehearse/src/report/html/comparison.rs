@@ -27,9 +27,9 @@ fn bars(
     variants: &[VariantReport],
     of: fn(&SummaryReport) -> Option<EstimateReport>,
 ) -> String {
-    const LEFT: f64 = 210.0;
-    const WIDTH: f64 = 720.0;
-    const FIGURE: f64 = 130.0;
+    const LEFT: f64 = 190.0;
+    const WIDTH: f64 = 540.0;
+    const FIGURE: f64 = 110.0;
     const LINE: f64 = 30.0;
     let figures: Vec<Option<EstimateReport>> = variants
         .iter()
@@ -49,7 +49,7 @@ fn bars(
             "<g><title>{name}</title><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text></g>",
             LEFT - 8.0,
             y + 19.0,
-            escape(&short(&variant.name, 27))
+            escape(&short(&variant.name, 23))
         ));
         let Some(figure) = figure else {
             svg.push_str(&format!(
@@ -121,14 +121,14 @@ fn table(variants: &[VariantReport]) -> String {
             format!("{} {} ({busy})", share.part.as_str(), share.name)
         });
         rows.push_str(&format!(
-            "<td class=\"op\">{}</td></tr>\n",
+            "<td class=\"op wide\">{}</td></tr>\n",
             escape(&busiest)
         ));
     }
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>variant</th><th>IO/s</th><th>MB/s</th>\
          <th>read, ms</th><th>write, ms</th><th>random, ms</th><th>IO/s to the first</th>\
-         <th class=\"op\">bottleneck</th></tr></thead><tbody>\n{rows}</tbody></table></div>\n\
+         <th class=\"op wide\">bottleneck</th></tr></thead><tbody>\n{rows}</tbody></table></div>\n\
          <p class=\"small\">± is the half of the 95 % interval of the mean over all seeds; with one \
          seed there is none.</p>\n"
     )

@@ -133,13 +133,16 @@ impl<'a> Sheet<'a> {
         Some(share.utilisation)
     }
 
+    /// A heading, as far as there is room: bold letters take a tenth more.
     fn band(&mut self, text: &str) {
         let y = self.y + 14.0;
+        let room = (WIDTH / (LETTER * 1.1)) as usize;
         put(
             &mut self.svg,
             format_args!(
-                "<text class=\"band\" x=\"0\" y=\"{y:.1}\">{}</text>",
-                escape(text)
+                "<g><title>{}</title><text class=\"band\" x=\"0\" y=\"{y:.1}\">{}</text></g>",
+                escape(text),
+                escape(&short(text, room))
             ),
         );
         self.y += 22.0;

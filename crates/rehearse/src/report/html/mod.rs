@@ -162,15 +162,16 @@ fn milliseconds(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), plain)
 }
 
-/// `text` in at most `letters`, the last of which says that there are more.
+/// `text` in at most `letters`, cut in its middle: names differ at their ends.
 fn short(text: &str, letters: usize) -> String {
-    match text.chars().count() > letters {
-        true => {
-            let kept: String = text.chars().take(letters.saturating_sub(1)).collect();
-            format!("{kept}…")
-        }
-        false => text.to_owned(),
+    let all = text.chars().count();
+    if all <= letters {
+        return text.to_owned();
     }
+    let kept = letters.saturating_sub(1);
+    let head: String = text.chars().take(kept.div_ceil(2)).collect();
+    let tail: String = text.chars().skip(all - kept / 2).collect();
+    format!("{head}…{tail}")
 }
 
 const OWN_STYLE: &str = include_str!("style.css");
@@ -182,6 +183,7 @@ mod tests {
     #[test]
     fn long_names_are_cut_at_letters_not_at_bytes() {
         assert_eq!(short("müller", 6), "müller");
-        assert_eq!(short("müllers", 6), "mülle…");
+        assert_eq!(short("müllers", 6), "mül…rs");
+        assert_eq!(short("müllers", 1), "…");
     }
 }
