@@ -3,6 +3,7 @@
 //! A VM stands where the rehearsal puts it: VM by VM the hosts of its block in turn, and the
 //! pools in turn, or a pool for each of its disks. Nothing here runs.
 
+use crate::resident;
 use load::profile::{Pacing, Profile, Stream, VmProfile};
 use site::Provisioning;
 use site::plan::{Block, Plan};
@@ -135,9 +136,10 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
         return Vec::new();
     }
     let wanted = |vm: &&VmProfile| block.has(&vm.name);
-    let each: Vec<&VmProfile> = profile.vms.iter().filter(wanted).collect();
+    let of_profile = profile.vms.iter().filter(wanted);
+    let each: Vec<VmProfile> = of_profile.map(|vm| resident::of(block, vm)).collect();
     let all = (0..block.count).flat_map(|_| each.iter());
-    let vm = |(turn, vm): (usize, &&VmProfile)| {
+    let vm = |(turn, vm): (usize, &VmProfile)| {
         let disk = |number: usize| Disk {
             pool: match of_disks.as_slice() {
                 [] => of_vms[turn % of_vms.len()],
@@ -148,7 +150,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
             flows: vm
                 .streams
                 .iter()
-                .filter_map(|stream| flow(block, stream, number))
+                .filter_map(|stream| flow(stream, number))
                 .collect(),
         };
         Vm {
@@ -156,7 +158,7 @@ fn of_block(plan: &Plan, (place, block): (usize, &Block), profile: &Profile) -> 
             role: vm.name.clone(),
             host: hosts[(place + turn) % hosts.len()],
             vcpus: vm.compute.vcpus,
-            memory_bytes: block.memory_bytes.unwrap_or(vm.compute.memory_bytes),
+            memory_bytes: vm.compute.memory_bytes,
             outstanding_max: vm.outstanding_max(),
             disks: (0..vm.disks.len()).map(disk).collect(),
         }
@@ -183,18 +185,15 @@ fn taken_bytes(block: &Block, size_bytes: u64) -> u64 {
 }
 
 /// What `stream` does to the disk of that number.
-fn flow(block: &Block, stream: &Stream, number: usize) -> Option<Flow> {
+fn flow(stream: &Stream, number: usize) -> Option<Flow> {
     let all: u64 = stream.weights.iter().map(|weight| u64::from(*weight)).sum();
     let share = f64::from(*stream.weights.get(number)?) / all as f64;
     if share == 0.0 || stream.mix.sizes.is_empty() {
         return None;
     }
     let (per_s, outstanding) = match stream.pacing {
-        Pacing::Open { per_second } => (per_second * block.scale * share, None),
-        Pacing::Closed { outstanding } => {
-            let under_way = block.outstanding.map_or(outstanding, usize::from);
-            (0.0, Some(under_way as f64 * share))
-        }
+        Pacing::Open { per_second } => (per_second * share, None),
+        Pacing::Closed { outstanding } => (0.0, Some(outstanding as f64 * share)),
     };
     Some(Flow {
         stream: stream.name.clone(),

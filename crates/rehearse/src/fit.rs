@@ -5,6 +5,8 @@
 use crate::catalog;
 use crate::demand::{Demand, Profiles};
 use crate::thumb;
+use engine::label::NAME_BYTES_MAX;
+use load::profile::VmProfile;
 use site::Diagnostic;
 use site::human;
 use site::plan::{Block, Described, Plan, TRACE};
@@ -14,7 +16,7 @@ pub fn fit(plan: &Plan, profiles: Profiles<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     models(plan, &mut found);
     for block in &plan.blocks {
-        workload(block, profiles, &mut found);
+        workload(plan, block, profiles, &mut found);
     }
     // Sums over what is not known say nothing.
     if found.is_empty() {
@@ -77,7 +79,7 @@ fn models(plan: &Plan, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
+fn workload(plan: &Plan, block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) {
     let Some(profile) = profiles(&block.profile) else {
         // A trace says what is wrong with it.
         if let Some(Err(what)) = block
@@ -104,7 +106,7 @@ fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) 
         let allowed = format!("one of {}", names.join(", "));
         push(found, (block.line, "block.roles"), what, allowed);
     }
-    let wanted = |vm: &&load::profile::VmProfile| block.has(&vm.name);
+    let wanted = |vm: &&VmProfile| block.has(&vm.name);
     for vm in profile.vms.iter().filter(wanted) {
         if !block.disk_pools.is_empty() && block.disk_pools.len() != vm.disks.len() {
             let what = format!(
@@ -120,6 +122,28 @@ fn workload(block: &Block, profiles: Profiles<'_>, found: &mut Vec<Diagnostic>) 
                 "a pool for each disk".to_owned(),
             );
         }
+    }
+    let wanted: Vec<&VmProfile> = profile.vms.iter().filter(wanted).collect();
+    names_fit(plan, block, &wanted, found);
+}
+
+/// Volumes are named after block, VM and disk, snapshots and clones after these and the event.
+fn names_fit(plan: &Plan, block: &Block, vms: &[&VmProfile], found: &mut Vec<Diagnostic>) {
+    let longest = vms.iter().map(|vm| {
+        let (turn, disk, event) = (block.count, vm.disks.len(), plan.events.len());
+        format!("{}{turn}-{}-{disk}@event{event}", block.name, vm.name)
+    });
+    let Some(longest) = longest.max_by_key(String::len) else {
+        return;
+    };
+    if longest.len() > NAME_BYTES_MAX {
+        let what = format!(
+            "a name of {} bytes, with which a snapshot would be called {longest:?}",
+            block.name.len()
+        );
+        let over = longest.len() - NAME_BYTES_MAX;
+        let allowed = format!("{} bytes at most", block.name.len().saturating_sub(over));
+        push(found, (block.line, "block.name"), what, allowed);
     }
 }
 

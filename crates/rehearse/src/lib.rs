@@ -29,6 +29,7 @@ pub mod limit;
 pub mod network;
 pub mod raw;
 pub mod report;
+pub mod resident;
 pub mod rig;
 pub mod run;
 pub mod search;

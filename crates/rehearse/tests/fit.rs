@@ -102,6 +102,22 @@ fn disks_have_a_pool_each() {
 }
 
 #[test]
+fn names_of_blocks_leave_room_for_those_of_volumes_and_snapshots() {
+    let named = |bytes: usize| {
+        let name = format!("name = \"{}\"\nprofile", "n".repeat(bytes));
+        messages(&[("name = \"mix\"\nprofile", name.as_str())])
+    };
+    assert_eq!(named(47), [""; 0]);
+    let said = named(48);
+    let name = "n".repeat(48);
+    let expected = format!(
+        "29: block.name: found a name of 48 bytes, with which a snapshot would be called \
+         \"{name}1-LYNC01-1@event0\"; allowed: 47 bytes at most"
+    );
+    assert_eq!(said, [expected]);
+}
+
+#[test]
 fn pools_have_room_for_what_is_written() {
     // 12 × 600 GB; the mix has 5.18 TB.
     says(

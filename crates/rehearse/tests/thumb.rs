@@ -105,6 +105,20 @@ fn scale_and_count_multiply_the_rate() {
 }
 
 #[test]
+fn loops_are_as_deep_as_in_a_run() {
+    let profile = profile(Mix::new(8192, 100, 67), Pacing::Closed { outstanding: 16 });
+    let deep = |block: &str| {
+        let demand = Demand::of(&plan(SAS, block), &|_| Some(profile.clone()));
+        let vm = &demand.vms[0];
+        (vm.outstanding_max, vm.disks[0].flows[0].outstanding)
+    };
+    assert_eq!(deep(""), (16, Some(16.0)));
+    assert_eq!(deep("scale = 0.5"), (8, Some(8.0)));
+    assert_eq!(deep("scale = 1.5\noutstanding = 4"), (6, Some(6.0)));
+    assert_eq!(deep("scale = 0.01"), (1, Some(1.0)));
+}
+
+#[test]
 fn medium_operations_want_a_fifth_more_and_large_ones_bandwidth() {
     let reads = |bytes| of(SAS, "", Mix::new(bytes, 100, 100), open(100.0));
     close(reads(16 << 10).back_end_per_s, 100.0);

@@ -8,14 +8,14 @@ use crate::gate::Gate;
 use crate::halt::Halt;
 use crate::host::HostRig;
 use crate::limit::IopsLimit;
+use crate::resident;
 use crate::vm::VmRig;
 use crate::workload;
 use crate::world::RigWorld;
-use load::profile::{Pacing, VmProfile};
+use load::profile::VmProfile;
 use site::plan::{Block, Host, Initiator, Luns, Plan};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// The hosts of `plan`.
 pub(super) fn hosts(world: &RigWorld, plan: &Plan) -> Vec<Rc<HostRig>> {
@@ -55,28 +55,11 @@ pub fn profiles(block: &Block) -> Result<Vec<VmProfile>, RehearseError> {
     let mut vms = Vec::new();
     for turn in 1..=block.count {
         for vm in profile.vms.iter().filter(wanted) {
-            let mut vm = vm.clone();
+            let mut vm = resident::of(block, vm);
             vm.name = match block.count {
                 1 => format!("{}-{}", block.name, vm.name),
                 _ => format!("{}{turn}-{}", block.name, vm.name),
             };
-            for stream in &mut vm.streams {
-                match &mut stream.pacing {
-                    Pacing::Open { per_second } => *per_second *= block.scale,
-                    Pacing::Closed { outstanding } => {
-                        let said = block.outstanding.map_or(*outstanding, usize::from);
-                        // A loop has one operation under way at least.
-                        *outstanding = ((said as f64 * block.scale).round() as usize).max(1);
-                        stream.outstanding_max = *outstanding;
-                    }
-                }
-                if let Some(trace) = &mut stream.trace {
-                    Arc::make_mut(trace).speed *= block.scale;
-                }
-            }
-            if let Some(memory_bytes) = block.memory_bytes {
-                vm.compute.memory_bytes = memory_bytes;
-            }
             vms.push(vm);
         }
     }

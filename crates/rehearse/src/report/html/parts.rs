@@ -41,7 +41,7 @@ pub fn stages(stages: &[StageReport]) -> String {
 pub fn shares(shares: &[ShareReport]) -> String {
     let row = |share: &ShareReport| {
         format!(
-            "<tr><th>{}</th><td class=\"op\">{}</td><td>{:.1} %</td><td>{}</td><td>{}</td>\
+            "<tr><th>{}</th><td class=\"op wide\">{}</td><td>{:.1} %</td><td>{}</td><td>{}</td>\
              <td>{}</td></tr>\n",
             share.part.as_str(),
             escape(&share.name),
@@ -53,7 +53,7 @@ pub fn shares(shares: &[ShareReport]) -> String {
     };
     let rows: String = shares.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\"><table><thead><tr><th>part</th><th class=\"op\">which</th>\
+        "<div class=\"scroll\"><table><thead><tr><th>part</th><th class=\"op wide\">which</th>\
          <th>busy</th><th>jobs/s</th><th>at work, ms</th><th>waiting, ms</th></tr></thead><tbody>\n\
          {rows}</tbody></table></div>\n"
     )

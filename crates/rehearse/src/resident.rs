@@ -1,0 +1,31 @@
+//! A VM of a block: its profile's, with what the block says of load and memory.
+//!
+//! Invariant: what a run does and what is added up without one ([`crate::demand`]) come from
+//! here, so that both are of the same load.
+
+use load::profile::{Pacing, VmProfile};
+use site::plan::Block;
+use std::sync::Arc;
+
+/// `vm` as one of `block`: rates, loops and traces times its scale. A loop has one operation
+/// under way at least.
+pub fn of(block: &Block, vm: &VmProfile) -> VmProfile {
+    let mut vm = vm.clone();
+    for stream in &mut vm.streams {
+        match &mut stream.pacing {
+            Pacing::Open { per_second } => *per_second *= block.scale,
+            Pacing::Closed { outstanding } => {
+                let said = block.outstanding.map_or(*outstanding, usize::from);
+                *outstanding = ((said as f64 * block.scale).round() as usize).max(1);
+                stream.outstanding_max = *outstanding;
+            }
+        }
+        if let Some(trace) = &mut stream.trace {
+            Arc::make_mut(trace).speed *= block.scale;
+        }
+    }
+    if let Some(memory_bytes) = block.memory_bytes {
+        vm.compute.memory_bytes = memory_bytes;
+    }
+    vm
+}
