@@ -19,7 +19,6 @@
 //! service time, to the nanosecond.
 
 use crate::gate::Gate;
-use crate::halt::both;
 use crate::host::{HostRig, LunRig};
 use crate::limit::IopsLimit;
 use crate::network::Direction;
@@ -28,6 +27,7 @@ use crate::world::RigWorld;
 use ::model::host::{Adapter, Io};
 use base::{Time, VolumeOffset};
 use engine::{IoError, Volume, World};
+use futures_util::future::join;
 use load::generator::{Kind, Operation};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -191,7 +191,7 @@ impl DiskRig {
                     self.one(world, operation),
                     Box::pin(twin.disk.one(world, operation)),
                 );
-                let (here, there) = both(copies.0, copies.1).await;
+                let (here, there) = join(copies.0, copies.1).await;
                 // Its time went where the later one's did.
                 here.and_then(|here| there.map(|there| here.longer(there)))
             }

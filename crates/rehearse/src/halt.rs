@@ -6,7 +6,6 @@ use crate::world::RigWorld;
 use engine::World;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
@@ -51,33 +50,6 @@ impl Halt {
         })
         .await;
     }
-}
-
-/// Runs two at the same time; gives what both end with.
-pub async fn both<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) -> (A, B) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let (mut of_one, mut of_other) = (None, None);
-    poll_fn(move |context| {
-        // What has ended is not polled again.
-        if of_one.is_none()
-            && let Poll::Ready(value) = one.as_mut().poll(context)
-        {
-            of_one = Some(value);
-        }
-        if of_other.is_none()
-            && let Poll::Ready(value) = other.as_mut().poll(context)
-        {
-            of_other = Some(value);
-        }
-        match (of_one.take(), of_other.take()) {
-            (Some(one), Some(other)) => Poll::Ready((one, other)),
-            (one, other) => {
-                (of_one, of_other) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }
 
 /// Runs all of them at the same time; ends when the last has ended.
@@ -127,23 +99,5 @@ mod tests {
         assert_eq!(world.run(u64::MAX, end), Ok(Outcome::Done(())));
         assert_eq!(*seen.borrow(), [(20, 0), (20, 1)]);
         world.power_off();
-    }
-
-    #[test]
-    fn two_at_the_same_time_take_as_long_as_the_longer_one() {
-        for (one, other) in [(10, 30), (30, 10), (0, 30), (20, 20)] {
-            let world = RigWorld::new(1);
-            let sleep = |ns, value| {
-                let world = world.clone();
-                async move {
-                    world.sleep(Duration::from_nanos(ns)).await;
-                    value
-                }
-            };
-            let values = world.run(u64::MAX, both(sleep(one, 1), sleep(other, 2)));
-            assert_eq!(values, Ok(Outcome::Done((1, 2))));
-            assert_eq!(world.now().as_nanos(), one.max(other));
-            world.power_off();
-        }
     }
 }

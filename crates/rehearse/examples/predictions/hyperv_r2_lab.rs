@@ -61,6 +61,11 @@ fn drained(outcomes: &Outcomes, run: Run) -> Option<f64> {
     outcomes.took_s(run, "drain of host node1")
 }
 
+/// How long it takes, to be predicted.
+fn takes(what: &'static str, run: Run, note: &'static str) -> Row {
+    asked(what, "s", move |o| drained(o, run), note)
+}
+
 /// What 8 GB in so many seconds are of what a link of 1 GbE carries, percent.
 fn use_of_gigabit(seconds: f64) -> f64 {
     let link = Link::ethernet(1_000_000_000, Ethernet::STANDARD);
@@ -124,33 +129,13 @@ fn migrations() -> Vec<Row> {
             |o| drained(o, SQL_IDLE),
             "",
         ),
-        asked(
-            "8 GB over 1 GbE, compressed",
-            "s",
-            |o| drained(o, COMPRESSED_8),
-            "",
-        ),
-        asked("8 GB over 10 GbE, RDMA", "s", |o| drained(o, RDMA_8), ""),
-        asked(
-            "8 GB over two 10 GbE, RDMA",
-            "s",
-            |o| drained(o, RDMA_8_TWO),
-            "",
-        ),
-        asked(
-            "56 GB over two 10 GbE, RDMA",
-            "s",
-            |o| drained(o, RDMA_56_TWO),
-            "",
-        ),
-        asked(
-            "SQL Server at 10,000 IO/s, one 1 GbE NIC",
-            "s",
-            |o| drained(o, SQL_ONE),
-            LOADED,
-        ),
-        asked("the same over two", "s", |o| drained(o, SQL_TWO), ""),
-        asked("the same over four", "s", |o| drained(o, SQL_FOUR), ""),
+        takes("8 GB over 1 GbE, compressed", COMPRESSED_8, ""),
+        takes("8 GB over 10 GbE, RDMA", RDMA_8, ""),
+        takes("8 GB over two 10 GbE, RDMA", RDMA_8_TWO, ""),
+        takes("56 GB over two 10 GbE, RDMA", RDMA_56_TWO, ""),
+        takes("SQL Server at 10,000 IO/s, one 1 GbE NIC", SQL_ONE, LOADED),
+        takes("the same over two", SQL_TWO, ""),
+        takes("the same over four", SQL_FOUR, ""),
         asked(
             "its load in the run over one",
             "IO/s",
@@ -162,42 +147,16 @@ fn migrations() -> Vec<Row> {
 
 fn drains() -> Vec<Row> {
     vec![
-        asked(
-            "host of 250 GB over 1 GbE, TCP",
-            "s",
-            |o| drained(o, TCP_250),
-            TEN_VMS,
-        ),
-        asked(
-            "host of 250 GB over 1 GbE, compressed",
-            "s",
-            |o| drained(o, COMPRESSED_250),
-            "",
-        ),
-        asked(
-            "host of 250 GB over 10 GbE, TCP",
-            "s",
-            |o| drained(o, TEN_250),
-            "",
-        ),
-        asked(
+        takes("host of 250 GB over 1 GbE, TCP", TCP_250, TEN_VMS),
+        takes("host of 250 GB over 1 GbE, compressed", COMPRESSED_250, ""),
+        takes("host of 250 GB over 10 GbE, TCP", TEN_250, ""),
+        takes(
             "host of 250 GB over 10 GbE, compressed",
-            "s",
-            |o| drained(o, TEN_COMPRESSED_250),
+            TEN_COMPRESSED_250,
             "",
         ),
-        asked(
-            "host of 250 GB over 10 GbE, RDMA",
-            "s",
-            |o| drained(o, RDMA_250),
-            "",
-        ),
-        asked(
-            "host of 250 GB over two 10 GbE, RDMA",
-            "s",
-            |o| drained(o, RDMA_250_TWO),
-            "",
-        ),
+        takes("host of 250 GB over 10 GbE, RDMA", RDMA_250, ""),
+        takes("host of 250 GB over two 10 GbE, RDMA", RDMA_250_TWO, ""),
     ]
 }
 

@@ -50,11 +50,8 @@ pub fn asked(
     note: &'static str,
 ) -> Row {
     Row {
-        what: what.into(),
-        unit,
         given: None,
-        figure: Box::new(figure),
-        note,
+        ..given(what, unit, 0.0, figure, note)
     }
 }
 
@@ -76,13 +73,7 @@ pub fn without_figure(
     given: f64,
     note: &'static str,
 ) -> Row {
-    Row {
-        what: what.into(),
-        unit,
-        given: Some(given),
-        figure: Box::new(|_| None),
-        note,
-    }
+    self::given(what, unit, given, |_| None, note)
 }
 
 impl Row {
