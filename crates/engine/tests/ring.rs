@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use world::sim::{Media, MediaSpec, Order, SimDrive, SimWorld};
+use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
 
 const BOOTS: u64 = 24;
 
@@ -330,4 +330,69 @@ fn bugs_of_the_log_are_noticed() {
         };
         assert!((1..seeds).any(noticed), "{bug} in {seeds} seeds");
     }
+}
+
+/// Appends to a ring over two copies, damages all that the first has of it, takes in a
+/// third drive, and recovers from that one alone.
+fn copied_from_a_damaged_copy(planted: Option<&str>) -> Option<String> {
+    let mut run = Run::new(&mut Prng::from_seed(5));
+    let mut all = run.media.clone();
+    while all.len() < 3 {
+        let more = Run::new(&mut Prng::from_seed(5).stream("more"));
+        all.extend(more.media);
+    }
+    all.truncate(3);
+    run.media = all;
+    let third = run.media.pop().unwrap();
+    run.failed = RefCell::new(vec![false; 2]);
+    let world = SimWorld::new(Prng::from_seed(6), Order::Shuffled, BufPool::new(), Time(0));
+    world.plant(planted);
+    let outcome = world.run(u64::MAX, async {
+        let members = run.members(&world);
+        let losses = Rc::new(Expel(members.clone()));
+        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
+        let ring = Ring::format(world.clone(), spec, members, stamps, losses).await;
+        let ring = ring.expect("a ring is made");
+        for id in 1..=5 {
+            let (head, data) = content(id);
+            let data = data.chunks(BLOCK_BYTES);
+            let data = data.map(|block| world.buffers().copy_of(block).freeze());
+            let entry = Entry {
+                head,
+                data: data.collect(),
+            };
+            let appended = ring.append(entry).await.expect("it is durable");
+            run.books.fates.borrow_mut().insert(id, Fate::Held);
+            run.books.holds.borrow_mut().push((id, appended.hold));
+        }
+        let first = run.spec.at.0 / BLOCK_BYTES as u64;
+        let end = first + run.spec.len_bytes / BLOCK_BYTES as u64;
+        (first + 2..end).for_each(|block| run.media[0].corrupt(block));
+        let of_third = Run {
+            spec: run.spec.clone(),
+            media: vec![third],
+            failed: RefCell::new(vec![false]),
+            formatted: Cell::new(true),
+            books: Rc::clone(&run.books),
+        };
+        let taken_in = of_third.members(&world);
+        let added = ring.add_member(Rc::clone(&taken_in[0])).await;
+        added.expect("the drive takes the log");
+        let losses = Rc::new(Expel(taken_in.clone()));
+        let (stamps, spec) = (Rc::new(Cell::new(0)), run.spec.clone());
+        match Ring::recover(world.clone(), spec, taken_in, stamps, losses).await {
+            Ok((_, entries)) => run.books.take_up(entries),
+            Err(error) => run.books.fail(error.to_string()),
+        }
+    });
+    world.power_off();
+    assert!(matches!(outcome, Ok(Outcome::Done(()))), "it has an end");
+    run.books.wrong.take()
+}
+
+#[test]
+fn another_drive_gets_whole_batches_only() {
+    assert_eq!(copied_from_a_damaged_copy(None), None);
+    let bug = Some("log copied unverified");
+    assert!(copied_from_a_damaged_copy(bug).is_some(), "nobody noticed");
 }

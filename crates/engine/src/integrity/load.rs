@@ -206,7 +206,7 @@ impl<W: World> Integrity<W> {
                 Err(error) => {
                     if error.kind == DriveErrorKind::Gone {
                         let fault = DriveFault { member, error };
-                        let _ = self.drives.absorb(vec![fault]).await;
+                        self.drives.absorb_read(fault).await;
                         return None;
                     }
                     None
@@ -255,6 +255,10 @@ impl<W: World> Integrity<W> {
     }
 
     fn note_lost(&self, zone: &Zone<W>, index: u64) {
+        if self.drives.check_failure().is_err() {
+            // Nothing can be read of a pool that has stopped: that is no loss.
+            return;
+        }
         self.world.reached("integrity block lost");
         self.count(|stats| stats.lost += 1);
         let text = format!(

@@ -119,6 +119,14 @@ impl<W: World> Inner<W> {
             Rc::clone(&space),
             ReadCache::new(0),
         );
+        for ring in [&store.log, &store.intents] {
+            let ring = Rc::downgrade(ring);
+            drives.on_stop(move |reason| {
+                if let Some(ring) = ring.upgrade() {
+                    ring.die(reason);
+                }
+            });
+        }
         if let Some((log, intents)) = recovered {
             store.replay(log, intents).await?;
         }

@@ -122,6 +122,7 @@ impl<W: World> Ring<W> {
         state.in_flight += 1;
         state.batches.push_back(Batch {
             at,
+            len_bytes: bytes as u64,
             taken_bytes: bytes as u64 + skipped,
             first_stamp,
             live,
@@ -172,7 +173,7 @@ impl<W: World> Ring<W> {
         }
     }
 
-    fn refuse_all(&self) {
+    pub(super) fn refuse_all(&self) {
         let Err(error) = self.check() else { return };
         let (pending, waiting): (Vec<_>, Vec<_>) = {
             let mut state = self.state.borrow_mut();

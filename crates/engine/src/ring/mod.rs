@@ -11,10 +11,11 @@
 //! - A batch left over from before a recovery never follows one written after it
 //!   (the superblock says from where on only batches of its incarnation count).
 //!
-//! Rooms: `format` (bytes), `append`, `trim`, `recover`. On the drive:
+//! Rooms: `format` (bytes), `append`, `trim`, `recover`, `copy` (to another drive). On the drive:
 //! `docs/FORMAT.md`, "Rings".
 
 mod append;
+mod copy;
 pub(crate) mod format;
 mod recover;
 mod trim;
@@ -152,6 +153,7 @@ struct Pending {
 /// A batch in the ring.
 struct Batch {
     at: u64,
+    len_bytes: u64,
     /// With what was skipped at the end of the ring before it.
     taken_bytes: u64,
     first_stamp: u64,
@@ -309,6 +311,14 @@ impl<W: World> Ring<W> {
     /// Where offset `at` of the batch space lies on a drive.
     fn on_drive(&self, at: u64) -> DriveOffset {
         self.spec.at + SUPERBLOCKS_BYTES + at
+    }
+
+    /// The pool has stopped, for `reason`: all that waits is refused, and all that comes.
+    pub fn die(&self, reason: &str) {
+        self.dead
+            .borrow_mut()
+            .get_or_insert_with(|| format!("{}: the pool has stopped: {reason}", self.spec.label));
+        self.refuse_all();
     }
 
     fn check(&self) -> Result<(), RingError> {

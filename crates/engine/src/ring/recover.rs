@@ -190,6 +190,7 @@ impl<W: World> Ring<W> {
         state.used_bytes += len + skipped;
         state.batches.push_back(Batch {
             at,
+            len_bytes: len,
             taken_bytes: len + skipped,
             first_stamp,
             live,

@@ -1,14 +1,12 @@
 //! Letting go of the oldest batches, and taking in another drive.
 
 use super::format::Superblock;
-use super::{BLOCK, Ring, RingError, RingErrorKind};
+use super::{BLOCK, Ring, RingError};
 use crate::raid::Member;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset};
+use base::DriveOffset;
 use futures_channel::oneshot;
 use std::rc::Rc;
-
-const TRANSFER_BYTES: u64 = 1 << 20;
 
 impl<W: World> Ring<W> {
     /// Frees the space of the oldest batches that nobody holds. Nothing of it is used
@@ -82,19 +80,20 @@ impl<W: World> Ring<W> {
 
     /// The superblocks of the present state, in the next version.
     pub(super) async fn write_superblocks(&self) -> Result<(), RingError> {
-        let superblock = {
-            let mut state = self.state.borrow_mut();
-            state.version += 1;
-            Superblock {
-                version: state.version,
-                incarnation: state.incarnation,
-                since_sequence: state.since_sequence,
-                tail: state.tail,
-                tail_sequence: state.tail_sequence,
-                tail_stamp: state.tail_stamp,
-            }
-        };
-        self.write_superblock(superblock).await
+        self.state.borrow_mut().version += 1;
+        self.write_superblock(self.present_superblock()).await
+    }
+
+    pub(super) fn present_superblock(&self) -> Superblock {
+        let state = self.state.borrow();
+        Superblock {
+            version: state.version,
+            incarnation: state.incarnation,
+            since_sequence: state.since_sequence,
+            tail: state.tail,
+            tail_sequence: state.tail_sequence,
+            tail_stamp: state.tail_stamp,
+        }
     }
 
     /// Writes both superblocks anew: one that went bad is seen only when it is needed.
@@ -160,38 +159,5 @@ impl<W: World> Ring<W> {
     /// Writes to those drives only for which `stays` says so.
     pub fn keep_members(&self, stays: impl Fn(&Member<W>) -> bool) {
         self.members.borrow_mut().retain(|member| stays(member));
-    }
-
-    async fn copy_to(&self, member: &Member<W>) -> Result<(), RingError> {
-        let from = self.in_use();
-        let len = self.spec.len_bytes;
-        let mut at = 0;
-        while at < len {
-            let piece = TRANSFER_BYTES.min(len - at) as usize;
-            assert!(piece.is_multiple_of(BLOCK_BYTES));
-            let place = self.spec.at + at;
-            let mut read = None;
-            for source in &from {
-                let buf = self.world.buffers().data(piece);
-                if let Ok(buf) = source.read(place, buf).await {
-                    read = Some(buf.freeze());
-                    break;
-                }
-            }
-            let context = |what: String| {
-                RingError::new(RingErrorKind::Drive, format!("{}: {what}", self.spec.label))
-            };
-            let data = read.ok_or_else(|| context(format!("no drive can be read at {place}")))?;
-            let written = member.write(place, data).await;
-            written.map_err(|error| context(format!("drive '{}': {error}", member.name)))?;
-            at += piece as u64;
-        }
-        let flushed = member.flush().await;
-        flushed.map_err(|error| {
-            RingError::new(
-                RingErrorKind::Drive,
-                format!("drive '{}': {error}", member.name),
-            )
-        })
     }
 }

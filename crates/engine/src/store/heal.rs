@@ -347,6 +347,10 @@ impl<W: World> Store<W> {
 
     /// Tells of a block that can't be had, once until it is written again.
     pub(super) fn note_lost(&self, zone: u32, block: u64) {
+        if self.check().is_err() {
+            // Nothing can be read of a pool that has stopped: that is no loss.
+            return;
+        }
         if self.is_young(zone, block) {
             // Of an owner before, most likely. Who reads it later tells of it.
             return;

@@ -284,7 +284,7 @@ impl<W: World> Store<W> {
                 }
                 Err(error) if error.kind == DriveErrorKind::Gone => {
                     // It is out of use from now on, if the pool can do without it.
-                    let _ = Box::pin(self.drives.absorb(vec![DriveFault { member, error }])).await;
+                    Box::pin(self.drives.absorb_read(DriveFault { member, error })).await;
                 }
                 Err(_) => {}
             }

@@ -135,7 +135,7 @@ impl<W: World> Store<W> {
                         member: Rc::clone(member),
                         error,
                     };
-                    let _ = self.drives.absorb(vec![fault]).await;
+                    self.drives.absorb_read(fault).await;
                 }
                 None
             }
@@ -441,9 +441,8 @@ impl<W: World> Store<W> {
                     self.world.reached("block mended");
                     self.drives.mended(&member.name, Mended::Data, at);
                 }
-                Err(error) => {
-                    let _ = self.drives.absorb(vec![DriveFault { member, error }]).await;
-                }
+                // What is bad on the drive was so before: the pool need not stop.
+                Err(error) => self.drives.absorb_read(DriveFault { member, error }).await,
             }
         }
         mended

@@ -84,6 +84,10 @@ impl<W: World> Volume<W> {
         }
         self.check_end(at, len as u64)?;
         let blocks = self.read_blocks(start, (end - start) as usize).await;
+        if blocks.is_err() {
+            // What could not be read because the pool has stopped is not lost.
+            self.settle(at)?;
+        }
         let blocks = blocks.map_err(|error| error.no_earlier_than(at))?;
         Ok(blocks.slice((at.0 - start) as usize, len))
     }

@@ -209,6 +209,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::Move => "move",
         EventKind::Trash => "trash",
         EventKind::Space => "space",
+        EventKind::Trouble => "trouble",
         EventKind::PoolStopped => "pool_stopped",
     }
 }

@@ -47,6 +47,8 @@ pub enum EventKind {
     Trash,
     /// The pool is fuller than a threshold, or is not any more.
     Space,
+    /// Work for the drives (spares, rebuild, scrub) failed, and is tried again.
+    Trouble,
     /// The pool has stopped.
     PoolStopped,
 }

@@ -25,6 +25,9 @@ impl<W: World> Drives<W> {
     pub async fn settle_labels(&self) {
         while self.durable.get() != self.wanted.get() {
             let _writing = self.writing.lock().await;
+            if self.check_failure().is_err() {
+                return;
+            }
             let wanted = self.wanted.get();
             if self.durable.get() == wanted {
                 return;
@@ -200,6 +203,7 @@ impl<W: World> Drives<W> {
         label: &Label,
         concerns: impl Fn(&Member<W>) -> bool,
     ) -> Result<(), PoolError> {
+        self.check_failure()?;
         let mut to = self.members();
         to.retain(|member| member.is_writable());
         // Spares belong to the pool, too.
@@ -243,6 +247,7 @@ impl<W: World> Drives<W> {
     /// Takes the drives of `faults` out of use in memory; an error when the pool
     /// needs one of them.
     fn expel_all(&self, faults: Vec<DriveFault<W>>) -> Result<(), PoolError> {
+        self.check_failure()?;
         for fault in faults {
             if self.drop_spare(&fault.member) {
                 continue;

@@ -11,15 +11,33 @@ use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 
 impl<W: World> Drives<W> {
-    /// Takes the drives of `faults` out of use and makes that durable.
+    /// Takes drives that failed a write out of use, and makes that durable.
     ///
     /// # Errors
-    /// The fault of a drive that the pool can't do without: it stays in use, and
-    /// what it was to do has failed.
+    /// The fault of a drive that the pool can't do without: it stays in use, and the
+    /// pool has stopped, for the drive lacks something that no other write repeats.
     pub async fn absorb(&self, faults: Vec<DriveFault<W>>) -> Result<(), DriveError> {
+        let outcome = self.lose(faults).await;
+        if let Err((member, error)) = &outcome
+            && !self.world.planted("failed write stops nothing")
+        {
+            self.stop(format!("it can't do without drive '{member}': {error}"));
+        }
+        outcome.map_err(|(_, error)| error)
+    }
+
+    /// Takes drives out of use that are gone, as a read has found, and makes that durable.
+    /// Those that the pool can't do without stay: what they hold may be read later.
+    pub async fn absorb_read(&self, fault: DriveFault<W>) {
+        // Whoever asked gets the block from elsewhere, or says that it can't be had.
+        let _ = self.lose(vec![fault]).await;
+    }
+
+    /// The name and the fault of the first drive that the pool can't do without.
+    async fn lose(&self, faults: Vec<DriveFault<W>>) -> Result<(), (String, DriveError)> {
         for fault in &faults {
             if fault.member.is_writable() && !self.expel(fault) {
-                return Err(fault.error.clone());
+                return Err((fault.member.name.clone(), fault.error.clone()));
             }
         }
         if self.world.planted("loss not on labels before ack") {
@@ -70,6 +88,10 @@ impl<W: World> Drives<W> {
 
     /// Whether the pool can do without this drive, too.
     pub fn can_lose(&self, member: &Rc<Member<W>>) -> bool {
+        if self.check_failure().is_err() {
+            // Nothing that fails after a stop says anything of a drive.
+            return false;
+        }
         let others = |carries: &dyn Fn(&Member<W>) -> bool| {
             let members = self.members();
             members

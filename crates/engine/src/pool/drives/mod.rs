@@ -6,6 +6,8 @@
 //!   that it has failed. So an opening never trusts it again.
 //! - A drive goes out of use only where every span of its group, at every level in
 //!   use there, can do without it, and somebody else carries metadata and logs.
+//! - Once the pool has stopped, nothing reaches its drives any more, and everything that
+//!   waits is answered. So the next opening finds the logs as they were.
 //!
 //! Rooms: `zone` (zones and groups), `labels`, `losses`, [`events`].
 
@@ -60,7 +62,12 @@ pub struct Drives<W: World> {
     events: Events,
     /// Told when a drive goes out of use.
     waker: RefCell<Option<Box<dyn Fn()>>>,
+    /// Told why the pool stops, when it does: they refuse all that waits.
+    stop_hooks: RefCell<Vec<StopHook>>,
 }
+
+/// Told why the pool stops.
+type StopHook = Box<dyn Fn(&str)>;
 
 impl<W: World> Drives<W> {
     /// The drives that the `label` of a lane describes: groups by place, and spares.
@@ -92,6 +99,7 @@ impl<W: World> Drives<W> {
             closed: Cell::new(false),
             events: Events::default(),
             waker: RefCell::new(None),
+            stop_hooks: RefCell::default(),
         }
     }
 
@@ -268,15 +276,35 @@ impl<W: World> Drives<W> {
         self.failure.borrow().clone()
     }
 
-    /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
+    /// Stops the pool: nothing is acknowledged from now on, nothing reaches a drive, and
+    /// what waits is refused. The first reason stays.
     pub fn stop(&self, reason: String) {
-        if self.failure.borrow().is_none() {
-            self.event(
-                EventKind::PoolStopped,
-                format!("pool '{}' has stopped: {reason}", self.name()),
-            );
+        if self.failure.borrow().is_some() {
+            return;
         }
-        self.failure.borrow_mut().get_or_insert(reason);
+        self.event(
+            EventKind::PoolStopped,
+            format!("pool '{}' has stopped: {reason}", self.name()),
+        );
+        self.failure.replace(Some(reason.clone()));
+        self.world.reached("pool stops");
+        // Whatever goes on for a moment must not let go of a log entry, mark a drive as
+        // failed, or wait for a drive that hangs.
+        if self.world.planted("stopped pool goes on writing") {
+            return;
+        }
+        for member in self.members().into_iter().chain(self.spares()) {
+            member.vitals().give_up();
+        }
+        for hook in self.stop_hooks.borrow().iter() {
+            hook(&reason);
+        }
+        self.wake();
+    }
+
+    /// Calls `hook` with the reason when the pool stops.
+    pub(crate) fn on_stop(&self, hook: impl Fn(&str) + 'static) {
+        self.stop_hooks.borrow_mut().push(Box::new(hook));
     }
 
     /// The pool is closed from now on.

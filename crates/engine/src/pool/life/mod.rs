@@ -23,6 +23,7 @@ mod zones;
 
 pub use pace::Rates;
 
+use super::drives::EventKind;
 use super::{Inner, MemberState, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Time;
@@ -111,6 +112,8 @@ pub(crate) struct Life {
     last_scrub: Cell<Option<(Time, Found)>>,
     /// Held while something is done.
     busy: Mutex<()>,
+    /// Why the last round ended early, as it was told.
+    trouble: RefCell<Option<String>>,
     /// How often pages are looked for that lie over others.
     fill_pause: Cell<Option<Duration>>,
     /// Held while pages are made whole.
@@ -224,9 +227,14 @@ async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
         {
             let Some(inner) = pool.upgrade() else { return };
             let _busy = inner.life.busy.lock().await;
-            if inner.go_on().is_err() || inner.look_after().await.is_err() {
+            if inner.go_on().is_err() {
                 return;
             }
+            match inner.look_after().await {
+                Ok(()) => inner.life.trouble.replace(None),
+                Err(_) if inner.go_on().is_err() => return,
+                Err(error) => inner.tell_trouble(error),
+            };
         }
         let Some(store) = pool.upgrade().map(|inner| Rc::clone(&inner.store)) else {
             return;
@@ -237,6 +245,19 @@ async fn live<W: World>(world: W, pool: Weak<Inner<W>>) {
 }
 
 impl<W: World> Inner<W> {
+    /// A round has ended early though the pool serves: it is tried again, and told once.
+    fn tell_trouble(&self, error: PoolError) -> Option<String> {
+        let before = self.life.trouble.replace(Some(error.context.clone()));
+        if before.as_ref() != Some(&error.context) {
+            let text = format!(
+                "work on the drives ended early, and is tried again: {}",
+                error.context
+            );
+            self.drives.event(EventKind::Trouble, text);
+        }
+        before
+    }
+
     /// One round of everything.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
         self.follow_others().await?;
