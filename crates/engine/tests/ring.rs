@@ -101,6 +101,10 @@ fn content(id: u64) -> (Vec<u8>, Vec<u8>) {
 struct Expel(Vec<Rc<Member<SimWorld>>>);
 
 impl Losses<SimWorld> for Expel {
+    fn are_durable(&self) -> bool {
+        true
+    }
+
     fn absorb(
         &self,
         faults: Vec<DriveFault<SimWorld>>,

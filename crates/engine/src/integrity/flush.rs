@@ -69,7 +69,7 @@ impl<W: World> Integrity<W> {
         self.may_be_torn
             .borrow_mut()
             .remove(&super::key(cached.zone, index));
-        match faults.is_empty() {
+        match faults.is_empty() && self.drives.are_losses_durable() {
             true => Ok(()),
             false => self.drives.absorb(faults).await,
         }
@@ -130,7 +130,7 @@ impl<W: World> Integrity<W> {
         }
         let key = super::key(cached.zone, u64::from(cached.index));
         self.may_be_torn.borrow_mut().remove(&key);
-        Ok(())
+        self.drives.absorb(Vec::new()).await
     }
 
     /// Up to which stamp log entries are in a block as it is now. A replay, while it goes
@@ -190,7 +190,7 @@ impl<W: World> Integrity<W> {
         }
         let mut faults: Vec<DriveFault<W>> = join_all(writes).await.into_iter().flatten().collect();
         faults.extend(flush_all(touched).await);
-        if !faults.is_empty() {
+        if !(faults.is_empty() && self.drives.are_losses_durable()) {
             self.drives.absorb(faults).await?;
         }
         let mut torn = self.may_be_torn.borrow_mut();
@@ -228,7 +228,7 @@ impl<W: World> Integrity<W> {
         if !self.world.planted("sums of a new zone not flushed") {
             faults.extend(flush_all(places).await);
         }
-        match faults.is_empty() {
+        match faults.is_empty() && self.drives.are_losses_durable() {
             true => Ok(()),
             false => self.drives.absorb(faults).await,
         }

@@ -323,7 +323,7 @@ impl<W: World> Inner<W> {
         };
         let writes = self.drives.metadata_members().into_iter().map(write);
         let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
-        if !faults.is_empty()
+        if !(faults.is_empty() && self.drives.are_losses_durable())
             && let Err(error) = self.drives.absorb(faults).await
         {
             self.stop(format!("its metadata can't be written: {error}"));

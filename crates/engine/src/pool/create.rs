@@ -1,6 +1,7 @@
 //! Making a pool out of drives without labels.
 
 use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_pages};
+use super::life::hung;
 use super::{
     Inner, JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
     PoolSpec,
@@ -362,25 +363,33 @@ impl<W: World> Pool<W> {
             ));
         }
         let drives = new_drives(&world, lane, identity, entries, groups, spares);
-        // Metadata first: a drive with a label is a drive with a pool.
-        let inner = Inner::assemble(Rc::new(drives), State::default(), true).await?;
-        inner.begin_generation(1);
-        inner.write_checkpoint(inner.checkpoint_now()).await?;
-        // Only with the second generation there is a pool: until then, some drives may
-        // have no label yet, and could not be told from lost ones.
-        inner.drives.write_labels_alone(|_| ()).await?;
-        inner.drives.write_labels_alone(|_| ()).await?;
-        if let Some(failed) = inner
-            .drives
-            .members()
-            .iter()
-            .find(|member| !member.is_whole())
-        {
-            let context = format!("drive '{}' failed while it was labelled", failed.name);
-            return Err(PoolError::new(PoolErrorKind::Drive, context));
-        }
-        Ok(Pool::start(inner))
+        let drives = Rc::new(drives);
+        hung::guard(&drives);
+        let made = label_all(Rc::clone(&drives)).await;
+        made.map_err(|error| drives.because_of_silence(error))
     }
+}
+
+/// Writes what a new pool has, labels last, and starts it.
+async fn label_all<W: World>(drives: Rc<Drives<W>>) -> Result<Pool<W>, PoolError> {
+    // Metadata first: a drive with a label is a drive with a pool.
+    let inner = Inner::assemble(drives, State::default(), true).await?;
+    inner.begin_generation(1);
+    inner.write_checkpoint(inner.checkpoint_now()).await?;
+    // Only with the second generation there is a pool: until then, some drives may
+    // have no label yet, and could not be told from lost ones.
+    inner.drives.write_labels_alone(|_| ()).await?;
+    inner.drives.write_labels_alone(|_| ()).await?;
+    if let Some(failed) = inner
+        .drives
+        .members()
+        .iter()
+        .find(|member| !member.is_whole())
+    {
+        let context = format!("drive '{}' failed while it was labelled", failed.name);
+        return Err(PoolError::new(PoolErrorKind::Drive, context));
+    }
+    Ok(Pool::start(inner))
 }
 
 fn new_drives<W: World>(

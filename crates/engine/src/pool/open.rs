@@ -4,8 +4,13 @@
 //! Then two generations of labels are written before anything else, so that a
 //! drive that is not there now is known to be stale later (`docs/FORMAT.md`,
 //! "Label").
+//!
+//! No drive is waited for without end: one that does not answer counts as missing
+//! ([`hung`]).
 
 use super::drives::{Drives, EventKind, Places};
+use super::life::health::Limits;
+use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
@@ -17,6 +22,7 @@ use crate::meta::{Record, Stage};
 use crate::raid::Member;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -83,34 +89,42 @@ impl<W: World> Pool<W> {
     ) -> Result<Self, PoolError> {
         let found = look(&world, &lane, drives).await;
         lane.commons.say_ready(lane.index, found.is_ok());
-        let Found {
-            drives,
-            laggards,
-            recovered: found,
-            notes,
-        } = found?;
-        let pool = drives.identity().clone();
-        all_ready(&world, &lane, drives.name()).await?;
-        for (_, text) in &notes {
-            world.reached("degraded start");
-            drives.event(EventKind::DriveMissing, text.clone());
-        }
-        take_over(&drives, &laggards).await?;
-        if let Some(behind) = &found.behind {
-            let faults = behind.put_right(&world, &pool).await;
-            drives.absorb(faults).await.map_err(|error| {
-                let what = format!("metadata of pool '{}': {error}", pool.name);
-                refuse(PoolErrorKind::Drive, what)
-            })?;
-        }
-        let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
-        // Three ahead: the other checkpoint slot, and a generation of which neither
-        // journal area can hold a batch (the last owner was at most one ahead).
-        inner.begin_generation(found.generation + 3);
-        inner.write_checkpoint(inner.checkpoint_now()).await?;
-        inner.check()?;
-        Ok(Pool::start(inner))
+        let found = found?;
+        all_ready(&world, &lane, found.drives.name()).await?;
+        let drives = Rc::clone(&found.drives);
+        let opened = go_on(&world, found).await;
+        opened.map_err(|error| drives.because_of_silence(error))
     }
+}
+
+/// Takes over what was found, recovers the logs, and starts the pool.
+async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolError> {
+    let Found {
+        drives,
+        laggards,
+        recovered: found,
+        notes,
+    } = found;
+    let pool = drives.identity().clone();
+    for (_, text) in &notes {
+        world.reached("degraded start");
+        drives.event(EventKind::DriveMissing, text.clone());
+    }
+    take_over(&drives, &laggards).await?;
+    if let Some(behind) = &found.behind {
+        let faults = behind.put_right(world, &pool).await;
+        drives.absorb(faults).await.map_err(|error| {
+            let what = format!("metadata of pool '{}': {error}", pool.name);
+            refuse(PoolErrorKind::Drive, what)
+        })?;
+    }
+    let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
+    // Three ahead: the other checkpoint slot, and a generation of which neither
+    // journal area can hold a batch (the last owner was at most one ahead).
+    inner.begin_generation(found.generation + 3);
+    inner.write_checkpoint(inner.checkpoint_now()).await?;
+    inner.check()?;
+    Ok(Pool::start(inner))
 }
 
 /// What the drives of a lane hold.
@@ -145,9 +159,14 @@ async fn look<W: World>(
     let mut labelled = Vec::new();
     let mut notes = Vec::new();
     let part = part_of(world, lane, &drives).await?;
-    for NamedDrive { name, drive } in drives {
-        let mut drive = View::new(Rc::new(drive), part);
-        match read_label(world, &drive, lane.index).await {
+    // All at once: several may not answer.
+    let reads = drives.into_iter().map(async |NamedDrive { name, drive }| {
+        let drive = View::new(Rc::new(drive), part);
+        let read = read_label(world, &drive, lane.index).await;
+        (name, drive, read)
+    });
+    for (name, mut drive, read) in join_all(reads).await {
+        match read {
             Ok(Some(label)) => {
                 drive.set_part(label.pool.part());
                 labelled.push(Labelled { name, drive, label });
@@ -186,7 +205,9 @@ async fn look<W: World>(
     let pool = newest.pool.clone();
     let drives = Drives::new(world.clone(), lane.clone(), newest, groups, spares);
     let drives = Rc::new(drives);
-    let recovered = recovered(world, &drives, &pool, &notes).await?;
+    hung::guard(&drives);
+    let recovered = recovered(world, &drives, &pool, &notes).await;
+    let recovered = recovered.map_err(|error| drives.because_of_silence(error))?;
     Ok(Found {
         drives,
         laggards,
@@ -205,12 +226,17 @@ async fn recovered<W: World>(
     notes: &Notes,
 ) -> Result<Recovered<W>, PoolError> {
     // What is wrong with the drives is the reason for what is wrong with the pool.
-    let because = |kind: PoolErrorKind, what: String| match notes.first() {
-        None => refuse(kind, what),
-        Some((kind, _)) => {
-            let reasons: Vec<&str> = notes.iter().map(|(_, text)| text.as_str()).collect();
-            refuse(*kind, format!("{what}: {}", reasons.join("; ")))
-        }
+    let because = |kind: PoolErrorKind, what: String| {
+        let mut reasons: Vec<(PoolErrorKind, String)> = notes.clone();
+        // Those that did not answer since their labels were read.
+        let events = drives.events_since(0).into_iter();
+        let failed = events.filter(|event| event.kind == EventKind::DriveFailed);
+        reasons.extend(failed.map(|event| (PoolErrorKind::Missing, event.text)));
+        let Some((first, _)) = reasons.first() else {
+            return refuse(kind, what);
+        };
+        let texts: Vec<&str> = reasons.iter().map(|(_, text)| text.as_str()).collect();
+        refuse(*first, format!("{what}: {}", texts.join("; ")))
     };
     let found = recover(world, pool, &drives.members()).await;
     let mut found = found.map_err(|error| because(error.kind, error.context))?;
@@ -275,6 +301,7 @@ async fn recovered<W: World>(
 
 /// Takes ownership, durably on the labels of all drives in use.
 async fn take_over<W: World>(drives: &Drives<W>, laggards: &[Uuid]) -> Result<(), PoolError> {
+    drives.check()?;
     // A killed owner leaves writes in drive caches. They can be read, so they may be
     // answered with, so they must not go away any more.
     if !drives.world().planted("caches not flushed at the opening") {
@@ -306,10 +333,11 @@ async fn part_of<W: World>(
         return Ok(Part::WHOLE);
     }
     let mut found: Vec<(PoolIdentity, usize)> = Vec::new();
-    for named in drives {
-        let Ok(Some(label)) = read_label(world, &named.drive, 0).await else {
-            continue;
-        };
+    let reads = drives
+        .iter()
+        .map(|named| read_label(world, &named.drive, 0));
+    for label in join_all(reads).await {
+        let Ok(Some(label)) = label else { continue };
         match found.iter_mut().find(|(pool, _)| *pool == label.pool) {
             Some((_, drives)) => *drives += 1,
             None => found.push((label.pool, 1)),
@@ -350,7 +378,24 @@ fn check_lanes_are(lane: &Lane, pool: &PoolIdentity) -> Result<(), PoolError> {
 }
 
 /// The newest label of a lane on a drive, which is seen as the lane sees it.
+///
+/// # Errors
+/// `Version` for a label of another format, `Drive` when it can't be read or the drive
+/// does not answer.
 pub(super) async fn read_label<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    lane: u16,
+) -> Result<Option<Label>, PoolError> {
+    let patience = Limits::default().hung;
+    let read = in_time(world, patience, read_slots(world, drive, lane)).await;
+    read.unwrap_or_else(|| {
+        let context = format!("it does not answer: its label was waited for for {patience:?}");
+        Err(refuse(PoolErrorKind::Drive, context))
+    })
+}
+
+async fn read_slots<W: World>(
     world: &W,
     drive: &impl Drive,
     lane: u16,

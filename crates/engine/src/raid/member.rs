@@ -1,6 +1,6 @@
 //! A drive in its pool: the drive, its identity, its state and its counters.
 
-use super::vitals::{Kind, Vitals, bump};
+use super::vitals::{Kind, Outcome, Patience, Vitals, bump};
 use crate::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use crate::label::MemberEntry;
 use crate::lane::View;
@@ -137,6 +137,11 @@ impl<W: World> Member<W> {
         self.state.get() == MemberState::Suspect
     }
 
+    /// Whether others are asked first: it is suspect, or lets a read wait just now.
+    pub fn is_asked_last(&self) -> bool {
+        self.is_suspect() || self.vitals.is_late()
+    }
+
     /// Whether writes go to it.
     pub fn is_writable(&self) -> bool {
         matches!(
@@ -203,6 +208,18 @@ impl<W: World> Member<W> {
         self.read_uncounted(at, buf).await
     }
 
+    /// Reads into `buf`. `None` when `patience` has an end and the drive is late: then
+    /// nothing is known to be wrong with what lies there.
+    pub async fn read_patiently(
+        &self,
+        at: DriveOffset,
+        buf: Buf,
+        patience: Patience,
+    ) -> Option<Result<Buf, DriveError>> {
+        bump(&self.vitals.reads);
+        self.read_or_leave(at, buf, patience).await
+    }
+
     /// Reads a block to see how the drive fares; not counted among the reads.
     ///
     /// # Errors
@@ -212,12 +229,28 @@ impl<W: World> Member<W> {
     }
 
     async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
+        let len = buf.len() as u64;
+        let read = self.read_or_leave(at, buf, Patience::Waits).await;
+        read.unwrap_or_else(|| Err(self.given_up(("read", at, len))))
+    }
+
+    async fn read_or_leave(
+        &self,
+        at: DriveOffset,
+        buf: Buf,
+        patience: Patience,
+    ) -> Option<Result<Buf, DriveError>> {
         let operation = ("read", at, buf.len() as u64);
-        let drive = self.drive(operation)?;
+        let drive = match self.drive(operation) {
+            Ok(drive) => drive,
+            Err(error) => return Some(Err(error)),
+        };
         let reading = pin!(drive.read(at, buf));
-        match self.run(Kind::Read, reading, |(_, r)| r.is_err()).await {
-            Some((buf, outcome)) => outcome.map(|()| buf),
-            None => Err(self.given_up(operation)),
+        let run = self.run((Kind::Read, patience), reading, |(_, r)| r.is_err());
+        match run.await {
+            Outcome::Done((buf, outcome)) => Some(outcome.map(|()| buf)),
+            Outcome::GivenUp => Some(Err(self.given_up(operation))),
+            Outcome::Late => None,
         }
     }
 
@@ -235,8 +268,8 @@ impl<W: World> Member<W> {
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
         let writing = pin!(drive.write_durable(at, data));
-        let run = self.run(Kind::Durable, writing, Result::is_err);
-        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
+        let run = self.run((Kind::Durable, Patience::Waits), writing, Result::is_err);
+        self.answer(run.await, operation)
     }
 
     /// Writes without making it durable; [`Member::flush`] does.
@@ -248,8 +281,8 @@ impl<W: World> Member<W> {
         let operation = ("write", at, data.len() as u64);
         let drive = self.drive(operation)?;
         let writing = pin!(drive.write(at, data));
-        let run = self.run(Kind::Write, writing, Result::is_err);
-        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
+        let run = self.run((Kind::Write, Patience::Waits), writing, Result::is_err);
+        self.answer(run.await, operation)
     }
 
     /// Makes what an earlier owner may have left in the drive's cache durable.
@@ -261,8 +294,8 @@ impl<W: World> Member<W> {
         let operation = ("flush", DriveOffset(0), 0);
         let drive = self.drive(operation)?;
         let flushing = pin!(drive.flush());
-        let run = self.run(Kind::Durable, flushing, Result::is_err);
-        run.await.unwrap_or_else(|| Err(self.given_up(operation)))
+        let run = self.run((Kind::Durable, Patience::Waits), flushing, Result::is_err);
+        self.answer(run.await, operation)
     }
 
     fn drive(&self, operation: Operation) -> Result<Rc<View<W::Drive>>, DriveError> {
@@ -274,14 +307,25 @@ impl<W: World> Member<W> {
         gone(operation, format!("drive '{}' was given up", self.name))
     }
 
+    fn answer(
+        &self,
+        outcome: Outcome<Result<(), DriveError>>,
+        operation: Operation,
+    ) -> Result<(), DriveError> {
+        match outcome {
+            Outcome::Done(answer) => answer,
+            Outcome::Late | Outcome::GivenUp => Err(self.given_up(operation)),
+        }
+    }
+
     /// The operation comes pinned: there are many of these futures, and each layer would
     /// hold, and move, another copy of what the drive's takes.
     fn run<T>(
         &self,
-        kind: Kind,
+        kind: (Kind, Patience),
         operation: Pin<&mut impl Future<Output = T>>,
         failed: impl FnOnce(&T) -> bool,
-    ) -> impl Future<Output = Option<T>> {
+    ) -> impl Future<Output = Outcome<T>> {
         self.vitals
             .run(kind, || self.world.now(), operation, failed)
     }

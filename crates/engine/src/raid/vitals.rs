@@ -4,6 +4,8 @@
 //! - An operation is in flight from its first poll to its end, or until it is dropped.
 //! - A drive that was given up answers nothing any more, and what is in flight on it
 //!   ends at once, for its callers: nobody waits for a drive that hangs.
+//! - A drive is late from when a read takes too long until it answers a read. Of what is
+//!   in flight then, only reads end whose callers have somebody else to ask.
 
 use base::Time;
 use std::cell::{Cell, RefCell};
@@ -71,11 +73,42 @@ pub struct Window {
     pub mends: u64,
 }
 
+/// Whether an operation is waited for when its drive is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as the drive is in use.
+    Waits,
+    /// No: somebody else can be asked.
+    Leaves,
+}
+
+/// What came of an operation.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// The drive has answered.
+    Done(T),
+    /// The drive is late, and is not waited for.
+    Late,
+    /// The drive was given up.
+    GivenUp,
+}
+
+/// An operation that has begun and not ended.
+#[derive(Debug)]
+struct Waiting {
+    begun: Time,
+    kind: Kind,
+    patience: Patience,
+    /// It ends without an answer.
+    left: bool,
+    waker: Option<Waker>,
+}
+
 /// Operations that have begun and not ended.
 #[derive(Debug, Default)]
 struct Flights {
-    /// When each began, and who waits for it; none where the slot is free.
-    slots: Vec<Option<(Time, Option<Waker>)>>,
+    /// None where the slot is free.
+    slots: Vec<Option<Waiting>>,
     free: Vec<usize>,
 }
 
@@ -94,6 +127,8 @@ pub struct Vitals {
     slow: Cell<Duration>,
     flights: RefCell<Flights>,
     given_up: Cell<bool>,
+    /// While it is late: when the oldest read began that it has not answered.
+    late: Cell<Option<Time>>,
 }
 
 /// An operation in flight.
@@ -103,15 +138,18 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// `waker` is told when the drive is given up.
-    fn wait(&self, waker: &Waker) {
+    /// `waker` is told when the drive is given up, or the operation left. False when
+    /// that is so.
+    fn wait(&self, waker: &Waker) -> bool {
         let mut flights = self.vitals.flights.borrow_mut();
-        if let Some((_, waiting)) = &mut flights.slots[self.slot] {
-            match waiting {
-                Some(known) => known.clone_from(waker),
-                None => *waiting = Some(waker.clone()),
-            }
+        let Some(waiting) = &mut flights.slots[self.slot] else {
+            return true;
+        };
+        match &mut waiting.waker {
+            Some(known) => known.clone_from(waker),
+            None => waiting.waker = Some(waker.clone()),
         }
+        !waiting.left
     }
 }
 
@@ -135,15 +173,45 @@ impl Vitals {
         (flights.slots.len() - flights.free.len()) as u32
     }
 
-    /// When the oldest operation in flight began.
+    /// When the oldest operation began that the drive has not answered. Of reads that
+    /// nobody waits for any more that is known while it is late.
     pub fn oldest(&self) -> Option<Time> {
         let flights = self.flights.borrow();
-        flights
-            .slots
-            .iter()
-            .flatten()
-            .map(|(begun, _)| *begun)
-            .min()
+        let begun = flights.slots.iter().flatten().map(|waiting| waiting.begun);
+        begun.chain(self.late.get()).min()
+    }
+
+    /// When the oldest read in flight began.
+    pub fn oldest_read(&self) -> Option<Time> {
+        let flights = self.flights.borrow();
+        let waiting = flights.slots.iter().flatten();
+        let reads = waiting.filter(|waiting| waiting.kind == Kind::Read);
+        reads.map(|waiting| waiting.begun).min()
+    }
+
+    /// Whether others are to be asked first, because it lets a read wait.
+    pub fn is_late(&self) -> bool {
+        self.late.get().is_some()
+    }
+
+    /// It is late: reads that began up to then should have ended. Those whose callers
+    /// can ask somebody else end now.
+    pub fn leave(&self, up_to: Time) {
+        let since = self.oldest_read().into_iter().chain(self.late.get()).min();
+        self.late.set(since);
+        let wakers: Vec<Waker> = {
+            let mut flights = self.flights.borrow_mut();
+            let waiting = flights.slots.iter_mut().flatten();
+            let leaves = |waiting: &&mut Waiting| {
+                waiting.patience == Patience::Leaves && waiting.begun <= up_to
+            };
+            let left = waiting.filter(leaves).filter_map(|waiting| {
+                waiting.left = true;
+                waiting.waker.take()
+            });
+            left.collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Mean latency of reads, of late.
@@ -169,46 +237,59 @@ impl Vitals {
         self.window.borrow_mut().mends += 1;
     }
 
+    /// Whether nothing is asked of it any more.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.get()
+    }
+
     /// Ends everything in flight, and everything to come, without an answer.
     pub fn give_up(&self) {
         self.given_up.set(true);
+        self.late.set(None);
         let waiting: Vec<Waker> = {
             let mut flights = self.flights.borrow_mut();
             let slots = flights.slots.iter_mut().flatten();
-            slots.filter_map(|(_, waiting)| waiting.take()).collect()
+            slots.filter_map(|waiting| waiting.waker.take()).collect()
         };
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Runs `operation` and takes its time; `None` when the drive was given up.
+    /// Runs `operation` and takes its time.
     pub async fn run<T>(
         &self,
-        kind: Kind,
+        (kind, patience): (Kind, Patience),
         now: impl Fn() -> Time,
         operation: impl Future<Output = T>,
         failed: impl FnOnce(&T) -> bool,
-    ) -> Option<T> {
+    ) -> Outcome<T> {
         let begun = now();
-        let flight = self.begin(begun);
+        let flight = self.begin(begun, kind, patience);
         let mut operation = pin!(operation);
         let outcome = poll_fn(|context| {
             if self.given_up.get() {
-                return Poll::Ready(None);
+                return Poll::Ready(Outcome::GivenUp);
             }
-            let polled = operation.as_mut().poll(context);
-            if polled.is_pending() {
-                flight.wait(context.waker());
+            match operation.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Outcome::Done(done)),
+                Poll::Pending if flight.wait(context.waker()) => Poll::Pending,
+                Poll::Pending => Poll::Ready(Outcome::Late),
             }
-            polled.map(Some)
         })
         .await;
         drop(flight);
-        let has_failed = outcome.as_ref().is_none_or(failed);
+        let has_failed = match &outcome {
+            Outcome::Done(done) => failed(done),
+            Outcome::Late => false,
+            Outcome::GivenUp => true,
+        };
+        if kind == Kind::Read && matches!(outcome, Outcome::Done(_)) {
+            self.late.set(None);
+        }
         self.end(kind, now().since(begun), has_failed);
         outcome
     }
 
-    fn begin(&self, now: Time) -> Flight<'_> {
+    fn begin(&self, begun: Time, kind: Kind, patience: Patience) -> Flight<'_> {
         let mut flights = self.flights.borrow_mut();
         let slot = match flights.free.pop() {
             Some(slot) => slot,
@@ -217,7 +298,13 @@ impl Vitals {
                 flights.slots.len() - 1
             }
         };
-        flights.slots[slot] = Some((now, None));
+        flights.slots[slot] = Some(Waiting {
+            begun,
+            kind,
+            patience,
+            left: false,
+            waker: None,
+        });
         Flight { vitals: self, slot }
     }
 
@@ -250,19 +337,21 @@ mod tests {
     use futures_util::stream::FuturesUnordered;
     use futures_util::{FutureExt, StreamExt};
 
+    const READ: (Kind, Patience) = (Kind::Read, Patience::Waits);
+
     #[test]
     fn what_is_in_flight_ends_when_the_drive_is_given_up() {
         let (vitals, clock) = (Vitals::default(), Cell::new(Time(5)));
         let (_never, wait) = oneshot::channel::<()>();
-        let mut hung = Box::pin(vitals.run(Kind::Read, || clock.get(), wait, |_| false));
+        let mut hung = Box::pin(vitals.run(READ, || clock.get(), wait, |_| false));
         assert!(hung.as_mut().now_or_never().is_none());
         assert_eq!((vitals.outstanding(), vitals.oldest()), (1, Some(Time(5))));
         vitals.give_up();
-        assert_eq!(hung.now_or_never(), Some(None));
+        assert_eq!(hung.now_or_never(), Some(Outcome::GivenUp));
         assert_eq!((vitals.outstanding(), vitals.oldest()), (0, None));
         assert_eq!(vitals.errors.get(), 1);
-        let after = vitals.run(Kind::Read, || clock.get(), async {}, |()| false);
-        assert_eq!(after.now_or_never(), Some(None));
+        let after = vitals.run(READ, || clock.get(), async {}, |()| false);
+        assert_eq!(after.now_or_never(), Some(Outcome::GivenUp));
     }
 
     #[test]
@@ -271,10 +360,46 @@ mod tests {
         let (_never, wait) = oneshot::channel::<()>();
         // Polls again only who was woken.
         let mut all = FuturesUnordered::new();
-        all.push(vitals.run(Kind::Durable, || Time(0), wait, |_| false));
+        let write = (Kind::Durable, Patience::Waits);
+        all.push(vitals.run(write, || Time(0), wait, |_| false));
         assert!(all.next().now_or_never().is_none());
         vitals.give_up();
-        assert_eq!(all.next().now_or_never(), Some(Some(None)));
+        let ended = all.next().now_or_never();
+        assert_eq!(ended, Some(Some(Outcome::GivenUp)));
+    }
+
+    #[test]
+    fn only_reads_end_early_that_have_somebody_else_to_ask() {
+        let (vitals, clock) = (Vitals::default(), Cell::new(Time(10)));
+        let now = || clock.get();
+        let begin = |kind: (Kind, Patience)| {
+            let (never, wait) = oneshot::channel::<()>();
+            let mut run = Box::pin(vitals.run(kind, now, wait, |_| false));
+            assert!(run.as_mut().now_or_never().is_none());
+            (never, run)
+        };
+        let (answer, mut waits) = begin(READ);
+        let (_write, mut write) = begin((Kind::Durable, Patience::Waits));
+        clock.set(Time(20));
+        let (_left, left) = begin((Kind::Read, Patience::Leaves));
+        clock.set(Time(30));
+        let (_young, mut young) = begin((Kind::Read, Patience::Leaves));
+        assert_eq!(vitals.oldest_read(), Some(Time(10)));
+        vitals.leave(Time(20));
+        assert!(vitals.is_late());
+        assert_eq!(left.now_or_never(), Some(Outcome::Late));
+        for still in [&mut waits, &mut write, &mut young] {
+            assert!(still.as_mut().now_or_never().is_none());
+        }
+        assert_eq!(vitals.errors.get(), 0);
+        // It is late until it answers a read, also when nobody waits for any.
+        vitals.leave(Time(30));
+        assert_eq!(young.now_or_never(), Some(Outcome::Late));
+        drop(write);
+        assert_eq!(vitals.oldest(), Some(Time(10)));
+        answer.send(()).unwrap();
+        assert_eq!(waits.now_or_never(), Some(Outcome::Done(Ok(()))));
+        assert_eq!((vitals.is_late(), vitals.oldest()), (false, None));
     }
 
     #[test]
@@ -284,8 +409,8 @@ mod tests {
         vitals.take_window(slow);
         for took in [10, 100, 40] {
             let operation = async { clock.set(clock.get() + Duration::from_nanos(took)) };
-            let run = vitals.run(Kind::Read, || clock.get(), operation, |()| took == 40);
-            assert_eq!(run.now_or_never(), Some(Some(())));
+            let run = vitals.run(READ, || clock.get(), operation, |()| took == 40);
+            assert_eq!(run.now_or_never(), Some(Outcome::Done(())));
         }
         vitals.note_mend();
         let window = vitals.take_window(slow);

@@ -113,6 +113,9 @@ impl Drop for Hold {
 pub trait Losses<W: World>: 'static {
     /// Ends well when the drives of `faults` are out of use, durably.
     fn absorb(&self, faults: Vec<DriveFault<W>>) -> LocalBoxFuture<'_, Result<(), DriveError>>;
+
+    /// Whether every drive that is out of use is so durably; else `absorb` waits for it.
+    fn are_durable(&self) -> bool;
 }
 
 /// What went wrong with a ring, as far as callers act on it.
@@ -330,7 +333,7 @@ impl<W: World> Ring<W> {
 
     /// Takes the drives of `faults` out of use; the ring is dead when that can't be.
     async fn absorb(&self, faults: Vec<DriveFault<W>>) -> Result<(), RingError> {
-        if faults.is_empty() {
+        if faults.is_empty() && self.losses.are_durable() {
             return Ok(());
         }
         if let Err(error) = self.losses.absorb(faults).await {

@@ -13,6 +13,7 @@ use super::{BLOCK, Store};
 use crate::cache::Filling;
 use crate::integrity::Sum;
 use crate::pool::drives::Zone;
+use crate::raid::vitals::Patience;
 use crate::world::World;
 use base::buffer::POOLED_BYTES_MAX;
 use base::{BLOCK_BYTES, PoolOffset};
@@ -87,13 +88,16 @@ impl<W: World> Store<W> {
         let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
         let member = self.reader(zone, at.stripe, column);
         // A drive that is in trouble is not asked for what nobody wants yet.
-        let Some(member) = member.filter(|member| !member.is_suspect()) else {
+        let Some(member) = member.filter(|member| !member.is_asked_last()) else {
             return;
         };
         let len = run.sums.len() * BLOCK_BYTES;
         self.counts.count(Purpose::AheadRead, len);
         let buf = self.world.buffers().data(len);
-        let Ok(buf) = member.read(zone.on_drive(at.stripe, row), buf).await else {
+        // Nor waited for: those who want the blocks now wait for this.
+        let place = zone.on_drive(at.stripe, row);
+        let read = member.read_patiently(place, buf, Patience::Leaves);
+        let Some(Ok(buf)) = read.await else {
             return;
         };
         let data = buf.freeze();

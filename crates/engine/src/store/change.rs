@@ -181,7 +181,7 @@ impl<W: World> Store<W> {
             });
             faults.extend(join_all(flushes).await.into_iter().flatten());
         }
-        if faults.is_empty() {
+        if faults.is_empty() && self.drives.are_losses_durable() {
             return Ok(());
         }
         self.world.reached("destage outlives a drive");

@@ -18,6 +18,7 @@ use crate::cache::Filling;
 use crate::drive::DriveErrorKind;
 use crate::integrity::{Pinned, Sum};
 use crate::pool::drives::Zone;
+use crate::raid::vitals::Patience;
 use crate::raid::{Code, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Payload, PoolOffset, Slice};
@@ -269,25 +270,34 @@ impl<W: World> Store<W> {
     ) -> Result<Slice, LostBlock> {
         let at = zone.locate(block);
         let (column, row) = ((at.index / zone.rows()) as usize, at.index % zone.rows());
-        let member = self.reader(zone, at.stripe, column);
-        if let Some(member) = member {
+        // Of copies the next one is asked when a drive is late.
+        for _ in 0..=zone.shape.geometry.redundancy() {
+            let Some(member) = self.reader(zone, at.stripe, column) else {
+                break;
+            };
             let len = count as usize * BLOCK_BYTES;
             self.counts.count(Purpose::HostRead, len);
             let buf = self.world.buffers().data(len);
-            match member.read(zone.on_drive(at.stripe, row), buf).await {
-                Ok(buf) => {
+            let place = zone.on_drive(at.stripe, row);
+            match member.read_patiently(place, buf, Patience::Leaves).await {
+                None => {
+                    self.world.reached("late drive not waited for");
+                    continue;
+                }
+                Some(Ok(buf)) => {
                     let data = buf.freeze();
                     if self.matches(&data, sums) {
                         self.keep(zone, block, &data);
                         return Ok(data);
                     }
                 }
-                Err(error) if error.kind == DriveErrorKind::Gone => {
+                Some(Err(error)) if error.kind == DriveErrorKind::Gone => {
                     // It is out of use from now on, if the pool can do without it.
                     Box::pin(self.drives.absorb_read(DriveFault { member, error })).await;
                 }
-                Err(_) => {}
+                Some(Err(_)) => {}
             }
+            break;
         }
         Box::pin(self.put_together(zone, block, count)).await
     }
@@ -326,8 +336,8 @@ impl<W: World> Store<W> {
         }
     }
 
-    /// The drive to ask for a data column: of several copies one that is not
-    /// suspect, with the fewest operations in flight.
+    /// The drive to ask for a data column: of several copies one that is neither
+    /// suspect nor late, with the fewest operations in flight.
     pub(super) fn reader(
         &self,
         zone: &Zone<W>,
@@ -343,12 +353,12 @@ impl<W: World> Store<W> {
             return rotated
                 .map(|place| zone.group.place(place))
                 .filter(|member| member.is_readable(number))
-                .min_by_key(|member| (member.is_suspect(), member.outstanding()));
+                .min_by_key(|member| (member.is_asked_last(), member.outstanding()));
         }
         let place = zone.data_place(stripe, column);
         let member = zone.group.place(place);
-        // What a suspect drive holds is put together from the others, where they
-        // can: that is what the slow path does.
+        // What a suspect or late drive holds is put together from the others, where
+        // they can: that is what the slow path does.
         (member.is_readable(number) && !self.goes_around(zone, stripe, place)).then_some(member)
     }
 

@@ -11,6 +11,7 @@ use crate::drive::DriveErrorKind;
 use crate::integrity::{Pinned, Sum};
 use crate::pool::drives::{Mended, Zone};
 use crate::raid::parity;
+use crate::raid::vitals::Patience;
 use crate::raid::{Code, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
@@ -56,6 +57,9 @@ pub(crate) struct Row {
     /// What can be put right, by place.
     pub bad: Vec<Bad>,
 }
+
+/// A drive lets a read wait that somebody else can answer.
+struct Late;
 
 impl Row {
     /// What a data column holds, if it can be had.
@@ -115,21 +119,36 @@ impl<W: World> Store<W> {
         loaded
     }
 
-    pub(super) async fn read_block(
+    /// A block of a place; none when it can't be read.
+    async fn read_block(
         &self,
         member: &Rc<Member<W>>,
         zone: &Zone<W>,
         stripe: StripeRef,
         row: u32,
     ) -> Option<Slice> {
+        let read = self.read_block_or_leave(member, zone, (stripe, row), Patience::Waits);
+        read.await.unwrap_or(None)
+    }
+
+    /// As [`Store::read_block`], while its drive is not late.
+    async fn read_block_or_leave(
+        &self,
+        member: &Rc<Member<W>>,
+        zone: &Zone<W>,
+        (stripe, row): (StripeRef, u32),
+        patience: Patience,
+    ) -> Result<Option<Slice>, Late> {
         if !member.is_readable(zone.shape.zone) {
-            return None;
+            return Ok(None);
         }
         self.counts.count(Purpose::RepairRead, BLOCK_BYTES);
         let buf = self.world.buffers().data(BLOCK_BYTES);
-        match member.read(zone.on_drive(stripe, row), buf).await {
-            Ok(buf) => Some(buf.freeze()),
-            Err(error) => {
+        let place = zone.on_drive(stripe, row);
+        match member.read_patiently(place, buf, patience).await {
+            None => Err(Late),
+            Some(Ok(buf)) => Ok(Some(buf.freeze())),
+            Some(Err(error)) => {
                 if error.kind == DriveErrorKind::Gone {
                     let fault = DriveFault {
                         member: Rc::clone(member),
@@ -137,7 +156,7 @@ impl<W: World> Store<W> {
                     };
                     self.drives.absorb_read(fault).await;
                 }
-                None
+                Ok(None)
             }
         }
     }
@@ -152,7 +171,7 @@ impl<W: World> Store<W> {
         let mut places: Vec<usize> = geometry
             .mirror_places(usize::from(row.stripe.span))
             .collect();
-        places.sort_by_key(|place| zone.group.place(*place).is_suspect());
+        places.sort_by_key(|place| zone.group.place(*place).is_asked_last());
         for place in places {
             let member = zone.group.place(place);
             let found = self.read_block(&member, zone, row.stripe, row.row).await;
@@ -185,21 +204,25 @@ impl<W: World> Store<W> {
         {
             return;
         }
-        self.read_columns(zone, row, |index| match want {
+        let wanted = |index| match want {
             Want::Column(column) => index == column,
             Want::Data | Want::Everything => true,
-        })
-        .await;
+        };
+        // Who waits for all of them leaves none.
+        let _ = self.read_columns(zone, row, wanted, Patience::Waits).await;
         let wanted_bad = row.columns.iter().any(|column| column.bad);
         if wanted_bad {
-            self.read_columns(zone, row, |_| true).await;
+            let _ = self
+                .read_columns(zone, row, |_| true, Patience::Waits)
+                .await;
         }
         if !(wanted_bad || want == Want::Everything)
             || !row.columns.iter().any(|column| column.sum.is_written())
         {
             return;
         }
-        let [(p, found_p), (q, found_q)] = self.read_parity(zone, row).await;
+        let parity = self.read_parity(zone, row, |_| true, Patience::Waits).await;
+        let [(p, found_p), (q, found_q)] = parity.unwrap_or_default();
         if wanted_bad {
             let bad = row.columns.iter().filter(|column| column.bad).count();
             self.counts.add(|counts| &counts.bad_blocks, bad as u64);
@@ -211,89 +234,158 @@ impl<W: World> Store<W> {
         }
     }
 
+    /// The parity of a row, from those places for which `concerns` says so.
     async fn read_parity(
         &self,
         zone: &Rc<Zone<W>>,
         row: &Row,
-    ) -> [(Option<usize>, Option<Slice>); 2] {
+        concerns: impl Fn(usize) -> bool,
+        patience: Patience,
+    ) -> Result<[(Option<usize>, Option<Slice>); 2], Late> {
         let geometry = zone.shape.geometry;
         let (p, q) =
             geometry.parity_places(u64::from(row.stripe.number), usize::from(row.stripe.span));
+        let at = (row.stripe, row.row);
         let read = async |place: Option<usize>| {
-            let member = zone.group.place(place?);
-            self.read_block(&member, zone, row.stripe, row.row).await
+            let Some(place) = place.filter(|place| concerns(*place)) else {
+                return Ok(None);
+            };
+            let member = zone.group.place(place);
+            self.read_block_or_leave(&member, zone, at, patience).await
         };
         let (found_p, found_q) = join(read(p), read(q)).await;
-        [(p, found_p), (q, found_q)]
+        Ok([(p, found_p?), (q, found_q?)])
     }
 
-    /// Whether what a place holds is had from the others first: its drive is suspect,
-    /// and they are not.
+    /// Whether a place can be asked for what it holds, and answers.
+    fn is_trusted(&self, zone: &Zone<W>, place: usize) -> bool {
+        let member = zone.group.place(place);
+        member.is_readable(zone.shape.zone) && !member.is_asked_last()
+    }
+
+    /// Whether the places of a stripe's span that are trusted give what the others hold,
+    /// `place` among those.
+    fn can_do_without(&self, zone: &Zone<W>, stripe: StripeRef, place: usize) -> bool {
+        let geometry = zone.shape.geometry;
+        let others = geometry.span_places(usize::from(stripe.span));
+        let lacking = others
+            .filter(|other| *other != place && !self.is_trusted(zone, *other))
+            .count();
+        lacking < geometry.redundancy()
+    }
+
+    /// Whether what a place holds is had from the others first: its drive is suspect or
+    /// late, and they can give it.
     pub(super) fn goes_around(&self, zone: &Zone<W>, stripe: StripeRef, place: usize) -> bool {
-        let trusted = |other: usize| {
-            let member = zone.group.place(other);
-            member.is_readable(zone.shape.zone) && !member.is_suspect()
-        };
-        let mut span = zone.shape.geometry.span_places(usize::from(stripe.span));
-        zone.group.place(place).is_suspect() && span.all(|other| other == place || trusted(other))
+        zone.group.place(place).is_asked_last() && self.can_do_without(zone, stripe, place)
     }
 
-    /// Puts a column together from the others because its drive is suspect; false when
-    /// it is not, or that does not give what the sum says.
+    /// Puts a column together from the others because its drive is suspect or late;
+    /// false when it is not, or that does not give what the sum says.
     async fn read_around(&self, zone: &Rc<Zone<W>>, row: &mut Row, column: usize) -> bool {
         let place = zone.data_place(row.stripe, column);
         let wanted = &row.columns[column];
         // Content that has no sum to be checked with is not put together.
-        if !wanted.sum.is_written() || wanted.unknown || !self.goes_around(zone, row.stripe, place)
-        {
+        if !wanted.sum.is_written() || wanted.unknown {
             return false;
         }
-        self.read_columns(zone, row, |index| index != column).await;
-        if !row.columns.iter().any(|column| column.bad) {
-            let [(_, p), (_, q)] = self.read_parity(zone, row).await;
-            row.columns[column].bad = true;
-            self.recover(row, p.as_ref(), q.as_ref());
-            // Nothing is known to be wrong with what lies there.
-            row.columns[column].bad = false;
+        // One more of them may turn out to be late.
+        for _ in 0..zone.shape.geometry.redundancy() {
+            if !self.goes_around(zone, row.stripe, place) {
+                return false;
+            }
+            let Ok(found) = self.try_around(zone, row, column).await else {
+                continue;
+            };
+            if found {
+                self.world
+                    .reached(match zone.group.place(place).is_suspect() {
+                        true => "read around a suspect drive",
+                        false => "read around a late drive",
+                    });
+            }
+            return found;
         }
-        let found = row.columns[column].content.is_some();
-        if found {
-            self.world.reached("read around a suspect drive");
+        false
+    }
+
+    /// Puts a column together from places that are trusted. Whether that could be.
+    async fn try_around(
+        &self,
+        zone: &Rc<Zone<W>>,
+        row: &mut Row,
+        column: usize,
+    ) -> Result<bool, Late> {
+        let stripe = row.stripe;
+        let is_around = |index: usize| {
+            index == column || !self.is_trusted(zone, zone.data_place(stripe, index))
+        };
+        let columns = 0..row.columns.len();
+        let mut around: Vec<usize> = columns.filter(|index| is_around(*index)).collect();
+        around.retain(|index| row.columns[*index].sum.is_written());
+        if around.iter().any(|index| row.columns[*index].unknown) {
+            return Ok(false);
         }
-        found
+        let others = |index: usize| !around.contains(&index);
+        self.read_columns(zone, row, others, Patience::Leaves)
+            .await?;
+        if row.columns.iter().any(|column| column.bad) {
+            return Ok(false);
+        }
+        let trusted = |place: usize| self.is_trusted(zone, place);
+        let parity = self.read_parity(zone, row, trusted, Patience::Leaves);
+        let [(_, p), (_, q)] = parity.await?;
+        around
+            .iter()
+            .for_each(|index| row.columns[*index].bad = true);
+        self.recover(row, p.as_ref(), q.as_ref());
+        // Nothing is known to be wrong with what lies there.
+        around
+            .iter()
+            .for_each(|index| row.columns[*index].bad = false);
+        Ok(row.columns[column].content.is_some())
     }
 
     /// Reads the written columns for which `concerns` says so and that were not read
-    /// yet, and checks them.
+    /// yet, and checks them. Those of drives that are late stay as they were.
     async fn read_columns(
         &self,
         zone: &Rc<Zone<W>>,
         row: &mut Row,
         concerns: impl Fn(usize) -> bool,
-    ) {
+        patience: Patience,
+    ) -> Result<(), Late> {
         let missing = |(index, column): &(usize, &Column)| {
             column.sum.is_written() && column.content.is_none() && !column.bad && concerns(*index)
         };
-        let (stripe, number) = (row.stripe, row.row);
+        let at = (row.stripe, row.row);
         let reads = row
             .columns
             .iter()
             .enumerate()
             .filter(missing)
             .map(|(index, column)| {
-                let member = zone.group.place(zone.data_place(stripe, index));
+                let member = zone.group.place(zone.data_place(at.0, index));
                 let (sum, unknown) = (column.sum, column.unknown);
                 async move {
-                    let found = self.read_block(&member, zone, stripe, number).await;
-                    let good = found.filter(|data| unknown || Sum::of(data) == sum);
-                    (index, good)
+                    let read = self.read_block_or_leave(&member, zone, at, patience);
+                    let found = read.await;
+                    let good = |data: &Slice| unknown || Sum::of(data) == sum;
+                    (index, found.map(|found| found.filter(good)))
                 }
             });
-        for (index, good) in join_all(reads).await {
-            let column = &mut row.columns[index];
-            column.bad = good.is_none();
-            column.content = good;
+        let mut outcome = Ok(());
+        for (index, found) in join_all(reads).await {
+            match found {
+                Ok(good) => {
+                    let column = &mut row.columns[index];
+                    column.bad = good.is_none();
+                    column.content = good;
+                }
+                Err(Late) => outcome = Err(Late),
+            }
         }
+        outcome
     }
 
     /// Puts together the bad columns from the others and the parity; what comes out

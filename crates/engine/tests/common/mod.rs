@@ -126,6 +126,18 @@ impl Shelf {
         shelf
     }
 
+    /// Drives with what these hold now, and whims of their own.
+    pub fn copied(&self, seed: u64) -> Shelf {
+        let copy = |(name, media): &(String, Rc<Media>)| {
+            let whims = Prng::from_seed(seed).stream(name);
+            (name.clone(), Rc::new(media.copied(DRIVE_BYTES, whims)))
+        };
+        Shelf {
+            media: self.media.iter().map(copy).collect(),
+            worlds: (seed << 8).into(),
+        }
+    }
+
     /// The refusal that opening meets.
     pub fn refusal(&self) -> (PoolErrorKind, String) {
         let refused = self.try_open(async |_| ());

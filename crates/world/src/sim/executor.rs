@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -101,6 +102,8 @@ struct Slot {
 
 pub(super) struct Executor {
     now: Cell<Time>,
+    /// The end of the last pause: timers from before it are late.
+    resumed: Cell<Time>,
     polls: Cell<u64>,
     off: Cell<bool>,
     slots: RefCell<Vec<Slot>>,
@@ -115,6 +118,7 @@ impl Executor {
     pub(super) fn new(shuffle: Option<Prng>, start: Time) -> Self {
         Executor {
             now: Cell::new(start),
+            resumed: Cell::new(start),
             polls: Cell::new(0),
             off: Cell::new(false),
             slots: RefCell::default(),
@@ -128,6 +132,12 @@ impl Executor {
 
     pub(super) fn now(&self) -> Time {
         self.now.get()
+    }
+
+    /// Lets time pass in which nothing runs.
+    pub(super) fn pause(&self, duration: Duration) {
+        self.now.set(self.now.get() + duration);
+        self.resumed.set(self.now.get());
     }
 
     pub(super) fn polls(&self) -> u64 {
@@ -226,6 +236,10 @@ impl Executor {
     fn advance(&self) -> Result<(), Deadlock> {
         match self.timers.next() {
             Some(at) => {
+                let at = match self.now.get() == self.resumed.get() {
+                    true => at.max(self.now.get()),
+                    false => at,
+                };
                 assert!(
                     at >= self.now.get(),
                     "time runs backwards from {} to {at}",
@@ -421,6 +435,26 @@ mod tests {
         );
         let (other, other_hash) = order_of_ten(2, Order::Shuffled);
         assert_ne!((other, other_hash), (first, first_hash));
+    }
+
+    #[test]
+    fn after_a_pause_all_that_was_due_comes_at_once() {
+        let world = world(8, Order::Fifo);
+        let here = world.clone();
+        let root = async move {
+            let short = here.sleep(Duration::from_secs(1));
+            let long = here.sleep(Duration::from_secs(100));
+            let longer = here.sleep(Duration::from_secs(200));
+            here.pause(Duration::from_secs(150));
+            let mut woken = Vec::new();
+            for sleep in [short, long, longer] {
+                sleep.await;
+                woken.push(here.now().as_nanos() / 1_000_000_000);
+            }
+            woken
+        };
+        let woken = world.run(u64::MAX, root).unwrap();
+        assert_eq!(woken, Outcome::Done(vec![150, 150, 200]));
     }
 
     #[test]

@@ -108,6 +108,12 @@ impl SimWorld {
         self.power_off();
     }
 
+    /// Lets time pass in which nothing runs, as for a process that is stopped: drives go
+    /// on, and whatever was to happen meanwhile comes at once, late.
+    pub fn pause(&self, duration: Duration) {
+        self.executor.pause(duration);
+    }
+
     /// A hash over all that has happened so far: every poll, every drive
     /// operation and its end, each with its time.
     pub fn trace_hash(&self) -> u64 {

@@ -2,6 +2,8 @@
 
 use super::{Drives, EventKind, Group};
 use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};
+use crate::pool::life::health::Limits;
+use crate::pool::life::hung::in_time;
 use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
@@ -17,6 +19,22 @@ impl<W: World> Drives<W> {
     /// The member table has changed and is to be made durable.
     pub fn want_labels(&self) {
         self.wanted.set(self.wanted.get() + 1);
+    }
+
+    /// As [`Drives::want_labels`], of a drive that is out of use from now on: nothing is
+    /// acknowledged before that is durable.
+    pub(super) fn note_loss(&self) {
+        self.want_labels();
+        self.lost.set(self.wanted.get());
+    }
+
+    /// As [`Drives::settle_labels`], for callers who must not wait.
+    pub fn settle_labels_soon(self: &Rc<Self>) {
+        if self.durable.get() != self.wanted.get() {
+            let drives = Rc::clone(self);
+            self.world
+                .spawn(async move { drives.settle_labels().await });
+        }
     }
 
     /// Ends when every change of the member table so far is on the labels of all
@@ -177,8 +195,9 @@ impl<W: World> Drives<W> {
         };
         let len = WIPED_BYTES.min(own) as usize;
         let zeroes = self.world.buffers().zeroed(len).freeze();
-        // It is somebody else's from now on.
-        let _ = member.write_durably(DriveOffset(0), zeroes).await;
+        // It is somebody else's from now on, and nobody watches it any more.
+        let wiping = member.write_durably(DriveOffset(0), zeroes);
+        let _ = in_time(&self.world, Limits::default().hung, wiping).await;
     }
 
     fn table(&self) -> Vec<MemberEntry> {

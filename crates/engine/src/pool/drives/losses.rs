@@ -1,29 +1,44 @@
 //! Taking failed drives out of use.
+//!
+//! Invariants:
+//! - A drive that goes out of use is asked nothing any more, and what is in flight on it
+//!   ends at once: nobody waits for it.
+//! - Whoever has gone on without a drive reports success only when the labels say so.
 
 use super::{Drives, EventKind, Group};
-use crate::drive::DriveError;
-use crate::pool::MemberState;
+use crate::drive::{DriveError, DriveErrorKind};
+use crate::pool::{MemberState, PoolError};
 use crate::raid::{DriveFault, Geometry, Member};
 use crate::ring::Losses;
 use crate::world::World;
+use base::DriveOffset;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
 
 impl<W: World> Drives<W> {
-    /// Takes drives that failed a write out of use, and makes that durable.
+    /// Takes drives that failed a write out of use, and makes that durable, and all that was
+    /// taken out of use before: with no faults it waits for those.
     ///
     /// # Errors
     /// The fault of a drive that the pool can't do without: it stays in use, and the
-    /// pool has stopped, for the drive lacks something that no other write repeats.
+    /// pool has stopped, for the drive lacks something that no other write repeats. That
+    /// the pool has stopped before.
     pub async fn absorb(&self, faults: Vec<DriveFault<W>>) -> Result<(), DriveError> {
-        let outcome = self.lose(faults).await;
-        if let Err((member, error)) = &outcome
-            && !self.world.planted("failed write stops nothing")
-        {
-            self.stop(format!("it can't do without drive '{member}': {error}"));
+        if let Err(fault) = self.lose(faults).await {
+            if !self.world.planted("failed write stops nothing") {
+                self.stop(format!("it can't do without {fault:?}"));
+            }
+            return Err(fault.error);
         }
-        outcome.map_err(|(_, error)| error)
+        let stopped = |error: PoolError| DriveError {
+            kind: DriveErrorKind::Other,
+            operation: "write",
+            at: DriveOffset(0),
+            len_bytes: 0,
+            context: error.context,
+        };
+        self.check_failure().map_err(stopped)
     }
 
     /// Takes drives out of use that are gone, as a read has found, and makes that durable.
@@ -33,11 +48,14 @@ impl<W: World> Drives<W> {
         let _ = self.lose(vec![fault]).await;
     }
 
-    /// The name and the fault of the first drive that the pool can't do without.
-    async fn lose(&self, faults: Vec<DriveFault<W>>) -> Result<(), (String, DriveError)> {
-        for fault in &faults {
-            if fault.member.is_writable() && !self.expel(fault) {
-                return Err((fault.member.name.clone(), fault.error.clone()));
+    /// Takes drives out of use, durably.
+    ///
+    /// # Errors
+    /// The fault of the first drive that the pool can't do without.
+    async fn lose(&self, faults: Vec<DriveFault<W>>) -> Result<(), DriveFault<W>> {
+        for fault in faults {
+            if fault.member.is_writable() && !self.expel(&fault) {
+                return Err(fault);
             }
         }
         if self.world.planted("loss not on labels before ack") {
@@ -47,43 +65,53 @@ impl<W: World> Drives<W> {
         Ok(())
     }
 
+    /// Whether the labels say of every drive that it is out of use which is. Until then
+    /// nothing is acknowledged that such a drive has missed; [`Drives::absorb`] waits.
+    pub fn are_losses_durable(&self) -> bool {
+        self.durable.get() >= self.lost.get() || self.world.planted("ack while the labels lag")
+    }
+
     /// Marks the drive as failed in memory; false when the pool needs it.
     pub(super) fn expel(&self, fault: &DriveFault<W>) -> bool {
-        let member = &fault.member;
-        if !self.can_lose(member) {
+        if !self.can_lose(&fault.member) {
             return false;
         }
-        member.set_state(MemberState::Failed);
         self.world.reached("drive expelled");
-        self.event(
-            EventKind::DriveFailed,
-            format!("drive '{}' is out of use: {}", member.name, fault.error),
-        );
-        self.want_labels();
-        self.wake();
+        self.take_out(&fault.member, &format!("is out of use: {}", fault.error));
         true
     }
 
-    /// Takes a drive out of use that can't be waited for, durably, and ends what is in
-    /// flight on it; false when the pool needs it.
-    pub async fn give_up(&self, member: &Rc<Member<W>>, reason: &str) -> bool {
-        if !self.drop_spare(member) {
-            if !member.is_writable() || !self.can_lose(member) {
-                return false;
-            }
-            member.set_state(MemberState::Failed);
-            self.event(
-                EventKind::DriveFailed,
-                format!("drive '{}' is out of use: {reason}", member.name),
-            );
-        }
-        self.world.reached("drive given up");
-        self.want_labels();
+    /// Takes a drive out of use in memory. What is in flight on it ends; who waited for
+    /// that finds that it has failed, and waits for the labels.
+    pub fn take_out(&self, member: &Member<W>, why: &str) {
+        member.set_state(MemberState::Failed);
+        let text = format!("drive '{}' {why}", member.name);
+        self.event(EventKind::DriveFailed, text);
+        self.note_loss();
         self.wake();
-        // Only now: who waited finds that it has failed, and waits for the labels.
         member.vitals().give_up();
-        self.settle_labels().await;
-        true
+    }
+
+    /// Takes drives out of use in memory that can't be waited for: each as far as the
+    /// pool can do without it when those before it are gone. All in one instant, so that
+    /// nobody who is told of one waits for the next. Returns those that the pool needs.
+    pub fn give_up(&self, drives: Vec<(Rc<Member<W>>, String)>) -> Vec<Rc<Member<W>>> {
+        let mut needed = Vec::new();
+        for (member, reason) in drives {
+            if self.drop_spare(&member) {
+                self.want_labels();
+                member.vitals().give_up();
+            } else if member.is_writable() && self.can_lose(&member) {
+                self.take_out(&member, &format!("is out of use: {reason}"));
+            } else {
+                if member.is_writable() {
+                    needed.push(member);
+                }
+                continue;
+            }
+            self.world.reached("drive given up");
+        }
+        needed
     }
 
     /// Whether the pool can do without this drive, too.
@@ -159,5 +187,9 @@ pub struct RingLosses<W: World>(pub Rc<Drives<W>>);
 impl<W: World> Losses<W> for RingLosses<W> {
     fn absorb(&self, faults: Vec<DriveFault<W>>) -> LocalBoxFuture<'_, Result<(), DriveError>> {
         self.0.absorb(faults).boxed_local()
+    }
+
+    fn are_durable(&self) -> bool {
+        self.0.are_losses_durable()
     }
 }

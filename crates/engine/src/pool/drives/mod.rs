@@ -56,6 +56,12 @@ pub struct Drives<W: World> {
     /// Changes of the member table asked for, and made durable.
     wanted: Cell<u64>,
     durable: Cell<u64>,
+    /// The last of `wanted` that says of a drive that it is out of use.
+    lost: Cell<u64>,
+    /// Whether somebody looks after drives that do not answer.
+    watched: Cell<bool>,
+    /// The drive that had to be there for the opening and did not answer.
+    silent: RefCell<Option<String>>,
     /// Why the pool has stopped.
     failure: RefCell<Option<String>>,
     closed: Cell<bool>,
@@ -95,6 +101,9 @@ impl<W: World> Drives<W> {
             writing: Mutex::new(()),
             wanted: Cell::new(0),
             durable: Cell::new(0),
+            lost: Cell::new(0),
+            watched: Cell::new(false),
+            silent: RefCell::default(),
             failure: RefCell::new(None),
             closed: Cell::new(false),
             events: Events::default(),
@@ -320,6 +329,36 @@ impl<W: World> Drives<W> {
     fn wake(&self) {
         if let Some(wake) = self.waker.borrow().as_ref() {
             wake();
+        }
+    }
+
+    /// The pool has been started, and watches its drives itself.
+    pub(in crate::pool) fn set_watched(&self) {
+        self.watched.set(true);
+    }
+
+    /// See [`Drives::set_watched`].
+    pub(in crate::pool) fn is_watched(&self) -> bool {
+        self.watched.get()
+    }
+
+    /// The pool can't be opened: it needs a drive that does not answer.
+    pub(in crate::pool) fn stop_for_silence(&self, member: &Member<W>) {
+        let text = format!(
+            "drive '{}' does not answer, and pool '{}' can't do without it",
+            member.name,
+            self.name()
+        );
+        self.silent.borrow_mut().get_or_insert(text.clone());
+        self.stop(text);
+        member.vitals().give_up();
+    }
+
+    /// What an opening failed for: the drive that does not answer, where there is one.
+    pub(in crate::pool) fn because_of_silence(&self, error: PoolError) -> PoolError {
+        match self.silent.borrow().as_ref() {
+            Some(text) => PoolError::new(PoolErrorKind::Missing, text.clone()),
+            None => error,
         }
     }
 

@@ -7,21 +7,26 @@
 //! - Suspect is a matter of speed, not of truth: the drive gets every write, and counts
 //!   as a copy. It is read last.
 //! - A drive goes out of use only where the pool can do without it.
+//! - The task waits for nothing but time: see [`hung`](super::hung).
 //! - A suspect drive that nobody asks is asked from here, so that it can show that it
 //!   is well again.
 
+use super::hung::{self, Looks};
 use crate::pool::drives::EventKind;
 use crate::pool::{Inner, MemberState, Pool};
 use crate::raid::Member;
 use crate::raid::vitals::{Kind, Window};
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset, Prng, Uuid};
+use base::{BLOCK_BYTES, DriveOffset, Prng, Time, Uuid};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// Looks for operations that do not end, and probes of a suspect drive, in a window.
-const LOOKS: u32 = 5;
+/// Probes of a suspect drive in a window.
+const PROBES: u32 = 5;
+
+/// Looks in the time after which a read is late.
+const LOOKS_FOR_LATE: u32 = 3;
 
 /// From when on a drive is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +49,13 @@ pub struct Limits {
     /// Operations of a kind in a window without which nothing is said of it; a quarter
     /// suffices where they took half of the window: a slow copy is asked seldom.
     pub operations: u64,
-    /// An operation in flight for longer takes the drive out of use.
+    /// An operation in flight for longer takes the drive out of use. Initiators give up
+    /// after some ten seconds, and then take the whole target for dead: this is less,
+    /// and more than a sound drive ever takes.
     pub hung: Duration,
+    /// A read in flight for longer is answered by others, where they can; it has to take
+    /// `ratio` times as long as reads take there, too.
+    pub hedge: Duration,
 }
 
 impl Default for Limits {
@@ -59,10 +69,24 @@ impl Default for Limits {
             slow: Duration::from_millis(20),
             ratio: 8,
             operations: 16,
-            hung: Duration::from_secs(30),
+            hung: Duration::from_secs(6),
+            hedge: Duration::from_millis(300),
         }
     }
 }
+
+impl Limits {
+    /// How long the task sleeps between looks.
+    fn pause(&self) -> Duration {
+        let longest = (self.window / PROBES)
+            .min(self.hung / hung::LOOKS)
+            .min(self.hedge / LOOKS_FOR_LATE);
+        longest.max(PAUSE_MIN)
+    }
+}
+
+/// However short a time is asked for, the task rests in between.
+const PAUSE_MIN: Duration = Duration::from_micros(100);
 
 /// Windows in a row of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,52 +143,99 @@ fn median(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
     means.get(means.len().saturating_sub(1) / 2).copied()
 }
 
-/// Watches the drives until the pool ends.
+/// What the task remembers from one look to the next.
+struct Watch {
+    prng: Prng,
+    streaks: BTreeMap<Uuid, Streak>,
+    /// Looks for operations that hang, and for reads that are late.
+    hung: Looks,
+    late: Looks,
+    probed: Time,
+    asked_all: Time,
+    judged: Time,
+    /// The process stood still in this window: what it saw says nothing of the drives.
+    disturbed: bool,
+}
+
+/// Watches the drives until the pool is gone; one that has stopped, until nothing is in
+/// flight.
 pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
-    let mut prng = world.prng("probes of suspect drives");
-    let mut streaks = BTreeMap::new();
-    let mut looks = 0;
+    let now = world.now();
+    let mut watch = Watch {
+        prng: world.prng("probes of suspect drives"),
+        streaks: BTreeMap::new(),
+        hung: Looks::new(now),
+        late: Looks::new(now),
+        probed: now,
+        asked_all: now,
+        judged: now,
+        disturbed: false,
+    };
     loop {
         let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
             return;
         };
-        world.sleep(limits.window / LOOKS).await;
+        world.sleep(limits.pause()).await;
         let Some(inner) = pool.upgrade() else { return };
-        if inner.check().is_err() {
+        inner.look(&limits, &mut watch);
+        if inner.drives.check_failure().is_err() && !hung::is_busy(&inner.drives) {
             return;
         }
-        inner.give_up_hung(&limits).await;
-        inner.probe_suspects(&mut prng);
-        looks += 1;
-        if looks % LOOKS == 0 {
-            inner.judge(&limits, &mut streaks).await;
+        if world.planted("watchdog waits for the labels") {
+            inner.drives.settle_labels().await;
         }
     }
 }
 
 impl<W: World> Inner<W> {
-    /// Takes drives out of use on which an operation does not end.
-    async fn give_up_hung(&self, limits: &Limits) {
+    fn look(&self, limits: &Limits, watch: &mut Watch) {
         let now = self.world.now();
-        let members = self.drives.members().into_iter();
-        for member in members.chain(self.drives.spares()) {
-            let waiting = member.vitals().oldest().map(|begun| now.since(begun));
-            if let Some(waiting) = waiting.filter(|waiting| *waiting > limits.hung) {
-                let reason = format!("an operation has not ended after {waiting:.1?}");
-                self.drives.give_up(&member, &reason).await;
-            }
+        watch.late.look(now, limits.pause());
+        // Shorter pauses are part of what a busy shard is: they do not add up to one.
+        let pause = limits.pause().max(limits.hung / hung::LOOKS);
+        watch.disturbed |= watch.hung.look(now, pause);
+        self.give_up_hung(limits, &watch.hung);
+        if self.check().is_err() {
+            return;
+        }
+        self.leave_late(limits, &watch.late);
+        self.probe(limits, watch);
+        if now.since(watch.judged) >= limits.window {
+            watch.judged = now;
+            self.judge(limits, watch);
         }
     }
 
-    /// Reads a block of each suspect drive, if no such read is under way.
-    fn probe_suspects(&self, prng: &mut Prng) {
-        let suspects = self.drives.members().into_iter();
-        for member in suspects.filter(|member| member.is_suspect()) {
-            let blocks = member.capacity_bytes / BLOCK_BYTES as u64;
-            let at = DriveOffset(prng.below(blocks) * BLOCK_BYTES as u64);
-            if member.outstanding() > 0 {
+    /// Reads a block of drives of which it is to be known how they fare, if nothing is
+    /// under way that says it: of each that is late, of those that are suspect when it is
+    /// their turn, and of all once one lets others wait. What took that one from the host
+    /// may have taken more, and the labels, which then tell of it, go to all.
+    fn probe(&self, limits: &Limits, watch: &mut Watch) {
+        let now = self.world.now();
+        let probes_suspects = now.since(watch.probed) >= limits.window / PROBES;
+        if probes_suspects {
+            watch.probed = now;
+        }
+        let drives = self.drives.members();
+        let lets_wait = |member: &Rc<Member<W>>| {
+            let oldest = member.vitals().oldest();
+            oldest.is_some_and(|begun| watch.late.waited(begun) > limits.hedge)
+        };
+        let asks_all =
+            now.since(watch.asked_all) >= limits.hung / hung::LOOKS && drives.iter().any(lets_wait);
+        if asks_all {
+            watch.asked_all = now;
+        }
+        for member in drives.into_iter().chain(self.drives.spares()) {
+            let (vitals, is_idle) = (member.vitals(), member.outstanding() == 0);
+            let is_late = vitals.is_late() && vitals.oldest_read().is_none();
+            let is_its_turn = asks_all || (probes_suspects && member.is_suspect());
+            let is_failed = member.state() == MemberState::Failed;
+            if is_failed || !(is_late || (is_its_turn && is_idle)) {
                 continue;
             }
+            let blocks = member.capacity_bytes / BLOCK_BYTES as u64;
+            let at = DriveOffset(watch.prng.below(blocks) * BLOCK_BYTES as u64);
             let buf = self.world.buffers().data(BLOCK_BYTES);
             // An error is counted, and that is all it is for.
             self.world
@@ -173,12 +244,13 @@ impl<W: World> Inner<W> {
     }
 
     /// Looks at the window that ends now.
-    async fn judge(&self, limits: &Limits, streaks: &mut BTreeMap<Uuid, Streak>) {
+    fn judge(&self, limits: &Limits, watch: &mut Watch) {
+        let disturbed = std::mem::take(&mut watch.disturbed);
         for group in self.drives.groups() {
             let places = group.places().into_iter();
             let seen: Vec<(Rc<Member<W>>, Window)> = places
                 .map(|member| (Rc::clone(&member), member.vitals().take_window(limits.slow)))
-                .filter(|(member, _)| member.is_whole())
+                .filter(|(member, _)| member.is_whole() && !disturbed)
                 .collect();
             for (at, (member, window)) in seen.iter().enumerate() {
                 let others = seen.iter().enumerate().filter(|(other, _)| *other != at);
@@ -186,19 +258,21 @@ impl<W: World> Inner<W> {
                 if window.errors >= limits.errors_out {
                     let reason =
                         format!("{} operations failed in {:?}", window.errors, limits.window);
-                    if self.drives.give_up(member, &reason).await {
+                    self.drives.give_up(vec![(Rc::clone(member), reason)]);
+                    if !member.is_writable() {
                         continue;
                     }
                 }
                 let trouble = trouble(window, &others, limits, member.is_suspect());
-                let streak = streaks.entry(member.uuid).or_default();
-                self.doubt(member, trouble, streak, limits).await;
+                let streak = watch.streaks.entry(member.uuid).or_default();
+                self.doubt(member, trouble, streak, limits);
             }
         }
+        self.drives.settle_labels_soon();
     }
 
     /// Takes the state of a drive on or back, by one more window.
-    async fn doubt(
+    fn doubt(
         &self,
         member: &Rc<Member<W>>,
         trouble: Option<String>,
@@ -241,7 +315,6 @@ impl<W: World> Inner<W> {
         self.world.reached(mark);
         self.drives.event(kind, text);
         self.drives.want_labels();
-        self.drives.settle_labels().await;
     }
 }
 

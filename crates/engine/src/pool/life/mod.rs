@@ -6,7 +6,8 @@
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
 //! (converted, added, removed), `spares` (who stands in for whom, and the commands for
 //! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
-//! task of its own: drives are watched while others are rebuilt. So is [`fullness`]: who
+//! task of its own: drives are watched while others are rebuilt ([`hung`] has what it does
+//! about those that do not answer). So is [`fullness`]: who
 //! has to be told that space runs out; and `fill`: pages that lie over others.
 
 mod copies;
@@ -14,6 +15,7 @@ mod fill;
 pub mod fullness;
 mod groups;
 pub mod health;
+pub(in crate::pool) mod hung;
 mod lend;
 pub mod pace;
 mod rebuild;
@@ -212,6 +214,7 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
             store.lifeline.set();
         }
     });
+    inner.drives.set_watched();
     let world = inner.world.clone();
     world.spawn(live(world.clone(), Rc::downgrade(inner)));
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));

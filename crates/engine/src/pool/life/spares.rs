@@ -87,7 +87,8 @@ impl<W: World> Inner<W> {
             if other.is_some_and(is_spare) && whole {
                 self.world.reached("lane follows another's spare");
                 let why = "a spare stands in for it in another lane of the pool";
-                self.drives.give_up(&member, why).await;
+                self.drives.give_up(vec![(member, why.to_owned())]);
+                self.drives.settle_labels().await;
                 self.check()?;
             }
         }
@@ -216,17 +217,14 @@ impl<W: World> Pool<W> {
     }
 
     async fn fail_member(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
-        let (inner, name) = (&self.inner, &member.name);
+        let inner = &self.inner;
         if !member.is_writable() {
             return Ok(());
         }
         inner.check_can_lose(member)?;
-        member.set_state(MemberState::Failed);
-        inner.drives.event(
-            EventKind::DriveFailed,
-            format!("drive '{name}' was taken out of use by command"),
-        );
-        inner.drives.want_labels();
+        inner
+            .drives
+            .take_out(member, "was taken out of use by command");
         inner.drives.settle_labels().await;
         inner.wake_life();
         inner.check()

@@ -1,0 +1,216 @@
+//! Drives that do not answer: who waits for them, and for how long.
+//!
+//! Invariants:
+//! - Who looks after drives that hang waits for no I/O, and for nobody who does: not for
+//!   labels either. So whatever waits for a drive ends, if the pool can do without it.
+//! - All drives that hang at a look are given up in that look. One that the pool needs
+//!   stays, and is waited for.
+//! - Only time in which the process ran counts against a drive: after a pause everything
+//!   in flight counts as begun when the process went on.
+//! - No opening waits for a drive for ever: from the first label that is read until the
+//!   pool is started, each drive that does not answer counts as missing.
+
+use super::health::Limits;
+use crate::pool::Inner;
+use crate::pool::drives::Drives;
+use crate::raid::Member;
+use crate::world::World;
+use base::Time;
+use futures_util::future::{Either, select};
+use std::cmp::Reverse;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// Looks in the time after which a drive hangs.
+pub(super) const LOOKS: u32 = 6;
+
+/// Looks, one after the other, at what is in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    last: Time,
+    /// What is in flight counts as begun no earlier.
+    floor: Time,
+}
+
+impl Looks {
+    /// The first is still to come.
+    pub fn new(now: Time) -> Looks {
+        Looks {
+            last: now,
+            floor: now,
+        }
+    }
+
+    /// A look that was to come after `pause`. Whether it came much later: the process, or
+    /// this shard, stood still, and has not heard yet of what has ended since.
+    pub fn look(&mut self, now: Time, pause: Duration) -> bool {
+        let stood_still = now.since(self.last) > pause * 2;
+        self.last = now;
+        if stood_still {
+            self.floor = now;
+        }
+        stood_still
+    }
+
+    /// How long something that began then has been waited for.
+    pub fn waited(&self, begun: Time) -> Duration {
+        self.last.since(begun.max(self.floor))
+    }
+}
+
+/// What comes of `operation`; none when it has not ended after `patience`.
+pub(crate) async fn in_time<W: World, T>(
+    world: &W,
+    patience: Duration,
+    operation: impl Future<Output = T>,
+) -> Option<T> {
+    let pause = patience / LOOKS;
+    let begun = world.now();
+    let mut looks = Looks::new(begun);
+    let mut operation = pin!(operation);
+    loop {
+        match select(operation.as_mut(), pin!(world.sleep(pause))).await {
+            Either::Left((outcome, _)) => return Some(outcome),
+            Either::Right(_) => looks.look(world.now(), pause),
+        };
+        if looks.waited(begun) >= patience {
+            return None;
+        }
+    }
+}
+
+/// Drives on which an operation has not ended for longer than `hung`, and how that is
+/// told: those first that hold least, and then those that have been waited for longest.
+fn hung<W: World>(
+    drives: &Drives<W>,
+    looks: &Looks,
+    hung: Duration,
+) -> Vec<(Rc<Member<W>>, String)> {
+    let members = drives.members().into_iter().chain(drives.spares());
+    let mut found: Vec<(Duration, Rc<Member<W>>)> = members
+        .filter_map(|member| Some((looks.waited(member.vitals().oldest()?), member)))
+        .filter(|(waited, _)| *waited > hung)
+        .collect();
+    found.sort_by_key(|(waited, member)| (member.is_whole(), Reverse(*waited)));
+    let told = found.into_iter().map(|(waited, member)| {
+        let reason = format!("an operation has not ended after {waited:.1?}");
+        (member, reason)
+    });
+    told.collect()
+}
+
+/// Whether anything is in flight on any drive.
+pub(super) fn is_busy<W: World>(drives: &Drives<W>) -> bool {
+    let mut members = drives.members().into_iter().chain(drives.spares());
+    members.any(|member| member.outstanding() > 0)
+}
+
+/// Looks after drives that have no pool around them yet, until they have.
+pub(in crate::pool) fn guard<W: World>(drives: &Rc<Drives<W>>) {
+    let (world, drives) = (drives.world().clone(), Rc::downgrade(drives));
+    world.spawn(guarding(world.clone(), drives));
+}
+
+async fn guarding<W: World>(world: W, drives: Weak<Drives<W>>) {
+    let limits = Limits::default();
+    let pause = limits.hung / LOOKS;
+    let mut looks = Looks::new(world.now());
+    loop {
+        world.sleep(pause).await;
+        let Some(drives) = drives.upgrade().filter(|drives| !drives.is_watched()) else {
+            return;
+        };
+        looks.look(world.now(), pause);
+        // Labels are the opening's: it writes none before it has found everything good.
+        for needed in drives.give_up(hung(&drives, &looks, limits.hung)) {
+            drives.stop_for_silence(&needed);
+        }
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// Takes drives out of use on which an operation does not end. In a pool that has
+    /// stopped nothing is lost by that, and nobody waits any more.
+    pub(super) fn give_up_hung(&self, limits: &Limits, looks: &Looks) {
+        let hung = hung(&self.drives, looks, limits.hung);
+        if hung.is_empty() {
+            return;
+        }
+        if self.drives.check_failure().is_err() {
+            hung.iter()
+                .for_each(|(member, _)| member.vitals().give_up());
+            return;
+        }
+        self.drives.give_up(hung);
+        self.drives.settle_labels_soon();
+    }
+
+    /// Ends reads that others can answer, on drives that let them wait. A drive is late
+    /// only where its group can do without it, and without all that are asked last.
+    pub(super) fn leave_late(&self, limits: &Limits, looks: &Looks) {
+        for group in self.drives.groups() {
+            let places = group.places();
+            for member in &places {
+                let vitals = member.vitals();
+                let Some(oldest) = vitals.oldest_read() else {
+                    continue;
+                };
+                let waited = looks.waited(oldest);
+                if waited <= limits.hedge || !member.is_writable() {
+                    continue;
+                }
+                // When all take their time, the load is the reason, and more of it no help.
+                let usual = usual_read(&places, member) * limits.ratio;
+                let patience = limits.hedge.max(usual);
+                let asked_last = places.iter().filter(|other| other.is_asked_last());
+                let mut around: Vec<usize> =
+                    asked_last.map(|other| usize::from(other.place())).collect();
+                around.push(usize::from(member.place()));
+                if waited > patience && self.drives.survives_without(&group, &around) {
+                    let up_to = self.world.now().as_nanos() - patience.as_nanos() as u64;
+                    vitals.leave(Time(up_to));
+                }
+            }
+        }
+    }
+}
+
+/// What a read takes of late on the other drives of a group, the median of those that
+/// have read anything.
+fn usual_read<W: World>(places: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> Duration {
+    let others = places.iter().filter(|other| !Rc::ptr_eq(other, member));
+    let mut means: Vec<Duration> = others
+        .map(|other| other.vitals().read_latency())
+        .filter(|mean| !mean.is_zero())
+        .collect();
+    means.sort_unstable();
+    let middle = means.len().saturating_sub(1) / 2;
+    means.get(middle).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(seconds: u64) -> Time {
+        Time(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn what_was_in_flight_before_a_pause_counts_from_its_end() {
+        let pause = Duration::from_secs(1);
+        let mut looks = Looks::new(second(0));
+        for at in 1..=5 {
+            assert!(!looks.look(second(at), pause));
+        }
+        assert_eq!(looks.waited(second(1)), Duration::from_secs(4));
+        // One look was missed, and no more.
+        assert!(!looks.look(second(7), pause));
+        assert_eq!(looks.waited(second(1)), Duration::from_secs(6));
+        assert!(looks.look(second(67), pause));
+        assert_eq!(looks.waited(second(1)), Duration::ZERO);
+        assert!(!looks.look(second(68), pause));
+        assert_eq!(looks.waited(second(1)), Duration::from_secs(1));
+    }
+}
