@@ -208,7 +208,10 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         if let Some(spare) = inner.named_spare(name)
-            && inner.drives.part_with_spare(&spare).await?
+            && inner
+                .drives
+                .part_with_spare(&spare, inner.patience())
+                .await?
         {
             return Ok(());
         }
@@ -329,7 +332,9 @@ impl<W: World> Pool<W> {
         if let Some(spare) = self.inner.named_spare(name) {
             self.add_spare(drive).await?;
             // Where it stands in for another by now, it stays.
-            return self.inner.drives.part_with_spare(&spare).await.map(drop);
+            let patience = self.inner.patience();
+            let parted = self.inner.drives.part_with_spare(&spare, patience).await;
+            return parted.map(drop);
         }
         let member = self.inner.named_member(name)?;
         if member.is_writable() {
@@ -344,11 +349,15 @@ impl<W: World> Pool<W> {
     /// this one has not: their adding was cut short. They are to be added as spares.
     pub fn drives_missing(&self, first: &PoolInfo) -> Vec<String> {
         let drives = &self.inner.drives;
-        let groups = drives.groups().len();
+        let groups = drives.groups();
+        let is_here = |group: u16| {
+            let group = groups.get(usize::from(group));
+            group.is_some_and(|group| group.drives() > 0)
+        };
         let own = drives.members().into_iter().chain(drives.spares());
         let own: Vec<Uuid> = own.map(|member| member.uuid).collect();
         let of_groups = first.members.iter();
-        let of_groups = of_groups.filter(|member| usize::from(member.group) < groups);
+        let of_groups = of_groups.filter(|member| is_here(member.group));
         of_groups
             .chain(&first.spares)
             .filter(|member| member.state != MemberState::Failed && !own.contains(&member.uuid))
