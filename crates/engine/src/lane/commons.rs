@@ -209,6 +209,13 @@ impl Commons {
             .count()
     }
 
+    /// Whether all lanes have this group, or had it.
+    pub fn is_everywhere(&self, group: u16) -> bool {
+        let table = self.table();
+        let has = |groups: &Vec<Range<u32>>| groups.len() > usize::from(group);
+        table.groups.len() == usize::from(self.lanes) && table.groups.values().all(has)
+    }
+
     /// A lane says what its labels say of its groups, durably.
     pub fn decide(&self, lane: u16, groups: &[GroupEntry]) {
         self.table().accord.decide(lane, groups);

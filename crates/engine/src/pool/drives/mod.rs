@@ -179,8 +179,8 @@ impl<W: World> Drives<W> {
         let departed = self.departed();
         label.pool_uuid != self.uuid()
             || known.is_some_and(|member| member.state() != MemberState::Failed)
-            // It is about to be wiped.
-            || departed.iter().any(|member| member.uuid == label.drive_uuid)
+            // It is about to be wiped. The other lanes take what the first has taken.
+            || self.lane.index == 0 && departed.iter().any(|member| member.uuid == label.drive_uuid)
     }
 
     /// Whole drives that carry the metadata.

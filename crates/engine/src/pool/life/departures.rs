@@ -119,6 +119,7 @@ impl<W: World> Inner<W> {
         commons.say_departure(lane.index, index, Departure::Left);
         if hasty {
             self.drives.wipe_departed(group, self.patience()).await;
+            self.tell_free(index);
         }
         Ok(())
     }
@@ -132,9 +133,13 @@ impl<W: World> Inner<W> {
         }
         self.drives.wipe_departed(group, self.patience()).await;
         if commons.say_departure(lane.index, index, Departure::Wiped) {
-            let text = format!("group {index} has left the pool: its drives are free");
-            self.drives.event(EventKind::Group, text);
-            self.world.reached("group left");
+            self.tell_free(index);
         }
+    }
+
+    fn tell_free(&self, index: u16) {
+        let text = format!("group {index} has left the pool: its drives are free");
+        self.drives.event(EventKind::Group, text);
+        self.world.reached("group left");
     }
 }

@@ -4,7 +4,8 @@
 //! - A new group's drives have labels before any label tells of the group, and no zone
 //!   of it is in use before all do.
 //! - A group leaves when no zone of it is in use, and no drive of it carries metadata or
-//!   logs.
+//!   logs: see [`super::departures`].
+//! - Of several lanes the first one decides, after all were asked; the others follow.
 
 use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
@@ -165,8 +166,8 @@ impl<W: World> Pool<W> {
     }
 
     /// Takes back drives that were to be added to all lanes and could not be added to one
-    /// of them: spares are let go, and a group of them leaves. Of several lanes the last is
-    /// asked first.
+    /// of them: spares are let go, and a group that not all lanes have leaves. Of several
+    /// lanes the last is asked first.
     ///
     /// # Errors
     /// When labels can't be written.
@@ -183,10 +184,11 @@ impl<W: World> Pool<W> {
         if inner.drives.lane().index > 0 {
             return inner.follow().await;
         }
+        let commons = &inner.drives.lane().commons;
         let is_new = |group: &Rc<Group<W>>| {
             let places = group.places();
             let all = places.iter().all(|member| names.contains(&member.name));
-            all && !places.is_empty() && !group.leaves()
+            all && !places.is_empty() && !group.leaves() && !commons.is_everywhere(group.index)
         };
         for group in inner.drives.groups().into_iter().filter(is_new) {
             inner.leave(&group).await?;
