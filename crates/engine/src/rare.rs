@@ -24,6 +24,7 @@ pub const MARKS: &[&str] = &[
     "integrity block lost",
     "integrity copy mended",
     "journal switch waits for a checkpoint",
+    "lane follows an order to another",
     "lane follows another's spare",
     "lane follows the first one",
     "lane gives a zone to another",

@@ -7,9 +7,11 @@
 //! - A group that leaves is in the tables of all lanes, and its drives carry the labels of
 //!   all, until nothing of any lane is in it; and no label on them goes before no table of
 //!   any lane has it. The last lane's labels go first, the first one's last.
+//! - A drive that any lane was ordered to take out of use goes in all.
 
 use crate::label::GroupEntry;
-use std::collections::BTreeMap;
+use base::Uuid;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a lane is with a group that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub(super) struct Accord {
     decided: BTreeMap<u16, Vec<GroupEntry>>,
     /// By group and lane.
     departures: BTreeMap<(u16, u16), Departure>,
+    /// Of each lane, the drives that it was ordered to take out of use.
+    ordered_out: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Grows with everything that is said.
     turn: u64,
 }
@@ -44,6 +48,21 @@ impl Accord {
             self.decided.insert(lane, groups.to_vec());
             self.turn += 1;
         }
+    }
+
+    /// See [`super::Commons::order_out`].
+    pub fn order_out(&mut self, lane: u16, drives: BTreeSet<Uuid>) {
+        let before = self.ordered_out.entry(lane).or_default();
+        if *before != drives {
+            *before = drives;
+            self.turn += 1;
+        }
+    }
+
+    /// See [`super::Commons::is_ordered_out`].
+    pub fn is_ordered_out(&self, drive: Uuid) -> bool {
+        let mut lanes = self.ordered_out.values();
+        lanes.any(|drives| drives.contains(&drive))
     }
 
     /// See [`super::Commons::first_lane`].

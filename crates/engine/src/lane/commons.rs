@@ -221,6 +221,16 @@ impl Commons {
         self.table().accord.decide(lane, groups);
     }
 
+    /// A lane says which drives it was ordered to take out of use, durably.
+    pub fn order_out(&self, lane: u16, drives: BTreeSet<Uuid>) {
+        self.table().accord.order_out(lane, drives);
+    }
+
+    /// Whether any lane was ordered to take this drive out of use.
+    pub fn is_ordered_out(&self, drive: Uuid) -> bool {
+        self.table().accord.is_ordered_out(drive)
+    }
+
     /// What the first lane's labels say of its groups: the others follow.
     pub fn first_lane(&self) -> Vec<GroupEntry> {
         self.table().accord.first()

@@ -161,7 +161,8 @@ fn a_crash_at_any_point_leaves_all_or_none() {
         let whole = made.copy().polls_of(all);
         let mut outcomes = [0, 0];
         let step = ((whole - opened) / 12).max(1);
-        for cut in (opened..whole + step).step_by(step as usize) {
+        // In the poll in which it is open, the change begins.
+        for cut in (opened - 1..whole + step).step_by(step as usize) {
             let bench = made.copy();
             bench.run_for(cut, all);
             bench.run(None, async |bench, world| {

@@ -26,10 +26,14 @@ pub const HASTY: &str = "drives of a group wiped before every lane has left";
 const WIPED_BYTES: u64 = 1 << 20;
 
 impl<W: World> Drives<W> {
-    /// What the labels say of groups is durable: the other lanes hear it.
+    /// What the labels say of groups, and of drives that are to go, is durable: the other
+    /// lanes hear it.
     pub(super) fn tell_decided(&self) {
-        let groups = self.label.borrow().groups.clone();
-        self.lane.commons.decide(self.lane.index, &groups);
+        let label = self.label.borrow();
+        self.lane.commons.decide(self.lane.index, &label.groups);
+        let out = label.members.iter().filter(|entry| entry.ordered_out);
+        let out = out.map(|entry| entry.uuid).collect();
+        self.lane.commons.order_out(self.lane.index, out);
     }
 
     /// Says to the other lanes which groups have left this one before, and what their

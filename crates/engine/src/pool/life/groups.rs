@@ -114,6 +114,7 @@ impl<W: World> Pool<W> {
                     state: MemberState::Spare,
                     metadata: false,
                     log: false,
+                    ordered_out: false,
                     capacity_bytes: drive.geometry().capacity_bytes,
                     name: named.name,
                 };

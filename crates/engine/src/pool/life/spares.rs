@@ -71,14 +71,28 @@ impl<W: World> Inner<W> {
         })
     }
 
-    /// Takes drives out of use whose places other lanes have given to a spare, where
-    /// nothing else is missing: a drive that one lane can't use is replaced in all.
+    /// Takes drives out of use that other lanes were ordered to take out; and those whose
+    /// places other lanes have given to a spare, where nothing else is missing: a drive that
+    /// one lane can't use is replaced in all.
     pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         if lane.commons.lanes() == 1 {
             return Ok(());
         }
         for member in self.drives.members() {
+            let is_ordered = lane.commons.is_ordered_out(member.uuid) && member.is_writable();
+            if is_ordered && self.drives.can_lose(&member) {
+                self.world.reached("lane follows an order to another");
+                member.order_out();
+                self.drives.event(
+                    EventKind::DriveFailed,
+                    format!("drive '{}' was taken out of use by command", member.name),
+                );
+                self.drives.want_labels();
+                self.drives.settle_labels().await;
+                self.check()?;
+                continue;
+            }
             let standing = (member.group(), member.place());
             let other = lane.commons.stand_in(lane.index, standing, member.uuid);
             let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
@@ -224,7 +238,7 @@ impl<W: World> Pool<W> {
             return Ok(());
         }
         inner.check_can_lose(member)?;
-        member.set_state(MemberState::Failed);
+        member.order_out();
         inner.drives.event(
             EventKind::DriveFailed,
             format!("drive '{name}' was taken out of use by command"),
@@ -311,6 +325,7 @@ impl<W: World> Pool<W> {
             state: MemberState::Spare,
             metadata: false,
             log: false,
+            ordered_out: false,
             capacity_bytes,
             name,
         };
