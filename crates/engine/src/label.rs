@@ -126,6 +126,8 @@ pub struct MemberEntry {
     pub metadata: bool,
     /// Whether it carries a copy of the logs.
     pub log: bool,
+    /// Whether it was taken out of use by command: then it is in all lanes.
+    pub ordered_out: bool,
     pub capacity_bytes: u64,
     /// The name it last went by, for messages.
     pub name: String,
@@ -309,7 +311,8 @@ impl MemberEntry {
             MemberState::Spare => 3,
             MemberState::Suspect => 4,
         });
-        w.u8(u8::from(self.metadata) | u8::from(self.log) << 1);
+        let carries = u8::from(self.metadata) | u8::from(self.log) << 1;
+        w.u8(carries | u8::from(self.ordered_out) << 2);
         w.u16(0);
         w.u64(self.capacity_bytes);
         w.name(&self.name, NAME_BYTES_MAX);
@@ -338,6 +341,7 @@ impl MemberEntry {
             state,
             metadata: flags & 1 != 0,
             log: flags & 2 != 0,
+            ordered_out: flags & 4 != 0,
             capacity_bytes,
             name,
         })
@@ -360,6 +364,7 @@ mod tests {
             },
             metadata: place < 3,
             log: place.is_multiple_of(5),
+            ordered_out: place == 1,
             capacity_bytes: 1 << 40,
             name: format!("drive-{place}"),
         };

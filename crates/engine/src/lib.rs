@@ -26,6 +26,7 @@ pub mod raid;
 pub mod range_lock;
 pub mod rare;
 pub mod ring;
+pub mod salvage;
 pub mod store;
 pub mod volume;
 pub mod world;

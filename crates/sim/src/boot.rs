@@ -3,7 +3,7 @@
 use crate::lanes::doors;
 use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
-use crate::{admin, client, damage, heal};
+use crate::{admin, client, damage, heal, regroup};
 use base::Prng;
 use engine::fsck::{self, Options, Severity};
 use engine::{Pool, World};
@@ -160,6 +160,10 @@ impl Boot {
         if self.books.config.damage {
             let prng = self.world.prng("damage");
             ends.push(self.spawn(damage::run(Rc::clone(session), prng)));
+        }
+        if self.books.config.groups_leave {
+            let watched = Rc::downgrade(session);
+            self.world.spawn(regroup::take_free_drives(watched));
         }
         for end in ends {
             if end.await.is_err() {

@@ -13,7 +13,7 @@ use engine::{
     World,
 };
 use futures_util::future::join_all;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, SimDrive, SimWorld};
@@ -35,6 +35,33 @@ pub struct Lanes {
     pools: Vec<Pool<SimWorld>>,
     /// Where the next volume goes.
     next: Cell<usize>,
+    /// The drives that it was given, under the names that it knows them by.
+    pub given: RefCell<Vec<NamedMedia>>,
+}
+
+/// Of `drives` those that a server would open a pool from: the first lane has a label
+/// there, or where the labels of others say that there is one, another lane.
+async fn labelled(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedMedia> {
+    let (mut found, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    for drive in drives {
+        for door in doors(world, std::slice::from_ref(drive)) {
+            match Pool::probe(world, &door.drive).await {
+                Ok(Some(label)) => {
+                    known.push(label);
+                    found.push(drive.clone());
+                }
+                Ok(None) => rest.push((drive, door)),
+                Err(error) => world.note(|| format!("{}: {error}", door.name)),
+            }
+        }
+    }
+    for (drive, door) in rest {
+        let label = Pool::probe_beside(world, &door.drive, &known).await;
+        if label.is_ok_and(|label| label.is_some()) {
+            found.push(drive.clone());
+        }
+    }
+    found
 }
 
 impl Lanes {
@@ -60,10 +87,12 @@ impl Lanes {
         Ok(Lanes {
             pools,
             next: Cell::new(0),
+            given: RefCell::new(drives.to_vec()),
         })
     }
 
-    /// Opens a pool, all lanes at once.
+    /// Opens a pool, all lanes at once: one of several lanes from those drives that have
+    /// its labels.
     ///
     /// # Errors
     /// What the first lane that fails says; the others are closed again.
@@ -72,6 +101,14 @@ impl Lanes {
         lanes: u16,
         drives: &[NamedMedia],
     ) -> Result<Lanes, PoolError> {
+        let found = match lanes {
+            1 => drives.to_vec(),
+            _ => labelled(world, drives).await,
+        };
+        let drives = match found.is_empty() {
+            true => drives,
+            false => &found,
+        };
         let lanes = Lane::all(lanes);
         let opened = lanes
             .iter()
@@ -98,6 +135,7 @@ impl Lanes {
         Ok(Lanes {
             pools,
             next: Cell::new(0),
+            given: RefCell::new(drives.to_vec()),
         })
     }
 
@@ -443,7 +481,9 @@ impl Lanes {
     pub async fn fail_drive(&self, name: &str) -> Result<(), PoolError> {
         let mut outcome = Ok(());
         let mut found = false;
-        for pool in &self.pools {
+        // A spare goes from the first lane last: what a crash cuts short, the next opening
+        // takes back.
+        for pool in self.pools.iter().rev() {
             found |= pool.has_drive(name);
             match pool.fail_drive(name).await {
                 Err(error) if error.kind == PoolErrorKind::NotFound && found => {}
@@ -458,9 +498,15 @@ impl Lanes {
     /// # Errors
     /// What the first lane that fails says.
     pub async fn add_spare(&self, world: &SimWorld, drive: NamedMedia) -> Result<(), PoolError> {
+        self.given.borrow_mut().push(drive.clone());
         for pool in &self.pools {
             for door in doors(world, std::slice::from_ref(&drive)) {
-                pool.add_spare(door).await?;
+                if let Err(error) = pool.add_spare(door).await {
+                    if self.pools.len() > 1 {
+                        self.take_back(world, std::slice::from_ref(&drive)).await;
+                    }
+                    return Err(error);
+                }
             }
         }
         Ok(())
@@ -477,6 +523,7 @@ impl Lanes {
         drive: NamedMedia,
     ) -> Result<(), PoolError> {
         if let [only] = &self.pools[..] {
+            self.given.borrow_mut().push(drive.clone());
             for door in doors(world, &[drive]) {
                 only.replace_drive(name, door).await?;
             }
@@ -503,6 +550,8 @@ impl Lanes {
     /// # Errors
     /// What the first lane that can't says.
     pub async fn convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
+        self.in_all(async |pool| pool.check_convert_group(index, level).await)
+            .await?;
         self.in_all(async |pool| pool.convert_group(index, level).await)
             .await
     }
@@ -512,6 +561,8 @@ impl Lanes {
     /// # Errors
     /// What the first lane that can't says.
     pub async fn remove_group(&self, index: u16) -> Result<(), PoolError> {
+        self.in_all(async |pool| pool.check_remove_group(index).await)
+            .await?;
         self.in_all(async |pool| pool.remove_group(index).await)
             .await
     }
@@ -520,15 +571,24 @@ impl Lanes {
         &self,
         change: impl AsyncFn(&Pool<SimWorld>) -> Result<(), PoolError>,
     ) -> Result<(), PoolError> {
-        let mut outcome = Ok(());
         for pool in &self.pools {
             match change(pool).await {
                 // It has left this lane before, and now follows another.
                 Err(error) if error.kind == PoolErrorKind::NotFound && self.pools.len() > 1 => {}
-                changed => outcome = outcome.and(changed),
+                changed => changed?,
             }
         }
-        outcome
+        Ok(())
+    }
+
+    /// Takes back what was to be added to all lanes and could not be; as far as that can be,
+    /// the next opening completes the rest.
+    async fn take_back(&self, world: &SimWorld, drives: &[NamedMedia]) {
+        let names: Vec<String> = drives.iter().map(|(name, _)| name.clone()).collect();
+        for pool in self.pools.iter().rev() {
+            let outcome = pool.take_back(&names).await;
+            world.note(|| format!("{names:?} are taken back: {outcome:?}"));
+        }
     }
 
     /// Adds a group of drives to every lane.
@@ -541,8 +601,14 @@ impl Lanes {
         level: Level,
         drives: &[NamedMedia],
     ) -> Result<(), PoolError> {
+        self.given.borrow_mut().extend(drives.iter().cloned());
         for pool in &self.pools {
-            pool.add_group(level, doors(world, drives)).await?;
+            if let Err(error) = pool.add_group(level, doors(world, drives)).await {
+                if self.pools.len() > 1 {
+                    self.take_back(world, drives).await;
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -1,8 +1,63 @@
 //! Groups that get another level, come and go while the pool is used.
 
 use crate::session::Session;
-use base::Prng;
-use engine::{PoolError, PoolErrorKind};
+use base::{BLOCK_BYTES, Prng};
+use engine::pool::EventKind;
+use engine::{PoolError, PoolErrorKind, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Weak;
+use std::time::Duration;
+
+/// How often it is looked whether drives are free.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes drives for something else as soon as the pool says that they are free: what was on
+/// them is gone.
+pub async fn take_free_drives(session: Weak<Session>) {
+    let mut members: BTreeMap<u16, BTreeSet<String>> = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    loop {
+        let world = {
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            for group in session.pool.info().groups {
+                let names = group.members.into_iter().map(|member| member.name);
+                members.entry(group.index).or_default().extend(names);
+            }
+            for (index, names) in &members {
+                if !taken.contains(index) && is_told_free(&session, *index) {
+                    taken.insert(*index);
+                    overwrite(&session, names);
+                }
+            }
+            session.world.clone()
+        };
+        world.sleep(PAUSE).await;
+    }
+}
+
+fn is_told_free(session: &Session, group: u16) -> bool {
+    let text = format!("group {group} has left the pool");
+    let events = session.pool.events();
+    let mut groups = events.iter().filter(|event| event.kind == EventKind::Group);
+    groups.any(|event| event.text.contains(&text))
+}
+
+fn overwrite(session: &Session, names: &BTreeSet<String>) {
+    session
+        .world
+        .note(|| format!("{names:?} are free: somebody else writes to them"));
+    // One that stood there in some lanes may wait as a spare in others.
+    let spares = session.pool.info().spares;
+    let is_spare = |name: &String| spares.iter().any(|spare| spare.name == *name);
+    for (name, media) in session.pool.given.borrow().iter() {
+        if names.contains(name) && !is_spare(name) {
+            let blocks = media.spec().capacity_bytes / BLOCK_BYTES as u64;
+            (0..blocks).for_each(|block| media.corrupt(block));
+        }
+    }
+}
 
 /// Does one of these, when the run has any.
 pub async fn change(session: &Session, prng: &mut Prng) {

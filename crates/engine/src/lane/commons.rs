@@ -5,7 +5,9 @@
 //!
 //! Invariants: see [`super`]. Nobody waits with the table locked.
 
+use super::accord::{Accord, Departure};
 use super::owners::Owners;
+use crate::label::GroupEntry;
 use crate::pool::life::fullness::Judged;
 use base::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +42,8 @@ struct Table {
     spares: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Of each lane, the zones of its groups, by index.
     groups: BTreeMap<u16, Vec<Range<u32>>>,
+    /// What they do about groups together.
+    accord: Accord,
     /// Lanes that want a zone, and those that have none to give since.
     wants: BTreeMap<u16, BTreeSet<u16>>,
     /// Of each lane, pages taken or promised, and those that its zones give.
@@ -54,6 +58,11 @@ impl Table {
         let mut known = others.filter_map(|(_, standings)| standings.get(&drive));
         known.all(|other| *other == standing)
     }
+}
+
+/// Whether a group is neither on its way out nor gone.
+fn stays(group: &GroupEntry) -> bool {
+    group.drives > 0 && !group.leaving
 }
 
 /// Two lanes say that they have the same zone.
@@ -177,20 +186,88 @@ impl Commons {
     }
 
     /// Whether a lane may add group `index`, of these zones: the first lane when all
-    /// have the same groups, the others when the first has it.
+    /// have the same groups, the others when the first has it, and it stays.
     pub fn may_add_group(&self, lane: u16, index: usize, zones: Range<u32>) -> bool {
         let table = self.table();
+        let stays = || table.accord.first().get(index).is_some_and(stays);
         match lane {
             0 => table.groups.values().all(|groups| groups.len() == index),
-            _ => table.groups.get(&0).and_then(|first| first.get(index)) == Some(&zones),
+            _ => table.groups.get(&0).and_then(|first| first.get(index)) == Some(&zones) && stays(),
         }
     }
 
-    /// Groups that the first lane has, and this one has not.
+    /// Groups that the first lane has, and this one has not: those before the first that
+    /// leaves, or has left.
     pub fn groups_missing(&self, lane: u16) -> usize {
         let table = self.table();
-        let count = |lane| table.groups.get(&lane).map_or(0, Vec::len);
-        count(0).saturating_sub(count(lane))
+        let own = table.groups.get(&lane).map_or(0, Vec::len);
+        let first = table.accord.first();
+        first
+            .iter()
+            .skip(own)
+            .take_while(|group| stays(group))
+            .count()
+    }
+
+    /// Whether all lanes have this group, or had it.
+    pub fn is_everywhere(&self, group: u16) -> bool {
+        let table = self.table();
+        let has = |groups: &Vec<Range<u32>>| groups.len() > usize::from(group);
+        table.groups.len() == usize::from(self.lanes) && table.groups.values().all(has)
+    }
+
+    /// A lane says what its labels say of its groups, durably.
+    pub fn decide(&self, lane: u16, groups: &[GroupEntry]) {
+        self.table().accord.decide(lane, groups);
+    }
+
+    /// A lane says which drives it was ordered to take out of use, durably.
+    pub fn order_out(&self, lane: u16, drives: BTreeSet<Uuid>) {
+        self.table().accord.order_out(lane, drives);
+    }
+
+    /// Whether any lane was ordered to take this drive out of use.
+    pub fn is_ordered_out(&self, drive: Uuid) -> bool {
+        self.table().accord.is_ordered_out(drive)
+    }
+
+    /// What the first lane's labels say of its groups: the others follow.
+    pub fn first_lane(&self) -> Vec<GroupEntry> {
+        self.table().accord.first()
+    }
+
+    /// A lane says how far it is with a group that leaves. True when it was the last that
+    /// all others have waited for.
+    pub fn say_departure(&self, lane: u16, group: u16, stage: Departure) -> bool {
+        let mut table = self.table();
+        let all_are_there = table.opened.len() == usize::from(self.lanes);
+        table.accord.say(self.lanes, (group, lane), stage) && all_are_there
+    }
+
+    /// Whether all lanes are so far with a group that leaves.
+    pub fn have_departed(&self, group: u16, stage: Departure) -> bool {
+        self.table().accord.all(0..self.lanes, group, stage)
+    }
+
+    /// Whether it is a lane's turn to wipe the drives of a group of its labels.
+    pub fn may_wipe(&self, lane: u16, group: u16) -> bool {
+        let table = self.table();
+        let after = lane + 1..self.lanes;
+        table.accord.all(0..self.lanes, group, Departure::Left)
+            && table.accord.all(after, group, Departure::Wiped)
+    }
+
+    /// Changes whenever a lane says something of groups that others may have to act on.
+    pub fn turn(&self) -> u64 {
+        self.table().accord.turn()
+    }
+
+    /// Whether any lane has this drive.
+    pub fn knows(&self, drive: Uuid) -> bool {
+        let table = self.table();
+        let mut standings = table.standings.values();
+        let mut spares = table.spares.values();
+        standings.any(|lane| lane.contains_key(&drive)) || spares.any(|lane| lane.contains(&drive))
     }
 
     /// A lane says where its drives stand, and which wait to.
@@ -349,6 +426,30 @@ mod tests {
         commons.set_standings(0, BTreeMap::new(), BTreeSet::new());
         commons.set_standings(1, BTreeMap::new(), BTreeSet::new());
         assert!(commons.may_stand(2, drive, (7, 7)));
+    }
+
+    #[test]
+    fn drives_are_wiped_when_all_lanes_have_left_the_last_lane_first() {
+        let commons = Commons::new(3);
+        for lane in 0..3 {
+            commons.open(lane, [].into_iter()).unwrap();
+        }
+        commons.say_departure(0, 4, Departure::Left);
+        commons.say_departure(2, 4, Departure::Left);
+        assert!(!commons.have_departed(4, Departure::Emptied), "lane 1");
+        commons.say_departure(1, 4, Departure::Emptied);
+        assert!(commons.have_departed(4, Departure::Emptied));
+        assert!(!commons.may_wipe(2, 4), "lane 1 has it still");
+        assert!(commons.say_departure(1, 4, Departure::Left));
+        let turns = |commons: &Commons| [0, 1, 2].map(|lane| commons.may_wipe(lane, 4));
+        assert_eq!(turns(&commons), [false, false, true]);
+        let turn = commons.turn();
+        assert!(!commons.say_departure(2, 4, Departure::Wiped));
+        assert_ne!(commons.turn(), turn);
+        assert_eq!(turns(&commons), [false, true, true]);
+        assert!(!commons.say_departure(1, 4, Departure::Wiped));
+        assert!(commons.say_departure(0, 4, Departure::Wiped), "told once");
+        assert!(!commons.say_departure(0, 4, Departure::Wiped));
     }
 
     #[test]

@@ -12,15 +12,19 @@
 //!   lanes have said which they have, and gives it back only when it is durably out of
 //!   use.
 //! - A drive stands at the same place in every lane that uses it.
+//! - A change of the pool's groups is made in all lanes or in none: the first lane decides,
+//!   and drives of a group are free when all lanes have left it ([`accord`]).
 //! - Zones of all lanes differ in their incarnations, so that sums of one are never
 //!   taken for another's.
 //!
 //! So each lane keeps what it acknowledged by itself, whatever the others do.
 
+mod accord;
 mod commons;
 mod owners;
 mod view;
 
+pub use accord::Departure;
 pub use commons::{Commons, ZoneTaken};
 pub use view::{Part, View};
 

@@ -60,6 +60,11 @@ impl<D: Drive> View<D> {
         View { drive, part }
     }
 
+    /// All of the drive, as no lane sees it.
+    pub fn whole(&self) -> &Rc<D> {
+        &self.drive
+    }
+
     /// Sees the drive as another lane does, or one that knows better where its part is.
     pub fn set_part(&mut self, part: Part) {
         self.part = part;

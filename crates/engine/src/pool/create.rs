@@ -417,6 +417,7 @@ fn new_drives<W: World>(
             state,
             metadata,
             log: logs.contains(&(usize::from(group), usize::from(place))),
+            ordered_out: false,
             capacity_bytes: drive.geometry().capacity_bytes,
             name: named.name,
         };

@@ -96,6 +96,7 @@ impl<W: World> Inner<W> {
         let space = Rc::new(RefCell::new(claim_space(&drives, &mut state).await?));
         let lane = drives.lane();
         drives.tell_standings();
+        drives.tell_groups();
         let zones = state.zones.keys().copied();
         lane.commons.open(lane.index, zones).map_err(|taken| {
             let context = format!(

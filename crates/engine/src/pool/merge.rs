@@ -33,6 +33,7 @@ impl PoolInfo {
         }
         spares.retain(|spare| members.iter().all(|member| member.uuid != spare.uuid));
         self.tasks.extend(other.tasks);
+        self.departed.extend(other.departed);
         PoolInfo {
             capacity_bytes,
             free_zones_bytes,

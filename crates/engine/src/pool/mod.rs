@@ -1,7 +1,7 @@
 //! A pool: RAID groups of drives, and the volumes they hold.
 //!
-//! Rooms: [`drives`] (groups, zones, labels, losses), [`space`] (free pages), `create`
-//! and `open` (from drives to a pool), `recover` (metadata read back), `zones` (taken
+//! Rooms: [`drives`] (groups, zones, labels, losses), [`space`] (free pages), `create`,
+//! `open` and `strangers` (from drives to a pool), `recover` (metadata read back), `zones` (taken
 //! into use), `volumes` (creation to deletion), `commit` (metadata made durable).
 
 mod backing;
@@ -21,6 +21,7 @@ mod recover;
 mod shrink;
 mod snapshots;
 pub mod space;
+mod strangers;
 mod volumes;
 mod words;
 mod zones;
@@ -195,6 +196,8 @@ pub struct PoolInfo {
     pub spares: Vec<MemberInfo>,
     /// The drives of its groups, by group and place.
     pub members: Vec<MemberInfo>,
+    /// Drives of groups that have left, which are not wiped yet.
+    pub departed: Vec<String>,
     /// Epoch under which it is owned; grows with every opening.
     pub epoch: u64,
     /// Where data begins on every drive; labels, metadata and logs come before.
@@ -354,6 +357,7 @@ impl<W: World> Pool<W> {
                 .iter()
                 .map(|m| self.member_info(m))
                 .collect(),
+            departed: drives.departed().iter().map(|m| m.name.clone()).collect(),
             epoch: drives.epoch(),
             data_start: inner.identity().data_start + part.of_others_bytes(),
             log_used_bytes: inner.store.log.used_bytes(),

@@ -12,6 +12,7 @@ use super::drives::{Drives, EventKind, Places};
 use super::life::health::Limits;
 use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
+use super::strangers;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
 use crate::drive::Drive;
 use crate::label::{
@@ -42,26 +43,14 @@ fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
 }
 
 impl<W: World> Pool<W> {
-    /// Reads a drive's label: `None` when it has none.
+    /// Reads the label that the first lane has on a drive: `None` when it has none, which
+    /// is so of every drive that belongs to no pool. See [`Pool::probe_beside`].
     ///
     /// # Errors
     /// `Version` for a label of another format, `Drive` when it can't be read.
     pub async fn probe(world: &W, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
         let label = read_label(world, drive, 0).await?;
-        Ok(label.and_then(|label| {
-            let own = label
-                .members
-                .iter()
-                .find(|member| member.uuid == label.drive_uuid)?;
-            Some(LabelSummary {
-                pool_uuid: label.pool.uuid,
-                pool_name: label.pool.name.clone(),
-                drive_uuid: label.drive_uuid,
-                group: own.group,
-                place: own.place,
-                part: label.pool.part(),
-            })
-        }))
+        Ok(label.and_then(|label| LabelSummary::of(&label)))
     }
 
     /// Opens a pool of one lane, as [`Pool::open_lane`].
@@ -158,6 +147,7 @@ async fn look<W: World>(
 ) -> Result<Found<W>, PoolError> {
     let mut labelled = Vec::new();
     let mut notes = Vec::new();
+    let mut unlabelled = Vec::new();
     let part = part_of(world, lane, &drives).await?;
     // All at once: several may not answer.
     let reads = drives.into_iter().map(async |NamedDrive { name, drive }| {
@@ -171,10 +161,7 @@ async fn look<W: World>(
                 drive.set_part(label.pool.part());
                 labelled.push(Labelled { name, drive, label });
             }
-            Ok(None) => notes.push((
-                PoolErrorKind::Unlabelled,
-                format!("drive '{name}' has no label: it belongs to no pool, or was replaced"),
-            )),
+            Ok(None) => unlabelled.push((name, Rc::clone(drive.whole()))),
             Err(error) if error.kind == PoolErrorKind::Version => {
                 let context = format!("drive '{name}': {}", error.context);
                 return Err(PoolError { context, ..error });
@@ -182,12 +169,17 @@ async fn look<W: World>(
             Err(error) => notes.push((error.kind, format!("drive '{name}': {}", error.context))),
         }
     }
-    if labelled.is_empty()
-        && let Some((kind, text)) = notes.first()
-    {
-        return Err(refuse(*kind, text.clone()));
+    if labelled.is_empty() {
+        if let Some((kind, text)) = notes.first() {
+            return Err(refuse(*kind, text.clone()));
+        }
+        if let Some((name, _)) = unlabelled.first() {
+            let text = strangers::has_no_label(name);
+            return Err(refuse(PoolErrorKind::Unlabelled, text));
+        }
     }
     let newest = newest_label(&labelled)?;
+    strangers::unlabelled(world, &newest, unlabelled, &mut notes).await;
     check_lanes(lane, &newest.pool)?;
     if newest.generation == 1 {
         let context = format!(
@@ -201,9 +193,13 @@ async fn look<W: World>(
         .filter(|drive| drive.label.generation < newest.generation)
         .map(|drive| drive.label.drive_uuid)
         .collect();
-    let (groups, spares) = match_members(world, &newest, labelled, &mut notes);
+    let (groups, spares, strange) = match_members(world, &newest, labelled, &mut notes);
+    let leftovers = strangers::leftovers(world, &newest, strange, &mut notes).await;
     let pool = newest.pool.clone();
     let drives = Drives::new(world.clone(), lane.clone(), newest, groups, spares);
+    for (group, leftovers) in leftovers {
+        drives.group(group).set_leftovers(world, leftovers);
+    }
     let drives = Rc::new(drives);
     hung::guard(&drives);
     let recovered = recovered(world, &drives, &pool, &notes).await;
@@ -217,6 +213,9 @@ async fn look<W: World>(
 }
 
 type Notes = Vec<(PoolErrorKind, String)>;
+
+/// Drives that are no members, with their labels.
+type Strange<W> = Vec<(String, View<<W as World>::Drive>, Label)>;
 
 /// The metadata, when it is to be had and the drives that are there suffice.
 async fn recovered<W: World>(
@@ -387,27 +386,50 @@ pub(super) async fn read_label<W: World>(
     drive: &impl Drive,
     lane: u16,
 ) -> Result<Option<Label>, PoolError> {
+    read_in_time(world, drive, lane, Part::WHOLE).await
+}
+
+/// The newest label on a drive of the lane whose part this is.
+///
+/// # Errors
+/// As [`read_label`].
+pub(super) async fn read_slots<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    part: Part,
+) -> Result<Option<Label>, PoolError> {
+    read_in_time(world, drive, part.lane, part).await
+}
+
+async fn read_in_time<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    lane: u16,
+    part: Part,
+) -> Result<Option<Label>, PoolError> {
     let patience = Limits::default().hung;
-    let read = in_time(world, patience, read_slots(world, drive, lane)).await;
+    let read = in_time(world, patience, read_there(world, drive, lane, part)).await;
     read.unwrap_or_else(|| {
         let context = format!("it does not answer: its label was waited for for {patience:?}");
         Err(refuse(PoolErrorKind::Drive, context))
     })
 }
 
-async fn read_slots<W: World>(
+async fn read_there<W: World>(
     world: &W,
     drive: &impl Drive,
     lane: u16,
+    part: Part,
 ) -> Result<Option<Label>, PoolError> {
     let mut newest: Option<Label> = None;
     let mut failure = None;
     for offset in SLOT_OFFSETS {
-        if offset + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
+        let at = part.place(DriveOffset(offset), SLOT_BYTES as u64);
+        if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
             continue;
         }
         let buf = world.buffers().bytes(SLOT_BYTES);
-        let (buf, outcome) = drive.read(DriveOffset(offset), buf).await;
+        let (buf, outcome) = drive.read(at, buf).await;
         if let Err(error) = outcome {
             failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
             continue;
@@ -489,14 +511,14 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
     Ok(newest.clone())
 }
 
-/// The members by group and place, and the spares. Those that can't be used are
-/// failed, and `notes` says why.
+/// The members by group and place, the spares, and the drives that are neither. Members
+/// that can't be used are failed, and `notes` says why.
 fn match_members<W: World>(
     world: &W,
     newest: &Label,
     drives: Vec<Labelled<W>>,
     notes: &mut Notes,
-) -> (Places<W>, Vec<Rc<Member<W>>>) {
+) -> (Places<W>, Vec<Rc<Member<W>>>, Strange<W>) {
     let pool = &newest.pool.name;
     let mut by_uuid: BTreeMap<Uuid, Labelled<W>> = drives
         .into_iter()
@@ -560,16 +582,9 @@ fn match_members<W: World>(
             group.push(Rc::new(member));
         }
     }
-    for stranger in by_uuid.into_values() {
-        notes.push((
-            PoolErrorKind::Stale,
-            format!(
-                "drive '{}' is not a member of pool '{pool}' any more: take it out",
-                stranger.name
-            ),
-        ));
-    }
-    (groups, spares)
+    let strange = by_uuid.into_values();
+    let strange = strange.map(|drive| (drive.name, drive.drive, drive.label));
+    (groups, spares, strange.collect())
 }
 
 /// Why a drive that is there can't be used.

@@ -26,6 +26,8 @@ pub struct Member<W: World> {
     /// Whether it carries a copy of the metadata, of the logs.
     metadata: Cell<bool>,
     log: Cell<bool>,
+    /// Whether it was taken out of use by command.
+    ordered_out: Cell<bool>,
     pub capacity_bytes: u64,
     state: Cell<MemberState>,
     /// While it is being rebuilt: the zones whose content on it is whole.
@@ -56,6 +58,7 @@ impl<W: World> Member<W> {
             place: Cell::new(entry.place),
             metadata: Cell::new(entry.metadata),
             log: Cell::new(entry.log),
+            ordered_out: Cell::new(entry.ordered_out),
             capacity_bytes: entry.capacity_bytes,
             state: Cell::new(entry.state),
             rebuilt: RefCell::default(),
@@ -100,6 +103,17 @@ impl<W: World> Member<W> {
         self.log.set(carries);
     }
 
+    /// Whether it was taken out of use by command.
+    pub fn is_ordered_out(&self) -> bool {
+        self.ordered_out.get()
+    }
+
+    /// It is taken out of use by command.
+    pub fn order_out(&self) {
+        self.ordered_out.set(true);
+        self.set_state(MemberState::Failed);
+    }
+
     /// Whether a spare is kept for a new group.
     pub fn is_reserved(&self) -> bool {
         self.reserved.get()
@@ -119,6 +133,7 @@ impl<W: World> Member<W> {
             state: self.state.get(),
             metadata: self.metadata(),
             log: self.log(),
+            ordered_out: self.is_ordered_out(),
             capacity_bytes: self.capacity_bytes,
             name: self.name.clone(),
         }

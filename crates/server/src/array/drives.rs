@@ -25,7 +25,7 @@ impl Array {
                 _ => member.uuid.to_string(),
             };
             let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
-            array.with_pool(&info.name, visit).await
+            array.with_pool_backwards(&info.name, visit).await
         })
         .await?;
         self.watch_departures();

@@ -1,6 +1,9 @@
 //! Groups of pools: another level, one more, one fewer.
 //!
-//! Invariant: what the engine refuses leaves nothing behind: no file, no record.
+//! Invariants:
+//! - What the engine refuses leaves nothing behind: no file, no record.
+//! - Of several lanes all are asked before the first one does anything. What that one has
+//!   done, the others do, too, at once or after the next start.
 
 use super::places::{NewDrive, Placed};
 use super::{Array, ArrayError, ArrayErrorKind};
@@ -32,6 +35,10 @@ impl Array {
         level: Level,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let check = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.check_convert_group(index, level).await?)
+            };
+            array.with_pool(&pool, check).await?;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 Ok(pool.convert_group(index, level).await?)
             };
@@ -79,6 +86,10 @@ impl Array {
         index: u16,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let check = move |_, pool: Pool<RealWorld>| async move {
+                Ok(pool.check_remove_group(index).await?)
+            };
+            array.with_pool(&pool, check).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.remove_group(index).await?) };
             array.with_pool(&pool, visit).await

@@ -285,6 +285,26 @@ impl Array {
         first
     }
 
+    /// As [`Array::with_pool`], the last lane first: for what is taken out of a pool. What a
+    /// crash cuts short, the next opening gives back to the lanes after the first.
+    async fn with_pool_backwards<F, Fut>(&self, pool: &str, visit: F) -> Result<(), ArrayError>
+    where
+        F: FnOnce(Rc<ShardState>, Pool<RealWorld>) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = Result<(), ArrayError>> + 'static,
+    {
+        let lanes = self.homes(pool)?.len() as u16;
+        let mut found = Err(ArrayError::no_pool(pool));
+        for lane in (0..lanes).rev() {
+            found = match (self.with_lane(pool, lane, visit.clone()).await, found) {
+                (Err(error), before) if error.kind == ArrayErrorKind::NotFound => {
+                    before.or(Err(error))
+                }
+                (said, _) => Ok(said?),
+            };
+        }
+        found
+    }
+
     /// Makes one change to its end, after those before it.
     async fn change<T, F, Fut>(self: &Arc<Self>, change: F) -> Result<T, ArrayError>
     where

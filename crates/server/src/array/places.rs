@@ -263,13 +263,46 @@ impl Array {
             }
             Err(error) => Err(error),
         };
-        if taken.is_err() {
+        if taken.is_err() && self.is_taken_back(info, &new).await {
             if let Err(error) = self.drives.keep(before).await {
                 tracing::error!("drives that are not taken stay on record: {error}");
             }
             remove_files(made).await;
         }
         taken
+    }
+
+    /// Takes drives back that not all lanes of a pool could take. Whether no lane has any of
+    /// them: else they stay where they are, since a lane may have data on them.
+    async fn is_taken_back(&self, info: &PoolInfo, new: &[NewDrive]) -> bool {
+        let names: Vec<String> = new.iter().map(|new| new.name.clone()).collect();
+        let kept = names.clone();
+        let take_back =
+            move |_, pool: Pool<RealWorld>| async move { Ok(pool.take_back(&names).await?) };
+        if let Err(error) = self.with_pool_backwards(&info.name, take_back).await {
+            tracing::warn!("pool {}: drives can't be taken back: {error}", info.name);
+        }
+        let Ok(pools) = self.pools().await else {
+            return false;
+        };
+        let before: Vec<_> = info.members.iter().chain(&info.spares).collect();
+        let is_new = |member: &MemberInfo| {
+            kept.contains(&member.name) && before.iter().all(|old| old.uuid != member.uuid)
+        };
+        let mut all = pools.iter().filter(|(_, pool)| pool.name == info.name);
+        let is_there = all.any(|(_, pool)| {
+            let mut members = pool.members.iter().chain(&pool.spares);
+            members.any(is_new) || pool.departed.iter().any(|name| kept.contains(name))
+        });
+        if is_there {
+            tracing::warn!(
+                "pool {}: {} could not be added to all lanes; what has them keeps them until the \
+                 next start, or until their group has left",
+                info.name,
+                kept.join(", ")
+            );
+        }
+        !is_there
     }
 
     /// Has all lanes of a pool close drives that are where new ones come.
@@ -346,6 +379,7 @@ impl Array {
                 pool.is_none_or(|(_, info)| {
                     let mut all = info.members.iter().chain(&info.spares);
                     all.any(|member| member.name == drive.name)
+                        || info.departed.contains(&drive.name)
                 })
             };
             let before = array.drives.added().clone();
@@ -358,7 +392,8 @@ impl Array {
                 array.drives.keep(after).await?;
             }
             let mut groups = pools.iter().flat_map(|(_, info)| &info.groups);
-            Ok(groups.any(|group| group.leaving))
+            let mut departed = pools.iter().map(|(_, info)| &info.departed);
+            Ok(groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty()))
         })
         .await
     }

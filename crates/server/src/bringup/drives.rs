@@ -3,7 +3,7 @@
 //! A drive that is in use is tried again for a while: what a server that was just killed
 //! had in flight holds it for a moment longer, and so does who has just let go of it.
 
-use super::{BringUpError, BringUpErrorKind};
+use super::{BringUpError, BringUpErrorKind, second_look};
 use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
 use engine::drive::Drive as _;
@@ -122,6 +122,7 @@ pub(super) async fn look(
                 Err(context) => wrong.push(format!("drive {name}: {context}")),
             }
         }
+        second_look::by_other_lanes(&state, &mut looks, &mut patience).await;
         if wrong.is_empty() {
             Ok(looks)
         } else {

@@ -18,6 +18,7 @@ mod made;
 mod pools;
 mod renamed;
 mod said;
+mod second_look;
 mod volumes;
 
 pub use drives::Patience;

@@ -2,18 +2,12 @@
 
 use super::{Drives, EventKind, Group};
 use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};
-use crate::pool::life::health::Limits;
-use crate::pool::life::hung::in_time;
 use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::DriveOffset;
 use futures_util::future::join_all;
 use std::rc::Rc;
-
-/// What is wiped of a drive that leaves: more than the labels, so that whoever looks for
-/// something to lose finds nothing.
-const WIPED_BYTES: u64 = 1 << 20;
 
 impl<W: World> Drives<W> {
     /// The member table has changed and is to be made durable.
@@ -71,7 +65,9 @@ impl<W: World> Drives<W> {
     /// use. The caller holds the label lock, or is the only one there.
     pub async fn write_labels(&self, change: impl FnOnce(&mut Label)) -> Result<(), PoolError> {
         let label = self.next_label(change);
-        self.send_labels(&label, |_| true).await
+        self.send_labels(&label, |_| true).await?;
+        self.tell_decided();
+        Ok(())
     }
 
     /// The next generation of labels.
@@ -146,58 +142,6 @@ impl<W: World> Drives<W> {
         let group = Rc::new(Group::new(index, entry, members, &self.identity));
         self.groups.borrow_mut().push(group);
         self.write_labels(|label| label.groups.push(entry)).await
-    }
-
-    /// Lets a group go that holds nothing any more. Once no label tells of them, its
-    /// drives lose their own: they are free for any pool.
-    ///
-    /// # Errors
-    /// When labels can't be written.
-    pub async fn drop_group(&self, group: &Group<W>) -> Result<(), PoolError> {
-        let _writing = self.writing.lock().await;
-        let mut free = group.places();
-        free.retain(|member| member.is_writable());
-        group.drop_places();
-        self.write_labels(|_| ()).await?;
-        join_all(free.iter().map(|member| self.wipe(member))).await;
-        Ok(())
-    }
-
-    /// Lets a spare go that nobody needs any more; it is free then. False when it is none
-    /// any more, because it stands in for another by now, or has failed.
-    ///
-    /// # Errors
-    /// When labels can't be written.
-    pub async fn part_with_spare(&self, spare: &Rc<Member<W>>) -> Result<bool, PoolError> {
-        let _writing = self.writing.lock().await;
-        let before = self.spares().len();
-        self.change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, spare)));
-        if self.spares().len() == before {
-            return Ok(false);
-        }
-        let text = format!(
-            "spare '{}' was taken out of the pool by command",
-            spare.name
-        );
-        self.event(EventKind::DriveFailed, text);
-        self.write_labels(|_| ()).await?;
-        self.wipe(spare).await;
-        Ok(true)
-    }
-
-    /// Fills the start of a drive with zeroes, so that it counts as empty. A label that
-    /// stays, because the drive can't be written, is known to be old.
-    async fn wipe(&self, member: &Member<W>) {
-        // What comes after is another lane's.
-        let own = match self.lane.commons.lanes() {
-            1 => member.capacity_bytes,
-            _ => self.identity.data_start,
-        };
-        let len = WIPED_BYTES.min(own) as usize;
-        let zeroes = self.world.buffers().zeroed(len).freeze();
-        // It is somebody else's from now on, and nobody watches it any more.
-        let wiping = member.write_durably(DriveOffset(0), zeroes);
-        let _ = in_time(&self.world, Limits::default().hung, wiping).await;
     }
 
     fn table(&self) -> Vec<MemberEntry> {

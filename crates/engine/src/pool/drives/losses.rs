@@ -165,7 +165,9 @@ impl<W: World> Drives<W> {
             })
         };
         let unit = u64::from(self.identity.stripe_unit_bytes);
+        // A group that leaves takes no new zones: what it has in use is all there is.
         let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
+        let of_new = of_new.filter(|_| !group.leaves());
         let of_zones = self.zones();
         let in_use = of_zones
             .iter()

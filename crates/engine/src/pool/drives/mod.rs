@@ -9,13 +9,16 @@
 //! - Once the pool has stopped, nothing reaches its drives any more, and everything that
 //!   waits is answered. So the next opening finds the logs as they were.
 //!
-//! Rooms: `zone` (zones and groups), `labels`, `losses`, [`events`].
+//! Rooms: `zone` (zones and groups), `labels`, `departed` (drives that are free again),
+//! `losses`, [`events`].
 
+mod departed;
 pub mod events;
 mod labels;
 mod losses;
 mod zone;
 
+pub use departed::{HASTY, Leftover};
 pub use events::{Event, EventKind, Mended};
 pub use losses::RingLosses;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
@@ -190,8 +193,11 @@ impl<W: World> Drives<W> {
         let members = self.members();
         let mut all = members.iter().chain(&spares);
         let known = all.find(|member| member.uuid == label.drive_uuid);
+        let departed = self.departed();
         label.pool_uuid != self.uuid()
             || known.is_some_and(|member| member.state() != MemberState::Failed)
+            // It is about to be wiped. The other lanes take what the first has taken.
+            || self.lane.index == 0 && departed.iter().any(|member| member.uuid == label.drive_uuid)
     }
 
     /// Whole drives that carry the metadata.

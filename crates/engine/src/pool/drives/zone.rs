@@ -19,6 +19,8 @@ pub struct Group<W: World> {
     level: Cell<Level>,
     leaving: Cell<bool>,
     places: RefCell<Vec<Rc<Member<W>>>>,
+    /// Of a group that has left: drives with labels that nobody needs any more.
+    departed: RefCell<Vec<Rc<Member<W>>>>,
     stride_bytes: u64,
 }
 
@@ -74,6 +76,7 @@ impl<W: World> Group<W> {
             leaving: Cell::new(entry.leaving),
             stride_bytes: stride_bytes(members.len(), identity),
             places: RefCell::new(members),
+            departed: RefCell::default(),
         }
     }
 
@@ -117,9 +120,25 @@ impl<W: World> Group<W> {
         self.places.borrow().clone()
     }
 
-    /// It has left the pool.
-    pub fn drop_places(&self) {
-        self.places.borrow_mut().clear();
+    /// It has left this lane. Drives that can be written are to be wiped.
+    pub(super) fn drop_places(&self) {
+        let mut departed = self.places.take();
+        departed.retain(|member| member.is_writable());
+        self.departed.replace(departed);
+    }
+
+    /// Its drives that are to be wiped, once it has left all lanes.
+    pub fn departed(&self) -> Vec<Rc<Member<W>>> {
+        self.departed.borrow().clone()
+    }
+
+    /// They are nobody's from now on.
+    pub(super) fn forget_departed(&self) {
+        self.departed.take();
+    }
+
+    pub(super) fn set_departed(&self, departed: Vec<Rc<Member<W>>>) {
+        self.departed.replace(departed);
     }
 
     /// Puts another drive in a place.

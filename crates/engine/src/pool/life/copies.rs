@@ -31,7 +31,7 @@ impl<W: World> Inner<W> {
 
     /// Whether fewer drives carry metadata or logs than should, or the wrong ones.
     pub(in crate::pool) fn copies_are_short(&self) -> bool {
-        let members = self.drives.members();
+        let members = self.staying();
         let metadata = members.iter().filter(|m| m.is_whole() && m.metadata());
         if metadata.count() < METADATA_COPIES.min(members.len()) || !self.metadata_is_safe() {
             return true;
@@ -39,6 +39,13 @@ impl<W: World> Inner<W> {
         let carriers = self.drives.log_members();
         let shape = carriers.first().and_then(|first| self.log_geometry(first));
         shape.is_none_or(|shape| carriers.len() <= shape.redundancy())
+    }
+
+    /// The drives of groups that don't leave; a pool has one.
+    fn staying(&self) -> Vec<Rc<Member<W>>> {
+        let mut members = self.drives.members();
+        members.retain(|member| !self.drives.group(member.group()).leaves());
+        members
     }
 
     /// The shape of the group that the logs are in.
@@ -54,11 +61,13 @@ impl<W: World> Inner<W> {
         self.spans().any(|span| span.missing == 0)
     }
 
-    /// The spans of all groups, and how far each is from losing data before all of its
+    /// The spans of all groups that stay, and how far each is from losing data before all of its
     /// drives that carry the metadata are lost.
     fn spans(&self) -> impl Iterator<Item = Span<W>> {
         let unit = u64::from(self.identity().stripe_unit_bytes);
-        self.drives.groups().into_iter().flat_map(move |group| {
+        let mut groups = self.drives.groups();
+        groups.retain(|group| !group.leaves());
+        groups.into_iter().flat_map(move |group| {
             let geometry = Geometry::of(group.level(), group.drives(), unit).ok();
             let spans = geometry.map_or(0, |geometry| geometry.spans);
             (0..spans).filter_map(move |span| {
@@ -79,7 +88,7 @@ impl<W: World> Inner<W> {
     /// The drive to carry the metadata, too, if there has to be another: of the span
     /// that needs the fewest more.
     fn next_carrier(&self) -> Option<Rc<Member<W>>> {
-        let mut whole = self.drives.members();
+        let mut whole = self.staying();
         whole.retain(|member| member.is_whole());
         let carriers = whole.iter().filter(|member| member.metadata()).count();
         let enough = carriers >= METADATA_COPIES.min(whole.len());
@@ -177,6 +186,10 @@ impl<W: World> Inner<W> {
         leaving: &Rc<Group<W>>,
     ) -> Result<bool, PoolError> {
         let here = leaving.places();
+        let carries = |member: &Rc<Member<W>>| member.metadata() || member.log();
+        if !here.iter().any(carries) {
+            return Ok(true);
+        }
         let mut elsewhere = self.drives.members();
         elsewhere.retain(|member| member.group() != leaving.index && member.is_whole());
         if here.iter().any(|member| member.metadata()) {

@@ -4,7 +4,8 @@
 //! - A new group's drives have labels before any label tells of the group, and no zone
 //!   of it is in use before all do.
 //! - A group leaves when no zone of it is in use, and no drive of it carries metadata or
-//!   logs.
+//!   logs: see [`super::departures`].
+//! - Of several lanes the first one decides, after all were asked; the others follow.
 
 use crate::label::{GROUPS_MAX, GroupEntry, MEMBERS_MAX, MemberEntry};
 use crate::meta::checkpoint;
@@ -25,7 +26,7 @@ fn invalid(context: String) -> PoolError {
 }
 
 /// Whether a group can go from one level to another while it is used.
-fn is_possible(from: Level, to: Level) -> bool {
+pub(super) fn is_possible(from: Level, to: Level) -> bool {
     matches!(
         (from, to),
         (Level::Raid10 { .. }, Level::Raid50 | Level::Raid6) | (Level::Raid50, Level::Raid6)
@@ -45,31 +46,13 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let _administration = inner.administration.lock().await;
         let group = inner.found_group(index)?;
+        if inner.drives.lane().index > 0 {
+            return inner.follow().await;
+        }
         let from = group.level();
-        let name = inner.drives.name();
+        inner.check_convert(&group, level)?;
         if from == level {
             return Ok(());
-        }
-        if !is_possible(from, level) {
-            return Err(invalid(format!(
-                "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
-            )));
-        }
-        inner.check_settled(&group)?;
-        let unit = u64::from(inner.identity().stripe_unit_bytes);
-        if let Err(allowed) = Geometry::of(level, group.drives(), unit) {
-            return Err(invalid(format!(
-                "group {index} of pool '{name}' has {} drives: level {level} takes {allowed}",
-                group.drives()
-            )));
-        }
-        if !inner.has_room_for(&inner.zones_of(&group)) {
-            return Err(PoolError::new(
-                PoolErrorKind::Full,
-                format!(
-                    "group {index} of pool '{name}' has no zone that could be emptied: there are too few free pages"
-                ),
-            ));
         }
         group.set_level(level);
         inner
@@ -77,8 +60,20 @@ impl<W: World> Pool<W> {
             .await
     }
 
-    /// Groups that the first lane of the pool has and this one has not: their adding was
-    /// cut short.
+    /// That [`Pool::convert_group`] could be done now. Every lane is asked before the first
+    /// one begins: the others follow it then, whatever has changed meanwhile.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn check_convert_group(&self, index: u16, level: Level) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        inner.check_convert(&inner.found_group(index)?, level)
+    }
+
+    /// Groups that the first lane of the pool has, and keeps, and this one has not: their
+    /// adding was cut short.
     pub fn groups_missing(&self) -> usize {
         let lane = self.inner.drives.lane();
         lane.commons.groups_missing(lane.index)
@@ -119,6 +114,7 @@ impl<W: World> Pool<W> {
                     state: MemberState::Spare,
                     metadata: false,
                     log: false,
+                    ordered_out: false,
                     capacity_bytes: drive.geometry().capacity_bytes,
                     name: named.name,
                 };
@@ -148,43 +144,57 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let _administration = inner.administration.lock().await;
         let group = inner.found_group(index)?;
-        let name = inner.drives.name();
-        if group.leaves() && inner.drives.lane().commons.lanes() > 1 {
-            // It is asked again, for lanes that had no room before.
+        let lane = inner.drives.lane();
+        if lane.index > 0 {
+            return inner.follow().await;
+        }
+        inner.check_remove(&group)?;
+        if group.leaves() {
             return Ok(());
         }
-        let others =
-            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, &group) && inner.drives.takes_zones(other);
-        if !inner.drives.groups().iter().any(others) {
-            return Err(invalid(format!(
-                "group {index} of pool '{name}' can't leave: no other group could take over"
-            )));
+        inner.leave(&group).await
+    }
+
+    /// That [`Pool::remove_group`] could be done now: see [`Pool::check_convert_group`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn check_remove_group(&self, index: u16) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        inner.check_remove(&inner.found_group(index)?)
+    }
+
+    /// Takes back drives that were to be added to all lanes and could not be added to one
+    /// of them: spares are let go, and a group that not all lanes have leaves. Of several
+    /// lanes the last is asked first.
+    ///
+    /// # Errors
+    /// When labels can't be written.
+    pub async fn take_back(&self, names: &[String]) -> Result<(), PoolError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let _administration = inner.administration.lock().await;
+        for spare in inner.drives.spares() {
+            if names.contains(&spare.name) {
+                let patience = inner.patience();
+                inner.drives.part_with_spare(&spare, patience).await?;
+            }
         }
-        inner.check_settled(&group)?;
-        let of_group = inner.zones_of(&group);
-        let used: u64 = of_group
-            .iter()
-            .map(|zone| inner.space.borrow().used_in(*zone))
-            .sum();
-        let free_here = inner.free_in(&group);
-        let free_elsewhere = inner.free_pages().saturating_sub(free_here);
-        // What is promised has to find room there, too.
-        let used = used + inner.promised_pages();
-        if free_elsewhere < used {
-            let page_bytes = inner.page_bytes();
-            return Err(PoolError::new(
-                PoolErrorKind::Full,
-                format!(
-                    "group {index} of pool '{name}' holds {} bytes, and the others have {} left: delete volumes or add a group first",
-                    used * page_bytes,
-                    free_elsewhere * page_bytes
-                ),
-            ));
+        if inner.drives.lane().index > 0 {
+            return inner.follow().await;
         }
-        group.set_leaving(true);
-        inner
-            .announce(format!("group {index} is emptied, to leave the pool"))
-            .await
+        let commons = &inner.drives.lane().commons;
+        let is_new = |group: &Rc<Group<W>>| {
+            let places = group.places();
+            let all = places.iter().all(|member| names.contains(&member.name));
+            all && !places.is_empty() && !group.leaves() && !commons.is_everywhere(group.index)
+        };
+        for group in inner.drives.groups().into_iter().filter(is_new) {
+            inner.leave(&group).await?;
+        }
+        Ok(())
     }
 }
 
@@ -200,7 +210,85 @@ impl<W: World> Inner<W> {
         })
     }
 
-    fn zones_of(&self, group: &Rc<Group<W>>) -> Vec<u32> {
+    fn check_remove(&self, group: &Rc<Group<W>>) -> Result<(), PoolError> {
+        let (index, name) = (group.index, self.drives.name());
+        if group.leaves() && self.drives.lane().commons.lanes() > 1 {
+            // It is asked again, for lanes that have not begun.
+            return Ok(());
+        }
+        let others =
+            |other: &Rc<Group<W>>| !Rc::ptr_eq(other, group) && self.drives.takes_zones(other);
+        if !self.drives.groups().iter().any(others) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' can't leave: no other group could take over"
+            )));
+        }
+        self.check_settled(group)?;
+        let of_group = self.zones_of(group);
+        let used: u64 = of_group
+            .iter()
+            .map(|zone| self.space.borrow().used_in(*zone))
+            .sum();
+        let free_here = self.free_in(group);
+        let free_elsewhere = self.free_pages().saturating_sub(free_here);
+        // What is promised has to find room there, too.
+        let used = used + self.promised_pages();
+        if free_elsewhere < used {
+            let page_bytes = self.page_bytes();
+            return Err(PoolError::new(
+                PoolErrorKind::Full,
+                format!(
+                    "group {index} of pool '{name}' holds {} bytes, and the others have {} left: delete volumes or add a group first",
+                    used * page_bytes,
+                    free_elsewhere * page_bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A group is emptied from now on, to leave.
+    async fn leave(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
+        {
+            // A zone that is being taken into use is in use, or not.
+            let _zoning = self.zoning.lock().await;
+            group.set_leaving(true);
+        }
+        let index = group.index;
+        self.announce(format!("group {index} is emptied, to leave the pool"))
+            .await
+    }
+
+    fn check_convert(&self, group: &Rc<Group<W>>, level: Level) -> Result<(), PoolError> {
+        let (index, from, name) = (group.index, group.level(), self.drives.name());
+        if from == level {
+            return Ok(());
+        }
+        if !is_possible(from, level) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' can't go from level {from} to {level} while it is used: possible are 10 to 50, 10 to 6, and 50 to 6"
+            )));
+        }
+        self.check_settled(group)?;
+        let unit = u64::from(self.identity().stripe_unit_bytes);
+        if let Err(allowed) = Geometry::of(level, group.drives(), unit) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' has {} drives: level {level} takes {allowed}",
+                group.drives()
+            )));
+        }
+        if !self.has_room_for(&self.zones_of(group)) {
+            return Err(PoolError::new(
+                PoolErrorKind::Full,
+                format!(
+                    "group {index} of pool '{name}' has no zone that could be emptied: there are too few free pages"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn zones_of(&self, group: &Rc<Group<W>>) -> Vec<u32> {
         let mut zones = self.drives.zones();
         zones.retain(|zone| Rc::ptr_eq(&zone.group, group));
         zones.iter().map(|zone| zone.shape.zone).collect()
@@ -243,7 +331,7 @@ impl<W: World> Inner<W> {
     }
 
     /// Makes a change of groups durable, and begins with what follows from it.
-    async fn announce(self: &Rc<Self>, text: String) -> Result<(), PoolError> {
+    pub(super) async fn announce(self: &Rc<Self>, text: String) -> Result<(), PoolError> {
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.drives.event(EventKind::Group, text);
@@ -397,28 +485,5 @@ impl<W: World> Inner<W> {
             first_zone: first_zone as u32,
             zones: zones as u32,
         })
-    }
-
-    /// Lets groups go that are empty and are to leave.
-    pub(super) async fn part_with_groups(self: &Rc<Self>) -> Result<(), PoolError> {
-        for group in self.drives.groups() {
-            let leaves = group.leaves() && group.drives() > 0;
-            if !leaves || !self.zones_of(&group).is_empty() {
-                continue;
-            }
-            if !self.move_copies_off(&group).await? {
-                continue;
-            }
-            let _zoning = self.zoning.lock().await;
-            self.drives.drop_group(&group).await?;
-            self.check()?;
-            let text = format!(
-                "group {} has left the pool: its drives are free",
-                group.index
-            );
-            self.drives.event(EventKind::Group, text);
-            self.world.reached("group left");
-        }
-        Ok(())
     }
 }

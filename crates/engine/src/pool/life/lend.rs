@@ -20,8 +20,10 @@ const LOOK: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_millis(2);
 const WAITS: u32 = 5_000;
 
-/// Wakes the pool's task when another lane asks for a zone.
+/// Wakes the pool's task when another lane asks for a zone, or has done something about
+/// groups.
 pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
+    let mut seen = 0;
     loop {
         {
             let Some(inner) = pool.upgrade() else { return };
@@ -31,9 +33,11 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
                 lane.commons.refuse_zone(lane.index);
                 return;
             }
-            if lane.commons.is_wanted_of(lane.index) {
+            let turn = lane.commons.turn();
+            if lane.commons.is_wanted_of(lane.index) || turn != seen {
                 inner.wake_life();
             }
+            seen = turn;
         }
         world.sleep(LOOK).await;
     }

@@ -4,13 +4,14 @@
 //! One task a pool, one thing at a time, behind the commands: see [`pace`].
 //!
 //! Rooms: `zones` (emptied: for another level, or for a group that leaves), `groups`
-//! (converted, added, removed), `spares` (who stands in for whom, and the commands for
+//! (converted, added, removed), `departures` (those that leave; the lanes together), `spares` (who stands in for whom, and the commands for
 //! it), `rebuild`, `scrub`, `copies` (of metadata and logs), [`pace`]. [`health`] is a
 //! task of its own: drives are watched while others are rebuilt ([`hung`] has what it does
 //! about those that do not answer). So is [`fullness`]: who
 //! has to be told that space runs out; and `fill`: pages that lie over others.
 
 mod copies;
+mod departures;
 mod fill;
 pub mod fullness;
 mod groups;
@@ -263,6 +264,7 @@ impl<W: World> Inner<W> {
 
     /// One round of everything.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
+        self.follow_first_lane().await?;
         self.follow_others().await?;
         self.take_spares().await?;
         self.move_copies().await?;

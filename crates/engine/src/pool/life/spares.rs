@@ -71,14 +71,28 @@ impl<W: World> Inner<W> {
         })
     }
 
-    /// Takes drives out of use whose places other lanes have given to a spare, where
-    /// nothing else is missing: a drive that one lane can't use is replaced in all.
+    /// Takes drives out of use that other lanes were ordered to take out; and those whose
+    /// places other lanes have given to a spare, where nothing else is missing: a drive that
+    /// one lane can't use is replaced in all.
     pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         if lane.commons.lanes() == 1 {
             return Ok(());
         }
         for member in self.drives.members() {
+            let is_ordered = lane.commons.is_ordered_out(member.uuid) && member.is_writable();
+            if is_ordered && self.drives.can_lose(&member) {
+                self.world.reached("lane follows an order to another");
+                member.order_out();
+                self.drives.event(
+                    EventKind::DriveFailed,
+                    format!("drive '{}' was taken out of use by command", member.name),
+                );
+                self.drives.want_labels();
+                self.drives.settle_labels().await;
+                self.check()?;
+                continue;
+            }
             let standing = (member.group(), member.place());
             let other = lane.commons.stand_in(lane.index, standing, member.uuid);
             let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
@@ -209,7 +223,10 @@ impl<W: World> Pool<W> {
         let inner = &self.inner;
         inner.check()?;
         if let Some(spare) = inner.named_spare(name)
-            && inner.drives.part_with_spare(&spare).await?
+            && inner
+                .drives
+                .part_with_spare(&spare, inner.patience())
+                .await?
         {
             return Ok(());
         }
@@ -222,6 +239,7 @@ impl<W: World> Pool<W> {
             return Ok(());
         }
         inner.check_can_lose(member)?;
+        member.order_out();
         inner
             .drives
             .take_out(member, "was taken out of use by command");
@@ -306,6 +324,7 @@ impl<W: World> Pool<W> {
             state: MemberState::Spare,
             metadata: false,
             log: false,
+            ordered_out: false,
             capacity_bytes,
             name,
         };
@@ -327,7 +346,9 @@ impl<W: World> Pool<W> {
         if let Some(spare) = self.inner.named_spare(name) {
             self.add_spare(drive).await?;
             // Where it stands in for another by now, it stays.
-            return self.inner.drives.part_with_spare(&spare).await.map(drop);
+            let patience = self.inner.patience();
+            let parted = self.inner.drives.part_with_spare(&spare, patience).await;
+            return parted.map(drop);
         }
         let member = self.inner.named_member(name)?;
         if member.is_writable() {
@@ -342,11 +363,15 @@ impl<W: World> Pool<W> {
     /// this one has not: their adding was cut short. They are to be added as spares.
     pub fn drives_missing(&self, first: &PoolInfo) -> Vec<String> {
         let drives = &self.inner.drives;
-        let groups = drives.groups().len();
+        let groups = drives.groups();
+        let is_here = |group: u16| {
+            let group = groups.get(usize::from(group));
+            group.is_some_and(|group| group.drives() > 0)
+        };
         let own = drives.members().into_iter().chain(drives.spares());
         let own: Vec<Uuid> = own.map(|member| member.uuid).collect();
         let of_groups = first.members.iter();
-        let of_groups = of_groups.filter(|member| usize::from(member.group) < groups);
+        let of_groups = of_groups.filter(|member| is_here(member.group));
         of_groups
             .chain(&first.spares)
             .filter(|member| member.state != MemberState::Failed && !own.contains(&member.uuid))

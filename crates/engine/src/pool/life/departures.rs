@@ -1,0 +1,145 @@
+//! Groups that leave, and what lanes do about groups together.
+//!
+//! Invariants:
+//! - What the first lane's labels say of a group, the others do, whatever their room: each
+//!   was asked before the first one began.
+//! - A group is in the tables of all lanes until nothing of any lane is in it; its drives are
+//!   wiped when it is in no table any more. Whatever a crash cuts short goes on at the next
+//!   opening: which step a lane is at follows from its labels and its metadata.
+
+use crate::lane::Departure;
+use crate::pool::drives::{EventKind, Group, HASTY};
+use crate::pool::life::groups::is_possible;
+use crate::pool::{Inner, PoolError};
+use crate::world::World;
+use std::rc::Rc;
+use std::time::Duration;
+
+impl<W: World> Inner<W> {
+    /// How long a drive is waited for that nobody needs.
+    pub(super) fn patience(&self) -> Duration {
+        self.life.limits.get().hung
+    }
+
+    /// Does what the first lane does about groups, if this one does something else.
+    pub(super) async fn follow_first_lane(self: &Rc<Self>) -> Result<(), PoolError> {
+        if self.drives.lane().index == 0 {
+            return Ok(());
+        }
+        // Who closes the pool holds it, and waits for us.
+        let Some(_administration) = self.administration.try_lock() else {
+            return Ok(());
+        };
+        self.follow().await
+    }
+
+    /// As [`Inner::follow_first_lane`]; the caller holds the administration's lock.
+    pub(super) async fn follow(self: &Rc<Self>) -> Result<(), PoolError> {
+        let lane = self.drives.lane();
+        for (index, first) in lane.commons.first_lane().iter().enumerate() {
+            let goes = first.leaving || first.drives == 0;
+            let Some(own) = self.drives.groups().get(index).cloned() else {
+                if !goes {
+                    // It is to be added here, too, and so are those after it.
+                    return Ok(());
+                }
+                self.drives.adopt_departed(first).await?;
+                let commons = &lane.commons;
+                commons.say_departure(lane.index, index as u16, Departure::Wiped);
+                continue;
+            };
+            if own.drives() == 0 {
+                continue;
+            }
+            if own.leaves() != goes {
+                self.follow_leaving(&own, goes).await?;
+            }
+            if own.level() != first.level && is_possible(own.level(), first.level) {
+                let (from, to) = (own.level(), first.level);
+                own.set_level(to);
+                self.world.reached("lane follows the first one");
+                self.announce(format!("group {index} goes from level {from} to {to}"))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn follow_leaving(
+        self: &Rc<Self>,
+        group: &Rc<Group<W>>,
+        goes: bool,
+    ) -> Result<(), PoolError> {
+        {
+            let _zoning = self.zoning.lock().await;
+            group.set_leaving(goes);
+        }
+        self.world.reached("lane follows the first one");
+        let index = group.index;
+        self.announce(match goes {
+            true => format!("group {index} is emptied, to leave the pool"),
+            false => format!("group {index} stays in the pool"),
+        })
+        .await
+    }
+
+    /// Lets groups go that are empty in all lanes and are to leave.
+    pub(super) async fn part_with_groups(self: &Rc<Self>) -> Result<(), PoolError> {
+        let commons = &self.drives.lane().commons;
+        if !commons.all_opened() {
+            return Ok(());
+        }
+        for (group, first) in self.drives.groups().iter().zip(commons.first_lane()) {
+            let goes = first.leaving || first.drives == 0;
+            if goes && group.leaves() && group.drives() > 0 {
+                self.part_with(group).await?;
+            }
+            if group.drives() == 0 {
+                self.free_drives(group).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a group go, when no lane has anything in it.
+    async fn part_with(self: &Rc<Self>, group: &Rc<Group<W>>) -> Result<(), PoolError> {
+        if !self.zones_of(group).is_empty() || !self.move_copies_off(group).await? {
+            return Ok(());
+        }
+        let (lane, index) = (self.drives.lane(), group.index);
+        let commons = &lane.commons;
+        commons.say_departure(lane.index, index, Departure::Emptied);
+        let hasty = self.world.planted(HASTY);
+        if !hasty && !commons.have_departed(index, Departure::Emptied) {
+            return Ok(());
+        }
+        let _zoning = self.zoning.lock().await;
+        self.drives.drop_group(group).await?;
+        self.check()?;
+        commons.say_departure(lane.index, index, Departure::Left);
+        if hasty {
+            self.drives.wipe_departed(group, self.patience()).await;
+            self.tell_free(index);
+        }
+        Ok(())
+    }
+
+    /// Wipes the drives of a group that has left, once no lane has it any more.
+    async fn free_drives(&self, group: &Rc<Group<W>>) {
+        let (lane, index) = (self.drives.lane(), group.index);
+        let commons = &lane.commons;
+        if !commons.may_wipe(lane.index, index) {
+            return;
+        }
+        self.drives.wipe_departed(group, self.patience()).await;
+        if commons.say_departure(lane.index, index, Departure::Wiped) {
+            self.tell_free(index);
+        }
+    }
+
+    fn tell_free(&self, index: u16) {
+        let text = format!("group {index} has left the pool: its drives are free");
+        self.drives.event(EventKind::Group, text);
+        self.world.reached("group left");
+    }
+}

@@ -1,0 +1,42 @@
+//! Drives without a label of the first lane: those of the others are looked for where the
+//! labels of the pool's other drives say that they are.
+
+use super::drives::{Found, Look, Patience};
+use crate::shard::ShardState;
+use engine::pool::{LabelSummary, Pool};
+use world::real::RealDrive;
+
+/// Finds labels of other lanes on the drives of a pool of several lanes.
+pub(super) async fn by_other_lanes(
+    state: &ShardState,
+    looks: &mut [Look],
+    patience: &mut Patience,
+) {
+    let label = |look: &Look| match &look.found {
+        Found::Labelled(label) if label.part.lanes > 1 => Some(label.clone()),
+        _ => None,
+    };
+    let known: Vec<LabelSummary> = looks.iter().filter_map(label).collect();
+    if known.is_empty() {
+        return;
+    }
+    for look in looks {
+        if !matches!(look.found, Found::Empty | Found::Occupied) {
+            continue;
+        }
+        // Whoever can't be opened now is what it was a moment ago.
+        let Ok(open) = patience.open(&look.place.path).await else {
+            continue;
+        };
+        let drive = RealDrive::of(state.world(), &open);
+        if let Ok(Some(label)) = Pool::probe_beside(state.world(), &drive, &known).await {
+            tracing::warn!(
+                "drive {}: it has lost its labels of the first lane of pool {}, and has those of \
+                 another: `ashlar pool salvage` can say whether they can be written anew",
+                look.place.name,
+                label.pool_name
+            );
+            look.found = Found::Labelled(label);
+        }
+    }
+}
