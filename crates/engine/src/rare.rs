@@ -144,6 +144,8 @@ pub const BUGS: &[&str] = &[
     "write around the log leaves no sums",
     "zeroes judged by the first block",
     "zeroes taken for the backing's",
+    "usable drive given up for another lane",
+    "lane that waits for a drive counts as putting off",
     "compare and write does not compare",
     "memo is not made durable",
     "whole write in two parts",

@@ -14,7 +14,7 @@ mod fill;
 pub mod fullness;
 mod groups;
 pub mod health;
-mod lend;
+pub(super) mod lend;
 pub mod pace;
 mod rebuild;
 mod scrub;
