@@ -54,6 +54,7 @@ pub const MARKS: &[&str] = &[
     "scrub ends",
     "scrub put off for a drive",
     "several volumes taken at one instant",
+    "slots of sums read one by one",
     "shared page copied",
     "spare taken",
     "stripe put together to be changed",
