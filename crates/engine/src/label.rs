@@ -11,6 +11,7 @@
 
 use crate::codec::{Reader, Writer};
 use crate::lane::{LANES_MAX, Part};
+use crate::layout::{Layout, Slots};
 use crate::pool::{Level, MemberState};
 use base::{Uuid, crc32c};
 
@@ -23,12 +24,17 @@ pub const LABEL_AREA_BYTES: u64 = 64 << 10;
 /// Where the slot of an even or odd generation begins.
 pub const SLOT_OFFSETS: [u64; 2] = [0, 32 << 10];
 
-/// The newest format that this version reads, which it writes for pools of several
-/// lanes.
-pub const FORMAT_VERSION: u32 = 3;
+/// The newest format that this version reads.
+pub const FORMAT_VERSION: u32 = 5;
 
-/// The format of pools of one lane, which older versions read, too.
-const FORMAT_VERSION_OF_ONE_LANE: u32 = 2;
+/// The formats that this version reads and writes: how twins lie, and whether the label
+/// says how many lanes there are.
+const FORMATS: [(u32, Layout, bool); 4] = [
+    (2, Layout::Adjacent, false),
+    (3, Layout::Adjacent, true),
+    (4, Layout::Apart, false),
+    (5, Layout::Apart, true),
+];
 
 /// What people can do about a label of another format version.
 pub fn other_version(version: u32) -> String {
@@ -39,7 +45,7 @@ pub fn other_version(version: u32) -> String {
         false => "use the program that wrote it, or a newer one",
     };
     format!(
-        "a label of format version {version}, and this program knows {FORMAT_VERSION} only: {advice}"
+        "a label of format version {version}, and this program knows those up to {FORMAT_VERSION}: {advice}"
     )
 }
 
@@ -81,9 +87,25 @@ pub struct PoolIdentity {
     pub lanes: u16,
     /// See `lanes`.
     pub lane: u16,
+    /// How twins lie.
+    pub layout: Layout,
 }
 
 impl PoolIdentity {
+    /// The format of its labels.
+    fn format_version(&self) -> u32 {
+        let of_it = |(_, layout, lanes): &&(u32, Layout, bool)| {
+            *layout == self.layout && *lanes == (self.lanes > 1)
+        };
+        let found = FORMATS.iter().find(of_it);
+        found.map_or_else(|| unreachable!(), |(version, ..)| *version)
+    }
+
+    /// Where the slots of integrity blocks lie in the area of a zone.
+    pub fn slots(&self) -> Slots {
+        Slots::of(self.layout, self.zone_bytes)
+    }
+
     /// What this lane's metadata, logs and sums carry as identity: never that of another
     /// lane, and of the first lane that of the pool.
     pub fn lane_uuid(&self) -> Uuid {
@@ -164,10 +186,7 @@ impl Label {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);
         w.u32(0);
-        w.u32(match self.pool.lanes {
-            1 => FORMAT_VERSION_OF_ONE_LANE,
-            _ => FORMAT_VERSION,
-        });
+        w.u32(self.pool.format_version());
         w.u64(self.generation);
         w.u64(self.epoch);
         w.uuid(self.pool.uuid);
@@ -223,17 +242,19 @@ impl Label {
             return Slot::Empty;
         }
         let mut r = Reader::new(tail);
-        let version = match r.u32() {
-            Some(version @ (FORMAT_VERSION_OF_ONE_LANE | FORMAT_VERSION)) => version,
-            Some(version) => return Slot::Other(version),
-            None => return Slot::Empty,
+        let Some(version) = r.u32() else {
+            return Slot::Empty;
         };
-        decode_fields(&mut r, slot, version)
+        let known = FORMATS.iter().find(|(format, ..)| *format == version);
+        let Some((_, layout, lanes)) = known else {
+            return Slot::Other(version);
+        };
+        decode_fields(&mut r, slot, *layout, *lanes)
             .map_or(Slot::Empty, |label| Slot::Label(Box::new(label)))
     }
 }
 
-fn decode_fields(r: &mut Reader<'_>, slot: &[u8], version: u32) -> Option<Label> {
+fn decode_fields(r: &mut Reader<'_>, slot: &[u8], layout: Layout, lanes: bool) -> Option<Label> {
     let generation = r.u64()?;
     let epoch = r.u64()?;
     let uuid = r.uuid()?;
@@ -258,8 +279,9 @@ fn decode_fields(r: &mut Reader<'_>, slot: &[u8], version: u32) -> Option<Label>
         salt: r.u64()?,
         lanes: 1,
         lane: 0,
+        layout,
     };
-    if version > FORMAT_VERSION_OF_ONE_LANE {
+    if lanes {
         (pool.lanes, pool.lane) = (r.u16()?, r.u16()?);
     }
     if pool.lane >= pool.lanes || pool.lanes > LANES_MAX {
@@ -388,6 +410,7 @@ mod tests {
                 salt: 0x5a17,
                 lanes: 4,
                 lane: 3,
+                layout: Layout::Apart,
             },
             groups: (0..GROUPS_MAX as u32)
                 .map(|index| GroupEntry {
@@ -411,12 +434,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_one_lane_is_of_the_format_before() {
-        let mut label = label(2);
-        (label.pool.lanes, label.pool.lane) = (1, 0);
-        let bytes = label.encode();
-        assert_eq!(bytes[12..16], FORMAT_VERSION_OF_ONE_LANE.to_le_bytes());
-        assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
+    fn the_version_says_how_twins_lie_and_whether_there_are_lanes() {
+        for (version, layout, lanes) in FORMATS {
+            let mut label = label(2);
+            label.pool.layout = layout;
+            (label.pool.lanes, label.pool.lane) = if lanes { (4, 3) } else { (1, 0) };
+            let bytes = label.encode();
+            assert_eq!(bytes[12..16], version.to_le_bytes());
+            assert_eq!(Label::decode(&bytes), Slot::Label(Box::new(label)));
+        }
     }
 
     #[test]

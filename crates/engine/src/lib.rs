@@ -20,6 +20,7 @@ pub mod group_commit;
 pub mod integrity;
 pub mod label;
 pub mod lane;
+pub mod layout;
 pub mod meta;
 pub mod pool;
 pub mod raid;

@@ -6,6 +6,7 @@
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, Time, Uuid};
 use engine::label::MemberEntry;
 use engine::lane::{Part, View};
+use engine::layout::Layout;
 use engine::raid::{DriveFault, Member};
 use engine::ring::{Entry, Hold, Losses, Recovered, Ring, RingSpec};
 use engine::{DriveError, MemberState, World};
@@ -136,6 +137,10 @@ impl Run {
     fn new(prng: &mut Prng) -> Run {
         let copies = prng.between(1, 3) as usize;
         let blocks = prng.between(18, 60);
+        let layout = match prng.chance(1, 4) {
+            true => Layout::Adjacent,
+            false => Layout::Apart,
+        };
         let media = |copy: usize| {
             let spec = MediaSpec {
                 name: format!("copy{copy}"),
@@ -156,6 +161,7 @@ impl Run {
                 salt: 4,
                 at: DriveOffset(4 * BLOCK_BYTES as u64),
                 len_bytes: blocks * BLOCK_BYTES as u64,
+                layout,
             },
             media: (0..copies).map(media).collect(),
             failed: RefCell::new(vec![false; copies]),

@@ -51,6 +51,7 @@ impl Boot {
             data_start: info.data_start,
             zone_stride_bytes: group.zone_stride_bytes,
             zone_bytes: group.zone_bytes,
+            twins: self.books.config.pool.layout,
         });
         for pool in session.pool.all() {
             let store = pool.store();

@@ -1,6 +1,7 @@
 //! What a seed draws before its run: the pool, its drives, the mix of requests.
 
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
+use engine::layout::{Layout, Slots};
 use engine::pool::life::fullness::Thresholds;
 use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
@@ -177,6 +178,10 @@ impl Config {
             log_bytes: Some(4096 * *prng.pick(&[32, 40, 64, 200])),
             intent_bytes: Some(4096 * *prng.pick(&[16, 32, 100])),
             volumes_max: (volumes + prng.below(3)) as u32,
+            layout: match seed.stream("layout").chance(1, 4) {
+                true => Layout::Adjacent,
+                false => Layout::Apart,
+            },
             ..PoolSpec::new("sim", level)
         };
         let most_groups = if drives_of_group > 4 { 1 } else { 3 };
@@ -284,11 +289,14 @@ fn drive_sizes(
     // Each lane has some, as a rule.
     let zones = lanes * prng.between(1, most).min((8 << 20) / zone).max(1);
     // Upper bounds of what the format needs, so that a zone always fits.
-    let sums = 6 * 8192 + zone / 64;
-    let stride = zone + sums.next_multiple_of(unit);
+    let slots = Slots::of(pool.layout, zone);
+    let alignment = slots.alignment().max(unit);
+    let sums = 6 * 8192 + zone / 64 + slots.span_bytes() as u64 + 2 * slots.alignment();
+    let stride = (zone + sums).next_multiple_of(alignment);
     let logs = pool.log_bytes.unwrap_or(0)
         + pool.intent_bytes.unwrap_or(0)
         + 8 * drives * unit
+        + alignment
         + (1 << 18);
     let mut smallest = lanes * logs + zones * stride;
     while lanes * (metadata_of(pool, drives, smallest) + logs) + zones * stride > smallest {

@@ -7,8 +7,10 @@
 use crate::config::Config;
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng, Time};
+use engine::layout::Slots;
 use engine::raid::Geometry;
 use engine::{Level, PoolErrorKind, World};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Faults, Media, Snapshot};
@@ -176,8 +178,12 @@ fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
 fn strike(victim: &Media, now: Time, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     let start = prng.below(blocks);
-    let run = start..(start + prng.between(1, 16)).min(blocks);
-    match prng.below(12) {
+    let mut run = start..(start + prng.between(1, 16)).min(blocks);
+    let what = prng.below(12);
+    if what < 5 && prng.chance(1, 3) {
+        run = units_of(run, blocks);
+    }
+    match what {
         0..3 => {
             run.clone().for_each(|block| victim.corrupt(block));
             format!("blocks {run:?} change")
@@ -200,6 +206,16 @@ fn strike(victim: &Media, now: Time, prng: &mut Prng) -> String {
         }
         _ => hold_up(victim, now, prng),
     }
+}
+
+/// Blocks of a unit of flash.
+const UNIT_BLOCKS: u64 = 4;
+
+/// A run with all that is in the same units of flash: what is written to one goes to
+/// another place with all that is in it, and breaks with that.
+fn units_of(run: Range<u64>, blocks: u64) -> Range<u64> {
+    let end = run.end.next_multiple_of(UNIT_BLOCKS).min(blocks);
+    run.start / UNIT_BLOCKS * UNIT_BLOCKS..end
 }
 
 /// Between two boots a victim may come back with what it held some boots ago.
@@ -225,6 +241,7 @@ pub struct Layout {
     pub data_start: u64,
     pub zone_stride_bytes: u64,
     pub zone_bytes: u64,
+    pub twins: engine::layout::Layout,
 }
 
 impl Layout {
@@ -270,11 +287,14 @@ fn one_slot(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
     let end = media.iter().map(|drive| drive.spec().capacity_bytes);
     let zones = end.min().unwrap_or(0).saturating_sub(layout.data_start) / layout.zone_stride_bytes;
     let zone = prng.below(zones.max(1));
-    let slot = layout.data_start + zone * layout.zone_stride_bytes + prng.below(2) * block;
+    let area = layout.data_start + zone * layout.zone_stride_bytes;
     let sums_end = layout.zone_stride_bytes - layout.zone_bytes;
+    let slots = Slots::of(layout.twins, layout.zone_bytes);
+    let slot = prng.below(2);
+    let of_area = (0..).map(|pair| slots.at(pair, slot));
+    let of_area: Vec<u64> = of_area.take_while(|at| at + block <= sums_end).collect();
     for drive in media {
-        for pair in (0..sums_end).step_by(2 * BLOCK_BYTES) {
-            let at = slot + pair;
+        for at in of_area.iter().map(|at| area + at) {
             if at < drive.spec().capacity_bytes {
                 drive.corrupt(at / block);
             }

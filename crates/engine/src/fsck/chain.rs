@@ -81,7 +81,7 @@ impl<W: World> Chain<W> {
     }
 
     fn on_drive(&self, at: u64) -> DriveOffset {
-        self.spec.at + SUPERBLOCKS_BYTES + at
+        self.spec.batch_at(at)
     }
 
     /// The next batch, if any drive has it whole: where, its length, and itself.

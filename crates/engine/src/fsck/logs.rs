@@ -68,7 +68,7 @@ async fn newest_superblock<W: World>(
 ) -> Option<Superblock> {
     let mut newest: Option<Superblock> = None;
     for slot in 0..2 {
-        let at = spec.at + slot * BLOCK_BYTES as u64;
+        let at = spec.superblock_at(slot);
         match subject.read(member, at, BLOCK_BYTES).await {
             Ok(block) => {
                 let found = Superblock::decode(block.bytes().unwrap_or_default(), spec);
@@ -110,7 +110,7 @@ fn judge<W: World>(
         ),
         None => (Severity::Damage, "no superblock is whole here".to_owned()),
     };
-    let at = spec.at + newest.version % 2 * BLOCK_BYTES as u64;
+    let at = spec.superblock_at(newest.version);
     let text = format!("{}: {text}", spec.label);
     subject.say_at(severity, member, at, BLOCK_BYTES as u64, text);
 }

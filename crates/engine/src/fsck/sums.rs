@@ -6,10 +6,10 @@ use super::map::Owners;
 use super::report::Severity;
 use super::subject::Subject;
 use crate::integrity::Sum;
-use crate::integrity::block::{self, BlockId, PAIR_BYTES, SUMS};
+use crate::integrity::block::{self, BlockId, SUMS};
 use crate::pool::drives::Zone;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset};
+use base::BLOCK_BYTES;
 use std::collections::BTreeMap;
 
 /// Areas are read this much at a time.
@@ -32,8 +32,8 @@ enum Slot {
     Unreadable(String),
 }
 
-/// What the copies of an integrity block hold: place in the group, offset in the area,
-/// both slots.
+/// What the copies of an integrity block hold: place in the group, pair in the area, both
+/// slots.
 type Copies = Vec<(usize, u64, [Slot; 2])>;
 
 /// Looks at all integrity blocks of a zone.
@@ -62,27 +62,31 @@ async fn read_zone<W: World>(
     total: u64,
 ) -> BTreeMap<u64, Copies> {
     let geometry = zone.shape.geometry;
-    let area = block::area_bytes(geometry, zone.zone_bytes());
+    let slots = zone.shape.slots;
+    let area = block::area_bytes(geometry, slots, zone.zone_bytes());
     let mut copies: BTreeMap<u64, Copies> = BTreeMap::new();
     for place in 0..geometry.drives() {
         let member = zone.group.place(place);
         if !member.is_readable(zone.shape.zone) {
             continue;
         }
-        let mut at = 0;
+        let mut at = slots.first();
         while at < area {
             let len = WINDOW_BYTES.min(area - at);
             let from = zone.shape.area + at;
             let (bytes, bad) = subject.read_blocks(&member, from, len as usize).await;
-            for pair in 0..len / PAIR_BYTES {
-                let offset = at + pair * PAIR_BYTES;
-                let index = block::at(geometry, place, offset / PAIR_BYTES);
+            // A window has whole chunks of the area, and so both slots of its pairs.
+            let even = |at: &u64| slots.slot_at(*at).filter(|(_, slot)| *slot == 0);
+            let window = (at..at + len).step_by(BLOCK_BYTES);
+            for (pair, _) in window.filter_map(|at| even(&at)) {
+                let index = block::at(geometry, place, pair);
                 if index >= total {
                     continue;
                 }
                 let id = id(subject, zone, index);
-                let slot = |slot| read_slot(id, &bytes, &bad, 2 * pair as usize + slot);
-                let found = (place, offset, [slot(0), slot(1)]);
+                let inside = |slot| (slots.at(pair, slot) - at) as usize / BLOCK_BYTES;
+                let slot = |slot| read_slot(id, &bytes, &bad, inside(slot));
+                let found = (place, pair, [slot(0), slot(1)]);
                 copies.entry(index).or_default().push(found);
             }
             at += len;
@@ -144,10 +148,9 @@ fn judge<W: World>(
         .iter()
         .filter_map(|(_, _, slots)| newest(slots))
         .max_by_key(|(version, _)| *version);
-    for (place, offset, slots) in copies {
-        let at = zone.shape.area + *offset;
-        judge_slots(subject, zone, (*place, at), slots, severity);
-        judge_version(subject, zone, (*place, at), slots, best, severity);
+    for (place, pair, slots) in copies {
+        judge_slots(subject, zone, (*place, *pair), slots, severity);
+        judge_version(subject, zone, (*place, *pair), slots, best, severity);
     }
     let Some((_, sums)) = best else {
         let text = format!(
@@ -170,17 +173,17 @@ fn judge<W: World>(
 fn judge_slots<W: World>(
     subject: &Subject<W>,
     zone: &Zone<W>,
-    (place, at): (usize, DriveOffset),
+    (place, pair): (usize, u64),
     slots: &[Slot; 2],
     severity: Severity,
 ) {
-    for (slot, found) in slots.iter().enumerate() {
+    for (slot, found) in (0..).zip(slots) {
         let (severity, text) = match found {
             Slot::Whole(..) => continue,
             Slot::Damaged => (severity, "this block of sums is damaged".to_owned()),
             Slot::Unreadable(why) => (Severity::Damage, format!("a block of sums: {why}")),
         };
-        let at = at + (slot * BLOCK_BYTES) as u64;
+        let at = zone.shape.slot_at(pair, slot);
         let member = zone.group.place(place);
         subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
     }
@@ -189,7 +192,7 @@ fn judge_slots<W: World>(
 fn judge_version<W: World>(
     subject: &Subject<W>,
     zone: &Zone<W>,
-    (place, at): (usize, DriveOffset),
+    (place, pair): (usize, u64),
     slots: &[Slot; 2],
     best: Option<(u64, &[Sum; SUMS])>,
     severity: Severity,
@@ -205,7 +208,8 @@ fn judge_version<W: World>(
         true => return,
         false => "these sums are behind those of another drive",
     };
-    subject.say_at(severity, &zone.group.place(place), at, PAIR_BYTES, text);
+    let (at, member) = (zone.shape.slot_at(pair, version), zone.group.place(place));
+    subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
 }
 
 /// Blocks of volumes that are known to be lost.

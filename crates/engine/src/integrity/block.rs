@@ -7,14 +7,12 @@
 
 use super::Sum;
 use crate::codec::{Reader, Writer};
+use crate::layout::Slots;
 use crate::raid::Geometry;
 use base::{BLOCK_BYTES, Uuid, crc32c};
 
 /// Sums in one block.
 pub const SUMS: usize = 1008;
-
-/// Bytes that one copy takes: two slots.
-pub const PAIR_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
 const MAGIC: &[u8; 4] = b"ASIN";
 const CRC_OFFSET: usize = 4;
@@ -91,9 +89,9 @@ pub fn count(blocks: u64) -> u64 {
     blocks.div_ceil(SUMS as u64)
 }
 
-/// Where the copies of integrity block `index` lie: place in the group, offset in
-/// the zone's integrity area there. They are on as many drives of one span as the
-/// span can lose, and one more.
+/// Where the copies of integrity block `index` lie: place in the group, pair in the
+/// zone's integrity area there. They are on as many drives of one span as the span can
+/// lose, and one more.
 pub fn copies(geometry: Geometry, index: u64) -> impl Iterator<Item = (usize, u64)> {
     let (spans, width) = (geometry.spans as u64, geometry.width as u64);
     let copies = geometry.redundancy() as u64 + 1;
@@ -101,7 +99,7 @@ pub fn copies(geometry: Geometry, index: u64) -> impl Iterator<Item = (usize, u6
     let (row, first) = (inside / width, inside % width);
     (0..copies).map(move |copy| {
         let place = span * width + (first + copy) % width;
-        (place as usize, (row * copies + copy) * PAIR_BYTES)
+        (place as usize, row * copies + copy)
     })
 }
 
@@ -116,16 +114,17 @@ pub fn at(geometry: Geometry, place: usize, pair: u64) -> u64 {
 }
 
 /// Bytes of the integrity area of a zone on each drive.
-pub fn area_bytes(geometry: Geometry, zone_bytes: u64) -> u64 {
+pub fn area_bytes(geometry: Geometry, slots: Slots, zone_bytes: u64) -> u64 {
     let blocks = geometry.zone_data_bytes(zone_bytes) / BLOCK_BYTES as u64;
     let of_span = count(blocks).div_ceil(geometry.spans as u64);
     let rows = of_span.div_ceil(geometry.width as u64);
-    rows * (geometry.redundancy() as u64 + 1) * PAIR_BYTES
+    slots.area_bytes(rows * (geometry.redundancy() as u64 + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use crate::raid::Level;
     use std::collections::BTreeSet;
 
@@ -181,7 +180,8 @@ mod tests {
         ] {
             let geometry = Geometry::of(level, drives, 65536).unwrap();
             let total = count(geometry.zone_data_bytes(zone_bytes) / 4096);
-            let area = area_bytes(geometry, zone_bytes);
+            let slots = Slots::of(Layout::Apart, zone_bytes);
+            let area = area_bytes(geometry, slots, zone_bytes);
             let mut seen = BTreeSet::new();
             for index in 0..total {
                 let homes: Vec<_> = copies(geometry, index).collect();
@@ -192,10 +192,10 @@ mod tests {
                     .map(|place| geometry.span_of(*place))
                     .collect();
                 assert_eq!(spans.len(), 1);
-                for (place, offset) in homes {
-                    assert!(offset + PAIR_BYTES <= area);
-                    assert!(seen.insert((place, offset)));
-                    assert_eq!(at(geometry, place, offset / PAIR_BYTES), index);
+                for (place, pair) in homes {
+                    assert!(slots.at(pair, 1) + BLOCK_BYTES as u64 <= area);
+                    assert!(seen.insert((place, pair)));
+                    assert_eq!(at(geometry, place, pair), index);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Making changed sums durable.
 
-use super::block::{self, BlockId, PAIR_BYTES, SUMS, Version};
+use super::block::{self, BlockId, SUMS, Version};
 use super::sums::Sums;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
@@ -54,16 +54,16 @@ impl<W: World> Integrity<W> {
             return Ok(());
         };
         let (index, version) = (u64::from(cached.index), cached.version.get());
-        let Some(pair) = self.whole_pair(&zone, index, version, &behind).await else {
+        let Some(slots) = self.whole_pair(&zone, index, version, &behind).await else {
             cached.anew.set(true);
             return Ok(());
         };
         let copies = block::copies(zone.shape.geometry, index);
         let writes = copies
             .filter(|(place, _)| behind.contains(place))
-            .map(|(place, offset)| {
-                let (pair, member) = (pair.clone(), zone.group.place(place));
-                self.put_pair(member, zone.shape.area + offset, pair, version)
+            .map(|(place, pair)| {
+                let (slots, member) = (slots.clone(), zone.group.place(place));
+                self.put_pair(member, &zone, pair, slots, version)
             });
         let faults: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
         self.may_be_torn
@@ -79,8 +79,9 @@ impl<W: World> Integrity<W> {
     async fn put_pair(
         &self,
         member: Rc<Member<W>>,
-        at: DriveOffset,
-        pair: Slice,
+        zone: &Zone<W>,
+        pair: u64,
+        slots: [Slice; 2],
         version: u64,
     ) -> Option<DriveFault<W>> {
         for version in [version - 1, version] {
@@ -88,9 +89,9 @@ impl<W: World> Integrity<W> {
                 return None;
             }
             self.count(|stats| stats.writes += 1);
-            let slot = (version % 2) as usize * BLOCK_BYTES;
-            let data = pair.slice(slot, BLOCK_BYTES);
-            if let Err(error) = member.write_durably(at + slot as u64, data).await {
+            let data = slots[(version % 2) as usize].clone();
+            let at = zone.shape.slot_at(pair, version);
+            if let Err(error) = member.write_durably(at, data).await {
                 return Some(DriveFault { member, error });
             }
         }
@@ -111,7 +112,7 @@ impl<W: World> Integrity<W> {
         let sums = cached.sums.borrow().clone();
         let up_to = self.up_to_of(cached);
         let id = self.block_id(&zone, u64::from(cached.index));
-        for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
+        for (place, pair) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
             for number in [version + 1, version + 2] {
                 let version = Version { number, up_to };
                 let member = zone.group.place(place);
@@ -120,7 +121,7 @@ impl<W: World> Integrity<W> {
                 }
                 self.count(|stats| stats.writes += 1);
                 let data = self.slot(id, version, &sums);
-                let at = zone.shape.area + (offset + number % 2 * BLOCK_BYTES as u64);
+                let at = zone.shape.slot_at(pair, number);
                 if let Err(error) = member.write_durably(at, data).await {
                     self.drives
                         .absorb(vec![DriveFault { member, error }])
@@ -170,9 +171,9 @@ impl<W: World> Integrity<W> {
             let data = self.slot(id, Version { number, up_to }, &cached.sums.borrow());
             let slot = match self.world.planted("integrity slot not alternated") {
                 true => 0,
-                false => number % 2 * BLOCK_BYTES as u64,
+                false => number,
             };
-            for (place, offset) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
+            for (place, pair) in block::copies(zone.shape.geometry, u64::from(cached.index)) {
                 let member = zone.group.place(place);
                 if !member.is_writable() {
                     continue;
@@ -181,7 +182,7 @@ impl<W: World> Integrity<W> {
                     touched.push(Rc::clone(&member));
                 }
                 self.count(|stats| stats.writes += 1);
-                let (at, data) = (zone.shape.area + (offset + slot), data.clone());
+                let (at, data) = (zone.shape.slot_at(pair, slot), data.clone());
                 writes.push(async move {
                     let outcome = member.write(at, data).await;
                     outcome.err().map(|error| DriveFault { member, error })
@@ -215,7 +216,7 @@ impl<W: World> Integrity<W> {
             let mut kept = self.kept.borrow_mut();
             kept.format(zone.shape.zone, zone.shape.blocks, version.number);
         }
-        let area = block::area_bytes(geometry, zone.zone_bytes());
+        let area = block::area_bytes(geometry, zone.shape.slots, zone.zone_bytes());
         let places: Vec<Rc<Member<W>>> = (0..geometry.drives())
             .map(|place| zone.group.place(place))
             .filter(|member| member.is_writable())
@@ -247,20 +248,24 @@ impl<W: World> Integrity<W> {
             number: version.number - 1,
             ..version
         };
-        let mut at = 0;
+        let mut at = zone.shape.slots.first();
         while at < area {
             let len = TRANSFER_BYTES.min(area - at);
             let mut buf = self.world.buffers().zeroed(len as usize);
             if let Some(bytes) = buf.bytes_mut() {
-                for (pair, place) in (at / PAIR_BYTES..).zip(bytes.chunks_mut(PAIR_BYTES as usize))
-                {
+                let blocks = (at..)
+                    .step_by(BLOCK_BYTES)
+                    .zip(bytes.chunks_mut(BLOCK_BYTES));
+                for (at, place) in blocks {
+                    let Some((pair, slot)) = zone.shape.slots.slot_at(at) else {
+                        continue;
+                    };
                     let index = block::at(zone.shape.geometry, usize::from(member.place()), pair);
                     if index < total {
                         // Versions that are next to each other: the copy is whole.
+                        let version = if slot == 0 { version } else { before };
                         let id = self.block_id(zone, index);
-                        let (even, odd) = place.split_at_mut(BLOCK_BYTES);
-                        even.copy_from_slice(&block::encode(id, version, &empty));
-                        odd.copy_from_slice(&block::encode(id, before, &empty));
+                        place.copy_from_slice(&block::encode(id, version, &empty));
                     }
                 }
             }

@@ -1,12 +1,12 @@
 //! Bringing blocks of sums into RAM, and sending them out of it.
 
-use super::block::{self, BlockId, PAIR_BYTES, SUMS, Version};
+use super::block::{self, BlockId, SUMS, Version};
 use super::kept::Kept;
 use super::sums::Sums;
 use super::{Cached, Integrity, Slot, Sum, key};
-use crate::drive::DriveErrorKind;
+use crate::drive::{DriveError, DriveErrorKind};
 use crate::pool::drives::{EventKind, Mended, Zone};
-use crate::raid::DriveFault;
+use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
@@ -18,8 +18,7 @@ use std::rc::Rc;
 struct Found {
     version: Version,
     sums: Sums,
-    /// Copies that do not have that version, or not both slots: place, offset in the
-    /// area.
+    /// Copies that do not have that version, or not both slots: place, pair in the area.
     stale: Vec<(usize, u64)>,
     /// No copy is whole.
     doubtful: bool,
@@ -40,7 +39,43 @@ struct Pair {
     whole: bool,
 }
 
+/// Both slots of a copy as a drive has them, but for what can't be read.
+pub(super) type BothSlots = [Option<Slice>; 2];
+
 impl<W: World> Integrity<W> {
+    /// Reads both slots of a copy: at once, as they are near, and each by itself where
+    /// something between them, or one of them, can't be read.
+    async fn read_slots(
+        &self,
+        zone: &Zone<W>,
+        member: &Member<W>,
+        pair: u64,
+    ) -> Result<BothSlots, DriveError> {
+        let (buffers, slots) = (self.world.buffers(), zone.shape.slots);
+        let even = zone.shape.slot_at(pair, 0);
+        let error = match member.read(even, buffers.data(slots.span_bytes())).await {
+            Ok(buf) => {
+                let span = buf.freeze();
+                let slot = |at: u64| Some(span.slice(at as usize, BLOCK_BYTES));
+                return Ok([slot(0), slot(slots.apart())]);
+            }
+            Err(error) => error,
+        };
+        if error.kind != DriveErrorKind::Media {
+            return Err(error);
+        }
+        let mut found = [None, None];
+        for (slot, found) in (0..).zip(&mut found) {
+            let at = zone.shape.slot_at(pair, slot);
+            let read = member.read(at, buffers.data(BLOCK_BYTES)).await;
+            *found = read.ok().map(|buf| buf.freeze());
+        }
+        if found.iter().any(Option::is_some) {
+            self.world.reached("slots of sums read one by one");
+        }
+        Ok(found)
+    }
+
     /// Both slots of a copy that is whole and of that version, none of those at `behind`.
     pub(super) async fn whole_pair(
         &self,
@@ -48,23 +83,21 @@ impl<W: World> Integrity<W> {
         index: u64,
         version: u64,
         behind: &[usize],
-    ) -> Option<Slice> {
+    ) -> Option<[Slice; 2]> {
         let id = self.block_id(zone, index);
-        for (place, offset) in block::copies(zone.shape.geometry, index) {
+        for (place, pair) in block::copies(zone.shape.geometry, index) {
             let member = zone.group.place(place);
             if behind.contains(&place) || !member.is_readable(zone.shape.zone) {
                 continue;
             }
-            let buf = self.world.buffers().data(PAIR_BYTES as usize);
-            let Ok(buf) = member.read(zone.shape.area + offset, buf).await else {
+            let Ok(slots) = self.read_slots(zone, &member, pair).await else {
                 continue;
             };
-            let Some(bytes) = buf.bytes() else {
-                return Some(buf.freeze());
-            };
-            let pair = newest_of_pair(id, bytes);
-            if pair.is_some_and(|pair| pair.whole && pair.version.number == version) {
-                return Some(buf.freeze());
+            let is_right = self.is_byteless()
+                || newest_of_pair(id, &slots)
+                    .is_some_and(|pair| pair.whole && pair.version.number == version);
+            if let ([Some(even), Some(odd)], true) = (slots, is_right) {
+                return Some([even, odd]);
             }
         }
         None
@@ -192,17 +225,14 @@ impl<W: World> Integrity<W> {
         self.count(|stats| stats.loads += 1);
         let id = self.block_id(zone, index);
         let copies: Vec<(usize, u64)> = block::copies(zone.shape.geometry, index).collect();
-        let reads = copies.iter().map(async |(place, offset)| {
+        let reads = copies.iter().map(async |(place, pair)| {
             let member = zone.group.place(*place);
             if !member.is_readable(zone.shape.zone) {
                 return None;
             }
-            let buf = self.world.buffers().data(PAIR_BYTES as usize);
-            let newest = match member.read(zone.shape.area + *offset, buf).await {
-                Ok(buf) => match buf.bytes() {
-                    Some(bytes) => newest_of_pair(id, bytes),
-                    None => Some(self.kept_pair(zone, index)),
-                },
+            let newest = match self.read_slots(zone, &member, *pair).await {
+                Ok(_) if self.is_byteless() => Some(self.kept_pair(zone, index)),
+                Ok(slots) => newest_of_pair(id, &slots),
                 Err(error) => {
                     if error.kind == DriveErrorKind::Gone {
                         let fault = DriveFault { member, error };
@@ -212,7 +242,7 @@ impl<W: World> Integrity<W> {
                     None
                 }
             };
-            Some((*place, *offset, newest))
+            Some((*place, *pair, newest))
         });
         let found: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
         let versions = found
@@ -228,7 +258,7 @@ impl<W: World> Integrity<W> {
         let stale = found
             .iter()
             .filter(|(_, _, pair)| !is_newest(pair) || !is_whole(pair))
-            .map(|(place, offset, _)| (*place, *offset))
+            .map(|(place, pair, _)| (*place, *pair))
             .collect();
         let doubtful = !found.iter().any(|(_, _, pair)| is_whole(pair));
         let sums = found
@@ -245,12 +275,12 @@ impl<W: World> Integrity<W> {
     }
 
     fn note_stale(&self, zone: &Zone<W>, found: &Found) {
-        for (place, offset) in &found.stale {
+        for (place, pair) in &found.stale {
             self.world.reached("integrity copy mended");
             self.count(|stats| stats.mended += 1);
             let member = zone.group.place(*place);
             self.drives
-                .mended(&member.name, Mended::Sums, zone.shape.area + *offset);
+                .mended(&member.name, Mended::Sums, zone.shape.slot_at(*pair, 0));
         }
     }
 
@@ -351,10 +381,10 @@ impl<W: World> Integrity<W> {
     }
 }
 
-fn newest_of_pair(id: BlockId, pair: &[u8]) -> Option<Pair> {
-    let slots: Vec<_> = pair
-        .chunks(BLOCK_BYTES)
-        .filter_map(|slot| block::decode(id, slot))
+fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {
+    let slots: Vec<_> = slots
+        .iter()
+        .filter_map(|slot| block::decode(id, slot.as_ref()?.bytes()?))
         .collect();
     let whole = match &slots[..] {
         [(first, _), (second, _)] => first.number.abs_diff(second.number) == 1,

@@ -31,6 +31,7 @@ pub use watermark::Watermark;
 
 use crate::drive::DriveError;
 use crate::group_commit::GroupCommit;
+use crate::layout::Slots;
 use crate::pool::drives::{Drives, Zone};
 use crate::world::World;
 use base::DriveOffset;
@@ -61,6 +62,15 @@ pub struct ZoneShape {
     pub blocks: u64,
     /// Where its integrity area begins on each drive.
     pub area: DriveOffset,
+    /// Where slots lie in there.
+    pub slots: Slots,
+}
+
+impl ZoneShape {
+    /// Where the slot of a version lies on a drive that has it in pair `pair`.
+    pub(crate) fn slot_at(&self, pair: u64, version: u64) -> DriveOffset {
+        self.area + self.slots.at(pair, version % 2)
+    }
 }
 
 /// Counters since the opening.

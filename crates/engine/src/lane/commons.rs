@@ -46,6 +46,8 @@ struct Table {
     accord: Accord,
     /// Lanes that want a zone, and those that have none to give since.
     wants: BTreeMap<u16, BTreeSet<u16>>,
+    /// Lanes that give none before something else is over.
+    put_off: BTreeSet<u16>,
     /// Of each lane, pages taken or promised, and those that its zones give.
     spaces: BTreeMap<u16, (u64, u64)>,
     /// What was last said of how full the pool is.
@@ -315,6 +317,23 @@ impl Commons {
         there.find(|other| *other != drive)
     }
 
+    /// As [`Commons::stand_in`], of a lane that can't use `drive` at all: it is nowhere
+    /// there, also not among those that wait to stand in.
+    pub fn replaced_by(&self, lane: u16, standing: Standing, drive: Uuid) -> Option<Uuid> {
+        let table = self.table();
+        let has = |other: &u16| {
+            let (standings, spares) = (table.standings.get(other), table.spares.get(other));
+            standings.is_some_and(|standings| standings.contains_key(&drive))
+                || spares.is_some_and(|spares| spares.contains(&drive))
+        };
+        let others = table.standings.iter();
+        let mut others = others.filter(|(other, _)| **other != lane && !has(other));
+        others.find_map(|(_, standings)| {
+            let mut here = standings.iter().filter(|(_, place)| **place == standing);
+            here.next().map(|(uuid, _)| *uuid)
+        })
+    }
+
     /// A lane says how many pages are taken or promised, and how many its zones give.
     pub fn say_space(&self, lane: u16, taken: u64, pages: u64) {
         self.table().spaces.insert(lane, (taken, pages));
@@ -351,6 +370,27 @@ impl Commons {
                 refused.insert(lane);
             }
         }
+    }
+
+    /// Whether this lane gives a zone only when something else is over, which may take
+    /// long.
+    pub fn put_zones_off(&self, lane: u16, off: bool) {
+        let mut table = self.table();
+        match off {
+            true => table.put_off.insert(lane),
+            false => table.put_off.remove(&lane),
+        };
+    }
+
+    /// Whether all who have not said no have put it off.
+    pub fn is_put_off(&self, lane: u16) -> bool {
+        let table = self.table();
+        let refused = table.wants.get(&lane);
+        let mut others = (0..self.lanes).filter(|other| *other != lane);
+        others.all(|other| {
+            let refused = refused.is_some_and(|refused| refused.contains(&other));
+            refused || table.put_off.contains(&other)
+        })
     }
 
     /// Whether all others have said that they have no zone to give; the want is over
@@ -450,6 +490,33 @@ mod tests {
         assert!(!commons.say_departure(1, 4, Departure::Wiped));
         assert!(commons.say_departure(0, 4, Departure::Wiped), "told once");
         assert!(!commons.say_departure(0, 4, Departure::Wiped));
+    }
+
+    #[test]
+    fn a_drive_that_another_lane_could_use_was_not_replaced_there() {
+        let commons = Commons::new(2);
+        let (old, new) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let stands = |drive| BTreeMap::from([(drive, (0, 1))]);
+        commons.set_standings(0, stands(old), BTreeSet::from([new]));
+        commons.set_standings(1, stands(new), BTreeSet::new());
+        assert_eq!(commons.replaced_by(0, (0, 1), old), Some(new));
+        assert_eq!(commons.replaced_by(1, (0, 1), new), None, "lane 0 has it");
+        // It has come back there: nothing is wrong with it.
+        commons.set_standings(1, stands(new), BTreeSet::from([old]));
+        assert_eq!(commons.replaced_by(0, (0, 1), old), None);
+        assert_eq!(commons.replaced_by(1, (0, 1), new), None);
+    }
+
+    #[test]
+    fn who_puts_it_off_has_not_said_no() {
+        let commons = Commons::new(3);
+        commons.want_zone(0);
+        commons.put_zones_off(1, true);
+        assert!(!commons.is_put_off(0), "lane 2 has not answered");
+        commons.refuse_zone(2);
+        assert!(commons.is_put_off(0) && !commons.all_refused(0));
+        commons.put_zones_off(1, false);
+        assert!(!commons.is_put_off(0));
     }
 
     #[test]

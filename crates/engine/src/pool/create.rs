@@ -198,9 +198,11 @@ fn lay_out<W: World>(
         salt,
         lanes,
         lane: lane.index,
+        layout: spec.layout,
     };
     let end = identity.logs_offset() + identity.log_bytes + identity.intent_bytes;
-    identity.data_start = end.next_multiple_of(unit);
+    let alignment = unit.max(identity.slots().alignment());
+    identity.data_start = end.next_multiple_of(alignment);
     let fronts = u64::from(lanes) * identity.data_start;
     let mut first_zone = 0;
     let mut entries = Vec::new();

@@ -182,6 +182,7 @@ impl PoolIdentity {
             salt,
             at: DriveOffset(at),
             len_bytes,
+            layout: self.layout,
         };
         let at = self.logs_offset();
         let log = spec("data log", at, self.log_bytes, self.salt);

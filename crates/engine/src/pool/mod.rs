@@ -37,6 +37,7 @@ pub use provision::VolumeChange;
 pub use words::{SNAPSHOT_MARK, WordsChange};
 
 use crate::lane::Part;
+use crate::layout::Layout;
 use crate::world::World;
 use base::Uuid;
 use std::rc::Rc;
@@ -69,6 +70,8 @@ pub struct PoolSpec {
     pub intent_bytes: Option<u64>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
+    /// How twins lie; pools that older versions can open have them side by side.
+    pub layout: Layout,
 }
 
 /// The smallest journal area.
@@ -87,6 +90,7 @@ impl PoolSpec {
             log_bytes: None,
             intent_bytes: None,
             volumes_max: 4096,
+            layout: Layout::default(),
         }
     }
 }

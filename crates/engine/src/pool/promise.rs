@@ -12,6 +12,7 @@
 //!   room of its own on the drives for the worst that can be.
 
 use super::inner::Inner;
+use super::life::lend::{Patience, WAIT};
 use super::{PoolError, PoolErrorKind};
 use crate::meta::VolumeCore;
 use crate::world::World;
@@ -22,10 +23,8 @@ use std::time::Duration;
 const KEPT_OF: u64 = 64;
 const KEPT_MAX: u64 = 64;
 
-/// How long to wait for pages that are on their way, and for another lane's answer.
+/// How long to wait for pages that are on their way.
 const MOVING: Duration = Duration::from_micros(100);
-const ANSWER: Duration = Duration::from_millis(2);
-const ANSWERS: u32 = 5_000;
 
 /// On what ground pages are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ impl<W: World> Inner<W> {
     /// When the pool has stopped.
     pub(super) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
-        let mut asked = 0;
+        let (mut asked, mut patience) = (false, Patience::default());
         loop {
             if self.can_promise(pages) || self.world.planted("pages promised that are not there") {
                 self.state.borrow_mut().promises.pledge(pages);
@@ -116,22 +115,22 @@ impl<W: World> Inner<W> {
                 self.check()?;
                 continue;
             }
-            if !others || asked == ANSWERS {
+            if !others || patience.ends(lane.commons.is_put_off(lane.index)) {
                 return Ok(false);
             }
-            if asked == 0 {
+            if !asked {
                 lane.commons.want_zone(lane.index);
             }
+            asked = true;
             let answered = lane.commons.all_refused(lane.index);
             // What came between the answer and now counts, too.
             if !self.open_another().await? {
                 if answered {
                     return Ok(self.can_promise(pages) && self.pledge_now(pages));
                 }
-                self.world.sleep(ANSWER).await;
+                self.world.sleep(WAIT).await;
                 self.check()?;
             }
-            asked += 1;
         }
     }
 

@@ -39,7 +39,7 @@ impl<W: World> Ring<W> {
         for superblock in [before, present] {
             let block = superblock.encode(&self.spec);
             let block = self.world.buffers().copy_of(&block).freeze();
-            let at = self.superblock_at(superblock.version);
+            let at = self.spec.superblock_at(superblock.version);
             let written = member.write_durably(at, block).await;
             written.map_err(|error| self.cannot_take(member, &error))?;
         }

@@ -204,6 +204,7 @@ pub fn decode(spec: &RingSpec, bytes: &[u8]) -> Option<Whole> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use base::{BufPool, DriveOffset, Uuid};
 
     fn spec() -> RingSpec {
@@ -213,6 +214,7 @@ mod tests {
             salt: 6,
             at: DriveOffset(0),
             len_bytes: 1 << 20,
+            layout: Layout::Apart,
         }
     }
 

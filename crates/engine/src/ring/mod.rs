@@ -21,6 +21,7 @@ mod recover;
 mod trim;
 
 use crate::drive::DriveError;
+use crate::layout::Layout;
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice, Uuid};
@@ -52,6 +53,28 @@ pub struct RingSpec {
     pub at: DriveOffset,
     /// Its length on every drive.
     pub len_bytes: u64,
+    /// How its superblocks lie.
+    pub layout: Layout,
+}
+
+impl RingSpec {
+    /// Where the superblock of a version lies on a drive: of twins that lie apart, one is
+    /// the first block of the ring, and the other the last.
+    pub(crate) fn superblock_at(&self, version: u64) -> DriveOffset {
+        match (version % 2, self.layout) {
+            (0, _) => self.at,
+            (_, Layout::Adjacent) => self.at + BLOCK,
+            (_, Layout::Apart) => self.at + (self.len_bytes - BLOCK),
+        }
+    }
+
+    /// Where offset `at` of the batch space lies on a drive.
+    pub(crate) fn batch_at(&self, at: u64) -> DriveOffset {
+        match self.layout {
+            Layout::Adjacent => self.at + SUPERBLOCKS_BYTES + at,
+            Layout::Apart => self.at + BLOCK + at,
+        }
+    }
 }
 
 /// What is appended.
@@ -313,7 +336,7 @@ impl<W: World> Ring<W> {
 
     /// Where offset `at` of the batch space lies on a drive.
     fn on_drive(&self, at: u64) -> DriveOffset {
-        self.spec.at + SUPERBLOCKS_BYTES + at
+        self.spec.batch_at(at)
     }
 
     /// The pool has stopped, for `reason`: all that waits is refused, and all that comes.

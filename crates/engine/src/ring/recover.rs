@@ -1,10 +1,10 @@
 //! Finding what a ring holds, and making all its copies equal.
 
-use super::format::{self, SUPERBLOCKS_BYTES, Superblock, Whole};
+use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset, Slice};
+use base::{BLOCK_BYTES, Slice};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -91,7 +91,7 @@ impl<W: World> Ring<W> {
             if found.as_ref().map(version) == Some(version(newest)) {
                 continue;
             }
-            let at = self.superblock_at(version(newest));
+            let at = self.spec.superblock_at(version(newest));
             let written = member.write_durably(at, block.clone()).await;
             faults.extend(written.err().map(|error| DriveFault { member, error }));
         }
@@ -104,7 +104,7 @@ impl<W: World> Ring<W> {
         let mut newest: Option<Superblock> = None;
         for slot in 0..2 {
             let buf = self.world.buffers().bytes(BLOCK_BYTES);
-            let Ok(buf) = member.read(self.spec.at + slot * BLOCK, buf).await else {
+            let Ok(buf) = member.read(self.spec.superblock_at(slot), buf).await else {
                 continue;
             };
             let found = buf
@@ -278,7 +278,7 @@ impl<W: World> Ring<W> {
     }
 
     async fn read(&self, member: &Member<W>, at: u64, len: u64) -> Option<Vec<u8>> {
-        let place: DriveOffset = self.spec.at + SUPERBLOCKS_BYTES + at;
+        let place = self.on_drive(at);
         let buf = self.world.buffers().bytes(len as usize);
         let buf = member.read(place, buf).await.ok()?;
         buf.bytes().map(<[u8]>::to_vec)

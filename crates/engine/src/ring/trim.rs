@@ -1,10 +1,9 @@
 //! Letting go of the oldest batches, and taking in another drive.
 
 use super::format::Superblock;
-use super::{BLOCK, Ring, RingError};
+use super::{Ring, RingError};
 use crate::raid::Member;
 use crate::world::World;
-use base::DriveOffset;
 use futures_channel::oneshot;
 use std::rc::Rc;
 
@@ -113,12 +112,8 @@ impl<W: World> Ring<W> {
             .buffers()
             .copy_of(&superblock.encode(&self.spec))
             .freeze();
-        self.write_all(self.superblock_at(superblock.version), &block)
+        self.write_all(self.spec.superblock_at(superblock.version), &block)
             .await
-    }
-
-    pub(super) fn superblock_at(&self, version: u64) -> DriveOffset {
-        self.spec.at + version % 2 * BLOCK
     }
 
     /// Takes in a drive: it gets all that is in the ring, and everything from then

@@ -48,10 +48,12 @@ fn geometries(drives: usize, identity: &PoolIdentity) -> impl Iterator<Item = Ge
 /// Bytes of a drive from one zone to the next: sums first, then data. The same at
 /// every level that the drives can have, so that a zone can change its level.
 pub fn stride_bytes(drives: usize, identity: &PoolIdentity) -> u64 {
+    let slots = identity.slots();
     let unit = u64::from(identity.stripe_unit_bytes);
-    let areas =
-        geometries(drives, identity).map(|geometry| area_bytes(geometry, identity.zone_bytes));
-    areas.max().unwrap_or(0).next_multiple_of(unit) + identity.zone_bytes
+    let areas = geometries(drives, identity)
+        .map(|geometry| area_bytes(geometry, slots, identity.zone_bytes));
+    let area = areas.max().unwrap_or(0).next_multiple_of(unit);
+    (area + identity.zone_bytes).next_multiple_of(slots.alignment())
 }
 
 /// Pages that a zone of `drives` drives holds at `level`.
@@ -173,6 +175,7 @@ impl<W: World> Zone<W> {
                 geometry,
                 blocks: geometry.zone_data_bytes(identity.zone_bytes) / BLOCK_BYTES as u64,
                 area,
+                slots: identity.slots(),
             },
             level,
             group: Rc::clone(group),

@@ -17,7 +17,7 @@ pub mod fullness;
 mod groups;
 pub mod health;
 pub(in crate::pool) mod hung;
-mod lend;
+pub(super) mod lend;
 pub mod pace;
 mod rebuild;
 mod scrub;

@@ -73,7 +73,9 @@ impl<W: World> Inner<W> {
 
     /// Takes drives out of use that other lanes were ordered to take out; and those whose
     /// places other lanes have given to a spare, where nothing else is missing: a drive that
-    /// one lane can't use is replaced in all.
+    /// one lane can't use is replaced in all. A drive that waits there to stand in, since it
+    /// came back, is not among these: nothing is wrong with it, and without it this lane
+    /// could lose one drive less until the spare is rebuilt.
     pub(super) async fn follow_others(self: &Rc<Self>) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         if lane.commons.lanes() == 1 {
@@ -94,7 +96,10 @@ impl<W: World> Inner<W> {
                 continue;
             }
             let standing = (member.group(), member.place());
-            let other = lane.commons.stand_in(lane.index, standing, member.uuid);
+            let other = match self.world.planted("usable drive given up for another lane") {
+                true => lane.commons.stand_in(lane.index, standing, member.uuid),
+                false => lane.commons.replaced_by(lane.index, standing, member.uuid),
+            };
             let is_spare = |uuid| self.drives.spares().iter().any(|spare| spare.uuid == uuid);
             let group = self.drives.group(member.group());
             let whole = group.places().iter().all(|member| member.is_whole());
