@@ -64,7 +64,7 @@ impl Response {
     }
 
     /// The same with its sense data, if there is any.
-    fn in_format(mut self, format: Format) -> Self {
+    pub(crate) fn in_format(mut self, format: Format) -> Self {
         self.descriptor_sense = format == Format::Descriptors;
         match &self.said {
             None => {}
@@ -103,8 +103,17 @@ impl Response {
 
     /// RESERVATION CONFLICT.
     pub(crate) fn conflict() -> Self {
+        Response::plain(status::RESERVATION_CONFLICT)
+    }
+
+    /// TASK ABORTED: it was not begun. Nobody hears of it who has aborted it himself.
+    pub(crate) fn task_aborted() -> Self {
+        Response::plain(status::TASK_ABORTED)
+    }
+
+    fn plain(status: u8) -> Self {
         Response {
-            status: status::RESERVATION_CONFLICT,
+            status,
             ..Response::default()
         }
     }

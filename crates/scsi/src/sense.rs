@@ -12,6 +12,8 @@ pub mod status {
     pub const RESERVATION_CONFLICT: u8 = 0x18;
     /// No room in the task set: try again later.
     pub const TASK_SET_FULL: u8 = 0x28;
+    /// Somebody has aborted it.
+    pub const TASK_ABORTED: u8 = 0x40;
 }
 
 /// Sense keys (SPC-4 table 47).
@@ -34,6 +36,8 @@ pub enum Key {
     DataProtect = 0x7,
     /// A copy ended early.
     CopyAborted = 0xa,
+    /// The target ended it: it may be tried again.
+    AbortedCommand = 0xb,
     /// Given data differs from the medium's.
     Miscompare = 0xe,
 }
@@ -85,6 +89,8 @@ impl Sense {
 
     /// 00/00 NO ADDITIONAL SENSE INFORMATION.
     pub const NONE: Sense = Sense::new(Key::NoSense, 0, 0);
+    /// 00/00, of a command that another has overtaken while it waited for room.
+    pub const OVERTAKEN: Sense = Sense::new(Key::AbortedCommand, 0, 0);
     /// 0E/03 INVALID FIELD IN COMMAND INFORMATION UNIT: data-out of another length
     /// than the command has.
     pub const WRONG_DATA_LENGTH: Sense = Sense::new(Key::IllegalRequest, 0x0e, 0x03);

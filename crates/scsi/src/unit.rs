@@ -2,6 +2,7 @@
 //! agreed on with it.
 
 use crate::reservation::{NexusId, Reservations, Unreadable};
+use crate::room::Queue;
 use crate::sense::Format;
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
 use engine::{Disk, IoError, Provisioning, World};
@@ -68,6 +69,7 @@ pub struct LogicalUnit<W: World> {
     mode: Cell<Mode>,
     sanitizing: Cell<bool>,
     blocks_per_physical: Cell<u32>,
+    out_of_room: Queue,
 }
 
 /// Mode parameters that initiators can change (SPC-4 clause 7.5.8). All of them see the
@@ -98,6 +100,7 @@ impl<W: World> LogicalUnit<W> {
             mode: Cell::default(),
             sanitizing: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
+            out_of_room: Queue::default(),
         })
     }
 
@@ -112,6 +115,11 @@ impl<W: World> LogicalUnit<W> {
             "physical blocks of {bytes} bytes"
         );
         self.blocks_per_physical.set(blocks);
+    }
+
+    /// Commands that have found no room.
+    pub(crate) fn out_of_room(&self) -> &Queue {
+        &self.out_of_room
     }
 
     /// Logical blocks to a physical one, as initiators are told.

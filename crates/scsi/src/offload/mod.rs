@@ -139,8 +139,9 @@ pub trait Copier<W: World> {
     /// Nobody needs these any more.
     fn release(&self, held: Vec<Held>);
 
-    /// Has room made for a volume that was refused a page. Whether there is some now.
-    fn make_room(&self, volume: Uuid) -> LocalBoxFuture<'_, bool>;
+    /// Has room made for a volume that was refused a page, by the command with this course.
+    /// Whether there is some now. May be dropped before that.
+    fn make_room(&self, volume: Uuid, course: &Course) -> LocalBoxFuture<'_, bool>;
 
     /// Has `with` look at the tokens that there are, or says that there can't be any.
     fn tokens(&self, with: &mut dyn FnMut(&mut Tokens)) -> bool;

@@ -13,6 +13,7 @@
 //! - Where the pool is full, room is asked for, and the copy goes on where it was.
 
 use super::{Copier, Course};
+use crate::room;
 use base::{Slice, VolumeOffset};
 use engine::{Disk, IoError, IoErrorKind, World};
 use futures_util::future::{Either, join, select};
@@ -91,7 +92,7 @@ pub(super) async fn copy<W: World>(
             _ => false,
         };
         let again = full && !overlaps && tries < TRIES_MAX && course.goes_on();
-        if !again || !copier.make_room(destination_is.uuid).await {
+        if !again || !room::made(copier, destination_is.uuid, course).await {
             return (done, copied);
         }
     }

@@ -128,7 +128,7 @@ impl Copier<SimWorld> for TestCopier {
         });
     }
 
-    fn make_room(&self, _: Uuid) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, _: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
         self.asked_for_room.set(self.asked_for_room.get() + 1);
         let room = self.room.take();
         async move {

@@ -9,6 +9,7 @@ mod bench;
 mod lists;
 #[path = "../bench/pool.rs"]
 mod pool;
+mod room;
 mod sense;
 mod streams;
 mod tokens;

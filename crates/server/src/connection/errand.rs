@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - Errands begin in the order they were given, and each that began ends once.
-//! - One that began runs to its end, also when the connection is gone.
+//! - One that began runs to its end, also when the connection is gone; but no part of it
+//!   begins again once nobody waits for it, or its connection is gone (`scsi`'s `room`).
 
 use super::batch::{Receiver, Sender};
 use super::management::manage;
@@ -29,12 +30,6 @@ use std::task::{Context, Poll};
 /// Turns before others on the shard get theirs.
 const TURNS_MAX: usize = 16;
 
-/// Operation code of the commands that copy (SPC-4 clause 5.17).
-const THIRD_PARTY_COPY_OUT: u8 = 0x83;
-
-/// How often a command that finds no room is tried, while the trash gives way.
-const TRIES_MAX: usize = 8;
-
 /// What is to be done at home.
 pub(crate) enum Errand {
     /// A command with its data-out.
@@ -49,7 +44,8 @@ pub(crate) enum Errand {
         function: u8,
         lun: [u8; 8],
     },
-    /// Nobody waits for this command any more: a copy ends early. It has no end of its own.
+    /// Nobody waits for this command any more: a copy ends early, and one that waits for
+    /// room is not tried again. It has no end of its own.
     Stop { task: TaskId },
 }
 
@@ -73,8 +69,8 @@ pub(crate) struct Runner {
     state: Rc<ShardState>,
     session: Rc<Session>,
     running: FuturesUnordered<LocalBoxFuture<'static, Ended>>,
-    /// Copies that run.
-    copies: Rc<RefCell<FxHashMap<TaskId, Course>>>,
+    /// Of the commands that run.
+    courses: Rc<RefCell<FxHashMap<TaskId, Course>>>,
 }
 
 impl Runner {
@@ -83,31 +79,44 @@ impl Runner {
             state,
             session,
             running: FuturesUnordered::new(),
-            copies: Rc::default(),
+            courses: Rc::default(),
         }
+    }
+
+    /// What runs a command to its end.
+    fn run(&self, task: TaskId, order: Order, data: Slice) -> LocalBoxFuture<'static, Ended> {
+        let (session, courses) = (Rc::clone(&self.session), Rc::clone(&self.courses));
+        let course = Course::default();
+        courses.borrow_mut().insert(task, course.clone());
+        let written_bytes = data.len() as u64;
+        Box::pin(async move {
+            let nexus = &session.nexus;
+            let executed = nexus.execute_making_room(order.lun, order.cdb, data, course);
+            let response = executed.await;
+            courses.borrow_mut().remove(&task);
+            Ended::Command {
+                task,
+                order,
+                written_bytes,
+                response,
+            }
+        })
+    }
+
+    /// Nobody waits for anything any more.
+    fn stop_all(&self) {
+        self.courses.borrow().values().for_each(Course::stop);
     }
 
     fn begin(&self, errand: Errand) {
         let session = Rc::clone(&self.session);
         match errand {
             Errand::Command { task, order, data } => {
-                let written_bytes = data.len() as u64;
-                let state = Rc::clone(&self.state);
-                if order.cdb[0] == THIRD_PARTY_COPY_OUT {
-                    return self.begin_copy(task, order, data);
-                }
-                self.running.push(Box::pin(async move {
-                    let response = execute(&state, &session, order, data).await;
-                    Ended::Command {
-                        task,
-                        order,
-                        written_bytes,
-                        response,
-                    }
-                }));
+                let running = self.run(task, order, data);
+                self.running.push(running);
             }
             Errand::Stop { task } => {
-                if let Some(course) = self.copies.borrow().get(&task) {
+                if let Some(course) = self.courses.borrow().get(&task) {
                     course.stop();
                 }
             }
@@ -129,27 +138,6 @@ impl Runner {
         }
     }
 
-    /// Copies make room for themselves, piece by piece: what was copied is not copied again,
-    /// for source and destination may overlap.
-    fn begin_copy(&self, task: TaskId, order: Order, data: Slice) {
-        let (session, copies) = (Rc::clone(&self.session), Rc::clone(&self.copies));
-        let course = Course::default();
-        copies.borrow_mut().insert(task, course.clone());
-        self.running.push(Box::pin(async move {
-            let written_bytes = data.len() as u64;
-            let nexus = &session.nexus;
-            let copied = nexus.execute_until(order.lun, order.cdb, data, Some(course));
-            let response = copied.await;
-            copies.borrow_mut().remove(&task);
-            Ended::Command {
-                task,
-                order,
-                written_bytes,
-                response,
-            }
-        }));
-    }
-
     /// One that has ended; pending also when there are none.
     fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         match self.running.poll_next_unpin(cx) {
@@ -169,7 +157,10 @@ impl Runner {
                     moved = true;
                     match next {
                         Some(errand) => self.begin(errand),
-                        None => open = false,
+                        None => {
+                            open = false;
+                            self.stop_all();
+                        }
                     }
                 }
                 while let Poll::Ready(one) = self.poll_ended(cx) {
@@ -190,31 +181,6 @@ impl Runner {
         })
         .await;
     }
-}
-
-/// Runs a command: again, while it finds no room and somebody makes some. Trying again
-/// does no harm: nobody knows yet what came of it.
-async fn execute(
-    state: &ShardState,
-    session: &Session,
-    order: Order,
-    data: Slice,
-) -> scsi::Response {
-    let nexus = &session.nexus;
-    for _ in 1..TRIES_MAX {
-        let response = nexus.execute(order.lun, order.cdb, data.clone()).await;
-        if !response.found_no_room() {
-            return response;
-        }
-        let number = scsi::lun::decode(order.lun);
-        let unit = number.and_then(|number| nexus.target().unit(number));
-        let volume = unit.map(|unit| unit.uuid());
-        match volume {
-            Some(volume) if state.make_room(volume).await => {}
-            _ => return response,
-        }
-    }
-    nexus.execute(order.lun, order.cdb, data).await
 }
 
 /// The way from a connection to its home.

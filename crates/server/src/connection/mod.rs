@@ -17,6 +17,8 @@ mod gauge;
 mod management;
 mod pump;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use crate::directory::Directory;
 use crate::front::{Berth, Manners, Place, TsihLease};

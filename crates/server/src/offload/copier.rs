@@ -244,7 +244,7 @@ impl Copier<RealWorld> for SessionCopier {
         tokio::task::spawn_local(async move { directory.offload().let_go(held).await });
     }
 
-    fn make_room(&self, volume: Uuid) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, volume: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
         let make = async move {
             match self.state.upgrade() {
                 Some(state) => state.make_room(volume).await,

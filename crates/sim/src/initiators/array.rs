@@ -4,9 +4,9 @@
 use super::tasks::Task;
 use super::token::Token;
 use super::unit::Unit;
-use super::{Books, Host};
+use super::{Books, FILLER, Host};
 use base::{Time, Uuid};
-use engine::volume::Stage;
+use engine::volume::{Course, Stage};
 use engine::{Pool, PoolError, Provisioning, Volume, World};
 use scsi::offload::{Held, Holder, Limits, Tokens};
 use scsi::{LogicalUnit, Target};
@@ -41,6 +41,15 @@ pub(super) struct Array {
     pub(super) function: Cell<Option<u64>>,
     /// Commands that were aborted by what is not answered yet.
     pub(super) aborted: RefCell<Vec<Rc<Task>>>,
+}
+
+/// A command that is not at the engine.
+pub(super) struct Out(Rc<Task>);
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.0.is_out.set(false);
+    }
 }
 
 impl Array {
@@ -136,6 +145,51 @@ impl Array {
         let some = !held.is_empty();
         self.let_go(held).await;
         some
+    }
+
+    /// Makes some room for a volume, and takes its time. Whether there was any to make.
+    pub(super) async fn make_room(&self, volume: Uuid) -> bool {
+        let Some((pool, _)) = self.volume_of(volume) else {
+            return false;
+        };
+        let hidden = self.pools[pool].hidden();
+        let end = |tokens: &mut Tokens| {
+            let hidden = hidden.iter();
+            let held = hidden.flat_map(|hidden| tokens.revoke_holder(hidden.uuid));
+            held.collect()
+        };
+        let some = self.revoke(end, |_| false).await;
+        let pause = Duration::from_nanos(self.books.clock.get() % 7 * 50_000);
+        self.world.sleep(pause).await;
+        some || self.shrink_filler(pool).await
+    }
+
+    async fn shrink_filler(&self, pool: usize) -> bool {
+        let pool = &self.pools[pool];
+        let Some(filler) = pool.volume(FILLER) else {
+            return false;
+        };
+        let page = u64::from(pool.info().page_bytes);
+        let left = filler.info().size_bytes.saturating_sub(page);
+        if left == 0 {
+            return false;
+        }
+        // Somebody else may have shrunk it meanwhile: that is as good.
+        let _ = pool.shrink_volume(FILLER, left).await;
+        true
+    }
+
+    /// A command is not at the engine, until what this gives is dropped.
+    pub(super) fn leaves_the_engine(&self, course: &Course) -> Option<Out> {
+        let hosts = self.all_hosts();
+        let of = |host: &Rc<Host>| {
+            let tasks = host.tasks.borrow();
+            tasks.iter().find(|task| task.is_of(course)).cloned()
+        };
+        let task = hosts.iter().find_map(of)?;
+        task.is_out.set(true);
+        task.ends_if_lost(self.books.tick());
+        Some(Out(task))
     }
 
     pub(super) async fn revoke_all(&self) {

@@ -4,6 +4,7 @@ use super::array::Array;
 use base::{SECTOR_BYTES, Time, Uuid, VolumeOffset};
 use engine::volume::Course;
 use engine::{Disk, IoError, IoErrorKind, Volume, World};
+use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::NexusId;
@@ -118,19 +119,23 @@ impl Copier<SimWorld> for HostCopier {
         });
     }
 
-    /// Who needs the room that tokens keep gets it.
-    fn make_room(&self, volume: Uuid) -> LocalBoxFuture<'_, bool> {
+    /// Who needs the room that tokens keep gets it, or a part of what only takes room. That
+    /// goes on when nobody waits for it any more.
+    fn make_room(&self, volume: Uuid, course: &Course) -> LocalBoxFuture<'_, bool> {
+        let out = self.array.leaves_the_engine(course);
         let make = async move {
-            let Some((pool, _)) = self.array.volume_of(volume) else {
-                return false;
-            };
-            let hidden = self.array.pools[pool].hidden();
-            let end = |tokens: &mut Tokens| {
-                let hidden = hidden.iter();
-                let held = hidden.flat_map(|hidden| tokens.revoke_holder(hidden.uuid));
-                held.collect()
-            };
-            self.array.revoke(end, |_| false).await
+            let (done, made) = oneshot::channel();
+            let array = Rc::clone(&self.array);
+            array.begin_to_let_go();
+            self.array.world.spawn(async move {
+                let some = array.make_room(volume).await;
+                array.end_to_let_go();
+                // It may have been stopped.
+                let _ = done.send(some);
+            });
+            let some = made.await.unwrap_or(false);
+            drop(out);
+            some
         };
         make.boxed_local()
     }

@@ -22,6 +22,7 @@ const CHECK_CONDITION: u8 = 2;
 const CONFLICT: u8 = 0x18;
 
 const UNIT_ATTENTION: u8 = 6;
+const ABORTED: u8 = 0xb;
 const MISCOMPARE: u8 = 0xe;
 
 /// Unit attentions one after the other that are believed.
@@ -190,6 +191,7 @@ impl Host {
             match self.below(24) {
                 0 => self.array.reset(self.any_unit()),
                 1 => self.manage().await,
+                22 | 23 if self.books.tight.is_some() => self.cut_a_way().await,
                 2..=4 => self.call().await,
                 5 => {
                     let two = futures_util::future::join(self.operate(), self.operate());
@@ -201,6 +203,19 @@ impl Host {
                 return;
             }
         }
+    }
+
+    /// Somebody's session is lost; then a look, at once: what had not happened by then must
+    /// not happen any more.
+    async fn cut_a_way(&self) {
+        let hosts = self.array.all_hosts();
+        let loser = &hosts[self.below(hosts.len() as u64) as usize];
+        self.world
+            .note(|| format!("host {} loses its session", loser.number));
+        loser.lose_session();
+        let unit = self.any_unit();
+        self.read_field(unit).await;
+        self.read_wide(unit).await;
     }
 
     /// Reads all registers of several sectors.
@@ -318,6 +333,11 @@ impl Host {
         let course = command.course.as_ref();
         let stopped = course.is_some_and(|course| !course.goes_on());
         let full = response.found_no_room() || self.is_full(command, response);
+        let overtaken = response
+            .sense
+            .get(2)
+            .is_some_and(|key| key & 0xf == ABORTED);
+        let full = full || overtaken && self.books.tight.is_some();
         // Whatever was done: what is good is whole.
         if response.status == GOOD || !upset && !stopped && !full {
             self.fail(format!(
@@ -365,7 +385,7 @@ impl Host {
         // From here on to the look at attentions nobody else runs.
         let is_there = nexus.target().unit(unit.lun()).is_some();
         let due = self.due[command.unit].replace(false) && is_there;
-        let course = command.course.clone();
+        let course = command.course.clone().unwrap_or_default();
         let clock = self.books.clock.get();
         let note = |what: &str| {
             self.world.note(|| {
@@ -374,8 +394,9 @@ impl Host {
             });
         };
         note("begins");
-        let (task, answered) = self.begin_task(command);
-        let response = nexus.execute_until(lun, command.cdb, data, course).await;
+        let (task, answered) = self.begin_task(command, &course);
+        let executed = nexus.execute_making_room(lun, command.cdb, data, course);
+        let response = executed.await;
         let is_answered = self.end_task(&task);
         note(&format!("says {:#x}", response.status));
         let attention = is_attention(&response);

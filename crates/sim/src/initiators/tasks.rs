@@ -2,7 +2,8 @@
 //!
 //! A command that is aborted runs to its end, and nobody is answered. Whoever sent it knows
 //! that it is over from the answer to the function that aborted it: what it did, it did
-//! before that.
+//! before that. One whose session is lost runs to its end, too, but it does not begin anew:
+//! while room is made for it, it is over.
 
 use super::host::{Command, Host};
 use engine::volume::Course;
@@ -15,33 +16,58 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 
-/// Who aborts: a function with a number, or somebody who preempts at a unit.
+/// Who aborts: a function with a number, somebody who preempts at a unit, or nobody: the
+/// session is lost, and with it all that the initiator would have heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Function(u64),
     Preempting(usize),
+    Loss,
 }
 
 /// A command that runs.
 pub(super) struct Task {
     unit: usize,
-    course: Option<Course>,
+    course: Course,
     aborted: Cell<Option<By>>,
     /// Hears when the function that aborted it was answered.
     answer: RefCell<Option<oneshot::Sender<u64>>>,
     /// Hear that it has ended.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// It is not at the engine: somebody makes room for it.
+    pub(super) is_out: Cell<bool>,
+}
+
+impl Task {
+    pub(super) fn is_of(&self, course: &Course) -> bool {
+        self.course.is(course)
+    }
+
+    /// Of a session that is lost: whatever it did, it did before this instant.
+    pub(super) fn ends_if_lost(&self, now: u64) {
+        if self.aborted.get() == Some(By::Loss)
+            && let Some(answer) = self.answer.take()
+        {
+            // The host may be gone.
+            let _ = answer.send(now);
+        }
+    }
 }
 
 impl Host {
-    pub(super) fn begin_task(&self, command: &Command) -> (Rc<Task>, oneshot::Receiver<u64>) {
+    pub(super) fn begin_task(
+        &self,
+        command: &Command,
+        course: &Course,
+    ) -> (Rc<Task>, oneshot::Receiver<u64>) {
         let (answer, answered) = oneshot::channel();
         let task = Rc::new(Task {
             unit: command.unit,
-            course: command.course.clone(),
+            course: course.clone(),
             aborted: Cell::new(None),
             answer: RefCell::new(Some(answer)),
             waiting: RefCell::default(),
+            is_out: Cell::new(false),
         });
         // What changes or shows reservations is not aborted.
         if !command.needs.is_empty() {
@@ -53,6 +79,7 @@ impl Host {
     /// It has ended. Whether anybody is to hear of it.
     pub(super) fn end_task(&self, task: &Rc<Task>) -> bool {
         self.tasks.borrow_mut().retain(|one| !Rc::ptr_eq(one, task));
+        task.ends_if_lost(self.books.tick());
         for waiting in task.waiting.take() {
             // Who aborted it may be gone.
             let _ = waiting.send(());
@@ -76,9 +103,7 @@ impl Host {
                 task.aborted.set(Some(by));
                 self.array.aborted.borrow_mut().push(Rc::clone(task));
             }
-            if let Some(course) = &task.course {
-                course.stop();
-            }
+            task.course.stop();
             let (ended, end) = oneshot::channel();
             task.waiting.borrow_mut().push(ended);
             ends.push(end);
@@ -99,6 +124,21 @@ impl Host {
             }
             !is_meant(task)
         });
+    }
+
+    /// The session is lost: nobody hears what came of its commands. Those at the engine run
+    /// to their end; those that wait for room are over now.
+    pub(super) fn lose_session(&self) {
+        let now = self.books.tick();
+        for task in self.tasks.borrow().iter() {
+            if task.aborted.get().is_none() {
+                task.aborted.set(Some(By::Loss));
+            }
+            task.course.stop();
+            if task.is_out.get() {
+                task.ends_if_lost(now);
+            }
+        }
     }
 
     /// A task management function; then a look at what came of the commands that it aborted.

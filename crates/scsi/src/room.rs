@@ -1,0 +1,185 @@
+//! Commands that find no room, and are tried again while somebody makes some.
+//!
+//! Invariants:
+//! - A try begins only while somebody waits for the command: none does once its course is
+//!   stopped, as the course of each is whose session has ended or whose task was aborted.
+//! - Nor does one begin once another command has begun to write to the same blocks. An
+//!   initiator whose way to the target is cut tells nobody: it repeats its command by another
+//!   way, and then writes something newer. What came by the first way must not follow.
+//! - All tries of a command begin within [`PATIENCE`], and initiators wait longer than that
+//!   before they give a way up.
+//! - Nothing is held while a command waits.
+
+use crate::cdb::{self, Command, Extent};
+use crate::lun;
+use crate::nexus::{Nexus, Response};
+use crate::offload::{Copier, Course};
+use crate::sense::Sense;
+use crate::unit::LogicalUnit;
+use base::{Slice, Uuid};
+use engine::World;
+use futures_util::future::{Either, select};
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// No try begins so long after the command did.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a command is tried.
+const TRIES_MAX: usize = 8;
+
+/// A command that waits for room, or tries again.
+struct Entry {
+    blocks: Range<u64>,
+    overtaken: Cell<bool>,
+}
+
+/// The commands of a logical unit that have found no room.
+#[derive(Default)]
+pub(crate) struct Queue(RefCell<Vec<Rc<Entry>>>);
+
+/// The place of a command in a [`Queue`], until it is dropped.
+struct Waiting<'a> {
+    queue: &'a Queue,
+    entry: Rc<Entry>,
+}
+
+impl Queue {
+    fn join(&self, blocks: Range<u64>) -> Waiting<'_> {
+        let overtaken = Cell::new(false);
+        let entry = Rc::new(Entry { blocks, overtaken });
+        self.0.borrow_mut().push(Rc::clone(&entry));
+        Waiting { queue: self, entry }
+    }
+
+    /// A command begins that writes to these blocks.
+    fn overtake(&self, blocks: &Range<u64>) {
+        let all = self.0.borrow();
+        let meets = |one: &Entry| one.blocks.start < blocks.end && blocks.start < one.blocks.end;
+        for entry in all.iter().filter(|entry| meets(entry)) {
+            entry.overtaken.set(true);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut all = self.queue.0.borrow_mut();
+        all.retain(|one| !Rc::ptr_eq(one, &self.entry));
+    }
+}
+
+/// The blocks that `command` changes, at most. Copies see to their own room.
+fn changed(command: &Command) -> Option<Range<u64>> {
+    let extent: Extent = match command {
+        Command::Write(extent)
+        | Command::WriteVerify { extent, .. }
+        | Command::CompareAndWrite(extent)
+        | Command::OrWrite(extent)
+        | Command::WriteAtomic(extent) => *extent,
+        Command::WriteSame(order) if order.extent.blocks > 0 => order.extent,
+        // To the end; anywhere; everywhere.
+        Command::WriteSame(_) | Command::Unmap { .. } | Command::Sanitize { .. } => {
+            return Some(0..u64::MAX);
+        }
+        _ => return None,
+    };
+    let end = extent.lba.0.saturating_add(u64::from(extent.blocks));
+    Some(extent.lba.0..end)
+}
+
+/// Has room made for a volume that was refused a page. Whether there is some now, and
+/// `course` goes on.
+pub(crate) async fn made<W: World>(copier: &dyn Copier<W>, volume: Uuid, course: &Course) -> bool {
+    if copier
+        .world()
+        .planted("write of a lost session tried again")
+    {
+        return copier.make_room(volume, course).await;
+    }
+    if !course.goes_on() {
+        return false;
+    }
+    let (made, stopped) = (copier.make_room(volume, course), pin!(course.stopped()));
+    match select(made, stopped).await {
+        Either::Left((made, _)) => made && course.goes_on(),
+        Either::Right(_) => false,
+    }
+}
+
+impl<W: World> Nexus<W> {
+    /// As [`Nexus::execute_until`]; and again, while the command finds no room and somebody
+    /// makes some. Trying again does no harm: nobody knows yet what came of it. One whose
+    /// `course` is stopped before it begins is not begun.
+    pub async fn execute_making_room(
+        &self,
+        lun: [u8; 8],
+        cdb: [u8; 16],
+        data_out: Slice,
+        course: Course,
+    ) -> Response {
+        if !course.goes_on() {
+            return Response::task_aborted();
+        }
+        let changed = cdb::decode(&cdb).ok().and_then(|one| changed(&one));
+        let unit = lun::decode(lun).and_then(|number| self.target().unit(number));
+        let (Some(blocks), Some(unit)) = (changed, unit) else {
+            let course = Some(course);
+            return self.execute_until(lun, cdb, data_out, course).await;
+        };
+        if !unit.out_of_room().is_empty() {
+            unit.out_of_room().overtake(&blocks);
+        }
+        let began = self.target().world().now();
+        let tried = self.execute_until(lun, cdb, data_out.clone(), None);
+        let response = tried.await;
+        if !response.found_no_room() {
+            return response;
+        }
+        let waiting = unit.out_of_room().join(blocks);
+        let order = (lun, cdb, data_out);
+        // Its future is rare.
+        Box::pin(self.try_again(&unit, order, &course, (began, &waiting, response))).await
+    }
+
+    /// Tries a command again that has found no room, for as long as that may help.
+    async fn try_again(
+        &self,
+        unit: &LogicalUnit<W>,
+        (lun, cdb, data_out): ([u8; 8], [u8; 16], Slice),
+        course: &Course,
+        (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
+    ) -> Response {
+        let world = self.target().world();
+        let Some(copier) = self.copier() else {
+            return response;
+        };
+        for _ in 1..TRIES_MAX {
+            let is_late = world.now().since(began) >= PATIENCE;
+            if is_late || !made(copier.as_ref(), unit.uuid(), course).await {
+                return response;
+            }
+            if waiting.entry.overtaken.get() {
+                return Response::check_condition(&Sense::OVERTAKEN, 0)
+                    .in_format(unit.sense_format());
+            }
+            if world.now().since(began) >= PATIENCE {
+                return response;
+            }
+            world.reached("command tried again for want of room");
+            let tried = self.execute_until(lun, cdb, data_out.clone(), None);
+            response = tried.await;
+            if !response.found_no_room() {
+                return response;
+            }
+        }
+        response
+    }
+}
