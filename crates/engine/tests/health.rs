@@ -72,7 +72,7 @@ fn a_slow_drive_is_suspect_and_read_last_until_it_is_fast_again() {
             read_some(&pool, 8).await;
             shelf
                 .named("d1")
-                .with_faults(|faults| faults.slowdown = 2_000);
+                .with_faults(|faults| faults.slowdown = 1_000);
             let limits = Limits::default();
             let took = wait_for(&pool, 1, MemberState::Suspect).await;
             // Two windows, the one that had begun, and the reads under way.
@@ -117,7 +117,7 @@ fn suspect_is_kept_through_an_opening() {
     };
     shelf.open(async |pool| {
         pool.store().drain().await.unwrap();
-        slow(2_000);
+        slow(1_000);
         wait_for(&pool, 1, MemberState::Suspect).await;
         slow(0);
         pool.close().await.unwrap();
@@ -134,7 +134,7 @@ fn all_drives_slow_is_no_fault_of_one() {
     shelf.open(async |pool| {
         pool.store().drain().await.unwrap();
         for (_, media) in &shelf.media {
-            media.with_faults(|faults| faults.slowdown = 2_000);
+            media.with_faults(|faults| faults.slowdown = 1_000);
         }
         read_some(&pool, 60).await;
         assert!(pool.world().now() > Time(15_000_000_000));
@@ -143,7 +143,7 @@ fn all_drives_slow_is_no_fault_of_one() {
         }
         let member = &pool.info().members[0];
         assert!(
-            member.read_latency > Duration::from_millis(100),
+            member.read_latency > Duration::from_millis(50),
             "{member:?}"
         );
     });

@@ -251,6 +251,30 @@ fn a_process_that_was_paused_expels_nobody() {
 }
 
 #[test]
+fn when_no_drive_answers_none_is_given_up_for_it() {
+    for (drives, level) in [(2, RAID10), (4, Level::Raid5), (5, Level::Raid6)] {
+        let shelf = Shelf::with_pool(drives, level);
+        shelf.open(async |pool| {
+            let world = pool.world().clone();
+            read_some(&pool, 1, 8).await;
+            let stood_still = Duration::from_secs(25);
+            for (at, (_, media)) in shelf.media.iter().enumerate() {
+                // They do not come back in the same instant.
+                let until = world.now() + stood_still + Duration::from_millis(300) * at as u32;
+                media.with_faults(|faults| faults.stalled_until = Some(until));
+            }
+            let took = write_all(&pool, 2).await;
+            assert!(took >= stood_still, "{level}: {took:?}");
+            world.sleep(Duration::from_secs(20)).await;
+            let events = pool.events(0);
+            let failed = |event: &&engine::pool::Event| event.kind == EventKind::DriveFailed;
+            assert!(events.iter().find(failed).is_none(), "{level}: {events:?}");
+            read_some(&pool, 2, 8).await;
+        });
+    }
+}
+
+#[test]
 fn a_drive_that_hangs_through_a_pause_is_given_up_after_it() {
     let shelf = Shelf::with_pool(2, RAID10);
     shelf.open(async |pool| {

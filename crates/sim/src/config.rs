@@ -250,7 +250,7 @@ impl Config {
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
             slowdown: slowdowns(prng, drives + spares),
-            health: health(&mut seed.stream("health limits"), damage),
+            health: health(seed, damage),
             pool,
         }
     }
@@ -329,7 +329,11 @@ fn metadata_of(pool: &PoolSpec, drives: u64, drive_bytes: u64) -> u64 {
 
 /// Windows short enough for a boot to have many. Only drives that are struck
 /// (`damage`) may be given up; the others never take as long as `hung` for anything.
-fn health(prng: &mut Prng, damage: bool) -> Limits {
+fn health(seed: &Prng, damage: bool) -> Limits {
+    let (prng, hedges) = (
+        &mut seed.stream("health limits"),
+        &mut seed.stream("hedges"),
+    );
     let usual = Limits::default();
     if prng.chance(1, 3) {
         return usual;
@@ -348,10 +352,11 @@ fn health(prng: &mut Prng, damage: bool) -> Limits {
         ratio: prng.between(2, 8) as u32,
         operations: prng.between(2, 8),
         hung: Duration::from_millis(if damage {
-            *prng.pick(&[200, 1_000, 30_000])
+            *prng.pick(&[200, 1_000, 6_000])
         } else {
             30_000
         }),
+        hedge: Duration::from_millis(*hedges.pick(&[1, 20, 300])),
     }
 }
 

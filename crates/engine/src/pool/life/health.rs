@@ -194,7 +194,7 @@ impl<W: World> Inner<W> {
         // Shorter pauses are part of what a busy shard is: they do not add up to one.
         let pause = limits.pause().max(limits.hung / hung::LOOKS);
         watch.disturbed |= watch.hung.look(now, pause);
-        self.give_up_hung(limits, &watch.hung);
+        self.give_up_hung(limits, &mut watch.hung);
         if self.check().is_err() {
             return;
         }

@@ -7,6 +7,9 @@
 //!   stays, and is waited for.
 //! - Only time in which the process ran counts against a drive: after a pause everything
 //!   in flight counts as begun when the process went on.
+//! - Nor does time in which none of a pool's drives answers, of several: what they have
+//!   in common is the reason (a controller that resets, a host whose storage stands
+//!   still), and there is nothing to go on with.
 //! - No opening waits for a drive for ever: from the first label that is read until the
 //!   pool is started, each drive that does not answer counts as missing.
 
@@ -51,6 +54,11 @@ impl Looks {
             self.floor = now;
         }
         stood_still
+    }
+
+    /// What went before counts against nobody.
+    fn forgive(&mut self) {
+        self.floor = self.last;
     }
 
     /// How long something that began then has been waited for.
@@ -132,7 +140,7 @@ async fn guarding<W: World>(world: W, drives: Weak<Drives<W>>) {
 impl<W: World> Inner<W> {
     /// Takes drives out of use on which an operation does not end. In a pool that has
     /// stopped nothing is lost by that, and nobody waits any more.
-    pub(super) fn give_up_hung(&self, limits: &Limits, looks: &Looks) {
+    pub(super) fn give_up_hung(&self, limits: &Limits, looks: &mut Looks) {
         let hung = hung(&self.drives, looks, limits.hung);
         if hung.is_empty() {
             return;
@@ -140,6 +148,17 @@ impl<W: World> Inner<W> {
         if self.drives.check_failure().is_err() {
             hung.iter()
                 .for_each(|(member, _)| member.vitals().give_up());
+            return;
+        }
+        // Those that were idle when the first let others wait were asked then.
+        let lets_wait = |member: &Rc<Member<W>>| {
+            let oldest = member.vitals().oldest();
+            oldest.is_some_and(|begun| looks.waited(begun) > limits.hung / 2)
+        };
+        let mut members = self.drives.members();
+        members.retain(|member| member.is_writable());
+        if members.len() > 1 && members.iter().all(lets_wait) {
+            looks.forgive();
             return;
         }
         self.drives.give_up(hung);
