@@ -408,7 +408,9 @@ fn nothing_is_acknowledged_before_the_labels_say_who_missed_it() {
             let gone = shelf.named("d1");
             gone.with_faults(|faults| faults.gone = true);
             let reads = pool.clone();
-            world.spawn(async move { drop(read_some(&reads, 1, 8).await) });
+            world.spawn(async move {
+                read_some(&reads, 1, 8).await;
+            });
             while state(&pool, "d1") != MemberState::Failed {
                 world.sleep(Duration::from_nanos(100)).await;
             }
@@ -443,7 +445,8 @@ fn nothing_is_acknowledged_before_the_labels_say_who_missed_it() {
         shelf.named("d0").with_faults(|faults| faults.gone = true);
         let opened = shelf.try_open(async |pool| {
             let volume = pool.volume("v").unwrap();
-            for (page, tag) in acknowledged.borrow().iter().enumerate() {
+            let acknowledged = acknowledged.borrow().clone();
+            for (page, tag) in acknowledged.iter().enumerate() {
                 let at = VolumeOffset((page * PAGE) as u64);
                 let found = volume.read(at, BLOCK).await.unwrap().to_vec();
                 let is_of = |tag: u64| match tag {
