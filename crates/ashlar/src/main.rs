@@ -16,9 +16,11 @@ mod host;
 mod job;
 mod load;
 mod moves;
+mod offline;
 mod output;
 mod pool;
 mod rehearse;
+mod salvage;
 mod serve;
 mod session;
 mod site_file;
@@ -58,7 +60,7 @@ enum Command {
     /// Show drives, take them out of use, replace them, add spares
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Show pools, scrub them, convert, add and remove their groups
+    /// Show pools, scrub them, convert, add and remove their groups; salvage their labels
     #[command(subcommand)]
     Pool(pool::Command),
     /// Show, create, clone, name, tag, grow, import, export and delete volumes
@@ -109,6 +111,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args, api.as_deref()),
         Command::Load(args) => return run_load(args),
         Command::Fsck(args) => return fsck::run(args).unwrap_or_else(Failure::report),
+        Command::Pool(pool::Command::Salvage(args)) => {
+            return salvage::run(args).unwrap_or_else(Failure::report);
+        }
         Command::Rehearse(args) => rehearse::run(args),
         Command::Plan(args) => match rehearse::size::run(&args) {
             Ok(true) => Ok(()),

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::events;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
+use crate::salvage;
 use crate::status::word;
 use server::api::types::{
     Background, Cache, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io, Operations,
@@ -85,6 +86,10 @@ pub enum Command {
         #[arg(long, value_name = "NUMBER")]
         group: u16,
     },
+    /// Write lost labels of a pool that nobody serves anew, as far as its drives prove them
+    ///
+    /// It shows what it would write, and asks. It needs no server: it reads the drives.
+    Salvage(salvage::Args),
     /// Set from which percentages of its capacity on a pool tells that it gets full
     ///
     /// Crossing one, up or back down, is an event; above the soft one, initiators of thin
@@ -154,6 +159,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
             ))
         }
+        Command::Salvage(_) => unreachable!("it does not talk to an array"),
         Command::Scrub { name, stop } => {
             let change = ScrubChange { running: !stop };
             let _: Pool = client.put(&["pools", &name, "scrub"], &change)?;

@@ -464,8 +464,13 @@ fn told(deleted: &Deleted) -> String {
 
 /// Whether somebody at the terminal types `word`.
 pub fn confirmed(what: &str, word: &str) -> Result<bool, Failure> {
+    typed(&format!("Delete {what}"), word)
+}
+
+/// Whether somebody at the terminal types `word` when asked to.
+pub fn typed(question: &str, word: &str) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));
-    eprint!("Delete {what}? Type {word}: ");
+    eprint!("{question}? Type {word}: ");
     io::stderr().flush().map_err(failed)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(failed)?;

@@ -20,6 +20,7 @@ mod moves;
 mod provisioning;
 mod refusals;
 mod restore;
+mod salvage;
 mod schedules;
 mod site_words;
 mod snapshots;

@@ -1,0 +1,243 @@
+//! Drives of pools that nobody serves: where they are, and which pool each is of.
+//!
+//! Which drives make a pool is read off their labels, so a site file only says where
+//! drives are, and so does the data directory of those that commands have added.
+
+use crate::failure::Failure;
+use crate::fsck_report::Remark;
+use crate::site_file;
+use engine::{LabelSummary, NamedDrive, Pool};
+use server::bringup::Patience;
+use site::DriveSource;
+use std::path::{Path, PathBuf};
+use world::real::{OpenErrorKind, RealDrive, RealWorld};
+
+/// Which drives.
+#[derive(clap::Args)]
+pub struct Drives {
+    /// Drives: files or block devices
+    #[arg(value_name = "DRIVE-FILE", required_unless_present = "site")]
+    drives: Vec<PathBuf>,
+    /// Look at the drives of this site file
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
+    /// Directory that drive files and records of the site lie in [default: the current one]
+    #[arg(long, value_name = "DIR", requires = "site")]
+    data: Option<PathBuf>,
+    /// Look at this pool only
+    #[arg(long, value_name = "NAME")]
+    pub pool: Option<String>,
+}
+
+/// Where a drive is, and what it is called.
+pub struct Place {
+    pub name: String,
+    path: PathBuf,
+    /// Whether it may be missing: then its pool says so.
+    may_be_away: bool,
+}
+
+/// Drives whose labels name the same pool.
+pub struct Found {
+    pub name: String,
+    pub uuid: String,
+    pub drives: Vec<NamedDrive<RealWorld>>,
+}
+
+impl Drives {
+    /// Where they are.
+    ///
+    /// # Errors
+    /// One is given twice, or the site file or a record can't be read.
+    pub fn places(&self) -> Result<Vec<Place>, Failure> {
+        let given = self.drives.iter().map(|path| Place {
+            name: path.display().to_string(),
+            path: path.clone(),
+            may_be_away: false,
+        });
+        let mut places: Vec<Place> = Vec::new();
+        for place in given {
+            if places
+                .iter()
+                .any(|other| whole(&other.path) == whole(&place.path))
+            {
+                let twice = format!("drive {}: it is given twice; give it once", place.name);
+                return Err(Failure::Wrong(twice));
+            }
+            places.push(place);
+        }
+        if let Some(file) = &self.site {
+            let site = site::load(file).map_err(site_file::wrong)?;
+            let data = self.data.clone().unwrap_or_default();
+            let of_site = site.drives.into_iter().map(|drive| Place {
+                path: match drive.source {
+                    DriveSource::File { path, .. } => data.join(path),
+                    DriveSource::Device { path } => path,
+                },
+                name: drive.name,
+                may_be_away: true,
+            });
+            let of_site: Vec<Place> = of_site.filter(|place| is_new(&places, place)).collect();
+            places.extend(of_site);
+            places.extend(added(&data, &places)?);
+        }
+        Ok(places)
+    }
+}
+
+/// The drives that commands have added, but those that the site file describes since.
+fn added(data: &Path, known: &[Place]) -> Result<Vec<Place>, Failure> {
+    let added = server::array::added(data).map_err(|error| Failure::Wrong(error.to_string()))?;
+    let places = added.into_iter().map(|drive| Place {
+        name: drive.name,
+        path: drive.path,
+        may_be_away: true,
+    });
+    Ok(places.filter(|place| is_new(known, place)).collect())
+}
+
+/// A path by which one drive is one, however it is named.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_new(known: &[Place], place: &Place) -> bool {
+    known
+        .iter()
+        .all(|other| whole(&other.path) != whole(&place.path))
+}
+
+/// What is on drives.
+pub struct Sorted {
+    /// By pool.
+    pub pools: Vec<Found>,
+    /// What is to be said of others.
+    pub remarks: Vec<Remark>,
+    /// Drives without any label.
+    pub unlabelled: Vec<NamedDrive<RealWorld>>,
+}
+
+impl Sorted {
+    fn add(&mut self, name: String, drive: RealDrive, label: LabelSummary) {
+        let uuid = label.pool_uuid.to_string();
+        let drive = NamedDrive { name, drive };
+        match self.pools.iter_mut().find(|pool| pool.uuid == uuid) {
+            Some(pool) => pool.drives.push(drive),
+            None => self.pools.push(Found {
+                name: label.pool_name,
+                uuid,
+                drives: vec![drive],
+            }),
+        }
+    }
+}
+
+/// Opens all drives and sorts them by pool; what belongs to none is remarked on. A drive
+/// that has lost its label of the first lane is known by those of others.
+///
+/// # Errors
+/// Drives that can't be opened, or are in use.
+pub async fn sort(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failure> {
+    let mut sorted = Sorted {
+        pools: Vec::new(),
+        remarks: Vec::new(),
+        unlabelled: Vec::new(),
+    };
+    let (mut wrong, mut rest, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    let mut patience = Patience::default();
+    for place in places {
+        match label_of(world, &place, &mut patience).await {
+            Ok(Seen::Labelled(drive, label)) => {
+                known.push(label.clone());
+                sorted.add(place.name, drive, label);
+            }
+            Ok(Seen::Unlabelled(drive)) => rest.push((place, drive)),
+            Ok(Seen::Away(remark)) => sorted.remarks.push(Remark::new(&place.name, remark)),
+            Err(error) => wrong.push(format!("drive {}: {error}", place.name)),
+        }
+    }
+    for (place, drive) in rest {
+        match Pool::probe_beside(world, &drive, &known).await {
+            Ok(Some(label)) => sorted.add(place.name, drive, label),
+            _ => {
+                let path = place.path.display();
+                let remark = format!("{path} has no label: it belongs to no pool");
+                sorted.remarks.push(Remark::new(&place.name, remark));
+                let name = place.name;
+                sorted.unlabelled.push(NamedDrive { name, drive });
+            }
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(sorted),
+        false => Err(Failure::Wrong(wrong.join("\n"))),
+    }
+}
+
+/// As [`sort`], where there has to be a pool.
+///
+/// # Errors
+/// As there; and no drive has a label.
+pub async fn find(world: &RealWorld, places: Vec<Place>) -> Result<Sorted, Failure> {
+    let sorted = sort(world, places).await?;
+    if !sorted.pools.is_empty() {
+        return Ok(sorted);
+    }
+    let mut lines = vec!["no drive has a label: there is no pool to look at".to_owned()];
+    lines.extend(sorted.remarks.iter().map(Remark::to_string));
+    Err(Failure::Wrong(lines.join("\n")))
+}
+
+/// What is at a place.
+enum Seen {
+    Labelled(RealDrive, LabelSummary),
+    Unlabelled(RealDrive),
+    /// Why nothing is.
+    Away(String),
+}
+
+/// Opens a drive and reads its label.
+async fn label_of(
+    world: &RealWorld,
+    place: &Place,
+    patience: &mut Patience,
+) -> Result<Seen, String> {
+    let path = place.path.display();
+    let drive = match patience.open(&place.path).await {
+        Ok(open) => RealDrive::of(world, &open),
+        Err(error) if error.kind == OpenErrorKind::NotFound && place.may_be_away => {
+            return Ok(Seen::Away(format!("{path} is not there")));
+        }
+        // Such as a file that was emptied.
+        Err(error) if error.kind == OpenErrorKind::Unfit && place.may_be_away => {
+            return Ok(Seen::Away(error.to_string()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    match Pool::probe(world, &drive).await {
+        Ok(Some(label)) => Ok(Seen::Labelled(drive, label)),
+        Ok(None) => Ok(Seen::Unlabelled(drive)),
+        Err(error) => Err(format!("{path}: {error}")),
+    }
+}
+
+/// Those of `found` that are called so.
+///
+/// # Errors
+/// None is.
+pub fn choose(found: Vec<Found>, pool: Option<&str>) -> Result<Vec<Found>, Failure> {
+    let Some(wanted) = pool else { return Ok(found) };
+    let names: Vec<&str> = found.iter().map(|pool| pool.name.as_str()).collect();
+    let message = format!(
+        "--pool: found {wanted:?}; the drives are of {}",
+        names.join(", ")
+    );
+    let chosen: Vec<Found> = found
+        .into_iter()
+        .filter(|pool| pool.name == wanted)
+        .collect();
+    match chosen.is_empty() {
+        true => Err(Failure::Wrong(message)),
+        false => Ok(chosen),
+    }
+}

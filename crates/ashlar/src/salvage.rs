@@ -1,0 +1,111 @@
+//! `ashlar pool salvage`: lost labels of a pool that nobody serves are written anew.
+//!
+//! Nothing is written before it was shown and somebody agreed.
+
+use crate::failure::Failure;
+use crate::offline::{self, Found, Sorted};
+use crate::output::print;
+use crate::volume::typed;
+use engine::salvage::{self, Plan};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use world::real::RealWorld;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A label is written where the drives prove what it said: the labels of the same lane on other drives
+say what it was, and a label of another lane on the same drive says which drive it is. What is not
+proved is named with the reason, and stays as it is; so does everything where two drives
+contradict each other. With --site, drives that were added by command are looked for, too. Drives
+that a running `ashlar serve` has are refused: stop it first, and look with `ashlar fsck` after it.
+
+Exit codes: 0 no label is missing any more; 1 some are; 2 it can't be said.")]
+pub struct Args {
+    #[command(flatten)]
+    drives: offline::Drives,
+    /// Write the labels without asking for the pool's name
+    #[arg(long)]
+    yes: bool,
+}
+
+pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let (places, pool) = (args.drives.places()?, args.drives.pool);
+    let salvaged = world::real::run(|world| async move {
+        let sorted = offline::sort(&world, places).await?;
+        let found = the_pool(sorted, pool.as_deref())?;
+        let wrong = |error: engine::PoolError| Failure::Wrong(error.to_string());
+        let plan = salvage::plan(&world, found.drives).await.map_err(wrong)?;
+        print(&text(&plan))?;
+        write(&world, plan, args.yes).await
+    });
+    let salvaged: Result<ExitCode, Failure> =
+        salvaged.map_err(|error| Failure::Wrong(format!("can't look at drives: {error}")))?;
+    salvaged
+}
+
+/// The pool that is meant, with the drives that say nothing of themselves.
+fn the_pool(sorted: Sorted, pool: Option<&str>) -> Result<Found, Failure> {
+    let mut found = match sorted.pools.is_empty() {
+        // Labels of other lanes may be found by a closer look.
+        true => Vec::new(),
+        false => offline::choose(sorted.pools, pool)?,
+    };
+    if let [one, other, ..] = &found[..] {
+        let message = format!(
+            "--pool: found nothing; the drives are of pools {} and {}: say which",
+            one.name, other.name
+        );
+        return Err(Failure::Wrong(message));
+    }
+    let mut found = found.pop().unwrap_or(Found {
+        name: String::new(),
+        uuid: String::new(),
+        drives: Vec::new(),
+    });
+    found.drives.extend(sorted.unlabelled);
+    Ok(found)
+}
+
+fn text(plan: &Plan<RealWorld>) -> String {
+    let mut text = format!("pool {} ({})\n", plan.pool, plan.uuid);
+    for (title, lines) in [
+        ("to be written:", &plan.steps),
+        ("lost, and not proved:", &plan.obstacles),
+    ] {
+        if !lines.is_empty() {
+            text += &format!("{title}\n");
+            lines.iter().for_each(|line| text += &format!("  {line}\n"));
+        }
+    }
+    if plan.steps.is_empty() && plan.obstacles.is_empty() {
+        text += "no label is missing\n";
+    }
+    text
+}
+
+async fn write(world: &RealWorld, plan: Plan<RealWorld>, yes: bool) -> Result<ExitCode, Failure> {
+    let whole = match plan.obstacles.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    };
+    if plan.steps.is_empty() {
+        return Ok(whole);
+    }
+    if !yes {
+        if !io::stdin().is_terminal() {
+            print("nothing was written: --yes writes the labels\n")?;
+            return Ok(ExitCode::from(1));
+        }
+        if !typed("Write these labels", &plan.pool)? {
+            print("nothing was written\n")?;
+            return Ok(ExitCode::from(1));
+        }
+    }
+    let pool = plan.pool.clone();
+    let failed = |error: engine::PoolError| Failure::Failed(error.to_string());
+    plan.carry_out(world).await.map_err(failed)?;
+    print(&format!(
+        "the labels of pool {pool} are written; ashlar fsck looks it through\n"
+    ))?;
+    Ok(whole)
+}
