@@ -17,7 +17,8 @@ const WORKERS: usize = 2;
 #[command(after_help = "\
 Prints one line that begins with \"serving\" once everything is up; logs go to standard error.
 What is missing is made; a second start changes nothing. SIGTERM and SIGINT end commands in
-flight, close cleanly and exit 0. After a crash or power cut just start it again.
+flight, close cleanly and exit 0. After a crash or power cut just start it again. A failed
+assertion is a crash: the process ends by SIGABRT, and a supervisor is to start it again.
 RUST_LOG sets the log's level: RUST_LOG=debug.")]
 pub struct Args {
     /// The site file
@@ -42,6 +43,7 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
         api,
     };
     log_to_stderr();
+    server::panics::end_the_process();
     if exposed {
         let file = args.site.display();
         tracing::warn!("{file} has secrets, and others can read it: chmod go= {file}");
@@ -70,6 +72,8 @@ async fn serve(options: Options) -> Result<(), Failure> {
         .await
         .map_err(|error| Failure::Failed(error.to_string()))?;
     output::print(&format!("{}\n", ready(&name, &running)))?;
+    #[cfg(debug_assertions)]
+    fail_when_asked(&running)?;
     let which = first(&mut terminate, &mut interrupt).await;
     tracing::info!("{which}: closing");
     // Ctrl-C by somebody who has no patience ends the drain. A second SIGTERM does
@@ -84,6 +88,24 @@ async fn serve(options: Options) -> Result<(), Failure> {
             Err(Failure::Failed("SIGINT while closing: not closed cleanly".to_owned()))
         }
     }
+}
+
+/// For tests of what a failed assertion does: on SIGUSR1 there is one where the environment
+/// says, on a shard or in a request of the API. No release has this.
+#[cfg(debug_assertions)]
+fn fail_when_asked(running: &Running) -> Result<(), Failure> {
+    let Ok(place) = std::env::var("ASHLAR_TEST_PANIC") else {
+        return Ok(());
+    };
+    let mut asked = signal(SignalKind::user_defined1())
+        .map_err(|error| Failure::Failed(format!("no signals: {error}")))?;
+    let array = std::sync::Arc::clone(running.array());
+    tokio::spawn(async move {
+        while asked.recv().await.is_some() {
+            array.fail_an_assertion(place == "shard").await;
+        }
+    });
+    Ok(())
 }
 
 async fn first(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {

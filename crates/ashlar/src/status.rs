@@ -17,7 +17,8 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
     args.format.print_text(&status, |status| {
         let mapped = percent(status.mapped_bytes, status.capacity_bytes);
         let (used, all) = (human(status.mapped_bytes), human(status.capacity_bytes));
-        pairs(&[
+        let silent: Vec<String> = status.silent_shards.iter().map(u64::to_string).collect();
+        let mut text = pairs(&[
             ("site", status.site.clone()),
             ("health", word(status.health).to_owned()),
             ("version", status.version.clone()),
@@ -28,7 +29,12 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
             ("exports", status.exports.to_string()),
             ("sessions", status.sessions.to_string()),
             ("mapped", format!("{used} of {all} ({mapped})")),
-        ])
+        ]);
+        if !silent.is_empty() {
+            let shards = silent.join(", ");
+            text += &format!("no answer from shard {shards}: of it this is what it said last\n");
+        }
+        text
     })
 }
 

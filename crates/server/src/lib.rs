@@ -9,6 +9,7 @@
 //! - [`api`]: the REST API.
 //! - [`images`]: volumes from image files, and image files from volumes.
 //! - [`offload`]: copies that initiators have the array make.
+//! - [`panics`]: what a failed assertion does.
 //! - [`record`]: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
@@ -24,5 +25,13 @@ pub mod directory;
 pub mod front;
 pub mod images;
 pub mod offload;
+pub mod panics;
 pub mod record;
 pub mod shard;
+
+// What tests from outside stand on, for those from inside.
+#[cfg(test)]
+extern crate self as server;
+#[cfg(test)]
+#[path = "../tests/served/mod.rs"]
+mod served;

@@ -114,7 +114,7 @@ impl Home {
 
     /// Starts it and waits until it serves.
     pub fn serve(&self) -> Serving {
-        Serving::start(self.command(), &self.dir.path().join("log"))
+        Serving::start(self.command(), &self.log_file())
     }
 
     /// Starts it, expecting that it refuses; gives exit code and what it said.
@@ -137,9 +137,14 @@ impl Home {
         said(output)
     }
 
+    /// Where it logs to.
+    pub fn log_file(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
     /// What it logged while it served last.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.dir.path().join("log")).unwrap()
+        fs::read_to_string(self.log_file()).unwrap()
     }
 
     /// Everything in the data directory, names with sizes, but what changes whenever it

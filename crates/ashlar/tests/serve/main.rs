@@ -17,6 +17,7 @@ mod groups;
 mod hosts;
 mod images;
 mod moves;
+mod panics;
 mod provisioning;
 mod refusals;
 mod restore;

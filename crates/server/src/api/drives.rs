@@ -1,6 +1,8 @@
 //! Drives in their pools.
 
+use super::deadline::Served;
 use super::problem::{Body, Segment};
+use super::status::numbers;
 use super::types::{Drive, DriveAdd, DriveReplace, DriveState, Problem, ProblemKind};
 use crate::array::{Array, NewDrive};
 use axum::Json;
@@ -14,10 +16,8 @@ use std::sync::Arc;
     get, path = "/api/v1/drives", tag = "drives",
     responses((status = 200, body = Vec<Drive>), (status = 503, body = Problem))
 )]
-pub(super) async fn list_drives(
-    State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<Drive>>, Problem> {
-    Ok(Json(drives(&array).await?))
+pub(super) async fn list_drives(State(served): State<Served>) -> Result<Json<Vec<Drive>>, Problem> {
+    Ok(Json(drives(&served).await?))
 }
 
 /// The drive of this name.
@@ -27,10 +27,10 @@ pub(super) async fn list_drives(
     responses((status = 200, body = Drive), (status = 404, body = Problem))
 )]
 pub(super) async fn get_drive(
-    State(array): State<Arc<Array>>,
+    State(served): State<Served>,
     Segment(name): Segment<String>,
 ) -> Result<Json<Drive>, Problem> {
-    let found = drives(&array)
+    let found = drives(&served)
         .await?
         .into_iter()
         .find(|drive| drive.name == name);
@@ -107,12 +107,17 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
     })
 }
 
-async fn drives(array: &Array) -> Result<Vec<Drive>, Problem> {
-    let pools = array.pools().await?;
-    let drives = pools.into_iter().flat_map(|(_, pool)| {
+async fn drives(served: &Served) -> Result<Vec<Drive>, Problem> {
+    let array = &served.array;
+    let glance = array.glance(served.patience.look).await?;
+    let drives = glance.pools.into_iter().flat_map(|(_, pool)| {
         let name = pool.name;
+        let silent = numbers(&array.silent_homes(&name, &glance.silent));
         let all = pool.members.into_iter().chain(pool.spares);
-        all.map(move |member| drive(&name, member))
+        all.map(move |member| Drive {
+            silent_shards: silent.clone(),
+            ..drive(&name, member)
+        })
     });
     Ok(drives.collect())
 }
@@ -139,5 +144,6 @@ fn drive(pool: &str, member: MemberInfo) -> Drive {
         mends: member.mends,
         read_latency_us: member.read_latency.as_micros() as u64,
         write_latency_us: member.write_latency.as_micros() as u64,
+        silent_shards: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@
 //! outcome into the JSON of [`types`].
 
 mod consistency;
+mod deadline;
 mod drives;
 mod events;
 mod exports;
@@ -25,9 +26,12 @@ mod trash;
 pub mod types;
 mod volumes;
 
+pub use deadline::Patience;
+
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router, middleware, routing};
+use deadline::Served;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +54,8 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 struct Description;
 
 /// The API of `array`.
-pub fn router(array: Arc<Array>) -> Router {
+pub fn router(array: Arc<Array>, patience: Patience) -> Router {
+    let served = Served { array, patience };
     let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(status::get_status))
         .routes(routes!(status::get_stats))
@@ -132,7 +137,7 @@ pub fn router(array: Arc<Array>) -> Router {
         ))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
-        .with_state(array)
+        .with_state(served.clone())
         .split_for_parts();
     let description = Arc::new(description);
     let described = move || {
@@ -152,6 +157,7 @@ pub fn router(array: Arc<Array>) -> Router {
             Problem::new(ProblemKind::MethodNotAllowed, message)
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(served, deadline::in_time))
         .layer(middleware::from_fn(guard::loopback_only))
 }
 
@@ -163,6 +169,7 @@ pub fn router(array: Arc<Array>) -> Router {
 pub async fn serve(
     listener: TcpListener,
     array: Arc<Array>,
+    patience: Patience,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let (stopping, stopped) = tokio::sync::oneshot::channel();
@@ -171,7 +178,7 @@ pub async fn serve(
         // The other side waits for this or for the end of serving.
         let _ = stopping.send(());
     };
-    let serving = axum::serve(listener, router(array)).with_graceful_shutdown(announced);
+    let serving = axum::serve(listener, router(array, patience)).with_graceful_shutdown(announced);
     let overdue = async move {
         // An error means that serving has ended first.
         let _ = stopped.await;

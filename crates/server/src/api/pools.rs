@@ -1,11 +1,13 @@
 //! Pools.
 
+use super::deadline::Served;
 use super::problem::{Body, Segment};
+use super::status::numbers;
 use super::types::{
     Background, Cache, DriveAdd, Group, Health, Io, LastScrub, Operations, Pool, Problem, Rates,
     RatesChange, ScrubChange, Task, TaskKind,
 };
-use crate::array::Array;
+use crate::array::{Array, ArrayError};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,16 +22,22 @@ use std::time::SystemTime;
     get, path = "/api/v1/pools", tag = "pools",
     responses((status = 200, body = Vec<Pool>), (status = 503, body = Problem))
 )]
-pub(super) async fn list_pools(
-    State(array): State<Arc<Array>>,
-) -> Result<Json<Vec<Pool>>, Problem> {
-    let pools = array.pools().await?;
-    Ok(Json(
-        pools
-            .into_iter()
-            .map(|(shard, info)| pool(&array, shard, info))
-            .collect(),
-    ))
+pub(super) async fn list_pools(State(served): State<Served>) -> Result<Json<Vec<Pool>>, Problem> {
+    Ok(Json(known(&served).await?))
+}
+
+/// All pools, as far as they are known.
+async fn known(served: &Served) -> Result<Vec<Pool>, Problem> {
+    let array = &served.array;
+    let glance = array.glance(served.patience.look).await?;
+    let shown = |(shard, info): (usize, PoolInfo)| {
+        let silent = array.silent_homes(&info.name, &glance.silent);
+        Pool {
+            silent_shards: numbers(&silent),
+            ..pool(array, shard, info)
+        }
+    };
+    Ok(glance.pools.into_iter().map(shown).collect())
 }
 
 /// The pool of this name.
@@ -39,10 +47,13 @@ pub(super) async fn list_pools(
     responses((status = 200, body = Pool), (status = 404, body = Problem))
 )]
 pub(super) async fn get_pool(
-    State(array): State<Arc<Array>>,
+    State(served): State<Served>,
     Segment(name): Segment<String>,
 ) -> Result<Json<Pool>, Problem> {
-    shown(&array, &name).await
+    let mut pools = known(&served).await?.into_iter();
+    let found = pools.find(|pool| pool.name == name);
+    let found = found.ok_or_else(|| ArrayError::no_pool(&name))?;
+    Ok(Json(found))
 }
 
 /// Begins a scrub, or ends the one under way.
@@ -227,6 +238,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         provisioned_bytes: info.provisioned_bytes,
         epoch: info.epoch,
         shard: shard as u64,
+        silent_shards: Vec::new(),
         drives: names(&info.members),
         groups: info.groups.iter().map(group).collect(),
         spares: names(&info.spares),

@@ -32,6 +32,7 @@ impl Problem {
             ProblemKind::Exists | ProblemKind::Busy => StatusCode::CONFLICT,
             ProblemKind::Full => StatusCode::INSUFFICIENT_STORAGE,
             ProblemKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ProblemKind::Overdue => StatusCode::GATEWAY_TIMEOUT,
             ProblemKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

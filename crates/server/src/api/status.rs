@@ -1,5 +1,6 @@
 //! The array at a glance, and its sums.
 
+use super::deadline::Served;
 use super::pools::health;
 use super::types::{Health, Problem, Stats, Status};
 use crate::array::Array;
@@ -12,14 +13,15 @@ use std::sync::Arc;
     get, path = "/api/v1/status", tag = "status",
     responses((status = 200, body = Status), (status = 503, body = Problem))
 )]
-pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<Status>, Problem> {
-    let pools = array.pools().await?;
+pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Status>, Problem> {
+    let array = &served.array;
+    let glance = array.glance(served.patience.look).await?;
+    let pools = &glance.pools;
     let health = pools
         .iter()
         .map(|(_, info)| health(info))
         .max()
         .unwrap_or(Health::Healthy);
-    let volumes = array.volumes().await?.into_iter();
     Ok(Json(Status {
         site: array.name().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -32,12 +34,18 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
             .map(|portal| portal.address.to_string())
             .collect(),
         pools: pools.len() as u64,
-        volumes: volumes.filter(|volume| !volume.is_snapshot()).count() as u64,
+        volumes: glance.volumes as u64,
         exports: array.exports().len() as u64,
-        sessions: array.sessions().await?.len() as u64,
+        sessions: glance.sessions as u64,
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
         mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
+        silent_shards: numbers(&glance.silent),
     }))
+}
+
+/// Shards as they are shown.
+pub(super) fn numbers(shards: &[usize]) -> Vec<u64> {
+    shards.iter().map(|shard| *shard as u64).collect()
 }
 
 /// Sums over connected sessions and all drives.

@@ -56,6 +56,10 @@ pub struct Status {
     pub capacity_bytes: u64,
     /// Bytes of pages allocated in all pools.
     pub mapped_bytes: u64,
+    /// Shards that do not answer. What is on them is not served now, and what is said of it
+    /// here is what they said last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_shards: Vec<u64>,
 }
 
 /// Whether data is served, and with what redundancy.
@@ -102,6 +106,9 @@ pub struct Drive {
     pub read_latency_us: u64,
     /// Mean latency of its writes and flushes of late, in microseconds.
     pub write_latency_us: u64,
+    /// Shards of its pool that do not answer: what is said here is what they said last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_shards: Vec<u64>,
 }
 
 /// Whether a drive is in use.
@@ -167,6 +174,9 @@ pub struct Pool {
     pub epoch: u64,
     /// Shard that it is homed on.
     pub shard: u64,
+    /// Those of its shards that do not answer: all that is said here is what they said last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_shards: Vec<u64>,
     /// Names of its drives, by group and place.
     pub drives: Vec<String>,
     /// Its RAID groups.
@@ -776,6 +786,8 @@ pub enum ProblemKind {
     Full,
     /// 503: the pool has failed, or the array is stopping.
     Unavailable,
+    /// 504: something has not answered in time. A change may still take place.
+    Overdue,
     /// 500: a drive or a file failed underneath, or a bug.
     Internal,
 }

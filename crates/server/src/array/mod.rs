@@ -16,6 +16,7 @@ mod events;
 mod exports;
 mod giving_way;
 mod groups;
+mod hearsay;
 mod history;
 pub(crate) mod hosts;
 mod moves;
@@ -50,6 +51,7 @@ pub use words::NewWords;
 
 use crate::directory::Directory;
 use crate::images::Images;
+use crate::panics;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,6 +88,7 @@ pub struct Array {
     schedules: Mutex<schedules::Known>,
     change: tokio::sync::Mutex<()>,
     began: Instant,
+    hearsay: hearsay::Hearsay,
 }
 
 impl Array {
@@ -132,6 +135,7 @@ impl Array {
             schedules: Mutex::default(),
             change: tokio::sync::Mutex::default(),
             began: Instant::now(),
+            hearsay: hearsay::Hearsay::default(),
         })
     }
 
@@ -160,6 +164,26 @@ impl Array {
         &self.directory
     }
 
+    /// Fails an assertion, on a shard or in a change that somebody waits for: for tests of
+    /// what that does.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub async fn fail_an_assertion(self: &Arc<Self>, on_shard: bool) {
+        let fail = || assert!(std::env::args().count() == 0, "a test has asked for it");
+        if on_shard {
+            // It has no answer.
+            let _ = self.shards[0].call(move |_| async move { fail() }).await;
+            return;
+        }
+        let failed = self.change(move |_| async move {
+            fail();
+            Ok(())
+        });
+        if let Err(error) = failed.await {
+            tracing::error!("{error}");
+        }
+    }
+
     /// The pools, by name, each with the shard it is homed on.
     ///
     /// # Errors
@@ -175,16 +199,7 @@ impl Array {
             let here = |(lane, info)| (lane, shard.index(), info);
             lanes.extend(infos.into_iter().map(here));
         }
-        lanes.sort_by_key(|(lane, _, _)| *lane);
-        let mut by_name: BTreeMap<String, (usize, Vec<PoolInfo>)> = BTreeMap::new();
-        for (_, shard, info) in lanes {
-            let pool = by_name.entry(info.name.clone());
-            pool.or_insert_with(|| (shard, Vec::new())).1.push(info);
-        }
-        let merged = by_name
-            .into_values()
-            .filter_map(|(shard, lanes)| Some((shard, PoolInfo::of_lanes(lanes)?)));
-        Ok(merged.collect())
+        Ok(hearsay::merged(lanes))
     }
 
     /// The pool called `name`.
@@ -315,15 +330,15 @@ impl Array {
         let array = Arc::clone(self);
         let whole = tokio::spawn(async move {
             let _turn = array.change.lock().await;
-            change(Arc::clone(&array)).await
+            panics::heard(change(Arc::clone(&array))).await
         });
-        match whole.await {
-            Ok(outcome) => outcome,
-            Err(error) => Err(ArrayError::new(
-                ArrayErrorKind::Internal,
-                format!("a change ended early: {error}"),
-            )),
-        }
+        let ended = match whole.await {
+            Ok(Ok(outcome)) => return outcome,
+            Ok(Err(panic)) => panic,
+            Err(error) => error.to_string(),
+        };
+        let context = format!("a change ended early: {ended}");
+        Err(ArrayError::new(ArrayErrorKind::Internal, context))
     }
 
     // As below.

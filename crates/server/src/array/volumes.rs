@@ -206,7 +206,7 @@ fn would_lose(
     Ok(ArrayError::new(ArrayErrorKind::Invalid, context))
 }
 
-fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {
+pub(super) fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {
     let mut all = Vec::new();
     for pool in state.pools() {
         let (name, lane) = (pool.info().name, pool.lane());

@@ -279,7 +279,12 @@ fn offer(
         // Also when the array is dropped.
         let _ = stopped.await;
     };
-    let api_ended = tokio::spawn(api::serve(listener, Arc::clone(&array), until_stopped));
+    let api_ended = tokio::spawn(api::serve(
+        listener,
+        Arc::clone(&array),
+        api::Patience::default(),
+        until_stopped,
+    ));
     Running {
         array,
         front,

@@ -214,6 +214,7 @@ impl Front {
         let thread = std::thread::Builder::new()
             .name("front".to_owned())
             .spawn(move || {
+                crate::panics::on_the_data_path();
                 let desk = Desk::new(directory, shards, limits);
                 run(listeners, stopped, desk);
             })

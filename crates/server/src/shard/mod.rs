@@ -140,6 +140,7 @@ fn run(
     mut inbox: mpsc::UnboundedReceiver<Visit>,
     ready: oneshot::Sender<io::Result<()>>,
 ) {
+    crate::panics::on_the_data_path();
     let ready = Cell::new(Some(ready));
     let started = |outcome| {
         ready

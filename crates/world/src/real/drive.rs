@@ -8,7 +8,8 @@
 //! - The drive is locked for this process as long as it is open.
 
 use super::open::{self, Opened};
-use super::ring::{Durability, Ring, Transfer};
+use super::ring::{Durability, Ring, Target, Transfer};
+use super::suspicion::Suspicion;
 use super::{OpenError, RealWorld, errno};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
 use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
@@ -33,6 +34,7 @@ pub struct RealDrive {
     geometry: Geometry,
     direct: bool,
     syncs: bool,
+    suspicion: Suspicion,
 }
 
 /// A file or block device, open and locked. Several shards may have a [`RealDrive`] to
@@ -43,6 +45,7 @@ pub struct OpenDrive {
     geometry: Geometry,
     direct: bool,
     syncs: bool,
+    suspicion: Suspicion,
 }
 
 impl OpenDrive {
@@ -62,6 +65,7 @@ impl From<Opened> for OpenDrive {
             geometry: opened.geometry,
             direct: opened.direct,
             syncs: opened.syncs,
+            suspicion: Suspicion::new(opened.may_block),
         }
     }
 }
@@ -97,6 +101,7 @@ impl RealDrive {
             geometry: open.geometry,
             direct: open.direct,
             syncs: open.syncs,
+            suspicion: open.suspicion.clone(),
         }
     }
 
@@ -143,11 +148,18 @@ impl RealDrive {
         while !progress.is_complete() {
             let write = self
                 .ring
-                .write(&self.file, data.clone(), progress.next(), durability);
+                .write(self.target(), data.clone(), progress.next(), durability);
             let (result, _) = write.await;
             progress.advance(result)?;
         }
         Ok(())
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            file: &self.file,
+            suspicion: &self.suspicion,
+        }
     }
 
     fn progress(&self, operation: &'static str, at: DriveOffset, len: usize) -> Progress {
@@ -174,7 +186,7 @@ impl Drive for RealDrive {
             return (buf, Err(error));
         }
         while !progress.is_complete() {
-            let (result, held) = self.ring.read(&self.file, buf, progress.next()).await;
+            let (result, held) = self.ring.read(self.target(), buf, progress.next()).await;
             buf = held.into_buf();
             if let Err(error) = progress.advance(result) {
                 return (buf, Err(error));
@@ -200,7 +212,7 @@ impl Drive for RealDrive {
         if !self.syncs {
             return Ok(());
         }
-        let (result, _) = self.ring.sync_data(&self.file).await;
+        let (result, _) = self.ring.sync_data(self.target()).await;
         result.map(drop).map_err(|error| DriveError {
             kind: errno::flush_kind(&error),
             operation: "flush",
@@ -215,7 +227,7 @@ impl Drive for RealDrive {
         if !self.geometry.discards || len_bytes == 0 {
             return Ok(());
         }
-        let (result, _) = self.ring.punch_hole(&self.file, at.0, len_bytes).await;
+        let (result, _) = self.ring.punch_hole(self.target(), at.0, len_bytes).await;
         match result {
             // A hint that the device does not take is no failure.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),

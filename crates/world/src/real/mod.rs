@@ -10,6 +10,7 @@
 //!   device.
 //! - `open` finds out what a path is, locks it, and creates drive files.
 //! - `child` binds programs that we start to our life, `sparse` tells holes of files.
+//! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
 //! - `vigil` keeps the thread awake for a moment after work, when that pays.
 #![allow(unsafe_code)]
@@ -27,6 +28,7 @@ mod open;
 mod ring;
 mod setup;
 mod sparse;
+mod suspicion;
 mod vigil;
 
 pub use child::ends_with_us;

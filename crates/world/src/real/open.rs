@@ -94,6 +94,9 @@ pub(super) struct Opened {
     pub direct: bool,
     /// Whether there is a medium to flush to.
     pub syncs: bool,
+    /// Whether the mere submission of a transfer may wait for somebody: a server of the
+    /// file system, in a program of its own or on another machine.
+    pub may_block: bool,
 }
 
 /// Opens and locks the file or block device at `path`.
@@ -115,7 +118,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     lock(&file, path)?;
     let queue = BlockQueue::under(&metadata);
     let capacity_bytes = capacity(&file, path, is_block, &queue)?;
-    let in_memory = is_in_memory(&file).map_err(said)?;
+    // What a device node lies on says nothing of the device: /dev is in memory, too.
+    let under = match is_block {
+        true => Under::Device,
+        false => Under::of(&file).map_err(said)?,
+    };
+    let in_memory = under == Under::Memory;
     let direct = prepare(&file, in_memory).map_err(said)?;
     let rotational = !in_memory && queue.number("rotational") == Some(1);
     let discards = is_block && queue.number("discard_max_bytes").is_some_and(|max| max > 0);
@@ -129,6 +137,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
         geometry,
         direct,
         syncs: !in_memory,
+        may_block: under == Under::Other,
     })
 }
 
@@ -229,12 +238,38 @@ fn direct_alignment(file: &File) -> Option<usize> {
     known.then_some(status.stx_dio_offset_align as usize)
 }
 
-/// Whether the file lies in memory and nowhere else (tmpfs, ramfs).
-fn is_in_memory(file: &File) -> io::Result<bool> {
-    const RAMFS_MAGIC: u64 = 0x8584_58f6;
-    // The types of these differ between architectures.
-    let kind = file_system(file)?.f_type as u64;
-    Ok(kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC)
+/// What a drive lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    /// It is a block device.
+    Device,
+    /// Memory, and nothing else (tmpfs, ramfs).
+    Memory,
+    /// A file system of this machine that starts a transfer, or says that it can't now,
+    /// without waiting.
+    Local,
+    /// Any other: FUSE, NFS, and what nobody here knows.
+    Other,
+}
+
+impl Under {
+    fn of(file: &File) -> io::Result<Under> {
+        const RAMFS_MAGIC: u64 = 0x8584_58f6;
+        // The types of these differ between architectures.
+        let kind = file_system(file)?.f_type as u64;
+        let is_any = |known: &[u64]| known.contains(&kind);
+        let memory = [libc::TMPFS_MAGIC as u64, RAMFS_MAGIC];
+        let local = [
+            libc::EXT4_SUPER_MAGIC as u64,
+            libc::XFS_SUPER_MAGIC as u64,
+            libc::BTRFS_SUPER_MAGIC as u64,
+        ];
+        Ok(match kind {
+            _ if is_any(&memory) => Under::Memory,
+            _ if is_any(&local) => Under::Local,
+            _ => Under::Other,
+        })
+    }
 }
 
 fn file_system(file: &File) -> io::Result<libc::statfs> {

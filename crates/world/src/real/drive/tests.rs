@@ -69,6 +69,7 @@ fn strange(world: &RealWorld, path: &str) -> RealDrive {
             geometry,
             direct: false,
             syncs: true,
+            may_block: false,
         },
     )
 }
@@ -394,6 +395,8 @@ fn a_block_device_is_a_drive_that_discards() {
         let drive = RealDrive::open(&world, path).unwrap();
         let geometry = drive.geometry();
         assert_eq!((geometry.capacity_bytes, geometry.discards), (MIB, true));
+        // Its node is in memory, and it is not.
+        assert!(drive.syncs && drive.direct && !drive.suspicion.in_worker());
         assert_eq!(
             RealDrive::open(&world, path).err().unwrap().kind,
             OpenErrorKind::InUse

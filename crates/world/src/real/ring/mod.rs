@@ -10,16 +10,22 @@
 //!   come, whether or not its future still lives.
 //! - The kernel has at most as many operations as its completion queue has room
 //!   for, so completions never overflow. The rest wait in the backlog, in order.
-//! - A ring is dropped only when the kernel has nothing of ours left.
+//! - A ring is dropped when the kernel has nothing of ours left, or has held on to it for
+//!   too long; then what it may still write to is never freed.
+//! - No drive has more operations with the kernel's workers than [`queue`] allows, so that one
+//!   that hangs leaves workers for the others. The rest wait, each drive's apart.
 //! - Wakers run when nothing here is borrowed.
 
 mod operation;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub(super) use operation::Operation;
 pub(super) use queue::Held;
 
 use super::setup::StartError;
+use super::suspicion::Suspicion;
 use base::{Buf, Slice};
 use io_uring::{IoUring, opcode, squeue, types};
 use queue::{Queue, Slot, State};
@@ -54,6 +60,13 @@ struct Shared {
     driver: RefCell<Option<Waker>>,
     /// Whether the driver has been woken and has not run yet.
     turn_due: Cell<bool>,
+}
+
+/// What an operation is about.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub file: &'a Arc<File>,
+    pub suspicion: &'a Suspicion,
 }
 
 /// When a write is on stable media.
@@ -102,17 +115,18 @@ impl Ring {
     }
 
     /// Reads into `buf` behind what is done of it. Ends with the bytes read.
-    pub(super) fn read(&self, file: &Arc<File>, mut buf: Buf, transfer: Transfer) -> Operation {
+    pub(super) fn read(&self, target: Target<'_>, mut buf: Buf, transfer: Transfer) -> Operation {
         let space = match buf.bytes_mut() {
             Some(bytes) => &mut bytes[transfer.done..],
             None => panic!("a length-only buffer in the real world"),
         };
         let len = space.len().min(TRANSFER_BYTES_MAX) as u32;
-        let entry = opcode::Read::new(descriptor(file), space.as_mut_ptr(), len)
+        let entry = opcode::Read::new(descriptor(target.file), space.as_mut_ptr(), len)
             .offset(transfer.offset)
             .build();
-        let operation = self.start_operation(transfer.mark(entry), file, Held::Read(buf));
-        if len as usize <= SMALL_READ_BYTES {
+        let worker = transfer.is_for_a_worker(target);
+        let operation = self.start_transfer(entry, target, worker, Held::Read(buf));
+        if len as usize <= SMALL_READ_BYTES && !worker {
             self.shared.queue.borrow_mut().submit_early();
         }
         operation
@@ -122,7 +136,7 @@ impl Ring {
     /// as asked. Ends with the bytes written.
     pub(super) fn write(
         &self,
-        file: &Arc<File>,
+        target: Target<'_>,
         data: Slice,
         transfer: Transfer,
         durability: Durability,
@@ -132,39 +146,64 @@ impl Ring {
             None => panic!("a length-only buffer in the real world"),
         };
         let len = left.len().min(TRANSFER_BYTES_MAX) as u32;
-        let entry = opcode::Write::new(descriptor(file), left.as_ptr(), len)
+        let entry = opcode::Write::new(descriptor(target.file), left.as_ptr(), len)
             .offset(transfer.offset)
             .rw_flags(match durability {
                 Durability::AtNextSync => 0,
                 Durability::AtOnce => libc::RWF_DSYNC,
             })
             .build();
-        self.start_operation(transfer.mark(entry), file, Held::Write(data))
+        let worker = transfer.is_for_a_worker(target);
+        self.start_transfer(entry, target, worker, Held::Write(data))
     }
 
     /// Makes the file's data durable: fdatasync(2).
-    pub(super) fn sync_data(&self, file: &Arc<File>) -> Operation {
-        let entry = opcode::Fsync::new(descriptor(file))
+    pub(super) fn sync_data(&self, target: Target<'_>) -> Operation {
+        let entry = opcode::Fsync::new(descriptor(target.file))
             .flags(types::FsyncFlags::DATASYNC)
             .build();
-        self.start_operation(entry, file, Held::Nothing)
+        // The kernel always gives these to a worker.
+        self.start_operation(entry, target, true, Held::Nothing)
     }
 
     /// Gives a run of bytes back to what lies under the file: fallocate(2) with
     /// FALLOC_FL_PUNCH_HOLE.
-    pub(super) fn punch_hole(&self, file: &Arc<File>, offset: u64, len_bytes: u64) -> Operation {
-        let entry = opcode::Fallocate::new(descriptor(file), len_bytes)
+    pub(super) fn punch_hole(&self, target: Target<'_>, offset: u64, len_bytes: u64) -> Operation {
+        let entry = opcode::Fallocate::new(descriptor(target.file), len_bytes)
             .offset(offset)
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
             .build();
-        self.start_operation(entry, file, Held::Nothing)
+        // The kernel always gives these to a worker.
+        self.start_operation(entry, target, true, Held::Nothing)
     }
 
-    fn start_operation(&self, entry: squeue::Entry, file: &Arc<File>, held: Held) -> Operation {
+    fn start_transfer(
+        &self,
+        entry: squeue::Entry,
+        target: Target<'_>,
+        worker: bool,
+        held: Held,
+    ) -> Operation {
+        let entry = match worker {
+            true => entry.flags(squeue::Flags::ASYNC),
+            false => entry,
+        };
+        self.start_operation(entry, target, worker, held)
+    }
+
+    fn start_operation(
+        &self,
+        entry: squeue::Entry,
+        target: Target<'_>,
+        worker: bool,
+        held: Held,
+    ) -> Operation {
         let slot = Slot {
             state: State::Waiting(None),
             held,
-            _file: Arc::clone(file),
+            worker,
+            suspicion: target.suspicion.clone(),
+            _file: Arc::clone(target.file),
         };
         let key = self.shared.queue.borrow_mut().enqueue(entry, slot);
         self.shared.call_driver();
@@ -176,12 +215,8 @@ impl Ring {
 }
 
 impl Transfer {
-    fn mark(self, entry: squeue::Entry) -> squeue::Entry {
-        if self.in_worker {
-            entry.flags(squeue::Flags::ASYNC)
-        } else {
-            entry
-        }
+    fn is_for_a_worker(self, target: Target<'_>) -> bool {
+        self.in_worker || target.suspicion.in_worker()
     }
 }
 
@@ -214,7 +249,7 @@ fn turn(driven: &Weak<Shared>, cx: &mut Context<'_>) -> Poll<()> {
     woken.drain(..).for_each(Waker::wake);
     let mut queue = shared.queue.borrow_mut();
     queue.woken = woken;
-    if queue.can_submit() && !stalled {
+    if (queue.can_submit() || queue.has_queued()) && !stalled {
         drop(queue);
         shared.call_driver(); // After the tasks that were just woken.
         return Poll::Pending;

@@ -1,8 +1,11 @@
 //! What is queued, under way and done; the part of a ring that knows no tasks.
 
 use crate::real::errno;
+pub(super) use crate::real::suspicion::LONG;
+use crate::real::suspicion::Suspicion;
 use base::{Buf, Slice};
-use io_uring::{IoUring, squeue};
+use io_uring::{IoUring, squeue, types};
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,22 +14,50 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::Waker;
+use std::time::{Duration, Instant};
 
 /// The most entries that wait for company.
 const COMPANY_MAX: usize = 16;
+
+/// The most operations of one drive that workers of the kernel have from one ring.
+const PER_DRIVE_MAX: usize = 8;
+
+/// How many workers a ring may have that wait for drives: enough for more drives that hang
+/// than any pool can do without. The kernel starts them as they are needed.
+const WORKERS_MAX: u32 = 256;
+
+/// How long the kernel may take for what is under way when a ring is dropped.
+const DRAIN_MAX: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5000 });
 
 pub(super) struct Queue {
     uring: IoUring,
     pub(super) slots: Slab<Slot>,
     backlog: VecDeque<squeue::Entry>,
+    /// What workers have and what waits for one, by drive.
+    workers: FxHashMap<usize, Workers>,
+    /// The drives with entries that a submission has not started yet.
+    fresh: Vec<Suspicion>,
     /// Entries that are in the submission queue or in the kernel.
     pub(super) under_way: usize,
     under_way_max: usize,
     /// Reused by every turn.
     pub(super) woken: Vec<Waker>,
+    /// Drives that workers have done with something of; reused by every turn.
+    free: Vec<usize>,
+}
+
+/// Operations of one drive for workers.
+#[derive(Default)]
+struct Workers {
+    busy: usize,
+    waiting: VecDeque<squeue::Entry>,
 }
 
 pub(super) struct Slot {
+    /// A worker of the kernel makes it.
+    pub(super) worker: bool,
+    /// Of its drive.
+    pub(super) suspicion: Suspicion,
     pub(super) state: State,
     pub(super) held: Held,
     /// Keeps the descriptor open until the kernel is done with it.
@@ -59,23 +90,59 @@ impl Held {
 impl Queue {
     pub(super) fn over(uring: IoUring) -> Queue {
         let under_way_max = uring.params().cq_entries() as usize;
+        // Linux 5.15 and later; before, one that hangs may delay others.
+        let _ = uring
+            .submitter()
+            .register_iowq_max_workers(&mut [WORKERS_MAX, 0]);
         Queue {
             uring,
             slots: Slab::new(),
             backlog: VecDeque::new(),
+            workers: FxHashMap::default(),
+            fresh: Vec::new(),
             under_way: 0,
             under_way_max,
             woken: Vec::new(),
+            free: Vec::new(),
         }
     }
 
     pub(super) fn enqueue(&mut self, entry: squeue::Entry, slot: Slot) -> usize {
+        let (worker, drive) = (slot.worker, slot.suspicion.key());
         let key = self.slots.insert(slot);
         let entry = entry.user_data(key as u64);
+        if worker {
+            let workers = self.workers.entry(drive).or_default();
+            if workers.busy == PER_DRIVE_MAX {
+                workers.waiting.push_back(entry);
+                return key;
+            }
+            workers.busy += 1;
+        }
+        self.start(entry);
+        key
+    }
+
+    fn start(&mut self, entry: squeue::Entry) {
         if !self.backlog.is_empty() || !self.push(&entry) {
             self.backlog.push_back(entry);
         }
-        key
+    }
+
+    /// A worker has done with an operation of this drive: it may have the next.
+    fn worker_is_free(&mut self, drive: usize) {
+        let Some(workers) = self.workers.get_mut(&drive) else {
+            return;
+        };
+        match workers.waiting.pop_front() {
+            Some(entry) => self.start(entry),
+            None => {
+                workers.busy -= 1;
+                if workers.busy == 0 {
+                    self.workers.remove(&drive);
+                }
+            }
+        }
     }
 
     /// Whether there was room for `entry`.
@@ -87,6 +154,13 @@ impl Queue {
         // until the completion has come; they do not move with the slot.
         let pushed = unsafe { self.uring.submission().push(entry) }.is_ok();
         self.under_way += usize::from(pushed);
+        let key = entry.get_user_data() as usize;
+        if pushed && let Some(slot) = self.slots.get(key) {
+            let is_it = |one: &Suspicion| one.is(&slot.suspicion);
+            if !slot.worker && !self.fresh.iter().any(is_it) {
+                self.fresh.push(slot.suspicion.clone());
+            }
+        }
         pushed
     }
 
@@ -105,7 +179,7 @@ impl Queue {
             if queued == 0 && !self.has_put_off() {
                 return false;
             }
-            match self.uring.submit() {
+            match self.enter() {
                 Ok(_) if self.uring.submission().is_empty() && !self.can_submit() => return false,
                 Ok(_) => {}
                 Err(e) if errno::is_short_of_resources(&e) => return true,
@@ -113,6 +187,23 @@ impl Queue {
                 Err(e) => panic!("io_uring_enter refuses valid operations: {e}"),
             }
         }
+    }
+
+    /// Has the kernel start what is queued. When that takes long, one of those drives has
+    /// blocked it; nobody knows which: workers see to all of them for a while.
+    fn enter(&mut self) -> io::Result<usize> {
+        let began = Instant::now();
+        let entered = self.uring.submit();
+        self.entered(began.elapsed());
+        entered
+    }
+
+    /// A submission of all that was fresh has taken so long.
+    pub(super) fn entered(&mut self, took: Duration) {
+        if took >= LONG {
+            self.fresh.iter().for_each(Suspicion::rouse);
+        }
+        self.fresh.clear();
     }
 
     /// Submits what is queued once that is half of what the kernel works on: so an idle
@@ -124,7 +215,7 @@ impl Queue {
         let in_kernel = self.under_way - queued;
         if queued >= (in_kernel / 2).clamp(1, COMPANY_MAX) {
             self.mute_bell();
-            let _ = self.uring.submit();
+            let _ = self.enter();
         }
     }
 
@@ -133,19 +224,33 @@ impl Queue {
         !self.backlog.is_empty() && self.under_way < self.under_way_max
     }
 
+    /// Whether something waits to be submitted that there is room for: workers that were
+    /// free again have been given it.
+    pub(super) fn has_queued(&mut self) -> bool {
+        !self.uring.submission().is_empty()
+    }
+
     /// Takes in what has completed and gives the tasks to wake.
     pub(super) fn reap(&mut self) -> Vec<Waker> {
         let mut woken = mem::take(&mut self.woken);
+        let mut free = mem::take(&mut self.free);
         for completion in self.uring.completion() {
             self.under_way -= 1;
             let key = completion.user_data() as usize;
             let slot = &mut self.slots[key];
+            if slot.worker {
+                free.push(slot.suspicion.key());
+            }
             match mem::replace(&mut slot.state, State::Done(completion.result())) {
                 State::Waiting(waker) => woken.extend(waker),
                 State::Abandoned => drop(self.slots.remove(key)),
                 State::Done(_) => panic!("operation {key} completed twice"),
             }
         }
+        for drive in free.drain(..) {
+            self.worker_is_free(drive);
+        }
+        self.free = free;
         woken
     }
 
@@ -172,12 +277,21 @@ impl Queue {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits until the kernel has nothing of ours. False when it can't be told.
+    /// Waits until the kernel has nothing of ours, for a bounded time. False when it may
+    /// still have something.
     pub(super) fn drain(&mut self) -> bool {
         self.backlog.clear();
+        self.workers.clear();
+        let began = Instant::now();
         while self.under_way > 0 {
-            match self.uring.submit_and_wait(1) {
+            let Some(left) = DRAIN_MAX.checked_sub(began.elapsed()) else {
+                return false;
+            };
+            let left = types::Timespec::from(left);
+            let bounds = types::SubmitArgs::new().timespec(&left);
+            match self.uring.submitter().submit_with_args(1, &bounds) {
                 Ok(_) => {}
+                Err(e) if e.raw_os_error() == Some(libc::ETIME) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if errno::is_short_of_resources(&e) => {}
                 Err(_) => return false,

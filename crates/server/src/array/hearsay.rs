@@ -1,0 +1,142 @@
+//! The array at a glance, also while a shard does not answer: what that said last stands for
+//! it, and it is named.
+//!
+//! Invariant: a look ends in bounded time, whatever a shard does.
+
+use super::volumes::volumes_on;
+use super::{Array, ArrayError};
+use crate::shard::{ShardHandle, ShardState};
+use engine::pool::PoolInfo;
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What a shard says of itself.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    /// With their lanes.
+    pools: Vec<(u16, PoolInfo)>,
+    volumes: usize,
+    sessions: usize,
+}
+
+/// What shards said last, by index.
+#[derive(Debug, Default)]
+pub(super) struct Hearsay(Mutex<BTreeMap<usize, Said>>);
+
+/// The array, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// By name, each with the shard that its first lane is on.
+    pub pools: Vec<(usize, PoolInfo)>,
+    /// How many volumes, without snapshots.
+    pub volumes: usize,
+    /// How many sessions are connected.
+    pub sessions: usize,
+    /// Shards that do not answer: of these it is what they said last.
+    pub silent: Vec<usize>,
+}
+
+impl Hearsay {
+    /// What a shard said now; without that, what it said last.
+    fn keep(&self, shard: usize, said: Option<Said>) -> Said {
+        // A map is whole after each step.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match said {
+            Some(said) => {
+                all.insert(shard, said.clone());
+                said
+            }
+            None => all.get(&shard).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+fn look(state: &ShardState) -> Said {
+    let volumes = volumes_on(state);
+    Said {
+        pools: state.pools().iter().map(|p| (p.lane(), p.info())).collect(),
+        volumes: volumes.iter().filter(|one| !one.is_snapshot()).count(),
+        sessions: state.sessions().len(),
+    }
+}
+
+/// One for each pool, by name, of its lanes with the shards that they are on.
+pub(super) fn merged(mut lanes: Vec<(u16, usize, PoolInfo)>) -> Vec<(usize, PoolInfo)> {
+    lanes.sort_by_key(|(lane, _, _)| *lane);
+    let mut by_name: BTreeMap<String, (usize, Vec<PoolInfo>)> = BTreeMap::new();
+    for (_, shard, info) in lanes {
+        let pool = by_name.entry(info.name.clone());
+        pool.or_insert_with(|| (shard, Vec::new())).1.push(info);
+    }
+    let pools = by_name.into_values();
+    pools
+        .filter_map(|(shard, lanes)| Some((shard, PoolInfo::of_lanes(lanes)?)))
+        .collect()
+}
+
+impl Array {
+    /// What is known of the array. A shard has `patience` to answer.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub async fn glance(&self, patience: Duration) -> Result<Glance, ArrayError> {
+        let ask = |shard: &ShardHandle| {
+            let visit = |state: Rc<ShardState>| async move { look(&state) };
+            let (index, asked) = (shard.index(), shard.clone());
+            async move { (index, timeout(patience, asked.call(visit)).await.ok()) }
+        };
+        let answers = join_all(self.shards.iter().map(ask)).await;
+        let mut glance = Glance::default();
+        let mut lanes = Vec::new();
+        for (shard, answer) in answers {
+            let said = answer.transpose()?;
+            if said.is_none() {
+                glance.silent.push(shard);
+            }
+            let said = self.hearsay.keep(shard, said);
+            lanes.extend(
+                said.pools
+                    .into_iter()
+                    .map(|(lane, info)| (lane, shard, info)),
+            );
+            glance.volumes += said.volumes;
+            glance.sessions += said.sessions;
+        }
+        glance.pools = merged(lanes);
+        for (_, info) in &mut glance.pools {
+            let silent = self.silent_homes(&info.name, &glance.silent);
+            if let Some(shard) = silent.first() {
+                let why = format!("shard {shard} does not answer: this is what it said last");
+                info.failure.get_or_insert(why);
+            }
+        }
+        Ok(glance)
+    }
+
+    /// Those among `silent` that lanes of this pool are on.
+    pub fn silent_homes(&self, pool: &str, silent: &[usize]) -> Vec<usize> {
+        let homes = self.homes.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let is_home = |shard: &&usize| homes.contains(shard);
+        silent.iter().filter(is_home).copied().collect()
+    }
+
+    /// The shards that do not answer within `patience`.
+    pub async fn silent_shards(&self, patience: Duration) -> Vec<usize> {
+        let ask = |shard: &ShardHandle| {
+            let (index, asked) = (shard.index(), shard.clone());
+            let visit = |_: Rc<ShardState>| async {};
+            // One that has stopped says so.
+            async move { (index, timeout(patience, asked.call(visit)).await.is_err()) }
+        };
+        let answers = join_all(self.shards.iter().map(ask)).await;
+        let silent = answers.into_iter().filter(|(_, silent)| *silent);
+        silent.map(|(shard, _)| shard).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

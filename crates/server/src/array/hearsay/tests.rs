@@ -1,0 +1,163 @@
+//! What is said of the array while a shard is held up.
+
+use crate::api::{self, Patience};
+use crate::bringup::{self, Options, Running};
+use crate::shard::ShardState;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+/// A pool on each of two shards.
+const SITE: &str = r#"[site]
+name = "test"
+shards = 2
+[api]
+listen = "127.0.0.1:0"
+[[portal]]
+address = "127.0.0.1:0"
+[[drive]]
+name = "a"
+file = "a.img"
+size = "64 MiB"
+[[drive]]
+name = "b"
+file = "b.img"
+size = "64 MiB"
+[[pool]]
+name = "p0"
+level = "simple"
+drives = ["a"]
+[[pool]]
+name = "p1"
+level = "simple"
+drives = ["b"]
+[[volume]]
+name = "v1"
+pool = "p1"
+size = "8 MiB"
+"#;
+
+/// Far beyond what anything here takes.
+const FOR_EVER: Duration = Duration::from_secs(120);
+
+struct Held {
+    running: Running,
+    api: std::net::SocketAddr,
+    /// The shard goes on when this is dropped.
+    hold: Option<mpsc::Sender<()>>,
+    shard: usize,
+    _stop: oneshot::Sender<()>,
+    _home: TempDir,
+}
+
+impl Held {
+    /// An array with an API that has little patience, and the shard of pool `p1` held up.
+    async fn start() -> Held {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options {
+            site: site::parse("site.toml", SITE).unwrap(),
+            data: home.path().join("data"),
+            portal: None,
+            api: None,
+        };
+        let running = bringup::bring_up(options).await.unwrap();
+        let array = Arc::clone(running.array());
+        let patience = Patience {
+            look: Duration::from_millis(200),
+            request: Duration::from_millis(400),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let api = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        tokio::spawn(api::serve(listener, Arc::clone(&array), patience, stopped));
+        let glance = array.glance(FOR_EVER).await.unwrap();
+        let is_it = |(_, info): &&(usize, engine::pool::PoolInfo)| info.name == "p1";
+        let shard = glance.pools.iter().find(is_it).unwrap().0;
+        let (hold, held) = mpsc::channel::<()>();
+        let visit = move |_: Rc<ShardState>| async move {
+            // Until whoever holds it is gone.
+            let _ = held.recv();
+        };
+        array.shards[shard].post(visit).unwrap();
+        Held {
+            running,
+            api,
+            hold: Some(hold),
+            shard,
+            _stop: stop,
+            _home: home,
+        }
+    }
+
+    /// Status and body of an answer.
+    async fn ask(&self, method: &str, path: &str, body: &str) -> (u16, serde_json::Value) {
+        let mut stream = TcpStream::connect(self.api).await.unwrap();
+        let request = format!(
+            "{method} /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer);
+        tokio::time::timeout(FOR_EVER, read).await.unwrap().unwrap();
+        let status = answer[9..12].parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+
+    async fn end(mut self) {
+        self.hold.take();
+        self.running.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_is_shown_while_a_shard_is_held_up() {
+    let held = Held::start().await;
+    let silent = serde_json::json!([held.shard]);
+    let (code, status) = held.ask("GET", "status", "").await;
+    assert_eq!((code, &status["silent_shards"]), (200, &silent), "{status}");
+    assert_eq!(
+        (&status["pools"], &status["volumes"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(status["health"], "failed", "it does not serve now");
+
+    let (code, pools) = held.ask("GET", "pools", "").await;
+    assert_eq!((code, &pools[1]["name"]), (200, &"p1".into()), "{pools}");
+    assert_eq!(pools[0]["health"], "healthy");
+    assert_eq!(pools[1]["silent_shards"], silent);
+    let why = pools[1]["failure"].as_str().unwrap();
+    assert!(why.contains(&format!("shard {}", held.shard)), "{why}");
+
+    let (code, drive) = held.ask("GET", "drives/b", "").await;
+    assert_eq!((code, &drive["silent_shards"]), (200, &silent), "{drive}");
+    held.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_is_answered_while_a_shard_is_held_up() {
+    let held = Held::start().await;
+    let shard = format!("shard {} does not answer", held.shard);
+    let says = |answer: &serde_json::Value| answer["message"].as_str().unwrap().to_owned();
+
+    let (code, answer) = held.ask("GET", "volumes", "").await;
+    assert_eq!((code, &answer["kind"]), (504, &"overdue".into()));
+    assert!(says(&answer).contains(&shard), "{answer}");
+    assert!(!says(&answer).contains("may still"), "{answer}");
+
+    let grow = r#"{"size_bytes": 16777216}"#;
+    let (code, answer) = held.ask("PATCH", "volumes/v1", grow).await;
+    assert_eq!(code, 504, "{answer}");
+    assert!(says(&answer).contains(&shard), "{answer}");
+    assert!(says(&answer).contains("may still take place"), "{answer}");
+    held.end().await;
+}
