@@ -16,7 +16,9 @@ use crate::raid::Member;
 use crate::raid::vitals::{Kind, Window};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Prng, Uuid};
-use std::collections::BTreeMap;
+use futures_util::FutureExt;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -63,6 +65,10 @@ impl Default for Limits {
         }
     }
 }
+
+/// The drives that have been asked whether they are what they were, and have not answered
+/// well.
+type Checks = Rc<RefCell<BTreeSet<Uuid>>>;
 
 /// Windows in a row of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,6 +130,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
     let mut prng = world.prng("probes of suspect drives");
     let mut streaks = BTreeMap::new();
     let mut looks = 0;
+    let checks = Checks::default();
     loop {
         let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
             return;
@@ -137,6 +144,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
         inner.probe_suspects(&mut prng);
         looks += 1;
         if looks % LOOKS == 0 {
+            inner.check_drives(&checks);
             inner.judge(&limits, &mut streaks).await;
         }
     }
@@ -169,6 +177,34 @@ impl<W: World> Inner<W> {
             // An error is counted, and that is all it is for.
             self.world
                 .spawn(async move { drop(member.probe(at, buf).await) });
+        }
+    }
+
+    /// Asks each drive whether it is still what it was: one that was cut off goes out of use
+    /// before somebody needs what is gone. Nobody waits for one that does not answer.
+    fn check_drives(&self, checks: &Checks) {
+        for member in self.drives.members() {
+            if !member.is_writable() || !checks.borrow_mut().insert(member.uuid) {
+                continue;
+            }
+            let (drives, checks) = (Rc::clone(&self.drives), Rc::clone(checks));
+            let mut check = Box::pin(async move {
+                let Err(error) = member.check().await else {
+                    checks.borrow_mut().remove(&member.uuid);
+                    return;
+                };
+                if drives.give_up(&member, &error.to_string()).await {
+                    checks.borrow_mut().remove(&member.uuid);
+                } else if member.is_writable() {
+                    // It stays among those that are asked: this is told once.
+                    let text = format!("drive '{}' can't be done without: {error}", member.name);
+                    drives.event(EventKind::DriveSuspect, text);
+                }
+            });
+            // Most answer at once, and need no task.
+            if check.as_mut().now_or_never().is_none() {
+                self.world.spawn(check);
+            }
         }
     }
 
