@@ -27,7 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -158,6 +158,18 @@ impl Ring {
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
             .build();
         self.start_operation(entry, file, Held::Nothing)
+    }
+
+    /// What the file is by now: statx(2), by a kernel worker, so that nobody waits for a file
+    /// system that hangs.
+    pub(super) fn status(&self, file: &Arc<File>) -> Operation {
+        let mut status = Box::new(MaybeUninit::<libc::statx>::zeroed());
+        let space: *mut types::statx = status.as_mut_ptr().cast();
+        let entry = opcode::Statx::new(descriptor(file), c"".as_ptr(), space)
+            .flags(libc::AT_EMPTY_PATH)
+            .mask(libc::STATX_TYPE | libc::STATX_SIZE)
+            .build();
+        self.start_operation(entry, file, Held::Status(status))
     }
 
     fn start_operation(&self, entry: squeue::Entry, file: &Arc<File>, held: Held) -> Operation {
