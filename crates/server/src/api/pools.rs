@@ -2,8 +2,8 @@
 
 use super::problem::{Body, Segment};
 use super::types::{
-    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, Operations, Pool, Problem, Rates,
-    RatesChange, ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, MissingDrive, Operations, Pool,
+    Problem, Rates, RatesChange, ScrubChange, Task, TaskKind,
 };
 use crate::array::Array;
 use axum::Json;
@@ -192,6 +192,16 @@ fn in_state(info: &PoolInfo, state: MemberState) -> Vec<String> {
     in_state.map(|member| member.name.clone()).collect()
 }
 
+fn missing_drives(array: &Array, info: &PoolInfo) -> Vec<MissingDrive> {
+    let missing = array.missing_drives(info).into_iter();
+    let told = missing.map(|drive| MissingDrive {
+        name: drive.name,
+        why: drive.why,
+        is_back: drive.is_back,
+    });
+    told.collect()
+}
+
 fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
     let ended = SystemTime::now().checked_sub(scrub.age);
     let since = ended.and_then(|ended| ended.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -208,6 +218,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         site_differences: array.differences(&info),
         suspect_drives: in_state(&info, MemberState::Suspect),
         failed_drives: in_state(&info, MemberState::Failed),
+        missing_drives: missing_drives(array, &info),
         last_scrub: info.last_scrub.as_ref().map(last_scrub),
         level: info.level.to_string(),
         lanes: info.lanes,

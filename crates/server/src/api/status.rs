@@ -1,8 +1,8 @@
 //! The array at a glance, and its sums.
 
 use super::pools::health;
-use super::types::{Health, Problem, Stats, Status};
-use crate::array::Array;
+use super::types::{ClosedPool, Health, Problem, Stats, Status};
+use crate::array::{self, Array};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -19,6 +19,11 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
         .map(|(_, info)| health(info))
         .max()
         .unwrap_or(Health::Healthy);
+    let closed = array.closed_pools();
+    let health = match closed.is_empty() {
+        true => health,
+        false => Health::Failed,
+    };
     let volumes = array.volumes().await?.into_iter();
     Ok(Json(Status {
         site: array.name().to_owned(),
@@ -37,7 +42,16 @@ pub(super) async fn get_status(State(array): State<Arc<Array>>) -> Result<Json<S
         sessions: array.sessions().await?.len() as u64,
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
         mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
+        closed_pools: closed.into_iter().map(closed_pool).collect(),
     }))
+}
+
+fn closed_pool(pool: array::ClosedPool) -> ClosedPool {
+    ClosedPool {
+        name: pool.name,
+        why: pool.why,
+        since_unix_s: pool.since_unix_s,
+    }
 }
 
 /// Sums over connected sessions and all drives.
