@@ -203,6 +203,9 @@ fn show(export: &Export) -> String {
         ),
         ("by", by(export.origin).to_owned()),
     ];
+    if let Some(why) = &export.withheld {
+        lines.push(("withheld", why.clone()));
+    }
     lines.extend(
         export
             .luns

@@ -50,7 +50,8 @@ impl Table {
         self.rows.push(cells);
     }
 
-    fn render(&self) -> String {
+    /// As text, a line for each row below the headings.
+    pub fn render(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             let heading = self.columns.get(column).map_or(0, |(name, _)| name.len());

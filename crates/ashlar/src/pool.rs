@@ -5,10 +5,10 @@ use crate::events;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
 use crate::salvage;
-use crate::status::word;
+use crate::status::{closed_lines, word};
 use server::api::types::{
     Background, Cache, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io, Operations,
-    Pool, Rates, RatesChange, ScrubChange, Task, TaskKind, ThresholdsChange,
+    Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
 };
 use site::human;
 use std::path::Path;
@@ -139,7 +139,7 @@ fn rate(text: &str) -> Result<u64, String> {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => format.list(client, &["pools"], table),
+        Command::List { format } => list(client, format),
         Command::Show { name, format } => {
             let pool: Pool = client.get(&["pools", &name])?;
             let mut events: Vec<Event> = client.get(&["events"])?;
@@ -195,6 +195,20 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             print(&format!("pool {name}: {}\n", rates_line(&pool.rates)))
         }
     }
+}
+
+/// Pools that are open, and for people also those that are not.
+fn list(client: &Client, format: Format) -> Result<(), Failure> {
+    let pools: Vec<Pool> = client.get(&["pools"])?;
+    let status: Status = client.get(&["status"])?;
+    format.print_text(&pools, |pools| {
+        let mut text = table(pools).render();
+        let closed = closed_lines(&status.closed_pools);
+        if !closed.is_empty() {
+            text.push_str(&pairs(&closed));
+        }
+        text
+    })
 }
 
 fn convert(client: &Client, name: &str, level: String, group: Option<u16>) -> Result<(), Failure> {
@@ -316,6 +330,11 @@ fn show(pool: &Pool, events: &[Event]) -> String {
             lines.push((title, drives.join(", ")));
         }
     }
+    let missing = pool.missing_drives.iter().map(|drive| {
+        let back = if drive.is_back { " (it is back)" } else { "" };
+        ("missing", format!("{}{back}: {}", drive.name, drive.why))
+    });
+    lines.extend(missing);
     let differences = pool.site_differences.iter();
     lines.extend(differences.map(|line| ("site file", line.clone())));
     lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));

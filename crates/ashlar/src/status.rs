@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Format, pairs, percent, span};
-use server::api::types::{Health, Status};
+use server::api::types::{ClosedPool, Health, Status};
 use site::human;
 
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
         let mapped = percent(status.mapped_bytes, status.capacity_bytes);
         let (used, all) = (human(status.mapped_bytes), human(status.capacity_bytes));
         let silent: Vec<String> = status.silent_shards.iter().map(u64::to_string).collect();
-        let mut text = pairs(&[
+        let mut lines = vec![
             ("site", status.site.clone()),
             ("health", word(status.health).to_owned()),
             ("version", status.version.clone()),
@@ -29,13 +29,28 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
             ("exports", status.exports.to_string()),
             ("sessions", status.sessions.to_string()),
             ("mapped", format!("{used} of {all} ({mapped})")),
-        ]);
+        ];
+        lines.extend(closed_lines(&status.closed_pools));
+        let mut text = pairs(&lines);
         if !silent.is_empty() {
             let shards = silent.join(", ");
             text += &format!("no answer from shard {shards}: of it this is what it said last\n");
         }
         text
     })
+}
+
+/// What is to be said of pools that are not open.
+pub fn closed_lines(closed: &[ClosedPool]) -> Vec<(&'static str, String)> {
+    let line = |pool: &ClosedPool| {
+        let why = pool.why.iter().map(|why| ("", why.clone()));
+        let name = (
+            "not open",
+            format!("pool {}, tried again by itself:", pool.name),
+        );
+        std::iter::once(name).chain(why).collect::<Vec<_>>()
+    };
+    closed.iter().flat_map(line).collect()
 }
 
 /// A health as a word.

@@ -17,6 +17,7 @@
 
 use crate::units::BLOCK_BYTES;
 use smallvec::SmallVec;
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
 use std::mem;
@@ -233,7 +234,11 @@ impl Default for BufPool {
 fn new_blocks(count: usize) -> Blocks {
     match <[Block]>::new_box_zeroed_with_elems(count) {
         Ok(blocks) => blocks,
-        Err(_) => panic!("out of memory: {} bytes for a buffer", count * BLOCK_BYTES),
+        // The process ends, as for any other allocation: a panic would end one task of many.
+        Err(_) => match Layout::array::<Block>(count) {
+            Ok(layout) => handle_alloc_error(layout),
+            Err(_) => panic!("no buffer has {count} blocks"),
+        },
     }
 }
 

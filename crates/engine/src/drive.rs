@@ -70,6 +70,12 @@ pub trait Drive: 'static {
         at: DriveOffset,
         len_bytes: u64,
     ) -> impl Future<Output = Result<(), DriveError>>;
+
+    /// Whether it is still what [`Drive::geometry`] says: a file can be cut off behind our
+    /// back. Cheap, and asked for every few seconds.
+    fn check(&self) -> impl Future<Output = Result<(), DriveError>> {
+        async { Ok(()) }
+    }
 }
 
 /// What went wrong on a drive, as far as callers act on it.
@@ -93,7 +99,7 @@ pub enum DriveErrorKind {
 pub struct DriveError {
     /// What callers match on.
     pub kind: DriveErrorKind,
-    /// `read`, `write`, `flush` or `discard`.
+    /// `read`, `write`, `flush`, `discard` or `check`.
     pub operation: &'static str,
     /// Where on the drive.
     pub at: DriveOffset,

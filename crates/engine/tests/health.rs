@@ -245,3 +245,27 @@ fn a_drive_that_the_pool_needs_is_waited_for() {
         assert_eq!(member.state, MemberState::Healthy);
     });
 }
+
+#[test]
+fn a_drive_that_was_cut_off_goes_out_of_use_before_anybody_asks_for_what_is_gone() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        let window = Limits::default().window;
+        pool.world().sleep(window * 3).await;
+        assert_eq!(state(&pool, 1), MemberState::Healthy);
+        let shrink = |name| shelf.named(name).with_faults(|faults| faults.shrunk = true);
+        shrink("d1");
+        pool.world().sleep(window * 2).await;
+        assert_eq!(state(&pool, 1), MemberState::Failed);
+        let text = told(&pool, EventKind::DriveFailed, "d1").unwrap();
+        assert!(text.contains("check of"), "{text}");
+        // The other one is needed, and that is told once.
+        shrink("d0");
+        pool.world().sleep(window * 5).await;
+        assert_eq!(state(&pool, 0), MemberState::Healthy);
+        let events = pool.events(0).into_iter();
+        let of_it = events.filter(|event| event.text.contains("'d0' can't be done without"));
+        assert_eq!(of_it.count(), 1);
+        read_some(&pool, 4).await;
+    });
+}

@@ -7,7 +7,9 @@
 //!
 //! Invariant: whoever is not admitted to a target does not learn that it is there. A
 //! login is refused as for a target that is not (RFC 7143 clause 11.13.5, status 0203
-//! instead of 0202), and discovery is silent about it.
+//! instead of 0202), and discovery is silent about it. A target that is withheld is shown to
+//! who is admitted, and a login is told that it is not operational (0301): initiators try
+//! again then.
 
 mod access;
 
@@ -53,6 +55,8 @@ pub struct Directory {
 struct State {
     portals: Vec<Portal>,
     targets: BTreeMap<String, TargetEntry>,
+    /// Those that nobody can log in to for now, and who may when it is over.
+    withheld: BTreeMap<String, Access>,
     hosts: BTreeMap<String, Host>,
     /// Names of hosts, by group.
     host_groups: BTreeMap<String, BTreeSet<String>>,
@@ -68,11 +72,10 @@ impl State {
     /// admitted at all, `Some(None)` when its name is enough.
     fn requirement(
         &self,
-        entry: &TargetEntry,
+        access: &Access,
         initiator: &str,
         portal: &LoginPortal,
     ) -> Option<Option<Arc<Account>>> {
-        let access = &entry.access;
         self.is_shown(access, portal).then_some(())?;
         let groups = access.host_groups.iter();
         let in_groups = groups.filter_map(|group| self.host_groups.get(group));
@@ -168,12 +171,23 @@ impl Directory {
 
     /// Adds or replaces the target called `name`.
     pub fn set_target(&self, name: &str, entry: TargetEntry) {
-        self.write().targets.insert(canonical(name), entry);
+        let mut state = self.write();
+        state.withheld.remove(&canonical(name));
+        state.targets.insert(canonical(name), entry);
+    }
+
+    /// Has the target called `name` be there, without taking logins for now.
+    pub fn withhold_target(&self, name: &str, access: Access) {
+        let mut state = self.write();
+        state.targets.remove(&canonical(name));
+        state.withheld.insert(canonical(name), access);
     }
 
     /// Removes the target called `name`, which takes no more logins then.
     pub fn remove_target(&self, name: &str) -> Option<TargetEntry> {
-        self.write().targets.remove(&canonical(name))
+        let mut state = self.write();
+        state.withheld.remove(&canonical(name));
+        state.targets.remove(&canonical(name))
     }
 
     /// The target called `name`.
@@ -195,8 +209,9 @@ impl Directory {
     pub fn admits(&self, admission: &Admission, target: &str) -> bool {
         let state = self.read();
         let entry = state.targets.get(&canonical(target));
-        let needed = entry
-            .and_then(|entry| state.requirement(entry, &admission.initiator, &admission.portal));
+        let needed = entry.and_then(|entry| {
+            state.requirement(&entry.access, &admission.initiator, &admission.portal)
+        });
         match (needed, &admission.account) {
             (None, _) => false,
             (Some(None), _) => true,
@@ -240,20 +255,31 @@ impl TargetDirectory for Directory {
         let Some(target) = target else {
             return Ok(state.discovery.clone());
         };
-        let entry = state.targets.get(&canonical(target));
-        let needed = entry.and_then(|entry| state.requirement(entry, initiator, portal));
+        let name = canonical(target);
+        if let Some(access) = state.withheld.get(&name) {
+            let needed = state.requirement(access, initiator, portal);
+            return Err(match needed {
+                Some(_) => Refusal::Unavailable,
+                None => Refusal::NotFound,
+            });
+        }
+        let entry = state.targets.get(&name);
+        let needed = entry.and_then(|entry| state.requirement(&entry.access, initiator, portal));
         needed.ok_or(Refusal::NotFound)
     }
 
     fn visible(&self, initiator: &str, portal: &LoginPortal) -> Vec<VisibleTarget> {
         let state = self.read();
-        let targets = state.targets.iter();
-        let admitted =
-            targets.filter(|(_, entry)| state.requirement(entry, initiator, portal).is_some());
-        let row = |(name, entry): (&String, &TargetEntry)| VisibleTarget {
+        let served = state.targets.iter();
+        let served = served.map(|(name, entry)| (name, &entry.access));
+        let all: BTreeMap<&String, &Access> = served.chain(&state.withheld).collect();
+        let admitted = all
+            .into_iter()
+            .filter(|(_, access)| state.requirement(access, initiator, portal).is_some());
+        let row = |(name, access): (&String, &Access)| VisibleTarget {
             name: name.clone(),
             portals: state
-                .portals_of(&entry.access)
+                .portals_of(access)
                 .map(|one| (reached(one.address, portal.address), one.group))
                 .collect(),
         };

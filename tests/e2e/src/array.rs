@@ -109,6 +109,34 @@ impl Array {
         Array { home, running }
     }
 
+    /// Stops it and starts it again where it may have so much address space.
+    pub fn start_within(&mut self, address_kib: u64) {
+        self.stop();
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -v {address_kib}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script]).arg(binary());
+        self.running = Running::follow(Running::spawn_by(command, self.home.path()));
+    }
+
+    /// Waits until its process has ended by itself, and gives how.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        // Its output ends when it does.
+        let ended = self.running.log.find(PATIENCE, |_| false);
+        assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it goes on");
+        self.running.child.wait().expect("the server ends")
+    }
+
+    /// Begins an `ashlar` command; what it says is nobody's.
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(binary());
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("ashlar starts")
+    }
+
     /// Kills it with SIGKILL, as a crash would.
     pub fn kill(&mut self) {
         self.running.kill();
@@ -122,14 +150,7 @@ impl Array {
     /// Stops it with SIGTERM and gives how it ended.
     pub fn stop(&mut self) -> ExitStatus {
         program::run("kill", &["-TERM", &self.running.child.id().to_string()]).ok();
-        // Its output ends when it does.
-        let ended = self.running.log.find(PATIENCE, |_| false);
-        assert_eq!(
-            ended,
-            Err(RecvTimeoutError::Disconnected),
-            "the server goes on after SIGTERM"
-        );
-        self.running.child.wait().expect("the server ends")
+        self.wait_for_end()
     }
 
     /// Starts it again over the same data, after [`Array::kill`] or
@@ -295,7 +316,11 @@ impl Array {
 
 impl Running {
     fn spawn(home: &Path) -> Child {
-        Command::new(binary())
+        Running::spawn_by(Command::new(binary()), home)
+    }
+
+    fn spawn_by(mut command: Command, home: &Path) -> Child {
+        command
             .arg("serve")
             .arg("--site")
             .arg(home.join("site.toml"))
@@ -309,7 +334,10 @@ impl Running {
     }
 
     fn start(home: &Path) -> Self {
-        let mut child = Running::spawn(home);
+        Running::follow(Running::spawn(home))
+    }
+
+    fn follow(mut child: Child) -> Self {
         let stdout = child.stdout.take().expect("a pipe was asked for");
         let mut log = Lines::follow("ashlar serve", stdout);
         let ready = log.wait_for("serving", "error:", PATIENCE);

@@ -1,4 +1,5 @@
-//! Acknowledged writes survive `kill -9` of the server, again and again.
+//! Acknowledged writes survive `kill -9` of the server, again and again, and a server that
+//! runs out of memory.
 
 // These run in the real world; and a panic with its reason is how a test fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
@@ -69,31 +70,74 @@ fn write_until_lost(
 #[test]
 fn acknowledged_writes_survive_kill_9() {
     let mut array = Array::start();
-    let slots = usize::try_from(SLOTS).unwrap();
-    let mut clients: Vec<Known> = (0..CLIENTS)
-        .map(|_| Known {
-            slots: vec![None; slots],
-            in_doubt: None,
-        })
-        .collect();
+    let mut clients = new_clients();
     for round in 0..ROUNDS {
-        clients = one_crash(&mut array, round, clients);
+        clients = one_crash(&mut array, round, clients, Array::kill);
         array.start_again();
-        for known in &clients {
-            let sure = known.slots.iter().enumerate();
-            let sure: Vec<Run> = sure
-                .filter(|&(slot, _)| known.in_doubt != Some(slot))
-                .filter_map(|(_, run)| *run)
-                .collect();
-            assert!(!sure.is_empty(), "a client had no write acknowledged");
-            verify(&array.lun_url(0), &sure);
-        }
+        verify_all(&array, &clients);
     }
 }
 
-/// Lets the clients write, kills the server in the middle, and gives what the
+/// So much is enough to start, and not for what [`one_crash`] has it remember.
+const ADDRESS_KIB: u64 = 250_000;
+const HUNGRY: usize = 24;
+
+#[test]
+fn acknowledged_writes_survive_the_end_of_memory() {
+    let mut array = Array::start();
+    array.start_within(ADDRESS_KIB);
+    let clients = one_crash(&mut array, 0, new_clients(), |array| {
+        let url = array.lun_url(2);
+        let load = [
+            "load",
+            "seq-write-1m",
+            "--iodepth=64",
+            "--duration=60s",
+            "--warmup=0s",
+        ];
+        let hungry = || array.spawn(&[&load[..], &["--target", &url]].concat());
+        let mut hungry: Vec<_> = (0..HUNGRY).map(|_| hungry()).collect();
+        let ended = array.wait_for_end();
+        for load in &mut hungry {
+            load.kill().unwrap();
+            load.wait().unwrap();
+        }
+        assert!(!ended.success(), "it stopped by itself: {ended}");
+    });
+    array.start_again();
+    verify_all(&array, &clients);
+}
+
+fn new_clients() -> Vec<Known> {
+    let slots = usize::try_from(SLOTS).unwrap();
+    let new = |_| Known {
+        slots: vec![None; slots],
+        in_doubt: None,
+    };
+    (0..CLIENTS).map(new).collect()
+}
+
+/// What was acknowledged for certain is there.
+fn verify_all(array: &Array, clients: &[Known]) {
+    for known in clients {
+        let sure = known.slots.iter().enumerate();
+        let sure: Vec<Run> = sure
+            .filter(|&(slot, _)| known.in_doubt != Some(slot))
+            .filter_map(|(_, run)| *run)
+            .collect();
+        assert!(!sure.is_empty(), "a client had no write acknowledged");
+        verify(&array.lun_url(0), &sure);
+    }
+}
+
+/// Lets the clients write, has the server end in the middle, and gives what the
 /// clients know.
-fn one_crash(array: &mut Array, round: u64, clients: Vec<Known>) -> Vec<Known> {
+fn one_crash(
+    array: &mut Array,
+    round: u64,
+    clients: Vec<Known>,
+    end: impl FnOnce(&mut Array),
+) -> Vec<Known> {
     let (sender, acknowledgements) = channel();
     let mut processes = Vec::new();
     let mut threads = Vec::new();
@@ -117,7 +161,7 @@ fn one_crash(array: &mut Array, round: u64, clients: Vec<Known>) -> Vec<Known> {
         count, ACKNOWLEDGED,
         "the clients stopped writing by themselves"
     );
-    array.kill();
+    end(array);
     // QEMU would go on reconnecting to a portal that never comes back.
     for process in processes {
         e2e::program::run("kill", &["-KILL", &process]);

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod absent;
 mod array;
 mod bring_up;
 mod commands;
@@ -16,6 +17,7 @@ mod fsck;
 mod groups;
 mod hosts;
 mod images;
+mod limits;
 mod moves;
 mod panics;
 mod provisioning;

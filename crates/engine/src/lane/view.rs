@@ -115,6 +115,10 @@ impl<D: Drive> Drive for View<D> {
         self.drive
             .discard(self.part.place(at, len_bytes), len_bytes)
     }
+
+    fn check(&self) -> impl Future<Output = Result<(), DriveError>> {
+        self.drive.check()
+    }
 }
 
 #[cfg(test)]

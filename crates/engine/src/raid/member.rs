@@ -269,6 +269,15 @@ impl<W: World> Member<W> {
         }
     }
 
+    /// Whether the drive is still what it was when it was opened; not counted as an
+    /// operation.
+    ///
+    /// # Errors
+    /// It is not.
+    pub async fn check(&self) -> Result<(), DriveError> {
+        self.drive(("check", DriveOffset(0), 0))?.check().await
+    }
+
     /// Writes durably.
     ///
     /// Each write is made durable by itself. Sharing flushes between writes here

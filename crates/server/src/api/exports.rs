@@ -147,6 +147,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         },
         physical_block_bytes,
         origin: array::Origin::Api,
+        withheld: None,
     })
 }
 
@@ -195,5 +196,6 @@ fn export(export: array::Export) -> Export {
         }),
         physical_block_bytes: export.physical_block_bytes.unwrap_or(4096),
         origin: origin(export.origin),
+        withheld: export.withheld,
     }
 }

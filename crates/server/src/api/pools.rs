@@ -4,8 +4,8 @@ use super::deadline::Served;
 use super::problem::{Body, Segment};
 use super::status::numbers;
 use super::types::{
-    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, Operations, Pool, Problem, Rates,
-    RatesChange, ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, MissingDrive, Operations, Pool,
+    Problem, Rates, RatesChange, ScrubChange, Task, TaskKind,
 };
 use crate::array::{Array, ArrayError};
 use axum::Json;
@@ -203,6 +203,16 @@ fn in_state(info: &PoolInfo, state: MemberState) -> Vec<String> {
     in_state.map(|member| member.name.clone()).collect()
 }
 
+fn missing_drives(array: &Array, info: &PoolInfo) -> Vec<MissingDrive> {
+    let missing = array.missing_drives(info).into_iter();
+    let told = missing.map(|drive| MissingDrive {
+        name: drive.name,
+        why: drive.why,
+        is_back: drive.is_back,
+    });
+    told.collect()
+}
+
 fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
     let ended = SystemTime::now().checked_sub(scrub.age);
     let since = ended.and_then(|ended| ended.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -219,6 +229,7 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
         site_differences: array.differences(&info),
         suspect_drives: in_state(&info, MemberState::Suspect),
         failed_drives: in_state(&info, MemberState::Failed),
+        missing_drives: missing_drives(array, &info),
         last_scrub: info.last_scrub.as_ref().map(last_scrub),
         level: info.level.to_string(),
         lanes: info.lanes,

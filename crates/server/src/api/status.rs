@@ -2,8 +2,8 @@
 
 use super::deadline::Served;
 use super::pools::health;
-use super::types::{Health, Problem, Stats, Status};
-use crate::array::Array;
+use super::types::{ClosedPool, Health, Problem, Stats, Status};
+use crate::array::{self, Array};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -22,6 +22,11 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
         .map(|(_, info)| health(info))
         .max()
         .unwrap_or(Health::Healthy);
+    let closed = array.closed_pools();
+    let health = match closed.is_empty() {
+        true => health,
+        false => Health::Failed,
+    };
     Ok(Json(Status {
         site: array.name().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -40,12 +45,21 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
         mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
         silent_shards: numbers(&glance.silent),
+        closed_pools: closed.into_iter().map(closed_pool).collect(),
     }))
 }
 
 /// Shards as they are shown.
 pub(super) fn numbers(shards: &[usize]) -> Vec<u64> {
     shards.iter().map(|shard| *shard as u64).collect()
+}
+
+fn closed_pool(pool: array::ClosedPool) -> ClosedPool {
+    ClosedPool {
+        name: pool.name,
+        why: pool.why,
+        since_unix_s: pool.since_unix_s,
+    }
 }
 
 /// Sums over connected sessions and all drives.

@@ -3,6 +3,7 @@
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.
 
+mod absent;
 mod access;
 mod consistency;
 mod jobs;
@@ -15,6 +16,7 @@ pub use access::{
 };
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
+pub use absent::{ClosedPool, MissingDrive};
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
@@ -40,7 +42,7 @@ pub struct Status {
     pub version: String,
     /// Seconds since it was brought up.
     pub uptime_s: u64,
-    /// The worst of its pools.
+    /// The worst of its pools; failed while one of the site's is not open.
     pub health: Health,
     /// Where targets are served, as address and port.
     pub portals: Vec<String>,
@@ -60,6 +62,9 @@ pub struct Status {
     /// here is what they said last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_shards: Vec<u64>,
+    /// Pools of the site that are not open, by name. They are tried again by themselves.
+    #[serde(default)]
+    pub closed_pools: Vec<ClosedPool>,
 }
 
 /// Whether data is served, and with what redundancy.
@@ -187,6 +192,9 @@ pub struct Pool {
     pub suspect_drives: Vec<String>,
     /// Names of drives that are out of use.
     pub failed_drives: Vec<String>,
+    /// Those of them that the pool came up without, and why.
+    #[serde(default)]
+    pub missing_drives: Vec<MissingDrive>,
     /// Work under way in the background.
     pub tasks: Vec<Task>,
     /// Bytes in the data log that are not in place yet.
@@ -636,6 +644,10 @@ pub struct Export {
     pub physical_block_bytes: u32,
     /// Who described it.
     pub origin: Origin,
+    /// Why nobody can log in for now: a volume of it is in a pool that is not open. Absent
+    /// when it is served.
+    #[serde(default)]
+    pub withheld: Option<String>,
 }
 
 fn four_kib() -> u32 {

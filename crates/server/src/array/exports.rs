@@ -45,6 +45,8 @@ pub struct Export {
     pub physical_block_bytes: Option<u32>,
     /// Who described it.
     pub origin: Origin,
+    /// Why it is not served, if it isn't: a volume of it is in a pool that is not open.
+    pub withheld: Option<String>,
 }
 
 /// How an export is kept.
@@ -93,6 +95,7 @@ pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
             target: kept.target,
             physical_block_bytes: kept.physical_block_bytes,
             origin: Origin::Api,
+            withheld: None,
         })
     };
     kept.into_iter().map(export).collect()
@@ -144,9 +147,50 @@ impl Array {
     }
 
     /// As [`Array::create_export`], for what is kept already or comes from the
-    /// site file.
+    /// site file. One with a volume that may be in a pool that is not open is withheld, whole:
+    /// initiators are told that it is not operational, and try again, while a LUN that went
+    /// missing would be one that was taken away.
     pub(crate) async fn restore_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
-        self.add_export(export, false).await
+        let Some(closed) = self.closed_names() else {
+            return self.add_export(export, false).await;
+        };
+        let there = self.volumes().await?;
+        let is_there = |name: &String| there.iter().any(|volume| volume.info.name == *name);
+        let missing = export.volumes.iter().filter(|name| !is_there(name));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if missing.is_empty() {
+            return self.add_export(export, false).await;
+        }
+        let why = format!(
+            "not there: {}; not open: {closed}; see ashlar status",
+            missing.join(", ")
+        );
+        self.withhold_export(export, why).await
+    }
+
+    /// Has an export be there, and not served.
+    async fn withhold_export(
+        self: &Arc<Self>,
+        mut export: Export,
+        why: String,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let target = export.target.clone();
+            let before = array.exports_by_target().remove(&target);
+            if before
+                .as_ref()
+                .is_none_or(|before| before.withheld.as_ref() != Some(&why))
+            {
+                tracing::warn!("target {target} is withheld: {why}");
+            }
+            array
+                .directory
+                .withhold_target(&target, export.access.clone());
+            export.withheld = Some(why);
+            array.export_map().insert(target, export);
+            Ok(())
+        })
+        .await
     }
 
     async fn add_export(
@@ -155,8 +199,9 @@ impl Array {
         keep: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let (shard, volumes) = array.check(&export).await?;
+            let (shard, volumes) = array.check(&export, keep).await?;
             array.check_access(&export)?;
+            export.withheld = None;
             export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();
             array.show(&shard, &export, volumes).await?;
             if keep {
@@ -204,8 +249,10 @@ impl Array {
             array.check_access(&export)?;
             array.keep(&exports).await?;
             array.export_map().insert(target.clone(), export.clone());
-            if let Some(entry) = array.directory.target(&target) {
-                let access = export.access.clone();
+            let access = export.access.clone();
+            if export.withheld.is_some() {
+                array.directory.withhold_target(&target, access);
+            } else if let Some(entry) = array.directory.target(&target) {
                 let entry = TargetEntry { access, ..entry };
                 array.directory.set_target(&target, entry);
             }
@@ -250,10 +297,15 @@ impl Array {
 
     /// The shard that serves `export`, which is that of its first volume, and where the
     /// volumes are, if nothing speaks against it.
-    async fn check(&self, export: &Export) -> Result<(ShardHandle, Vec<Found>), ArrayError> {
+    async fn check(
+        &self,
+        export: &Export,
+        is_new: bool,
+    ) -> Result<(ShardHandle, Vec<Found>), ArrayError> {
         let target = &export.target;
         let exists = |context| Err(ArrayError::new(ArrayErrorKind::Exists, context));
-        if self.export_map().contains_key(target) {
+        let before = self.export_map().get(target).cloned();
+        if before.is_some_and(|before| is_new || before.withheld.is_none()) {
             return exists(format!(
                 "there is a target {target} already; choose another name"
             ));
@@ -265,7 +317,7 @@ impl Array {
             let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
             self.images.check_whole(name)?;
             found.push((self.home_of(volume)?, volume.clone()));
-            if let Some((other, lun)) = self.lun_of(name) {
+            if let Some((other, lun)) = self.lun_of(name).filter(|(other, _)| other != target) {
                 return exists(format!(
                     "volume {name} is LUN {lun} of target {other} already; delete that export first"
                 ));

@@ -9,6 +9,7 @@
 //! - An export made by the API is on stable media before it can be logged in to,
 //!   so it is there again after a restart.
 
+mod absent;
 pub(crate) mod consistency;
 mod drives;
 mod error;
@@ -32,6 +33,7 @@ mod trash;
 mod volumes;
 pub(crate) mod words;
 
+pub use absent::{ClosedPool, MissingDrive};
 pub use consistency::ConsistencyGroup;
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
@@ -68,7 +70,9 @@ pub struct Array {
     name: String,
     shards: Vec<ShardHandle>,
     /// The shards, by index, that the lanes of each pool are on.
-    homes: BTreeMap<String, Vec<usize>>,
+    homes: Mutex<BTreeMap<String, Vec<usize>>>,
+    /// Pools that are not open, and drives that open ones are without.
+    absent: Mutex<absent::Absent>,
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
     exports_file: PathBuf,
@@ -115,7 +119,8 @@ impl Array {
         Arc::new(Array {
             name,
             shards,
-            homes,
+            homes: Mutex::new(homes),
+            absent: Mutex::default(),
             directory,
             exports: Mutex::default(),
             exports_file,
@@ -209,7 +214,7 @@ impl Array {
     pub async fn pool(&self, name: &str) -> Result<(usize, PoolInfo), ArrayError> {
         let mut pools = self.pools().await?.into_iter();
         let found = pools.find(|(_, info)| info.name == name);
-        found.ok_or_else(|| ArrayError::no_pool(name))
+        found.ok_or_else(|| self.no_such_pool(name))
     }
 
     /// Where the site file is not what a pool is by now; for people, one line each.
@@ -237,8 +242,11 @@ impl Array {
 
     /// The shards that the lanes of the pool called `name` are on.
     fn homes(&self, pool: &str) -> Result<Vec<ShardHandle>, ArrayError> {
-        let homes = self.homes.get(pool);
-        let homes = homes.ok_or_else(|| ArrayError::no_pool(pool))?;
+        if self.is_closed(pool) {
+            return Err(self.no_such_pool(pool));
+        }
+        let homes = self.home_map().get(pool).cloned();
+        let homes = homes.ok_or_else(|| self.no_such_pool(pool))?;
         let shard = |index: &usize| self.shards[*index].clone();
         Ok(homes.iter().map(shard).collect())
     }
@@ -339,6 +347,11 @@ impl Array {
         };
         let context = format!("a change ended early: {ended}");
         Err(ArrayError::new(ArrayErrorKind::Internal, context))
+    }
+
+    // As below.
+    fn home_map(&self) -> MutexGuard<'_, BTreeMap<String, Vec<usize>>> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // As below.

@@ -313,10 +313,16 @@ impl Array {
 
     /// Finds out, after a start, which pool has each volume that was on its way; of copies,
     /// those stay that a job goes on with. What can't be found out is withheld, and told.
+    /// Where a pool is named, it was opened just now, and only what has to do with it is
+    /// looked at.
     ///
     /// # Errors
     /// A shard has stopped, or a pool says no.
-    pub(crate) async fn settle_moves(&self, jobs: &BTreeSet<Uuid>) -> Result<(), ArrayError> {
+    pub(crate) async fn settle_moves(
+        &self,
+        jobs: &BTreeSet<Uuid>,
+        late: Option<&str>,
+    ) -> Result<(), ArrayError> {
         let pools: BTreeSet<Uuid> = self
             .pools()
             .await?
@@ -325,7 +331,10 @@ impl Array {
             .collect();
         let all = self.transits().await?;
         let settled = self.volumes().await?;
-        for found in &all {
+        let of_late = |found: &&Found| {
+            late.is_none_or(|late| found.pool == late || found.transit.pool_name == late)
+        };
+        for found in all.iter().filter(of_late) {
             let uuid = found.info.uuid;
             let mut others = all
                 .iter()

@@ -115,14 +115,23 @@ impl Array {
         self.schedule_map().remove(&volume.info.uuid);
     }
 
+    /// Knows the schedules of all volumes from now on.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(crate) async fn learn_all_schedules(&self) -> Result<(), ArrayError> {
+        for volume in &self.volumes().await? {
+            self.learn_schedules(volume);
+        }
+        Ok(())
+    }
+
     /// Runs schedules from now on.
     ///
     /// # Errors
     /// A shard has stopped.
     pub(crate) async fn keep_schedules(self: &Arc<Self>) -> Result<(), ArrayError> {
-        for volume in &self.volumes().await? {
-            self.learn_schedules(volume);
-        }
+        self.learn_all_schedules().await?;
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(array) = array.upgrade() {

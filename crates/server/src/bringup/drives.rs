@@ -2,12 +2,18 @@
 //!
 //! A drive that is in use is tried again for a while: what a server that was just killed
 //! had in flight holds it for a moment longer, and so does who has just let go of it.
+//!
+//! Invariants:
+//! - Whatever is wrong at a place is found there, and never an error of the look: what is not
+//!   a drive, whole, is a drive that is missing, and its pool may do without it.
+//! - A look ends, whatever it looks at: nobody waits for what does not answer.
 
-use super::{BringUpError, BringUpErrorKind, second_look};
+use super::second_look;
 use crate::blank;
-use crate::shard::{ShardHandle, ShardState};
+use crate::shard::{ShardGone, ShardHandle, ShardState};
 use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
+use futures_util::future::join_all;
 use site::human;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,6 +23,11 @@ use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive};
 /// Drives that are in use are tried so many times more in all, so far apart.
 const IN_USE_LOOKS: u32 = 40;
 const IN_USE_PAUSE: Duration = Duration::from_millis(50);
+
+/// An opening, and a look at what is on a drive, take no longer each: what takes longer does
+/// not answer.
+const OPEN_TIME: Duration = Duration::from_secs(5);
+const READ_TIME: Duration = Duration::from_secs(5);
 
 /// How long there is to wait for drives that are in use: one for all that are opened
 /// together, so that many of them don't take many times as long to be refused.
@@ -49,7 +60,7 @@ impl Patience {
         may_wait: impl Fn() -> bool,
     ) -> Result<OpenDrive, OpenError> {
         loop {
-            match OpenDrive::open(path) {
+            match OpenDrive::open_within(path, OPEN_TIME).await {
                 Err(error)
                     if error.kind == OpenErrorKind::InUse && self.looks_left > 0 && may_wait() =>
                 {
@@ -80,8 +91,9 @@ pub(super) enum Found {
     Empty,
     /// A drive without label, with something on it.
     Occupied,
-    /// What can't be a drive, or can't be read where its label would be; says why.
-    Unreadable(String),
+    /// What can't be opened, can't be a drive, does not answer, or has no label that can be
+    /// read; says why.
+    Unusable(String),
     /// A drive of a pool.
     Labelled(LabelSummary),
 }
@@ -103,80 +115,77 @@ pub(super) struct WrongSize {
     pub(super) context: String,
 }
 
-/// Looks at `places`, on `shard`, and lets go of them again.
+/// Looks at `places`, all at once, on `shard`, and lets go of them again. One that is in use
+/// is waited for.
 ///
 /// # Errors
-/// Every drive that is there and can't be opened: it is in use, or not ours to use.
-pub(super) async fn look(
-    shard: &ShardHandle,
-    places: Vec<Place>,
-) -> Result<Vec<Look>, BringUpError> {
+/// The shard has stopped.
+pub(super) async fn look(shard: &ShardHandle, places: Vec<Place>) -> Result<Vec<Look>, ShardGone> {
     let visit = |state: Rc<ShardState>| async move {
-        let mut looks = Vec::new();
-        let mut wrong = Vec::new();
-        let mut patience = Patience::default();
-        for place in places {
-            let name = place.name.clone();
-            match look_at(&state, place, &mut patience).await {
-                Ok(look) => looks.push(look),
-                Err(context) => wrong.push(format!("drive {name}: {context}")),
-            }
-        }
-        second_look::by_other_lanes(&state, &mut looks, &mut patience).await;
-        if wrong.is_empty() {
-            Ok(looks)
-        } else {
-            Err(wrong)
-        }
+        let looks = places
+            .into_iter()
+            .map(|place| look_at(&state, place, Patience::default()));
+        let mut looks = join_all(looks).await;
+        second_look::by_other_lanes(&state, &mut looks, &mut Patience::default()).await;
+        looks
     };
-    let looked = shard.call(visit).await?;
-    looked.map_err(|wrong| BringUpError::all(BringUpErrorKind::Drive, &wrong))
+    shard.call(visit).await
 }
 
-async fn look_at(
-    state: &ShardState,
-    place: Place,
-    patience: &mut Patience,
-) -> Result<Look, String> {
-    let drive = match patience.open(&place.path).await {
-        Ok(open) => RealDrive::of(state.world(), &open),
+/// Looks at one place, as [`look`] does, and does not wait for what is in use.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, ShardGone> {
+    let visit = |state: Rc<ShardState>| async move {
+        let patience = Patience { looks_left: 0 };
+        look_at(&state, place, patience).await
+    };
+    shard.call(visit).await
+}
+
+async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Look {
+    let (found, wrong_size) = match patience.open(&place.path).await {
+        Ok(open) => {
+            let drive = RealDrive::of(state.world(), &open);
+            let wrong_size = wrong_size(&place, drive.geometry().capacity_bytes);
+            (what_is_on(state, &place, drive).await, wrong_size)
+        }
         Err(error) if error.kind == OpenErrorKind::NotFound => {
-            let (found, wrong_size) = (Found::Nothing(error.to_string()), None);
-            return Ok(Look {
-                place,
-                found,
-                wrong_size,
-            });
+            (Found::Nothing(error.to_string()), None)
         }
-        // Such as a file that was emptied: its pool may do without it.
-        Err(error) if error.kind == OpenErrorKind::Unfit => {
-            let (found, wrong_size) = (Found::Unreadable(error.to_string()), None);
-            return Ok(Look {
-                place,
-                found,
-                wrong_size,
-            });
-        }
-        Err(error) => return Err(error.to_string()),
+        // A device whose node is dead, a file that was emptied, a lock that is held: its pool
+        // may do without it.
+        Err(error) => (Found::Unusable(error.to_string()), None),
     };
-    let wrong_size = wrong_size(&place, drive.geometry().capacity_bytes);
-    let path = place.path.display();
-    let found = match Pool::probe(state.world(), &drive).await {
-        Ok(Some(label)) => Found::Labelled(label),
-        Err(error) if error.kind == PoolErrorKind::Drive => {
-            Found::Unreadable(format!("{path}: {error}"))
-        }
-        Err(error) => return Err(format!("{path}: {error}")),
-        Ok(None) => match blank::is_blank(state.world(), &drive).await {
-            Ok(true) => Found::Empty,
-            Ok(false) => Found::Occupied,
-            Err(error) => Found::Unreadable(format!("{path}: {error}")),
-        },
-    };
-    Ok(Look {
+    Look {
         place,
         found,
         wrong_size,
+    }
+}
+
+async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Found {
+    let path = place.path.display();
+    let reading = async {
+        match Pool::probe(state.world(), &drive).await {
+            Ok(Some(label)) => Found::Labelled(label),
+            Err(error) if error.kind == PoolErrorKind::Drive => {
+                Found::Unusable(format!("{path}: its label can't be read: {error}"))
+            }
+            Err(error) => Found::Unusable(format!("{path}: {error}")),
+            Ok(None) => match blank::is_blank(state.world(), &drive).await {
+                Ok(true) => Found::Empty,
+                Ok(false) => Found::Occupied,
+                Err(error) => Found::Unusable(format!("{path}: it can't be read: {error}")),
+            },
+        }
+    };
+    let read = tokio::time::timeout(READ_TIME, reading).await;
+    read.unwrap_or_else(|_| {
+        Found::Unusable(format!(
+            "{path}: it does not answer: a read has not ended after {READ_TIME:?}"
+        ))
     })
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn plan(
             Some(missing)
         } else {
             kept.volumes.iter().find_map(|volume| {
-                if !is_there(volume) {
+                if !is_there(volume) && array.closed_names().is_none() {
                     return Some(format!("volume {volume} isn't there"));
                 }
                 let other = site
@@ -74,7 +74,8 @@ pub(super) async fn plan(
     }
 }
 
-/// Serves them. Sessions come only after the portals are open.
+/// Serves them. Sessions come only after the portals are open. One with a volume that is not
+/// there, as its pool is not open, is withheld.
 ///
 /// # Errors
 /// What the first one that can't be served says.
@@ -82,6 +83,37 @@ pub(super) async fn apply(exports: Vec<Export>, array: &Arc<Array>) -> Result<()
     for export in exports {
         let served = array.restore_export(export).await;
         served.map_err(|error| BringUpError::new(BringUpErrorKind::Export, error.context))?;
+    }
+    Ok(())
+}
+
+/// Tries those again that are withheld, with the names that volumes have by now.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn again(site: &Site, array: &Arc<Array>) -> Result<(), BringUpError> {
+    let there = array.volumes().await?;
+    for mut export in array.exports() {
+        if export.withheld.is_none() {
+            continue;
+        }
+        let mut of_site = site.exports.iter();
+        if let Some(described) = of_site.find(|described| described.target == export.target) {
+            export = from_site(described);
+        }
+        for (name, uuid) in export.volumes.iter_mut().zip(&export.uuids) {
+            if let Some(volume) = there.iter().find(|volume| volume.info.uuid == *uuid) {
+                name.clone_from(&volume.info.name);
+            }
+        }
+        let target = export.target.clone();
+        match array.restore_export(export).await {
+            Ok(()) if array.export(&target)?.withheld.is_none() => {
+                tracing::info!("target {target} is served now");
+            }
+            Ok(()) => {}
+            Err(error) => tracing::error!("target {target} is not served: {error}"),
+        }
     }
     Ok(())
 }
@@ -117,5 +149,6 @@ fn from_site(export: &site::Export) -> Export {
         },
         physical_block_bytes: export.physical_block_bytes,
         origin: Origin::Site,
+        withheld: None,
     }
 }

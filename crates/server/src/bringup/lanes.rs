@@ -43,6 +43,8 @@ pub(super) async fn open(
         }
     }
     if let Some(error) = failure {
+        // Those that did open would be half a pool.
+        shut(&plan.spec.name, plan.shards.len(), shards).await?;
         return Ok(Err(format!("pool {}: {error}", plan.spec.name)));
     }
     if let Some(first) = infos.first().filter(|first| first.lanes > 1) {
@@ -51,6 +53,32 @@ pub(super) async fn open(
     let members = PoolInfo::of_lanes(infos).into_iter();
     let members = members.flat_map(|info| info.members);
     Ok(Ok(members.map(|member| member.name).collect()))
+}
+
+/// Closes all lanes of a pool that are open, and takes them off their shards.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn shut(
+    name: &str,
+    lanes: usize,
+    shards: &[ShardHandle],
+) -> Result<(), BringUpError> {
+    for shard in shards {
+        let name = name.to_owned();
+        let visit = move |state: Rc<ShardState>| async move {
+            for lane in 0..lanes {
+                let Some(pool) = state.take_pool(&name, lane as u16) else {
+                    continue;
+                };
+                if let Err(error) = pool.close().await {
+                    tracing::warn!("lane {lane} of pool {name}: {error}");
+                }
+            }
+        };
+        shard.call(visit).await?;
+    }
+    Ok(())
 }
 
 /// Gives the other lanes what only the first one has, because adding it was cut short.

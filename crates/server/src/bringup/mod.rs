@@ -7,13 +7,18 @@
 //! - A drive that holds something is never made anew: not one with a label, not
 //!   one of a pool that was made before, not one that isn't empty.
 //! - Two servers never work on one data directory.
+//! - What is there is served: a pool that can't be opened, for drives that it can't do
+//!   without, holds up itself and the targets that show its volumes, and is looked for until
+//!   it is there ([`late`]).
 
 mod data_dir;
+mod descriptors;
 mod drives;
 mod error;
 mod exports;
 mod hosts;
 mod lanes;
+mod late;
 mod made;
 mod pools;
 mod renamed;
@@ -32,6 +37,7 @@ use crate::images::Images;
 use crate::shard::{Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
 use futures_util::future::join_all;
+use late::Late;
 use site::{DriveSource, Site};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -63,7 +69,8 @@ pub struct Running {
     api: SocketAddr,
     stop_api: oneshot::Sender<()>,
     api_ended: JoinHandle<std::io::Result<()>>,
-    _data: DataDir,
+    late: Late,
+    _data: Arc<DataDir>,
 }
 
 /// Brings up an array.
@@ -79,13 +86,21 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         api,
     } = options;
     let portals = portals(&site, portal);
-    let data = DataDir::take(&data)?;
+    let data = Arc::new(DataDir::take(&data)?);
+    let shard_count = site.shards.unwrap_or_else(fitting_shards);
+    let limits = site::Limits {
+        sessions: descriptors::sessions(&site, data.path(), shard_count, portals.len())?,
+        ..site.limits.clone()
+    };
     check_portals(&portals)?;
     let api = open_api(api.unwrap_or(site.api.listen)).await?;
-    let shards = start_shards(site.shards.unwrap_or_else(fitting_shards)).await?;
+    let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
-    match furnish(&site, &data, &handles, &portals).await {
-        Ok((array, front)) => Ok(offer(api, array, front, shards, data)),
+    match furnish(&site, &data, &handles, (&portals, &limits)).await {
+        Ok((array, front)) => {
+            let late = Late::begin(site, &data, handles, &array);
+            Ok(offer(api, (array, front), shards, late, data))
+        }
         Err(error) => {
             stop_shards(shards).await;
             Err(error)
@@ -98,14 +113,21 @@ async fn furnish(
     site: &Site,
     data: &DataDir,
     shards: &[ShardHandle],
-    portals: &[Portal],
+    (portals, limits): (&[Portal], &site::Limits),
 ) -> Result<(Arc<Array>, Front), BringUpError> {
     let mut made = made::Made::read(data)?;
     let added = array::added(data.path())?;
     let images = Images::read(site.images.directories.clone(), data.path())?;
-    let plans = pools::plan(site, data, shards, &made, &added).await?;
+    let known = pools::Known {
+        site,
+        data,
+        made: &made,
+        added: &added,
+    };
+    let plans = pools::plan(&known, shards).await?;
     let homes = pools::homes(&plans);
-    pools::open(&plans, shards).await?;
+    let opening = plans.iter().map(|plan| pools::open(plan, shards));
+    let opened = join_all(opening).await;
     let directory = Arc::new(Directory::new());
     hosts::prepare(&directory, &site.chap);
     let array = Array::new(
@@ -121,14 +143,19 @@ async fn furnish(
         (drive_places(site, data, added), images),
         site,
     );
+    for (plan, outcome) in plans.iter().zip(opened) {
+        if let Some(outcome) = outcome? {
+            pools::take_note(plan, outcome, &array, shards).await?;
+        }
+    }
     for (_, info) in array.pools().await? {
         for line in array.differences(&info) {
             tracing::warn!("pool {}: {line}", info.name);
         }
     }
     Images::settle(&array).await?;
-    directory.offload().forget_leftovers(shards).await?;
-    array.settle_moves(&array.images().moving()).await?;
+    directory.offload().forget_leftovers(shards, None).await?;
+    array.settle_moves(&array.images().moving(), None).await?;
     array.keep_events();
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
@@ -142,7 +169,7 @@ async fn furnish(
     exports::apply(exports, &array).await?;
     array.keep_trash().await?;
     array.keep_schedules().await?;
-    let limits = front_limits(&site.limits);
+    let limits = front_limits(limits);
     let front = Front::open(portals, directory, shards.to_vec(), limits).await?;
     Images::resume(&array);
     Ok((array, front))
@@ -265,10 +292,10 @@ async fn stop_shards(shards: Vec<Shard>) -> Vec<(String, engine::PoolError)> {
 /// Offers the API and gives the whole.
 fn offer(
     listener: TcpListener,
-    array: Arc<Array>,
-    front: Front,
+    (array, front): (Arc<Array>, Front),
     shards: Vec<Shard>,
-    data: DataDir,
+    late: Late,
+    data: Arc<DataDir>,
 ) -> Running {
     // A socket that listens has an address.
     let api = listener
@@ -292,6 +319,7 @@ fn offer(
         api,
         stop_api,
         api_ended,
+        late,
         _data: data,
     }
 }
@@ -318,6 +346,7 @@ impl Running {
     /// A pool that could not be closed cleanly; it recovers at the next start.
     pub async fn stop(self) -> Result<(), BringUpError> {
         self.array.directory().close();
+        self.late.stop().await;
         self.front.stop().await;
         // The API may have ended by itself.
         let _ = self.stop_api.send(());

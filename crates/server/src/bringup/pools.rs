@@ -1,23 +1,29 @@
 //! Pools: which are opened, which are made, and why neither may be.
+//!
+//! Invariants:
+//! - Of a pool that is there, whatever is not one of its drives, whole, is a drive that is
+//!   missing. One that can't be opened for that keeps no other from being opened.
+//! - Only what was never made is made.
 
 use super::data_dir::DataDir;
 use super::drives::{self, Found, Look, Patience, Place};
 use super::lanes;
 use super::made::{Made, MadePool};
 use super::{BringUpError, BringUpErrorKind};
-use crate::array::AddedDrive;
+use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
 use crate::blank;
 use crate::shard::{ShardHandle, ShardState};
 use engine::lane::Lane;
+use engine::pool::drives::EventKind;
 use engine::pool::life::Rates;
 use engine::pool::life::fullness::Thresholds;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
 use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use world::real::{OpenDrive, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
@@ -30,10 +36,16 @@ pub(super) struct PoolPlan {
     action: Action,
 }
 
-enum Action {
+/// What is done with a pool.
+pub(super) enum Action {
     /// Open it from the labels of its drives. What is wrong with others is no reason
     /// not to, if they can be done without.
-    Open { notes: Vec<Note> },
+    Open {
+        /// Drives that are not used.
+        missing: Vec<MissingDrive>,
+    },
+    /// It is there, and none of its drives is; why, one line for each.
+    Refuse { why: Vec<String> },
     /// Make it; these files have to be made first.
     Make {
         /// Not there yet, in the order of the drives.
@@ -41,63 +53,85 @@ enum Action {
     },
 }
 
-/// Why a drive that the site file lists is not opened.
-struct Note {
-    drive: String,
-    text: String,
+/// What came of opening a pool.
+pub(super) enum Outcome {
+    /// It is open, without these drives.
+    Open(Vec<MissingDrive>),
+    /// It is not, for these reasons.
+    Closed(Vec<String>),
 }
 
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "drive {}: {}", self.drive, self.text)
-    }
+/// What is known of a pool before its drives are looked at.
+pub(super) struct Known<'a> {
+    pub(super) site: &'a Site,
+    pub(super) data: &'a DataDir,
+    pub(super) made: &'a Made,
+    /// The drives that the API added.
+    pub(super) added: &'a [AddedDrive],
 }
 
 /// Looks at all drives of the site and decides. Removes files of a pool whose
 /// making was cut short, and changes nothing else.
 ///
 /// # Errors
-/// Every drive that stands in the way.
+/// Every drive that stands in the way of making a pool.
 pub(super) async fn plan(
-    site: &Site,
-    data: &DataDir,
+    known: &Known<'_>,
     shards: &[ShardHandle],
-    made: &Made,
-    added: &[AddedDrive],
 ) -> Result<Vec<PoolPlan>, BringUpError> {
     let mut plans = Vec::new();
     let mut wrong = Vec::new();
-    for (index, pool) in site.pools.iter().enumerate() {
-        let record = made.pools.get(&pool.name);
+    for pool in &known.site.pools {
+        let record = known.made.pools.get(&pool.name);
         if let Some(MadePool::BeingMade { new_files }) = record {
             remove_unfinished(&pool.name, new_files)?;
         }
-        let places = places(site, data, pool, added);
-        match drives::look(&shards[index % shards.len()], places).await {
-            Ok(looks) => {
-                let lanes = lanes_of(&looks).unwrap_or(pool.lanes);
-                let shards = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
-                match decide(pool, looks, record) {
-                    Ok((places, action)) => plans.push(PoolPlan {
-                        spec: pool.clone(),
-                        shards: shards.collect(),
-                        places,
-                        action,
-                    }),
-                    Err(lines) => wrong.extend(lines),
-                }
-            }
-            Err(error) => wrong.push(error.context),
+        match plan_one(known, shards, &pool.name).await? {
+            Ok(plan) => plans.extend(plan),
+            Err(lines) => wrong.extend(lines),
         }
     }
-    for name in made.pools.keys().filter(|name| site.pool(name).is_none()) {
+    let made = known.made.pools.keys();
+    for name in made.filter(|name| known.site.pool(name).is_none()) {
         tracing::warn!("pool {name} was made here and isn't in the site file: it is left alone");
     }
-    if wrong.is_empty() {
-        Ok(plans)
-    } else {
-        Err(BringUpError::all(BringUpErrorKind::Drive, &wrong))
+    match wrong.is_empty() {
+        true => Ok(plans),
+        false => Err(BringUpError::all(BringUpErrorKind::Drive, &wrong)),
     }
+}
+
+/// Looks at the drives of one pool and decides; nothing where the site has none of that
+/// name.
+///
+/// # Errors
+/// A shard has stopped; inside, every drive that stands in the way of making it.
+pub(super) async fn plan_one(
+    known: &Known<'_>,
+    shards: &[ShardHandle],
+    name: &str,
+) -> Result<Result<Option<PoolPlan>, Vec<String>>, BringUpError> {
+    let mut pools = known.site.pools.iter().enumerate();
+    let Some((index, pool)) = pools.find(|(_, pool)| pool.name == name) else {
+        return Ok(Ok(None));
+    };
+    let places = places(known, pool);
+    let looks = drives::look(&shards[index % shards.len()], places).await?;
+    let uuid = match known.made.pools.get(name) {
+        Some(MadePool::Made { uuid, .. }) => Some(uuid.as_str()),
+        _ => None,
+    };
+    let lanes = lanes_of(&looks, name).unwrap_or(pool.lanes);
+    let on = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
+    let decided = decide(name, looks, uuid);
+    Ok(decided.map(|(places, action)| {
+        Some(PoolPlan {
+            spec: pool.clone(),
+            shards: on.collect(),
+            places,
+            action,
+        })
+    }))
 }
 
 /// The shards, by index, that the lanes of each pool go to.
@@ -107,20 +141,20 @@ pub(super) fn homes(plans: &[PoolPlan]) -> BTreeMap<String, Vec<usize>> {
 }
 
 /// How many lanes the pool of these drives has, if there is one.
-fn lanes_of(looks: &[Look]) -> Option<u16> {
+fn lanes_of(looks: &[Look], name: &str) -> Option<u16> {
     looks.iter().find_map(|look| match &look.found {
-        Found::Labelled(label) => Some(label.part.lanes),
+        Found::Labelled(label) if label.pool_name == name => Some(label.part.lanes),
         _ => None,
     })
 }
 
 /// The places of a pool's drives: the site's, and those that the API added.
-fn places(site: &Site, data: &DataDir, pool: &site::Pool, added: &[AddedDrive]) -> Vec<Place> {
-    let drives = pool.drives().filter_map(|name| site.drive(name));
-    let mut places: Vec<Place> = drives.map(|drive| data.place(drive)).collect();
+fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
+    let drives = pool.drives().filter_map(|name| known.site.drive(name));
+    let mut places: Vec<Place> = drives.map(|drive| known.data.place(drive)).collect();
     places.retain(|place| {
         let elsewhere = |drive: &&AddedDrive| drive.path == place.path && drive.pool != pool.name;
-        let Some(drive) = added.iter().find(elsewhere) else {
+        let Some(drive) = known.added.iter().find(elsewhere) else {
             return true;
         };
         tracing::warn!(
@@ -132,7 +166,8 @@ fn places(site: &Site, data: &DataDir, pool: &site::Pool, added: &[AddedDrive]) 
         );
         false
     });
-    for drive in added.iter().filter(|drive| drive.pool == pool.name) {
+    let added = known.added.iter();
+    for drive in added.filter(|drive| drive.pool == pool.name) {
         if places.iter().all(|place| place.path != drive.path) {
             places.push(Place {
                 name: drive.name.clone(),
@@ -144,33 +179,57 @@ fn places(site: &Site, data: &DataDir, pool: &site::Pool, added: &[AddedDrive]) 
     places
 }
 
-/// Whether `pool` is opened or made, and of which drives, given what is at their
-/// places.
+/// Whether a pool is opened or made, and of which drives, given what is at their places and
+/// the identity that it was made with here, if it was.
 fn decide(
-    pool: &site::Pool,
-    looks: Vec<Look>,
-    record: Option<&MadePool>,
-) -> Result<(Vec<Place>, Action), Vec<String>> {
-    let uuid = match record {
-        Some(MadePool::Made { uuid, .. }) => Some(uuid.as_str()),
-        _ => None,
-    };
-    let is_labelled = |look: &Look| matches!(look.found, Found::Labelled(_));
-    if uuid.is_some() || looks.iter().any(is_labelled) {
-        decide_open(&pool.name, looks, uuid)
-    } else {
-        decide_make(looks)
-    }
-}
-
-/// A pool that is there: of its drives, those that are there are opened.
-fn decide_open(
     name: &str,
     looks: Vec<Look>,
     uuid: Option<&str>,
 ) -> Result<(Vec<Place>, Action), Vec<String>> {
-    let mut wrong = Vec::new();
-    let mut notes = Vec::new();
+    let is_labelled = |look: &Look| matches!(look.found, Found::Labelled(_));
+    if uuid.is_none() && !looks.iter().any(is_labelled) {
+        return decide_make(looks);
+    }
+    let is_known = uuid.is_some();
+    let uuid = uuid
+        .map(str::to_owned)
+        .or_else(|| most_labelled(&looks, name));
+    let (places, missing) = decide_open(name, looks, uuid.as_deref());
+    if !places.is_empty() {
+        return Ok((places, Action::Open { missing }));
+    }
+    let why = missing.iter().map(MissingDrive::to_string).collect();
+    match is_known {
+        true => Ok((places, Action::Refuse { why })),
+        // Nobody knows of such a pool: it would be made, and all drives are others'.
+        false => Err(why),
+    }
+}
+
+/// Of the pools called `name`, the one that most of the drives are of; none where two have as
+/// many.
+fn most_labelled(looks: &[Look], name: &str) -> Option<String> {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for look in looks {
+        if let Found::Labelled(label) = &look.found
+            && label.pool_name == name
+        {
+            *found.entry(label.pool_uuid.to_string()).or_default() += 1;
+        }
+    }
+    let most = found.values().copied().max()?;
+    let mut largest = found.into_iter().filter(|(_, drives)| *drives == most);
+    let (uuid, _) = largest.next()?;
+    largest.next().is_none().then_some(uuid)
+}
+
+/// A pool that is there: its drives that are there, and what is to be said of the others.
+fn decide_open(
+    name: &str,
+    looks: Vec<Look>,
+    uuid: Option<&str>,
+) -> (Vec<Place>, Vec<MissingDrive>) {
+    let mut missing = Vec::new();
     let mut places = Vec::new();
     for Look {
         place,
@@ -179,43 +238,37 @@ fn decide_open(
     } in looks
     {
         let path = place.path.display();
-        let note = |text: String| Note {
-            drive: place.name.clone(),
-            text,
-        };
-        let missing = match &found {
-            Found::Nothing(_) => format!(
+        let why = match found {
+            Found::Nothing(_) => Some(format!(
                 "{path} is not there, and pool {name} holds data on this drive; bring the file \
                  back (it is not made anew)"
-            ),
-            Found::Empty | Found::Occupied => format!(
+            )),
+            Found::Empty | Found::Occupied => Some(format!(
                 "{path} has no label: it isn't the drive that pool {name} was made with; put that \
                  one in its place"
-            ),
-            Found::Unreadable(why) => format!("{why}: its label can't be read"),
-            Found::Labelled(label) => {
-                if let Some(why) = misplaced(label, name, &place, uuid) {
-                    wrong.push(format!("drive {}: {why}", place.name));
-                }
-                match wrong_size {
-                    Some(size) if size.smaller => notes.push(note(size.context)),
-                    Some(size) => wrong.push(format!("drive {}: {}", place.name, size.context)),
-                    None => {}
-                }
-                places.push(place);
-                continue;
-            }
+            )),
+            Found::Unusable(why) => Some(format!(
+                "{why}; pool {name} holds data on this drive: put that right, or replace it"
+            )),
+            Found::Labelled(label) => misplaced(&label, name, &place, uuid),
         };
-        notes.push(note(missing));
+        if let Some(why) = why {
+            missing.push(MissingDrive::new(place.name, place.path, why));
+            continue;
+        }
+        match wrong_size {
+            // The engine leaves it out, for its label says how large it was.
+            Some(size) if size.smaller => {
+                let (name, path) = (place.name.clone(), place.path.clone());
+                missing.push(MissingDrive::new(name, path, size.context));
+            }
+            // All of it is there.
+            Some(size) => tracing::warn!("pool {name}: drive {}: {}", place.name, size.context),
+            None => {}
+        }
+        places.push(place);
     }
-    if places.is_empty() {
-        // Nothing to ask how it can do without these.
-        wrong.extend(notes.iter().map(Note::to_string));
-    }
-    match wrong.is_empty() {
-        true => Ok((places, Action::Open { notes })),
-        false => Err(wrong),
-    }
+    (places, missing)
 }
 
 /// Why a drive with this label should not be here.
@@ -235,8 +288,8 @@ fn misplaced(
     }
     let uuid = uuid.filter(|uuid| label.pool_uuid.to_string() != *uuid)?;
     Some(format!(
-        "{path} is a drive of another pool called {name} ({}), not of the one made here ({uuid}); \
-         put the right drive in its place",
+        "{path} is a drive of another pool called {name} ({}), not of this one ({uuid}); put the \
+         right drive in its place",
         label.pool_uuid
     ))
 }
@@ -259,7 +312,7 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
                 new_files.push((place.path.clone(), size_bytes));
                 None
             }
-            (Found::Nothing(why) | Found::Unreadable(why), _, _) => Some(why),
+            (Found::Nothing(why) | Found::Unusable(why), _, _) => Some(why),
             (Found::Occupied, _, _) => Some(format!("{path} {}", blank::REMEDY)),
             (Found::Empty | Found::Labelled(_), _, _) => None,
         };
@@ -294,29 +347,117 @@ fn remove_unfinished(pool: &str, files: &[PathBuf]) -> Result<(), BringUpError> 
     Ok(())
 }
 
-/// Opens the pools that are there.
+/// Opens a pool that is there; nothing of one that is to be made.
 ///
 /// # Errors
-/// What the first pool that doesn't open says.
-pub(super) async fn open(plans: &[PoolPlan], shards: &[ShardHandle]) -> Result<(), BringUpError> {
-    for plan in plans {
-        let Action::Open { notes } = &plan.action else {
-            continue;
-        };
-        let refused = |context: String| {
-            let notes = notes.iter().map(Note::to_string);
-            let lines: Vec<String> = std::iter::once(context).chain(notes).collect();
-            BringUpError::all(BringUpErrorKind::Pool, &lines)
-        };
-        let drives = open_drives(&plan.places).await.map_err(refused)?;
-        let opened = lanes::open(plan, shards, &drives).await?;
-        let members = opened.map_err(refused)?;
-        // What has left the pool is not missed.
-        for note in notes.iter().filter(|note| members.contains(&note.drive)) {
-            tracing::warn!("pool {} comes up without a drive: {note}", plan.spec.name);
+/// A shard has stopped.
+pub(super) async fn open(
+    plan: &PoolPlan,
+    shards: &[ShardHandle],
+) -> Result<Option<Outcome>, BringUpError> {
+    let mut missing = match &plan.action {
+        Action::Open { missing } => missing.clone(),
+        Action::Refuse { why } => return Ok(Some(Outcome::Closed(why.clone()))),
+        Action::Make { .. } => return Ok(None),
+    };
+    let (drives, unopened) = open_those_there(&plan.places).await;
+    missing.extend(unopened);
+    let opened = match drives.is_empty() {
+        true => Err(format!(
+            "pool {}: none of its drives is there",
+            plan.spec.name
+        )),
+        false => lanes::open(plan, shards, &drives).await?,
+    };
+    let members = match opened {
+        Ok(members) => members,
+        Err(why) => {
+            let lines = missing.iter().map(MissingDrive::to_string);
+            let why = std::iter::once(why).chain(lines).collect();
+            return Ok(Some(Outcome::Closed(why)));
         }
+    };
+    // What has left the pool is not missed.
+    missing.retain(|drive| members.contains(&drive.name));
+    let name = &plan.spec.name;
+    for drive in &missing {
+        tracing::warn!("pool {name} comes up without a drive: {drive}");
+    }
+    if let Some(first) = plan.shards.first().filter(|_| !missing.is_empty()) {
+        tell(&shards[*first], name.clone(), missing.clone()).await?;
+    }
+    Ok(Some(Outcome::Open(missing)))
+}
+
+/// Has the array know what came of opening a pool. One with a volume of the same name as
+/// another pool's is closed again.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn take_note(
+    plan: &PoolPlan,
+    outcome: Outcome,
+    array: &Arc<Array>,
+    shards: &[ShardHandle],
+) -> Result<(), BringUpError> {
+    let name = &plan.spec.name;
+    let why = match outcome {
+        Outcome::Closed(why) => why,
+        Outcome::Open(missing) => match twice(name, array).await? {
+            None => {
+                array.pool_is_open(name, plan.shards.clone(), missing);
+                return Ok(());
+            }
+            Some(why) => {
+                lanes::shut(name, plan.shards.len(), shards).await?;
+                vec![why]
+            }
+        },
+    };
+    let said = why.join("; ");
+    if array.pool_is_closed(name, why) {
+        tracing::error!("pool {name} is not open, and is tried again by itself: {said}");
     }
     Ok(())
+}
+
+/// Why a pool that has just been opened can't stay: a name of its volumes is another's.
+async fn twice(pool: &str, array: &Array) -> Result<Option<String>, BringUpError> {
+    let volumes = array.volumes().await?;
+    let whole = volumes.iter().filter(|volume| !volume.is_snapshot());
+    let (own, others): (Vec<_>, Vec<_>) = whole.partition(|volume| volume.pool == pool);
+    let both = own.iter().find_map(|own| {
+        // One that was on its way between them is the same one, and is settled later.
+        let is_another = |other: &&&PlacedVolume| {
+            other.info.name == own.info.name && other.info.uuid != own.info.uuid
+        };
+        let other = &others.iter().find(is_another)?.pool;
+        let name = &own.info.name;
+        Some(format!(
+            "volume {name}: it is in pool {other} and in pool {pool}; a name has to be unique: \
+             rename the one in pool {other} with `ashlar volume rename`, or take one of the pools \
+             out of the site file"
+        ))
+    });
+    Ok(both)
+}
+
+/// Has events of a pool say why its drives are missing.
+async fn tell(
+    shard: &ShardHandle,
+    pool: String,
+    missing: Vec<MissingDrive>,
+) -> Result<(), BringUpError> {
+    let visit = move |state: Rc<ShardState>| async move {
+        let Some(pool) = state.pool(&pool) else {
+            return;
+        };
+        for drive in missing {
+            let text = format!("drive '{}' is missing: {}", drive.name, drive.why);
+            pool.tell(EventKind::DriveMissing, text);
+        }
+    };
+    Ok(shard.call(visit).await?)
 }
 
 /// Makes the pools that aren't there.
@@ -486,6 +627,22 @@ async fn open_drives(places: &[Place]) -> Result<OpenDrives, String> {
         drives.push((name.clone(), open));
     }
     Ok(drives)
+}
+
+/// The same of drives that may be gone again: those are given, too.
+async fn open_those_there(places: &[Place]) -> (OpenDrives, Vec<MissingDrive>) {
+    let mut patience = Patience::default();
+    let (mut drives, mut missing) = (Vec::new(), Vec::new());
+    for Place { name, path, .. } in places {
+        match patience.open(path).await {
+            Ok(open) => drives.push((name.clone(), open)),
+            Err(error) => {
+                let (path, why) = (path.clone(), error.to_string());
+                missing.push(MissingDrive::new(name.clone(), path, why));
+            }
+        }
+    }
+    (drives, missing)
 }
 
 /// Doors of a shard to drives.

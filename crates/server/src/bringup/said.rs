@@ -37,13 +37,15 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Result<(), ArrayEr
     }
     for wanted in &site.groups {
         let called = &wanted.name;
-        let Some(there) = told(format_args!("group {called}"), gather(array, wanted).await) else {
+        let gathered = gather(array, wanted).await;
+        let Some(there) = told(format_args!("group {called}"), gathered) else {
             continue;
         };
         for new in missing(&wanted.schedules, &there.schedules) {
             let (every_s, keep) = (new.every.as_secs(), new.keep);
             let added = array.add_group_schedule(called.clone(), every_s, keep);
-            told(format_args!("group {called}, a schedule"), added.await);
+            let added = added.await;
+            told(format_args!("group {called}, a schedule"), added);
         }
     }
     Ok(())

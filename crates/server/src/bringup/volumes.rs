@@ -6,29 +6,19 @@ use crate::array::{Array, ArrayErrorKind};
 use engine::VolumeSpec;
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
 use site::{Provisioning, Site, human};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Compares the site with the volumes of the pools that are open.
+/// Compares the site with the volumes of the pools that are open. While one is not, nothing
+/// is made: it may have the volume, whatever the site file says of where that is.
 ///
 /// # Errors
-/// Every name that is there twice.
+/// A shard has stopped.
 pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, BringUpError> {
-    let mut pools: BTreeMap<String, String> = BTreeMap::new();
     let mut existing = Vec::new();
-    let mut wrong = Vec::new();
     let there = array.volumes().await?.into_iter();
     for volume in there.filter(|volume| !volume.is_snapshot()) {
-        let name = volume.info.name;
-        if let Some(other) = pools.insert(name.clone(), volume.pool.clone()) {
-            wrong.push(format!(
-                "volume {name}: it is in pool {other} and in pool {}; a name has to be unique: \
-                 take one of the pools out of the site file",
-                volume.pool
-            ));
-        }
         existing.push(ExistingVolume {
-            name,
+            name: volume.info.name,
             pool: volume.pool,
             size_bytes: volume.info.size_bytes,
             provisioning: match volume.info.provisioning {
@@ -37,10 +27,21 @@ pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Bring
             },
         });
     }
-    match wrong.is_empty() {
-        true => Ok(diff::volumes(site, &existing)),
-        false => Err(BringUpError::all(BringUpErrorKind::Volume, &wrong)),
+    let mut plan = diff::volumes(site, &existing);
+    if let Some(closed) = array.closed_names() {
+        plan.steps.retain(|step| match step {
+            Step::Create(volume) => {
+                let name = &volume.name;
+                tracing::warn!(
+                    "volume {name} is not there, and is not made as long as it may be in a pool \
+                     that is not open: {closed}"
+                );
+                false
+            }
+            Step::Grow { .. } => true,
+        });
     }
+    Ok(plan)
 }
 
 /// Makes and grows volumes.

@@ -271,3 +271,25 @@ fn a_target_is_seen_through_its_portals_only() {
         "as it was reached"
     );
 }
+
+#[test]
+fn a_target_that_is_withheld_is_there_and_takes_no_logins() {
+    let directory = directory();
+    let access = |target: &str| directory.target(target).unwrap().access;
+    directory.withhold_target("iqn.t:any", access("iqn.t:any"));
+    directory.withhold_target("iqn.t:named", access("iqn.t:named"));
+    let login = |initiator, target| directory.admit(initiator, Some(target), &first());
+    let unavailable = login(HOST, "iqn.T:named").unwrap_err();
+    assert_eq!(unavailable, Refusal::Unavailable, "it is tried again");
+    // Who is not admitted does not learn that it is there.
+    assert_eq!(
+        login("iqn.x", "iqn.t:named").unwrap_err(),
+        Refusal::NotFound
+    );
+    let seen = |initiator| directory.visible(initiator, &first()).len();
+    assert_eq!((seen(HOST), seen("iqn.x")), (2, 1));
+    directory.set_target("iqn.t:any", TargetEntry::open(0));
+    login(HOST, "iqn.t:any").unwrap();
+    directory.remove_target("iqn.t:named");
+    assert_eq!(login(HOST, "iqn.t:named").unwrap_err(), Refusal::NotFound);
+}

@@ -230,6 +230,7 @@ impl Images {
             let entries = images.entries();
             let jobs = entries.values().map(|entry| &entry.job);
             jobs.filter(|job| !job.state.is_ended() && job.volume_uuid.is_none())
+                .filter(|job| !waits(array, job))
                 .map(|job| (job.id, job.order.volume.clone()))
                 .collect()
         };
@@ -252,12 +253,14 @@ impl Images {
         Ok(())
     }
 
-    /// Goes on with jobs that have not ended.
+    /// Goes on with jobs of before that have not ended, those that need a pool which is not
+    /// open left out.
     pub(crate) fn resume(array: &Arc<Array>) {
         let pending: Vec<u64> = {
             let entries = array.images().entries();
-            let jobs = entries.values().map(|entry| &entry.job);
-            jobs.filter(|job| !job.state.is_ended())
+            let idle = entries.values().filter(|entry| entry.task.is_none());
+            let jobs = idle.map(|entry| &entry.job);
+            jobs.filter(|job| !job.state.is_ended() && !waits(array, job))
                 .map(|job| job.id)
                 .collect()
         };
@@ -266,4 +269,12 @@ impl Images {
             run::spawn(array, id);
         }
     }
+}
+
+/// Whether a job of before needs a pool that is not open, or may need it: where a volume of a
+/// copy is, its order does not say.
+fn waits(array: &Array, job: &Job) -> bool {
+    let mut named = std::iter::once(&job.order.pool).chain(&job.order.to_pool);
+    let is_copy = job.order.copy.is_some();
+    named.any(|pool| array.is_closed(pool)) || is_copy && array.closed_names().is_some()
 }

@@ -138,14 +138,22 @@ impl Offload {
         some
     }
 
-    /// Deletes what earlier starts have kept for their tokens.
+    /// Deletes what earlier starts have kept for their tokens, in this pool only where one is
+    /// named.
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(crate) async fn forget_leftovers(&self, shards: &[ShardHandle]) -> Result<(), ShardGone> {
+    pub(crate) async fn forget_leftovers(
+        &self,
+        shards: &[ShardHandle],
+        only: Option<&str>,
+    ) -> Result<(), ShardGone> {
         for shard in shards {
+            let only = only.map(str::to_owned);
             let forget = |state: Rc<ShardState>| async move {
-                for pool in state.pools() {
+                let mut pools = state.pools();
+                pools.retain(|pool| only.as_ref().is_none_or(|only| pool.name() == only));
+                for pool in pools {
                     if let Err(error) = state.holder(&pool).forget_leftovers().await {
                         tracing::warn!(
                             "what was kept for copies stays until the next start: {error}"

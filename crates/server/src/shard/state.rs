@@ -116,6 +116,11 @@ impl ShardState {
         self.pools.borrow_mut().insert(key, pool);
     }
 
+    /// Takes a lane of a pool away that nobody has used yet.
+    pub(crate) fn take_pool(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
+        self.pools.borrow_mut().remove(&(name.to_owned(), lane))
+    }
+
     /// A lane of the pool called `name`.
     pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
         self.pools.borrow().get(&(name.to_owned(), lane)).cloned()

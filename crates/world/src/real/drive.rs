@@ -5,9 +5,13 @@
 //!   memory that suits direct I/O.
 //! - A transfer that the kernel cuts short is continued. A read that meets the
 //!   end of a file that was cut off under us is an error, never old bytes.
+//! - What the kernel refused for want of something is tried again ([`super::retry`]), before
+//!   it is an error of the drive.
 //! - The drive is locked for this process as long as it is open.
 
+use super::aside;
 use super::open::{self, Opened};
+use super::retry::Retries;
 use super::ring::{Durability, Ring, Target, Transfer};
 use super::suspicion::Suspicion;
 use super::{OpenError, RealWorld, errno};
@@ -18,6 +22,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A file or block device as a drive. Opened with direct I/O where its file
 /// system has it.
@@ -55,6 +60,17 @@ impl OpenDrive {
     /// When it is not there, not fit to be a drive, or in use.
     pub fn open(path: &Path) -> Result<OpenDrive, OpenError> {
         open::open(path).map(OpenDrive::from)
+    }
+
+    /// As [`OpenDrive::open`], on a thread of its own, so that nobody waits for longer than
+    /// `patience`: a file system whose server is gone may hold it for ever. Meanwhile the
+    /// same path is not tried again.
+    ///
+    /// # Errors
+    /// The same, and when nothing answers.
+    pub async fn open_within(path: &Path, patience: Duration) -> Result<OpenDrive, OpenError> {
+        let open = |path: &Path| open::open(path).map(OpenDrive::from);
+        aside::within(path, patience, open).await
     }
 }
 
@@ -110,7 +126,12 @@ impl RealDrive {
     }
 
     /// Whether `len` bytes at `at` are whole blocks of this drive.
-    fn check(&self, operation: &'static str, at: DriveOffset, len: u64) -> Result<(), DriveError> {
+    fn check_range(
+        &self,
+        operation: &'static str,
+        at: DriveOffset,
+        len: u64,
+    ) -> Result<(), DriveError> {
         let grain = BLOCK_BYTES as u64;
         let inside =
             at.0.checked_add(len)
@@ -137,20 +158,25 @@ impl RealDrive {
         data: Slice,
         durability: Durability,
     ) -> Result<(), DriveError> {
-        self.check("write", at, data.len() as u64)?;
+        self.check_range("write", at, data.len() as u64)?;
         let data = match data.bytes() {
             Some(bytes) if self.direct && !data.is_aligned() => {
                 self.buffers.copy_of(bytes).freeze()
             }
             _ => data,
         };
-        let mut progress = self.progress("write", at, data.len());
+        // In the page cache, its error may be that of a write before it, told once.
+        let retries = match self.direct || durability == Durability::AtNextSync {
+            true => Retries::some(),
+            false => Retries::none(),
+        };
+        let mut progress = self.progress("write", at, data.len(), retries);
         while !progress.is_complete() {
             let write = self
                 .ring
                 .write(self.target(), data.clone(), progress.next(), durability);
             let (result, _) = write.await;
-            progress.advance(result)?;
+            pause(progress.advance(result)?).await;
         }
         Ok(())
     }
@@ -162,7 +188,13 @@ impl RealDrive {
         }
     }
 
-    fn progress(&self, operation: &'static str, at: DriveOffset, len: usize) -> Progress {
+    fn progress(
+        &self,
+        operation: &'static str,
+        at: DriveOffset,
+        len: usize,
+        retries: Retries,
+    ) -> Progress {
         let grain = if self.direct { BLOCK_BYTES } else { 1 };
         Progress {
             operation,
@@ -171,7 +203,37 @@ impl RealDrive {
             done: 0,
             grain,
             in_worker: false,
+            retries,
         }
+    }
+
+    /// The file's size, as it is now; none of a device, whose size says nothing here.
+    async fn file_bytes(&self) -> Result<Option<u64>, DriveError> {
+        let (result, held) = self.ring.status(self.target()).await;
+        match result {
+            Ok(_) => Ok(held.file_bytes()),
+            // The kernel is too old, or short of something: it is asked again soon.
+            Err(error) if errno::kind(&error) == DriveErrorKind::Other => Ok(None),
+            Err(error) => Err(self.whole("check", errno::kind(&error), error.to_string())),
+        }
+    }
+
+    /// An error that is not about some of the drive's bytes.
+    fn whole(&self, operation: &'static str, kind: DriveErrorKind, context: String) -> DriveError {
+        DriveError {
+            kind,
+            operation,
+            at: DriveOffset(0),
+            len_bytes: self.geometry.capacity_bytes,
+            context,
+        }
+    }
+}
+
+/// Waits before the next try, if it is to wait.
+async fn pause(pause: Option<Duration>) {
+    if let Some(pause) = pause {
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -181,15 +243,16 @@ impl Drive for RealDrive {
     }
 
     async fn read(&self, at: DriveOffset, mut buf: Buf) -> (Buf, Result<(), DriveError>) {
-        let mut progress = self.progress("read", at, buf.len());
-        if let Err(error) = self.check("read", at, buf.len() as u64) {
+        let mut progress = self.progress("read", at, buf.len(), Retries::some());
+        if let Err(error) = self.check_range("read", at, buf.len() as u64) {
             return (buf, Err(error));
         }
         while !progress.is_complete() {
             let (result, held) = self.ring.read(self.target(), buf, progress.next()).await;
             buf = held.into_buf();
-            if let Err(error) = progress.advance(result) {
-                return (buf, Err(error));
+            match progress.advance(result) {
+                Ok(wait) => pause(wait).await,
+                Err(error) => return (buf, Err(error)),
             }
         }
         (buf, Ok(()))
@@ -212,18 +275,37 @@ impl Drive for RealDrive {
         if !self.syncs {
             return Ok(());
         }
-        let (result, _) = self.ring.sync_data(self.target()).await;
-        result.map(drop).map_err(|error| DriveError {
-            kind: errno::flush_kind(&error),
-            operation: "flush",
-            at: DriveOffset(0),
-            len_bytes: self.geometry.capacity_bytes,
-            context: error.to_string(),
-        })
+        // What the page cache could not write, it tells once.
+        let mut retries = match self.direct {
+            true => Retries::some(),
+            false => Retries::none(),
+        };
+        loop {
+            let (result, _) = self.ring.sync_data(self.target()).await;
+            let Err(error) = result else { return Ok(()) };
+            let Some(wait) = retries.pause(&error) else {
+                let kind = errno::flush_kind(&error);
+                return Err(self.whole("flush", kind, error.to_string()));
+            };
+            pause(Some(wait)).await;
+        }
+    }
+
+    async fn check(&self) -> Result<(), DriveError> {
+        let Some(file_bytes) = self.file_bytes().await? else {
+            return Ok(());
+        };
+        let capacity_bytes = self.geometry.capacity_bytes;
+        if file_bytes >= capacity_bytes {
+            return Ok(());
+        }
+        let context =
+            format!("its file has {file_bytes} bytes and had {capacity_bytes}: it was cut off");
+        Err(self.whole("check", DriveErrorKind::Gone, context))
     }
 
     async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {
-        self.check("discard", at, len_bytes)?;
+        self.check_range("discard", at, len_bytes)?;
         if !self.geometry.discards || len_bytes == 0 {
             return Ok(());
         }
@@ -253,6 +335,7 @@ struct Progress {
     /// it is transferred again.
     grain: usize,
     in_worker: bool,
+    retries: Retries,
 }
 
 impl Progress {
@@ -269,8 +352,9 @@ impl Progress {
         }
     }
 
-    /// Takes in what the kernel said to [`Progress::next`].
-    fn advance(&mut self, result: io::Result<usize>) -> Result<(), DriveError> {
+    /// Takes in what the kernel said to [`Progress::next`], and gives how long to wait before
+    /// the next.
+    fn advance(&mut self, result: io::Result<usize>) -> Result<Option<Duration>, DriveError> {
         match result {
             Ok(count) => {
                 let whole = count - count % self.grain;
@@ -285,13 +369,16 @@ impl Progress {
                     "{} transferred more than asked",
                     self.operation
                 );
-                Ok(())
+                Ok(None)
             }
             Err(error) if errno::wants_a_worker(&error) && !self.in_worker => {
                 self.in_worker = true;
-                Ok(())
+                Ok(None)
             }
-            Err(error) => Err(self.error(errno::kind(&error), error.to_string())),
+            Err(error) => match self.retries.pause(&error) {
+                Some(wait) => Ok(Some(wait)),
+                None => Err(self.error(errno::kind(&error), error.to_string())),
+            },
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) fn kind(error: &io::Error) -> DriveErrorKind {
         Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::ESHUTDOWN | libc::ENOLINK) => {
             DriveErrorKind::Gone
         }
+        // So do file systems whose server is gone: FUSE, NFS.
+        Some(libc::ENOTCONN | libc::ESTALE | libc::ENOMEDIUM) => DriveErrorKind::Gone,
         _ => DriveErrorKind::Other,
     }
 }
@@ -39,6 +41,15 @@ pub(super) fn is_short_of_resources(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM)
+    )
+}
+
+/// Whether an operation may succeed when it is tried again: the machine was short of
+/// something, or somebody came between. It says nothing of the drive.
+pub(super) fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOMEM | libc::ENOBUFS)
     )
 }
 
@@ -61,6 +72,8 @@ mod tests {
             (libc::ENODEV, DriveErrorKind::Gone),
             (libc::ENXIO, DriveErrorKind::Gone),
             (libc::EBADFD, DriveErrorKind::Gone),
+            (libc::ENOTCONN, DriveErrorKind::Gone),
+            (libc::ENOMEM, DriveErrorKind::Other),
             (libc::EINVAL, DriveErrorKind::Other),
         ];
         for (errno, expected) in cases {

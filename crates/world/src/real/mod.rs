@@ -9,6 +9,8 @@
 //! - `drive` is the engine's [`engine::drive::Drive`] over a file or a block
 //!   device.
 //! - `open` finds out what a path is, locks it, and creates drive files.
+//! - `retry` says what is tried again, `aside` keeps calls that may hang off the shard, and
+//!   `descriptors` raises the limit of open files.
 //! - `child` binds programs that we start to our life, `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
@@ -20,11 +22,14 @@
     reason = "this is the world whose clock is the real one"
 )]
 
+mod aside;
 mod child;
+mod descriptors;
 mod drive;
 mod entropy;
 mod errno;
 mod open;
+mod retry;
 mod ring;
 mod setup;
 mod sparse;
@@ -32,6 +37,7 @@ mod suspicion;
 mod vigil;
 
 pub use child::ends_with_us;
+pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind};
 pub use setup::{StartError, StartErrorKind};

@@ -32,6 +32,8 @@ pub enum OpenErrorKind {
     /// It can't be a drive: neither file nor block device, or sizes that do not
     /// fit.
     Unfit,
+    /// Nothing answers there.
+    Silent,
     /// Anything else the kernel said.
     Other,
 }
@@ -58,13 +60,14 @@ impl fmt::Display for OpenErrorKind {
             OpenErrorKind::Exists => "exists already",
             OpenErrorKind::NoSpace => "not enough space",
             OpenErrorKind::Unfit => "can't be a drive",
+            OpenErrorKind::Silent => "does not answer",
             OpenErrorKind::Other => "can't be used",
         })
     }
 }
 
 impl OpenError {
-    fn new(kind: OpenErrorKind, path: &Path, context: impl Into<String>) -> Self {
+    pub(super) fn new(kind: OpenErrorKind, path: &Path, context: impl Into<String>) -> Self {
         OpenError {
             kind,
             path: path.to_owned(),

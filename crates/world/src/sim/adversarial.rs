@@ -210,6 +210,19 @@ impl Adversarial {
         self.end(operation, None)
     }
 
+    /// Whether the drive is still as large as it was.
+    pub(super) fn check(&self) -> Result<(), DriveError> {
+        if !self.media.with_faults(|faults| faults.shrunk) {
+            return Ok(());
+        }
+        let operation = Operation {
+            name: "check",
+            at: DriveOffset(0),
+            len_bytes: self.media.spec().capacity_bytes,
+        };
+        Err(self.error(operation, DriveErrorKind::Gone))
+    }
+
     /// Refuses what is off the drive or the grain, and everything once gone.
     fn begin(&self, operation: Operation) -> Result<(), DriveError> {
         let Operation {

@@ -92,4 +92,11 @@ impl Drive for SimDrive {
             Profile::Modelled(drive) => Either::Right(drive.discard(at, len_bytes)),
         }
     }
+
+    async fn check(&self) -> Result<(), DriveError> {
+        match &self.0 {
+            Profile::Adversarial(drive) => drive.check(),
+            Profile::Modelled(_) => Ok(()),
+        }
+    }
 }

@@ -26,6 +26,8 @@ pub struct Faults {
     pub slowdown: u32,
     /// So many operations are worked on at once, and others wait; 0 is no limit.
     pub queue_depth: u32,
+    /// It has become smaller behind its pool's back: [`engine::Drive::check`] says so.
+    pub shrunk: bool,
     /// Nothing is answered before then, and everything after.
     pub stalled_until: Option<Time>,
 }

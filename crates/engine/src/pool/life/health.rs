@@ -18,7 +18,9 @@ use crate::raid::Member;
 use crate::raid::vitals::{Kind, Window};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Prng, Time, Uuid};
-use std::collections::BTreeMap;
+use futures_util::FutureExt;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -88,6 +90,10 @@ impl Limits {
 /// However short a time is asked for, the task rests in between.
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
+/// The drives that have been asked whether they are what they were, and have not answered
+/// well.
+type Checks = Rc<RefCell<BTreeSet<Uuid>>>;
+
 /// Windows in a row of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Streak {
@@ -155,6 +161,7 @@ struct Watch {
     judged: Time,
     /// The process stood still in this window: what it saw says nothing of the drives.
     disturbed: bool,
+    checks: Checks,
 }
 
 /// Watches the drives until the pool is gone; one that has stopped, until nothing is in
@@ -170,6 +177,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
         asked_all: now,
         judged: now,
         disturbed: false,
+        checks: Checks::default(),
     };
     loop {
         let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
@@ -202,6 +210,7 @@ impl<W: World> Inner<W> {
         self.probe(limits, watch);
         if now.since(watch.judged) >= limits.window {
             watch.judged = now;
+            self.check_drives(&watch.checks);
             self.judge(limits, watch);
         }
     }
@@ -240,6 +249,36 @@ impl<W: World> Inner<W> {
             // An error is counted, and that is all it is for.
             self.world
                 .spawn(async move { drop(member.probe(at, buf).await) });
+        }
+    }
+
+    /// Asks each drive whether it is still what it was: one that was cut off goes out of use
+    /// before somebody needs what is gone. Nobody waits for one that does not answer.
+    fn check_drives(&self, checks: &Checks) {
+        for member in self.drives.members() {
+            if !member.is_writable() || !checks.borrow_mut().insert(member.uuid) {
+                continue;
+            }
+            let (drives, checks) = (Rc::clone(&self.drives), Rc::clone(checks));
+            let mut check = Box::pin(async move {
+                let Err(error) = member.check().await else {
+                    checks.borrow_mut().remove(&member.uuid);
+                    return;
+                };
+                let needed = drives.give_up(vec![(Rc::clone(&member), error.to_string())]);
+                if needed.is_empty() {
+                    checks.borrow_mut().remove(&member.uuid);
+                    drives.settle_labels().await;
+                } else {
+                    // It stays among those that are asked: this is told once.
+                    let text = format!("drive '{}' can't be done without: {error}", member.name);
+                    drives.event(EventKind::DriveSuspect, text);
+                }
+            });
+            // Most answer at once, and need no task.
+            if check.as_mut().now_or_never().is_none() {
+                self.world.spawn(check);
+            }
         }
     }
 

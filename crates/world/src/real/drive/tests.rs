@@ -343,19 +343,81 @@ fn a_transfer_goes_on_where_the_kernel_stopped() {
         done: 0,
         grain: 4096,
         in_worker: false,
+        retries: Retries::some(),
     };
     direct.advance(Ok(4096 + 512)).unwrap();
     assert_eq!((direct.next().offset, direct.next().done), (4096, 4096));
-    direct
-        .advance(Err(io::Error::from_raw_os_error(libc::EAGAIN)))
-        .unwrap();
+    let at_once = direct.advance(failed(libc::EAGAIN)).unwrap();
+    assert_eq!(at_once, None);
     assert!(direct.next().in_worker, "a worker may block");
-    let again = direct
-        .advance(Err(io::Error::from_raw_os_error(libc::EAGAIN)))
-        .unwrap_err();
-    assert_eq!(again.kind, DriveErrorKind::Other, "never for ever");
     direct.advance(Ok(12288)).unwrap();
     assert!(direct.is_complete());
+}
+
+fn failed(errno: i32) -> io::Result<usize> {
+    Err(io::Error::from_raw_os_error(errno))
+}
+
+fn write_of_a_block(retries: Retries) -> Progress {
+    Progress {
+        operation: "write",
+        at: DriveOffset(0),
+        len: 4096,
+        done: 0,
+        grain: 4096,
+        in_worker: false,
+        retries,
+    }
+}
+
+#[test]
+fn what_the_machine_is_short_of_is_waited_for() {
+    let mut write = write_of_a_block(Retries::some());
+    let said = [
+        libc::EAGAIN,
+        libc::EAGAIN,
+        libc::ENOMEM,
+        libc::EAGAIN,
+        libc::EINTR,
+        libc::EBUSY,
+    ];
+    let pauses = said.map(|errno| write.advance(failed(errno)).unwrap());
+    assert_eq!(pauses[0], None, "the worker's turn comes at once");
+    assert!(
+        pauses[1..].iter().all(Option::is_some) && pauses.is_sorted(),
+        "{pauses:?}"
+    );
+    write.advance(Ok(4096)).unwrap();
+    assert!(write.is_complete());
+}
+
+#[test]
+fn what_the_machine_stays_short_of_is_an_error_in_the_end() {
+    let mut write = write_of_a_block(Retries::some());
+    let error = (0..100).find_map(|_| write.advance(failed(libc::ENOMEM)).err());
+    assert_eq!(error.unwrap().kind, DriveErrorKind::Other, "never for ever");
+    // What the page cache tells of other writes it tells once.
+    let mut cached = write_of_a_block(Retries::none());
+    assert!(cached.advance(failed(libc::ENOMEM)).is_err());
+    // And what is about the drive is not tried again.
+    let mut write = write_of_a_block(Retries::some());
+    let error = write.advance(failed(libc::ENXIO)).unwrap_err();
+    assert_eq!(error.kind, DriveErrorKind::Gone);
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_seen() {
+    with_drives(MIB, |_, drive, file| async move {
+        drive.check().await.unwrap();
+        file.set_len(2 * MIB).unwrap();
+        drive.check().await.unwrap();
+        file.set_len(MIB - BLOCK).unwrap();
+        let error = drive.check().await.unwrap_err();
+        assert_eq!(error.kind, DriveErrorKind::Gone);
+        assert!(error.to_string().contains("it was cut off"), "{error}");
+        file.set_len(MIB).unwrap();
+        drive.check().await.unwrap();
+    });
 }
 
 #[test]

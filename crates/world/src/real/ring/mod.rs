@@ -33,7 +33,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -175,6 +175,18 @@ impl Ring {
             .build();
         // The kernel always gives these to a worker.
         self.start_operation(entry, target, true, Held::Nothing)
+    }
+
+    /// What the file is by now: statx(2), by a kernel worker, so that nobody waits for a file
+    /// system that hangs.
+    pub(super) fn status(&self, target: Target<'_>) -> Operation {
+        let mut status = Box::new(MaybeUninit::<libc::statx>::zeroed());
+        let space: *mut types::statx = status.as_mut_ptr().cast();
+        let entry = opcode::Statx::new(descriptor(target.file), c"".as_ptr(), space)
+            .flags(libc::AT_EMPTY_PATH)
+            .mask(libc::STATX_TYPE | libc::STATX_SIZE)
+            .build();
+        self.start_operation(entry, target, true, Held::Status(status))
     }
 
     fn start_transfer(

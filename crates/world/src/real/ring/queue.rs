@@ -10,7 +10,7 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::Waker;
@@ -74,15 +74,31 @@ pub(super) enum State {
 pub(in crate::real) enum Held {
     Read(Buf),
     Write(#[expect(dead_code, reason = "held for the kernel, not for us")] Slice),
+    Status(Box<MaybeUninit<libc::statx>>),
     Nothing,
 }
 
 impl Held {
+    /// The size of the file whose status was asked for; none when it is not a file.
+    pub(in crate::real) fn file_bytes(self) -> Option<u64> {
+        let Held::Status(status) = self else {
+            panic!("only a status has a size")
+        };
+        // SAFETY: it was all zero when the kernel got it, which is a valid statx, and the
+        // kernel only fills it in.
+        let status = unsafe { status.assume_init() };
+        let is_file = u32::from(status.stx_mode) & libc::S_IFMT == libc::S_IFREG;
+        let known = status.stx_mask & libc::STATX_SIZE != 0;
+        (is_file && known).then_some(status.stx_size)
+    }
+
     /// The buffer of a read.
     pub(in crate::real) fn into_buf(self) -> Buf {
         match self {
             Held::Read(buf) => buf,
-            Held::Write(_) | Held::Nothing => panic!("only a read gives a buffer back"),
+            Held::Write(_) | Held::Status(_) | Held::Nothing => {
+                panic!("only a read gives a buffer back")
+            }
         }
     }
 }

@@ -1,0 +1,51 @@
+//! What the machine limits: open files.
+
+use crate::array::{Home, SITE, Serving, said};
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// `ashlar serve` on this home, after the shell has done this.
+fn under(home: &Home, limit: &str) -> Command {
+    let serve = home.command();
+    let mut command = Command::new("sh");
+    let script = format!("{limit}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script]).stdin(Stdio::null());
+    command.arg(serve.get_program()).args(serve.get_args());
+    command
+}
+
+/// The soft limit of open files of a process.
+fn soft_limit(process: u32) -> u64 {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let mut words = line.unwrap().split_whitespace();
+    words.nth(3).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_soft_limit_of_open_files_is_raised() {
+    let home = Home::new(SITE);
+    let log = home.data().with_extension("log");
+    let serving = Serving::start(under(&home, "ulimit -n 4000; ulimit -Sn 100"), &log);
+    assert_eq!(soft_limit(serving.process()), 4000);
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(!said.contains("files open"), "{said}");
+}
+
+#[test]
+fn a_low_limit_of_open_files_costs_sessions_and_never_drives() {
+    let home = Home::new(SITE);
+    let log = home.data().with_extension("log");
+    let serving = Serving::start(under(&home, "ulimit -n 400"), &log);
+    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("of 1024 sessions"), "{text}");
+    assert!(text.contains("may have 400 files open"), "{text}");
+    drop(serving);
+    let output = under(&home, "ulimit -n 150").output().unwrap();
+    let (code, text) = said(output);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("too few open files"), "{text}");
+}

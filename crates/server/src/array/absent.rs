@@ -1,0 +1,142 @@
+//! What is not there: pools that could not be opened, and drives that open pools are without.
+//!
+//! Invariants:
+//! - A pool is open, or it is known here with the reason, so that nobody is told that there is
+//!   none of that name.
+//! - A volume that is not found while a pool is not open may be in that pool: nothing is made
+//!   in its stead (`bringup::volumes`), and a target that shows it is withheld.
+
+use super::snapshots::now_unix_s;
+use super::{Array, ArrayError, ArrayErrorKind};
+use engine::MemberState;
+use engine::pool::PoolInfo;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{MutexGuard, PoisonError};
+
+/// A pool of the site that is not open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedPool {
+    /// Its name.
+    pub name: String,
+    /// Why, one line for each thing that is wrong, with what can be done.
+    pub why: Vec<String>,
+    /// Since when, in seconds since 1970.
+    pub since_unix_s: u64,
+}
+
+/// A drive that its pool came up without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingDrive {
+    /// Its name.
+    pub name: String,
+    /// Where it should be.
+    pub path: PathBuf,
+    /// What is wrong there, and what can be done.
+    pub why: String,
+    /// It was seen there since.
+    pub is_back: bool,
+}
+
+impl MissingDrive {
+    pub(crate) fn new(name: String, path: PathBuf, why: String) -> Self {
+        MissingDrive {
+            name,
+            path,
+            why,
+            is_back: false,
+        }
+    }
+}
+
+impl fmt::Display for MissingDrive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drive {}: {}", self.name, self.why)
+    }
+}
+
+/// What an array is without.
+#[derive(Debug, Default)]
+pub(super) struct Absent {
+    closed: BTreeMap<String, ClosedPool>,
+    /// By pool.
+    missing: BTreeMap<String, Vec<MissingDrive>>,
+}
+
+impl Array {
+    // Whoever panicked with this lock held has left whole maps behind.
+    fn absent(&self) -> MutexGuard<'_, Absent> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pools of the site that are not open, by name.
+    pub fn closed_pools(&self) -> Vec<ClosedPool> {
+        self.absent().closed.values().cloned().collect()
+    }
+
+    /// Their names, for people; none when all pools are open.
+    pub(crate) fn closed_names(&self) -> Option<String> {
+        let names: Vec<String> = self.absent().closed.keys().cloned().collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// Whether a pool of the site is not open.
+    pub(crate) fn is_closed(&self, name: &str) -> bool {
+        self.absent().closed.contains_key(name)
+    }
+
+    /// Says that a pool is not open, and why. Whether that is news.
+    pub(crate) fn pool_is_closed(&self, name: &str, why: Vec<String>) -> bool {
+        let mut absent = self.absent();
+        absent.missing.remove(name);
+        let before = absent.closed.get(name);
+        let is_news = before.is_none_or(|before| before.why != why);
+        let since_unix_s = before.map_or_else(now_unix_s, |before| before.since_unix_s);
+        let closed = ClosedPool {
+            name: name.to_owned(),
+            why,
+            since_unix_s,
+        };
+        absent.closed.insert(name.to_owned(), closed);
+        is_news
+    }
+
+    /// Says that a pool is open, with its lanes on these shards, and without these drives.
+    pub(crate) fn pool_is_open(&self, name: &str, homes: Vec<usize>, missing: Vec<MissingDrive>) {
+        self.home_map().insert(name.to_owned(), homes);
+        let mut absent = self.absent();
+        absent.closed.remove(name);
+        absent.missing.insert(name.to_owned(), missing);
+    }
+
+    /// The drives that a pool came up without, and is without still.
+    pub fn missing_drives(&self, info: &PoolInfo) -> Vec<MissingDrive> {
+        let missing = self.absent().missing.get(&info.name).cloned();
+        let is_missed = |drive: &MissingDrive| {
+            let mut members = info.members.iter();
+            members.any(|one| one.name == drive.name && one.state == MemberState::Failed)
+        };
+        let mut missing = missing.unwrap_or_default();
+        missing.retain(is_missed);
+        missing
+    }
+
+    /// Notes that a drive which is missing was seen again.
+    pub(crate) fn drive_is_back(&self, pool: &str, drive: &str) {
+        let mut absent = self.absent();
+        let missing = absent.missing.get_mut(pool).into_iter().flatten();
+        for known in missing.filter(|known| known.name == drive) {
+            known.is_back = true;
+        }
+    }
+
+    /// That there is no such pool, or that it is not open.
+    pub(super) fn no_such_pool(&self, name: &str) -> ArrayError {
+        let Some(closed) = self.absent().closed.get(name).cloned() else {
+            return ArrayError::no_pool(name);
+        };
+        let context = format!("pool {name} is not open: {}", closed.why.join("\n"));
+        ArrayError::new(ArrayErrorKind::Unavailable, context)
+    }
+}
