@@ -12,7 +12,10 @@ fn salvage(home: &Home, args: &[&str]) -> (i32, String) {
     let mut command = ashlar();
     command.args(["pool", "salvage", "--pool", "p0", "--site"]);
     command.arg(home.site()).arg("--data").arg(home.data());
-    said(command.args(args).output().unwrap())
+    let output = command.args(args).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (code, text) = said(output);
+    (code, shown + &text)
 }
 
 fn wipe_first_lane(home: &Home, file: &str) {
