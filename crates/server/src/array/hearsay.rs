@@ -119,7 +119,7 @@ impl Array {
 
     /// Those among `silent` that lanes of this pool are on.
     pub fn silent_homes(&self, pool: &str, silent: &[usize]) -> Vec<usize> {
-        let homes = self.homes.get(pool).map(Vec::as_slice).unwrap_or_default();
+        let homes = self.home_map().get(pool).cloned().unwrap_or_default();
         let is_home = |shard: &&usize| homes.contains(shard);
         silent.iter().filter(is_home).copied().collect()
     }
