@@ -23,6 +23,7 @@ mod child;
 mod drive;
 mod entropy;
 mod errno;
+mod host;
 mod open;
 mod ring;
 mod setup;
@@ -36,7 +37,7 @@ pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 
 use base::{BufPool, Prng, Time};
-use engine::world::World;
+use engine::world::{Host, World};
 use io_uring::IoUring;
 use ring::Ring;
 use std::future::Future;
@@ -56,6 +57,7 @@ struct Shared {
     began: Instant,
     root: Prng,
     vigil: Rc<Vigil>,
+    host: Host,
 }
 
 /// Runs `main` on this thread with an executor and a world of its own, and
@@ -106,11 +108,13 @@ impl RealWorld {
     }
 
     fn over(uring: IoUring) -> Result<RealWorld, StartError> {
+        let root = Prng::from_seed(entropy::seed()?);
         let shared = Shared {
             ring: Ring::over(uring)?,
             buffers: BufPool::new(),
             began: Instant::now(),
-            root: Prng::from_seed(entropy::seed()?),
+            host: host::this(&root),
+            root,
             vigil: Vigil::start(),
         };
         Ok(RealWorld {
@@ -150,6 +154,10 @@ impl World for RealWorld {
 
     fn buffers(&self) -> &BufPool {
         &self.shared.buffers
+    }
+
+    fn host(&self) -> Host {
+        self.shared.host.clone()
     }
 }
 
