@@ -160,7 +160,7 @@ pub const BUGS: &[&str] = &[
     "zeroes judged by the first block",
     "zeroes taken for the backing's",
     "usable drive given up for another lane",
-    "lane that waits for a drive counts as putting off",
+    "lanes are not waited for",
     "compare and write does not compare",
     "memo is not made durable",
     "whole write in two parts",

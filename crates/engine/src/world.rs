@@ -5,9 +5,37 @@
 //! faults. Same code, same bytes on the drive.
 
 use crate::drive::Drive;
-use base::{BufPool, Prng, Time};
+use base::{BufPool, Prng, Time, Uuid};
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
+
+/// The machine that a world is on, and which start of it this is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Stays the same from one start to the next.
+    pub id: Uuid,
+    /// Another at each start.
+    pub boot: Uuid,
+    /// For people.
+    pub name: String,
+}
+
+impl Host {
+    /// Whether locks on files keep the processes of both apart.
+    pub fn is_same(&self, other: &Host) -> bool {
+        self.id == other.id && self.boot == other.boot
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.is_empty() {
+            true => write!(f, "{}", self.id),
+            false => write!(f, "'{}' ({})", self.name, self.id),
+        }
+    }
+}
 
 /// Everything that the engine may ask of its surroundings. A cheap handle: one
 /// world per shard, cloned freely, all on one thread.
@@ -31,6 +59,11 @@ pub trait World: Clone + 'static {
 
     /// This shard's buffers.
     fn buffers(&self) -> &BufPool;
+
+    /// Where this is.
+    fn host(&self) -> Host {
+        Host::default()
+    }
 
     /// A path of [`crate::rare::MARKS`] was taken. The simulator counts them, so
     /// that a path that is never reached shows.

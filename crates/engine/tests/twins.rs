@@ -5,11 +5,12 @@
 mod common;
 
 use base::{DriveOffset, VolumeOffset};
-use common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thin};
+use common::{PAGE, Shelf, bytes, content, spec, thin};
 use engine::label::{Label, PoolIdentity, Slot};
 use engine::layout::Layout;
 use engine::{Drive, Level, PoolSpec, World};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use world::sim::SimDrive;
 
 const BLOCK: u64 = 4096;
@@ -82,7 +83,7 @@ fn a_pool_keeps_the_layout_that_it_was_made_with() {
 #[test]
 fn a_broken_unit_of_the_logs_takes_one_superblock() {
     for (layout, survived) in [(Layout::Adjacent, false), (Layout::Apart, true)] {
-        let mut all = true;
+        let mut broken = Vec::new();
         let pool = identity(&shelf_of(layout, (1, Level::Simple)));
         let logs = pool.logs_offset() / UNIT..pool.data_start.div_ceil(UNIT);
         for unit in logs {
@@ -90,9 +91,11 @@ fn a_broken_unit_of_the_logs_takes_one_superblock() {
             for block in unit * UNIT / BLOCK..(unit + 1) * UNIT / BLOCK {
                 shelf.named("d0").corrupt(block);
             }
-            all &= holds(&shelf);
+            if !holds(&shelf) {
+                broken.push(unit * UNIT - pool.logs_offset().min(unit * UNIT));
+            }
         }
-        assert_eq!(all, survived, "{layout:?}");
+        assert_eq!(broken.is_empty(), survived, "{layout:?}: {broken:?}");
     }
 }
 
@@ -108,6 +111,8 @@ fn sums_that_are_not_in_ram_cost_one_read_of_each_copy_wherever_slots_lie() {
         ] {
             let shelf = shelf_of(layout, (drives, level));
             let (cold, loads) = shelf.open(async |pool| {
+                // What the opening reads is over by then.
+                pool.world().sleep(Duration::from_millis(100)).await;
                 let store = pool.store();
                 store.integrity.set_budget(1);
                 store.cache.set_capacity(0);
@@ -128,5 +133,4 @@ fn sums_that_are_not_in_ram_cost_one_read_of_each_copy_wherever_slots_lie() {
             assert_eq!(costs[&format!("{level}")], cold, "{layout:?} {level}");
         }
     }
-    assert!(DRIVE_BYTES > 0);
 }

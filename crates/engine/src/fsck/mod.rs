@@ -31,7 +31,7 @@ mod table;
 pub use report::{Counts, Finding, Report, Severity};
 
 use crate::lane::{Lane, Part};
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::pool::{NamedDrive, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
 use slots::Shared;
 use std::cell::Cell;
@@ -86,6 +86,12 @@ pub async fn check_watched<W: World>(
     let mut first = labels::find(world, &drives, (None, Part::WHOLE)).await?;
     first.progress = Rc::clone(&progress);
     let (commons, part) = (first.drives.lane().commons.clone(), first.part());
+    for host in hosts_of_others(world, &drives, part).await {
+        let text = format!(
+            "host {host} had it open last, and has not closed it: what is found here may change meanwhile"
+        );
+        first.say(Severity::Note, first.pool(), text);
+    }
     let mut report = look_through(first, options).await;
     for index in 1..commons.lanes() {
         let lane = Lane {
@@ -105,6 +111,15 @@ pub async fn check_watched<W: World>(
         }
     }
     Ok(report)
+}
+
+/// Other hosts that may have the pool open.
+async fn hosts_of_others<W: World>(world: &W, drives: &[Shared<W>], part: Part) -> Vec<String> {
+    let drives = drives.iter().map(|(_, drive)| &**drive);
+    let beats = heartbeat::of_others(world, drives, part).await;
+    let mut hosts: Vec<String> = beats.iter().map(|beat| beat.host.to_string()).collect();
+    hosts.dedup();
+    hosts
 }
 
 /// Looks through one lane.

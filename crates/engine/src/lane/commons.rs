@@ -46,8 +46,8 @@ struct Table {
     accord: Accord,
     /// Lanes that want a zone, and those that have none to give since.
     wants: BTreeMap<u16, BTreeSet<u16>>,
-    /// Lanes that give none before something else is over.
-    put_off: BTreeSet<u16>,
+    /// Lanes that answer no more.
+    silent: BTreeSet<u16>,
     /// Of each lane, pages taken or promised, and those that its zones give.
     spaces: BTreeMap<u16, (u64, u64)>,
     /// What was last said of how full the pool is.
@@ -372,25 +372,9 @@ impl Commons {
         }
     }
 
-    /// Whether this lane gives a zone only when something else is over, which may take
-    /// long.
-    pub fn put_zones_off(&self, lane: u16, off: bool) {
-        let mut table = self.table();
-        match off {
-            true => table.put_off.insert(lane),
-            false => table.put_off.remove(&lane),
-        };
-    }
-
-    /// Whether all who have not said no have put it off.
-    pub fn is_put_off(&self, lane: u16) -> bool {
-        let table = self.table();
-        let refused = table.wants.get(&lane);
-        let mut others = (0..self.lanes).filter(|other| *other != lane);
-        others.all(|other| {
-            let refused = refused.is_some_and(|refused| refused.contains(&other));
-            refused || table.put_off.contains(&other)
-        })
+    /// This lane answers no more.
+    pub fn fall_silent(&self, lane: u16) {
+        self.table().silent.insert(lane);
     }
 
     /// Whether all others have said that they have no zone to give; the want is over
@@ -398,7 +382,10 @@ impl Commons {
     pub fn all_refused(&self, lane: u16) -> bool {
         let mut table = self.table();
         let others = usize::from(self.lanes) - 1;
-        let refused = table.wants.entry(lane).or_default().len() == others;
+        let silent = table.silent.clone();
+        let answers = table.wants.entry(lane).or_default();
+        let silent = silent.iter().filter(|other| **other != lane);
+        let refused = answers.union(&silent.copied().collect()).count() == others;
         if refused {
             table.wants.remove(&lane);
         }
@@ -508,15 +495,18 @@ mod tests {
     }
 
     #[test]
-    fn who_puts_it_off_has_not_said_no() {
+    fn nobody_waits_for_a_lane_that_answers_no_more() {
         let commons = Commons::new(3);
         commons.want_zone(0);
-        commons.put_zones_off(1, true);
-        assert!(!commons.is_put_off(0), "lane 2 has not answered");
         commons.refuse_zone(2);
-        assert!(commons.is_put_off(0) && !commons.all_refused(0));
-        commons.put_zones_off(1, false);
-        assert!(!commons.is_put_off(0));
+        assert!(!commons.all_refused(0));
+        commons.fall_silent(1);
+        assert!(commons.all_refused(0));
+        commons.want_zone(0);
+        assert!(!commons.all_refused(0), "lane 2 is asked again");
+        commons.fall_silent(2);
+        commons.refuse_zone(1);
+        assert!(commons.all_refused(0));
     }
 
     #[test]

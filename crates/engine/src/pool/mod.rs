@@ -8,6 +8,7 @@ mod backing;
 mod commit;
 mod create;
 pub mod drives;
+pub(crate) mod heartbeat;
 mod hidden;
 mod holdings;
 mod inner;
@@ -264,6 +265,8 @@ pub enum PoolErrorKind {
     Full,
     /// A drive operation failed.
     Drive,
+    /// Another host has the pool open.
+    InUse,
     /// The pool has stopped after losing more than its redundancy.
     Failed,
 }
@@ -455,9 +458,11 @@ impl<W: World> Pool<W> {
         inner.store.drain().await?;
         inner.drives.set_closed();
         inner.checkpoint_ended().await;
-        inner
+        let closed = inner
             .drives
             .write_labels_alone(|label| label.clean = true)
-            .await
+            .await;
+        inner.last_beat().await;
+        closed
     }
 }

@@ -69,7 +69,7 @@ impl<W: World> Pool<W> {
     ///
     /// # Errors
     /// `Missing`, `Stale`, `TooSmall`, `Unlabelled` and `Drive` name what the pool
-    /// can't do without; `Foreign` and `Version` what should not be there; `Corrupt`
+    /// can't do without; `InUse` when another host has it; `Foreign` and `Version` what should not be there; `Corrupt`
     /// when no copy of the metadata is whole. Nothing has been written then.
     pub async fn open_lane(
         world: W,
@@ -149,6 +149,7 @@ async fn look<W: World>(
     let mut notes = Vec::new();
     let mut unlabelled = Vec::new();
     let part = part_of(world, lane, &drives).await?;
+    super::heartbeat::wait_for_others(world, &drives, part).await?;
     // All at once: several may not answer.
     let reads = drives.into_iter().map(async |NamedDrive { name, drive }| {
         let drive = View::new(Rc::new(drive), part);

@@ -286,6 +286,8 @@ impl<W: World> Ring<W> {
         losses: Rc<dyn Losses<W>>,
     ) -> Result<Rc<Self>, RingError> {
         let ring = Rc::new(Ring::with(world, spec, members, stamps, losses));
+        // Both: until the first trim, one that breaks would be the only one.
+        ring.write_superblocks().await?;
         ring.write_superblocks().await?;
         Ok(ring)
     }

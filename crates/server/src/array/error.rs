@@ -64,7 +64,7 @@ impl From<PoolError> for ArrayError {
             PoolErrorKind::Invalid => ArrayErrorKind::Invalid,
             PoolErrorKind::NotFound => ArrayErrorKind::NotFound,
             PoolErrorKind::Exists => ArrayErrorKind::Exists,
-            PoolErrorKind::Busy => ArrayErrorKind::Busy,
+            PoolErrorKind::Busy | PoolErrorKind::InUse => ArrayErrorKind::Busy,
             PoolErrorKind::Full => ArrayErrorKind::Full,
             PoolErrorKind::Failed => ArrayErrorKind::Unavailable,
             // What is wrong with a drive that was given.

@@ -28,6 +28,7 @@ mod descriptors;
 mod drive;
 mod entropy;
 mod errno;
+mod host;
 mod open;
 mod retry;
 mod ring;
@@ -44,7 +45,7 @@ pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 
 use base::{BufPool, Prng, Time};
-use engine::world::World;
+use engine::world::{Host, World};
 use io_uring::IoUring;
 use ring::Ring;
 use std::future::Future;
@@ -64,6 +65,7 @@ struct Shared {
     began: Instant,
     root: Prng,
     vigil: Rc<Vigil>,
+    host: Host,
 }
 
 /// Runs `main` on this thread with an executor and a world of its own, and
@@ -114,11 +116,13 @@ impl RealWorld {
     }
 
     fn over(uring: IoUring) -> Result<RealWorld, StartError> {
+        let root = Prng::from_seed(entropy::seed()?);
         let shared = Shared {
             ring: Ring::over(uring)?,
             buffers: BufPool::new(),
             began: Instant::now(),
-            root: Prng::from_seed(entropy::seed()?),
+            host: host::this(&root),
+            root,
             vigil: Vigil::start(),
         };
         Ok(RealWorld {
@@ -158,6 +162,10 @@ impl World for RealWorld {
 
     fn buffers(&self) -> &BufPool {
         &self.shared.buffers
+    }
+
+    fn host(&self) -> Host {
+        self.shared.host.clone()
     }
 }
 

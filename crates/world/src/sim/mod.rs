@@ -29,6 +29,7 @@ pub use timer::{Alarm, Sleep};
 
 use base::{BufPool, Prng, Time};
 use engine::World;
+use engine::world::Host;
 use executor::Executor;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -55,6 +56,7 @@ pub struct SimWorld {
     seed: Rc<Prng>,
     buffers: BufPool,
     rare: Rc<Rare>,
+    host: Rc<Host>,
 }
 
 /// Rare paths that were taken, and the bug that is planted.
@@ -74,6 +76,16 @@ impl SimWorld {
             seed: Rc::new(seed),
             buffers,
             rare: Rc::default(),
+            host: Rc::default(),
+        }
+    }
+
+    /// This world as another host sees it: the same time, and randomness of its own.
+    pub fn on_host(&self, host: Host) -> SimWorld {
+        SimWorld {
+            seed: Rc::new(self.seed.stream(&format!("host {host}"))),
+            host: Rc::new(host),
+            ..self.clone()
         }
     }
 
@@ -173,6 +185,10 @@ impl World for SimWorld {
 
     fn buffers(&self) -> &BufPool {
         &self.buffers
+    }
+
+    fn host(&self) -> Host {
+        Host::clone(&self.host)
     }
 
     fn reached(&self, mark: &'static str) {

@@ -27,7 +27,7 @@ mod zones;
 pub use pace::Rates;
 
 use super::drives::EventKind;
-use super::{Inner, MemberState, PoolError, PoolErrorKind};
+use super::{Inner, MemberState, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
 use base::Time;
 use futures_util::future::select;
@@ -221,6 +221,9 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fill::watch(world.clone(), Rc::downgrade(inner)));
+    if !world.buffers().is_length_only() {
+        world.spawn(heartbeat::beat_on(world.clone(), Rc::downgrade(inner)));
+    }
     if inner.drives.lane().commons.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }

@@ -79,7 +79,7 @@ impl<W: World> Inner<W> {
                 self.life.no_room.set(false);
                 return Ok(());
             };
-            if self.empty_zone(&zone, task).await? != Emptied::Done {
+            if self.empty_zone(&zone, task, false).await? != Emptied::Done {
                 return Ok(());
             }
             self.lend().await?;
@@ -94,18 +94,20 @@ impl<W: World> Inner<W> {
         pages.sum::<u64>() * self.page_bytes()
     }
 
-    /// Empties a zone and takes it out of use.
+    /// Empties a zone and takes it out of use; drives that are wanting go before that, but
+    /// where it is `urgent`.
     pub(super) async fn empty_zone(
         self: &Rc<Self>,
         zone: &Rc<Zone<W>>,
         task: &super::Task,
+        urgent: bool,
     ) -> Result<Emptied, PoolError> {
         let number = zone.shape.zone;
         // One that is being taken into use is not there yet.
         drop(self.zoning.lock().await);
         self.space.borrow_mut().avoid(number, true);
         self.emptying.set(Some(number));
-        let emptied = self.move_out(number, task).await;
+        let emptied = self.move_out(number, task, urgent).await;
         let is_ours = self.emptying.take().is_some();
         // Others may have been promised its pages meanwhile.
         let can_go = is_ours && self.keeps_promises();
@@ -136,6 +138,7 @@ impl<W: World> Inner<W> {
         self: &Rc<Self>,
         zone: u32,
         task: &super::Task,
+        urgent: bool,
     ) -> Result<Emptied, PoolError> {
         loop {
             let owned = self.owned_in(zone).await?;
@@ -168,7 +171,7 @@ impl<W: World> Inner<W> {
                 let rate = self.life.pace.rates().rebuild_bytes_per_s;
                 self.rest(rate, bytes, began).await;
                 self.go_on()?;
-                if self.is_drive_wanting() {
+                if !urgent && self.is_drive_wanting() {
                     self.wake_life();
                     return Ok(Emptied::PutOff);
                 }

@@ -1,0 +1,295 @@
+//! The owner's heartbeat: two hosts that see the same drives do not both open a pool.
+//!
+//! Layout: `docs/FORMAT.md`, "Heartbeat". Locks keep processes of one host apart; hosts
+//! that share drives see nothing of each other but what is on these.
+//!
+//! Invariants:
+//! - An opening that finds another host's heartbeat waits for three periods, and is
+//!   refused when it still beats.
+//! - An owner that finds another's with an epoch that is not below its own has been
+//!   replaced, and stops.
+//! - A beat is best effort: no drive goes out of use for it, and none is waited for by the
+//!   others.
+
+use super::life::health::Limits;
+use super::life::hung::in_time;
+use super::{Inner, PoolError, PoolErrorKind};
+use crate::codec::{Reader, Writer};
+use crate::drive::Drive;
+use crate::label::NAME_BYTES_MAX;
+use crate::lane::Part;
+use crate::pool::NamedDrive;
+use crate::raid::Member;
+use crate::world::{Host, World};
+use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
+use futures_util::future::join_all;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// How often the owner beats.
+pub const PERIOD: Duration = Duration::from_secs(2);
+
+/// How many of them an opening waits for.
+const PERIODS: u32 = 3;
+
+/// Where it lies in each lane's part of a drive: between the label slots.
+const PLACE: DriveOffset = DriveOffset(16 << 10);
+
+const MAGIC: &[u8; 8] = b"ASHLARHB";
+const CRC_OFFSET: usize = 8;
+
+/// What the owner of a pool says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Beat {
+    pub pool: Uuid,
+    pub epoch: u64,
+    /// Drawn at each opening.
+    pub owner: Uuid,
+    pub host: Host,
+    /// One more with each.
+    pub count: u64,
+    /// The owner has closed the pool.
+    pub closed: bool,
+}
+
+impl Beat {
+    fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::default();
+        w.bytes.extend_from_slice(MAGIC);
+        w.u32(0);
+        w.u32(u32::from(self.closed));
+        w.uuid(self.pool);
+        w.u64(self.epoch);
+        w.uuid(self.owner);
+        w.uuid(self.host.id);
+        w.uuid(self.host.boot);
+        w.u64(self.count);
+        w.name(&self.host.name, NAME_BYTES_MAX);
+        w.pad_to(BLOCK_BYTES);
+        let crc = crc32c(&w.bytes);
+        w.bytes[CRC_OFFSET..CRC_OFFSET + 4].copy_from_slice(&crc.to_le_bytes());
+        w.bytes
+    }
+
+    fn decode(block: &[u8]) -> Option<Beat> {
+        let mut r = Reader::new(block);
+        if block.len() != BLOCK_BYTES || r.take(8)? != MAGIC {
+            return None;
+        }
+        let crc = r.u32()?;
+        let (head, tail) = block.split_at(CRC_OFFSET);
+        if base::checksum::crc32c_of([head, &[0; 4], tail.get(4..)?]) != crc {
+            return None;
+        }
+        let closed = r.u32()? != 0;
+        Some(Beat {
+            pool: r.uuid()?,
+            epoch: r.u64()?,
+            owner: r.uuid()?,
+            host: Host {
+                id: r.uuid()?,
+                boot: r.uuid()?,
+                name: String::new(),
+            },
+            count: r.u64()?,
+            closed,
+        })
+        .and_then(|beat| {
+            let name = r.name(NAME_BYTES_MAX)?;
+            let host = Host { name, ..beat.host };
+            Some(Beat { host, ..beat })
+        })
+    }
+}
+
+/// The heartbeat on a drive.
+async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Beat> {
+    let at = part.place(PLACE, BLOCK_BYTES as u64);
+    if at.0 + BLOCK_BYTES as u64 > drive.geometry().capacity_bytes {
+        return None;
+    }
+    let reading = drive.read(at, world.buffers().bytes(BLOCK_BYTES));
+    // One that does not answer says nothing; its label is waited for next.
+    let (buf, outcome) = in_time(world, Limits::default().hung, reading).await?;
+    outcome.ok()?;
+    Beat::decode(buf.bytes()?)
+}
+
+/// The heartbeats of other hosts that have not closed their pool: of each pool those of
+/// the last epoch.
+pub(crate) async fn of_others<W: World>(
+    world: &W,
+    drives: impl Iterator<Item = &W::Drive>,
+    part: Part,
+) -> Vec<Beat> {
+    let reads = drives.map(|drive| read(world, drive, part));
+    let found: Vec<Beat> = join_all(reads).await.into_iter().flatten().collect();
+    let mut last: BTreeMap<Uuid, u64> = BTreeMap::new();
+    for beat in &found {
+        let epoch = last.entry(beat.pool).or_default();
+        *epoch = beat.epoch.max(*epoch);
+    }
+    let mut others = found;
+    others.retain(|beat| last[&beat.pool] == beat.epoch);
+    // Of one drive only, where a drive missed it.
+    let closed: Vec<Uuid> = others
+        .iter()
+        .filter(|b| b.closed)
+        .map(|b| b.owner)
+        .collect();
+    let own = world.host();
+    others.retain(|beat| !closed.contains(&beat.owner) && !beat.host.is_same(&own));
+    others
+}
+
+/// Ends when no other host has the pool open; one that does is seen to beat.
+///
+/// # Errors
+/// `InUse`, and who has it.
+pub(super) async fn wait_for_others<W: World>(
+    world: &W,
+    drives: &[NamedDrive<W>],
+    part: Part,
+) -> Result<(), PoolError> {
+    if world.buffers().is_length_only() {
+        return Ok(());
+    }
+    let all = || drives.iter().map(|named| &named.drive);
+    let before = of_others(world, all(), part).await;
+    if before.is_empty() {
+        return Ok(());
+    }
+    world.sleep(PERIOD * PERIODS).await;
+    let after = of_others(world, all(), part).await;
+    match after.into_iter().find(|beat| !before.contains(beat)) {
+        None => Ok(()),
+        Some(beat) => Err(PoolError::new(
+            PoolErrorKind::InUse,
+            format!(
+                "the pool is in use on host {}: stop it there, or take its drives away from there",
+                beat.host
+            ),
+        )),
+    }
+}
+
+/// Beats while the pool is open.
+pub(crate) struct Heart {
+    owner: Uuid,
+    count: Cell<u64>,
+    closed: Cell<bool>,
+    /// Drives whose last beat has not ended.
+    late: RefCell<BTreeSet<Uuid>>,
+}
+
+impl Heart {
+    /// That of an opening.
+    pub fn new<W: World>(world: &W, pool: Uuid) -> Self {
+        Heart {
+            owner: world.prng(&format!("owner of {pool}")).uuid(),
+            count: Cell::new(0),
+            closed: Cell::new(false),
+            late: RefCell::default(),
+        }
+    }
+}
+
+/// Beats until the pool ends.
+pub(super) async fn beat_on<W: World>(world: W, pool: Weak<Inner<W>>) {
+    loop {
+        {
+            let Some(inner) = pool.upgrade() else { return };
+            if inner.go_on().is_err() {
+                return;
+            }
+            inner.heart.count.set(inner.heart.count.get() + 1);
+            for member in inner.drives.metadata_members() {
+                if inner.heart.late.borrow_mut().insert(member.uuid) {
+                    world.spawn(beat_once(world.clone(), Weak::clone(&pool), member));
+                }
+            }
+        }
+        world.sleep(PERIOD).await;
+    }
+}
+
+/// Looks who beat last on a drive, and beats, unless that was another who came later.
+async fn beat_once<W: World>(world: W, pool: Weak<Inner<W>>, member: Rc<Member<W>>) {
+    let read = member.read(PLACE, world.buffers().bytes(BLOCK_BYTES)).await;
+    let found = read.ok().and_then(|buf| Beat::decode(buf.bytes()?));
+    // Nothing is held while the drive takes its time: a pool may end meanwhile.
+    let own = pool.upgrade().and_then(|inner| inner.answer(found));
+    if let Some(own) = own {
+        let block = world.buffers().copy_of(&own.encode()).freeze();
+        // What fails here is counted as an error of the drive, and is no more than that.
+        let _ = member.write_durably(PLACE, block).await;
+    }
+    if let Some(inner) = pool.upgrade() {
+        inner.heart.late.borrow_mut().remove(&member.uuid);
+    }
+}
+
+impl<W: World> Inner<W> {
+    /// What to write where that was found; nothing by an owner that has been replaced.
+    fn answer(&self, found: Option<Beat>) -> Option<Beat> {
+        let own = Beat {
+            pool: self.drives.uuid(),
+            epoch: self.drives.epoch(),
+            owner: self.heart.owner,
+            host: self.world.host(),
+            count: self.heart.count.get(),
+            closed: self.heart.closed.get(),
+        };
+        let is_other = |found: &Beat| {
+            found.pool == own.pool && found.owner != own.owner && found.epoch >= own.epoch
+        };
+        let Some(other) = found.filter(is_other) else {
+            return Some(own);
+        };
+        self.stop(format!("host {} has taken it over", other.host));
+        None
+    }
+
+    /// The last beat, of an owner that has closed the pool: the next need not wait.
+    pub(super) async fn last_beat(self: &Rc<Self>) {
+        if self.world.buffers().is_length_only() {
+            return;
+        }
+        self.heart.closed.set(true);
+        let members = self.drives.metadata_members().into_iter();
+        let free = members.filter(|member| !self.heart.late.borrow().contains(&member.uuid));
+        let beats = free.map(|member| beat_once(self.world.clone(), Rc::downgrade(self), member));
+        join_all(beats.collect::<Vec<_>>()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_comes_back_and_a_changed_one_is_none() {
+        let beat = Beat {
+            pool: Uuid::from_u128(1),
+            epoch: 2,
+            owner: Uuid::from_u128(3),
+            host: Host {
+                id: Uuid::from_u128(4),
+                boot: Uuid::from_u128(5),
+                name: "alpha".to_owned(),
+            },
+            count: 6,
+            closed: true,
+        };
+        let bytes = beat.encode();
+        assert_eq!(bytes.len(), BLOCK_BYTES);
+        assert_eq!(Beat::decode(&bytes), Some(beat));
+        for at in 0..200 {
+            let mut torn = bytes.clone();
+            torn[at] ^= 1;
+            assert_eq!(Beat::decode(&torn), None);
+        }
+    }
+}
