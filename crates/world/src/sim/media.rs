@@ -11,6 +11,7 @@
 use super::faults::{Faults, block_range};
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice};
 use std::cell::{Cell, RefCell};
+use std::task::Waker;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
@@ -35,6 +36,8 @@ pub struct Media {
     spec: MediaSpec,
     state: RefCell<State>,
     faults: RefCell<Faults>,
+    /// Operations that wait for a drive that hangs.
+    hanging: RefCell<Vec<Waker>>,
     /// Operations that are worked on.
     running: Cell<u32>,
     prng: RefCell<Prng>,
@@ -132,6 +135,7 @@ impl Media {
             spec,
             state: RefCell::new(state),
             faults: RefCell::default(),
+            hanging: RefCell::default(),
             running: Cell::new(0),
             prng: RefCell::new(prng),
         }
@@ -217,7 +221,26 @@ impl Media {
 
     /// Changes the faults of the drive.
     pub fn with_faults<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
-        change(&mut self.faults.borrow_mut())
+        let (changed, answers) = {
+            let mut faults = self.faults.borrow_mut();
+            let changed = change(&mut faults);
+            (changed, faults.hangs_from.is_none())
+        };
+        if answers {
+            let hanging = std::mem::take(&mut *self.hanging.borrow_mut());
+            hanging.into_iter().for_each(Waker::wake);
+        }
+        changed
+    }
+
+    /// Is told when the drive does not hang any more.
+    pub(super) fn hang(&self, waker: &Waker) {
+        self.hanging.borrow_mut().push(waker.clone());
+    }
+
+    /// Operations that the drive works on.
+    pub fn running(&self) -> u32 {
+        self.running.get()
     }
 
     /// Writes, begun or ended, that no flush has covered.
