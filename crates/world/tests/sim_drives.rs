@@ -6,8 +6,8 @@
 
 use base::{BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice, Time};
 use engine::{Drive, DriveErrorKind, World};
-use model::constant::Constant;
 use futures_util::future::{Either, select};
+use model::constant::Constant;
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;

@@ -25,6 +25,7 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_micros(20), Duration::f
 pub(super) struct Adversarial {
     world: SimWorld,
     media: Rc<Media>,
+    owner: u64,
 }
 
 /// What an operation is about, for errors and the trace.
@@ -70,7 +71,12 @@ impl Drop for InFlight<'_> {
 
 impl Adversarial {
     pub(super) fn new(world: SimWorld, media: Rc<Media>) -> Self {
-        Adversarial { world, media }
+        let owner = media.owner();
+        Adversarial {
+            world,
+            media,
+            owner,
+        }
     }
 
     pub(super) fn geometry(&self) -> Geometry {
@@ -229,6 +235,9 @@ impl Adversarial {
         self.world
             .mark(at.0 ^ len_bytes << 40 ^ (name.len() as u64) << 60);
         self.note(|| format!("{name} {at}+{len_bytes} begins"));
+        if self.owner != self.media.owner() && matches!(name, "write" | DURABLE | "discard") {
+            self.media.trespass();
+        }
         let block = BLOCK_BYTES as u64;
         let end = at.0.checked_add(len_bytes);
         let inside = end.is_some_and(|end| end <= self.media.spec().capacity_bytes);
