@@ -35,7 +35,7 @@ pub enum Theme {
 /// Among how many runs that can have it one has a theme; 0 switches it off.
 pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Hangs, 0),
-    (Theme::Errors, 0),
+    (Theme::Errors, 4),
     (Theme::Openings, 0),
     (Theme::FlashUnits, 0),
     (Theme::Outages, 0),
