@@ -37,7 +37,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Hangs, 0),
     (Theme::Errors, 4),
     (Theme::Openings, 0),
-    (Theme::FlashUnits, 0),
+    (Theme::FlashUnits, 4),
     (Theme::Outages, 0),
     (Theme::Pauses, 0),
     (Theme::Closes, 0),
