@@ -36,7 +36,7 @@ pub enum Theme {
 pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Hangs, 0),
     (Theme::Errors, 4),
-    (Theme::Openings, 0),
+    (Theme::Openings, 4),
     (Theme::FlashUnits, 4),
     (Theme::Outages, 0),
     (Theme::Pauses, 0),
