@@ -40,7 +40,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::FlashUnits, 4),
     (Theme::Outages, 0),
     (Theme::Pauses, 0),
-    (Theme::Closes, 0),
+    (Theme::Closes, 4),
     (Theme::Rests, 0),
     (Theme::Beside, 0),
 ];
