@@ -41,7 +41,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Outages, 0),
     (Theme::Pauses, 0),
     (Theme::Closes, 4),
-    (Theme::Rests, 0),
+    (Theme::Rests, 8),
     (Theme::Beside, 0),
 ];
 
