@@ -42,7 +42,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Pauses, 0),
     (Theme::Closes, 4),
     (Theme::Rests, 8),
-    (Theme::Beside, 0),
+    (Theme::Beside, 3),
 ];
 
 /// Every run that can have them has these, and no others: to look into one.
