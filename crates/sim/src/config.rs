@@ -39,7 +39,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Openings, 4),
     (Theme::FlashUnits, 4),
     (Theme::Outages, 0),
-    (Theme::Pauses, 0),
+    (Theme::Pauses, 8),
     (Theme::Closes, 4),
     (Theme::Rests, 8),
     (Theme::Beside, 3),
