@@ -34,7 +34,7 @@ pub enum Theme {
 
 /// Among how many runs that can have it one has a theme; 0 switches it off.
 pub const THEMES: &[(Theme, u64)] = &[
-    (Theme::Hangs, 0),
+    (Theme::Hangs, 4),
     (Theme::Errors, 4),
     (Theme::Openings, 4),
     (Theme::FlashUnits, 4),
