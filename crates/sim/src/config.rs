@@ -38,7 +38,7 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Errors, 4),
     (Theme::Openings, 4),
     (Theme::FlashUnits, 4),
-    (Theme::Outages, 0),
+    (Theme::Outages, 4),
     (Theme::Pauses, 8),
     (Theme::Closes, 4),
     (Theme::Rests, 8),
