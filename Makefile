@@ -15,7 +15,7 @@ PORTAL ?=
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate check-model predictions sim plants fuzz lint fmt clean help
+.PHONY: setup build demo test bench calibrate check-model predictions sim sim-weekly plants fuzz lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -56,6 +56,12 @@ sim: ## run the simulator over many seeds [SEEDS=n FROM=s]
 	@scripts/setup build
 	@$(CARGO) run --release -p ashlar-sim -- run --seeds $(SEEDS) --from $(FROM) \
 	  $(if $(filter command line environment,$(origin SEEDS) $(origin FROM)),,--marks)
+
+# Fresh ones: the week's number is in front, as long as nobody says otherwise.
+sim-weekly: ## run 100,000 fresh seeds, once a week [FROM=s]
+	@scripts/setup build
+	@$(CARGO) run --release -p ashlar-sim -- run --seeds 100000 --marks --from \
+	  $(if $(filter command line environment,$(origin FROM)),$(FROM),$$(( $$(date +%G%V) * 1000000 )))
 
 plants: ## show that the simulator finds every planted bug
 	@scripts/setup build

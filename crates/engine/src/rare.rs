@@ -105,6 +105,7 @@ pub const BUGS: &[&str] = &[
     "destage skips a copy",
     "integrity read from one copy",
     "integrity slot not alternated",
+    "failed flush taken for done",
     "group taken one after another",
     "intents not redone",
     "journal area reused before its checkpoint",

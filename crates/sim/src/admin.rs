@@ -1,5 +1,6 @@
 //! The administrator: creates, grows and deletes volumes while clients use them.
 
+use crate::answers::WRONG;
 use crate::oracle::Ended;
 use crate::oracle::volume::{Change, Exists};
 use crate::session::Session;
@@ -23,7 +24,8 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
 async fn change(session: &Session, prng: &mut Prng) {
     if prng.chance(1, 12) {
         session.world.note(|| "a scrub is wanted".to_owned());
-        if let Err(error) = session.pool.start_scrub() {
+        let begun = std::future::ready(session.pool.start_scrub());
+        if let Err(error) = session.ask("scrub", String::new(), begun).await {
             session.fail(format!("starting a scrub: {error}"));
         }
         return;
@@ -82,7 +84,8 @@ async fn create(session: &Session, prng: &mut Prng) {
         .note(|| format!("creation of {spec:?} begins"));
     if taken {
         let outcome = session.pool.create_volume_as(spec.clone(), false);
-        let outcome = outcome.await.map(drop);
+        let outcome = session.ask(WRONG, "creation".to_owned(), outcome).await;
+        let outcome = outcome.map(drop);
         expect(
             session,
             &format!("creation of {:?} again", spec.name),
@@ -98,11 +101,8 @@ async fn create(session: &Session, prng: &mut Prng) {
         (spec.provisioning, detects_zeroes),
     );
     let fullness = session.fullness();
-    let change = match session
-        .pool
-        .create_volume_as(spec.clone(), detects_zeroes)
-        .await
-    {
+    let made = session.pool.create_volume_as(spec.clone(), detects_zeroes);
+    let change = match session.ask("create", format!("{spec:?}"), made).await {
         Ok(volume) => {
             let uuid = volume.info().uuid;
             session.volumes.borrow_mut().insert(id, volume);
@@ -146,7 +146,9 @@ async fn convert(session: &Session, prng: &mut Prng) {
     note(format!("to {to:?} begins"));
     session.books.oracle.borrow_mut().begin_convert(id, to);
     let fullness = session.fullness();
-    let change = match session.pool.change_volume(&model.name, change).await {
+    let changed = session.pool.change_volume(&model.name, change);
+    let what = format!("of volume {id}");
+    let change = match session.ask("convert", what, changed).await {
         Ok(()) => Change::Done(Uuid::nil()),
         Err(error) => {
             let excused = match error.kind {
@@ -182,7 +184,9 @@ async fn resize(session: &Session, prng: &mut Prng) {
         .note(|| format!("resize of volume {id} to {wanted} begins"));
     session.books.oracle.borrow_mut().begin_resize(id, wanted);
     let fullness = session.fullness();
-    let outcome = session.pool.resize_volume(&name, wanted).await;
+    let outcome = session.pool.resize_volume(&name, wanted);
+    let what = format!("of volume {id} to {wanted}");
+    let outcome = session.ask("resize", what, outcome).await;
     let change = match outcome {
         Ok(()) if volume.size_bytes() == wanted => Change::Done(Uuid::nil()),
         Ok(()) => {
@@ -224,7 +228,8 @@ async fn shrink(session: &Session, prng: &mut Prng) {
         _ => wanted,
     };
     if model.read_only {
-        let outcome = session.pool.shrink_volume(&model.name, wanted).await;
+        let outcome = session.pool.shrink_volume(&model.name, wanted);
+        let outcome = session.ask(WRONG, "shrinking".to_owned(), outcome).await;
         return expect(
             session,
             "shrinking a snapshot",
@@ -245,7 +250,9 @@ async fn shrink(session: &Session, prng: &mut Prng) {
         .oracle
         .borrow_mut()
         .begin_shrink(id, wanted, behind);
-    let outcome = session.pool.shrink_volume(&model.name, wanted).await;
+    let outcome = session.pool.shrink_volume(&model.name, wanted);
+    let what = format!("of volume {id} to {wanted}");
+    let outcome = session.ask("shrink", what, outcome).await;
     let change = match outcome {
         Ok(()) if volume.size_bytes() == wanted => Change::Done(Uuid::nil()),
         Ok(()) => {
@@ -280,7 +287,9 @@ async fn delete(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("deletion of volume {id} begins"));
     session.books.oracle.borrow_mut().begin_delete(id);
-    if let Err(error) = session.pool.delete_volume(&name).await {
+    let deleted = session.pool.delete_volume(&name);
+    let deleted = session.ask("delete", format!("of volume {id}"), deleted);
+    if let Err(error) = deleted.await {
         session.fail(format!("deletion of volume {id}: {error}"));
         session
             .books
@@ -298,7 +307,9 @@ async fn delete(session: &Session, prng: &mut Prng) {
         .oracle
         .borrow_mut()
         .end_change(id, Change::Done(Uuid::nil()));
-    match volume.read(VolumeOffset(0), SECTOR_BYTES).await {
+    let read = volume.read(VolumeOffset(0), SECTOR_BYTES);
+    let what = format!("read of volume {id}, which is deleted");
+    match session.ask(WRONG, what, read).await {
         Err(error) if error.kind == IoErrorKind::Deleted => {}
         Err(error) => session.fail(format!("a read of a deleted volume: {error}")),
         Ok(_) => session.fail("a deleted volume was read"),
@@ -319,28 +330,31 @@ async fn wrong_request(session: &Session, prng: &mut Prng) {
     let pool = &session.pool;
     let (what, outcome, kind) = match prng.below(5) {
         0 if model.exists == Exists::Yes && model.size_bytes > SECTOR => {
-            let smaller = pool
-                .resize_volume(&model.name, model.size_bytes - SECTOR)
-                .await;
+            let smaller = pool.resize_volume(&model.name, model.size_bytes - SECTOR);
+            let smaller = session.ask(WRONG, "size".to_owned(), smaller).await;
             ("shrinking", smaller, PoolErrorKind::Invalid)
         }
         1 => {
             let outcome = pool.create_volume_as(spec("of/two", SECTOR), false);
-            let outcome = outcome.await.map(drop);
+            let outcome = session.ask(WRONG, "creation".to_owned(), outcome).await;
+            let outcome = outcome.map(drop);
             ("a name with a slash", outcome, PoolErrorKind::Invalid)
         }
         2 => {
             let outcome = pool.create_volume_as(spec("odd", 1000), false);
-            let outcome = outcome.await.map(drop);
+            let outcome = session.ask(WRONG, "creation".to_owned(), outcome).await;
+            let outcome = outcome.map(drop);
             ("a size off the grain", outcome, PoolErrorKind::Invalid)
         }
         3 => {
             let outcome = pool.create_volume_as(spec("none", 0), false);
-            let outcome = outcome.await.map(drop);
+            let outcome = session.ask(WRONG, "creation".to_owned(), outcome).await;
+            let outcome = outcome.map(drop);
             ("a size of zero", outcome, PoolErrorKind::Invalid)
         }
         _ => {
-            let outcome = pool.delete_volume("nobody").await;
+            let outcome = pool.delete_volume("nobody");
+            let outcome = session.ask(WRONG, "deletion".to_owned(), outcome).await;
             (
                 "deleting what is not there",
                 outcome,

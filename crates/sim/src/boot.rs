@@ -1,20 +1,28 @@
 //! What runs inside one boot: the pool is opened, used, and left as planned.
 
-use crate::lanes::doors;
+use crate::answers::{Asked, WRONG};
+use crate::lanes::{Lanes, doors};
 use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
-use crate::{admin, client, damage, heal, regroup};
+use crate::{admin, client, damage, heal, regroup, themes};
 use base::Prng;
 use engine::fsck::{self, Options, Severity};
 use engine::{Pool, World};
 use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, SimWorld};
 
+/// After so long nothing is under way any more that was begun in an outage.
+const AFTER_AN_OUTAGE: Duration = Duration::from_secs(2);
+
 /// What runs inside one boot.
 pub(crate) struct Boot {
+    pub asked: Asked,
     pub world: SimWorld,
     pub books: Rc<Books>,
     pub on_media: Rc<Cell<OnMedia>>,
@@ -36,14 +44,81 @@ impl Boot {
         } else {
             self.open().await
         };
-        let Some(pool) = pool else { return };
-        let session = Rc::new(Session {
+        let (mut opened, mut looks) = (pool, plan.verify_first);
+        let left = Cell::new(plan.operations);
+        while let Some(pool) = opened {
+            let session = self.session(pool, &left);
+            opened = match self.live(&session, &plan, looks).await {
+                true => self.open_again(&session).await,
+                false => None,
+            };
+            left.set(session.operations_left.get());
+            looks = true;
+        }
+    }
+
+    fn session(&self, pool: Lanes, left: &Cell<u64>) -> Rc<Session> {
+        Rc::new(Session {
             world: self.world.clone(),
             books: Rc::clone(&self.books),
             pool,
             volumes: Default::default(),
-            operations_left: Cell::new(plan.operations),
-        });
+            operations_left: left.clone(),
+            asked: self.asked.clone(),
+            upset: Default::default(),
+        })
+    }
+
+    /// From an open pool to the planned end; true when it has stopped, as it may, and is
+    /// to be opened again.
+    async fn live(&self, session: &Rc<Session>, plan: &Plan, looks: bool) -> bool {
+        self.settle_in(session).await;
+        if looks {
+            client::verify(session, &mut self.world.prng("verify")).await;
+        }
+        let closed = self.tasks(session, plan.closes_after).await;
+        if closed {
+            return false;
+        }
+        if session.upset.outages.get() > 0 {
+            self.answered().await;
+            // What was begun in the outage may fail after it.
+            self.world.sleep(AFTER_AN_OUTAGE).await;
+            if session.has_stopped() {
+                return true;
+            }
+        }
+        self.look_at_all(session, plan).await;
+        false
+    }
+
+    /// The pool has stopped, and its drives are back: what was acknowledged is there when
+    /// it is opened again in the same world, by the same process as it were. Nobody writes
+    /// any more for the one that has stopped.
+    async fn open_again(&self, session: &Session) -> Option<Lanes> {
+        let closed = session.pool.close();
+        if self
+            .asked
+            .ask(WRONG, "close".to_owned(), closed)
+            .await
+            .is_ok()
+        {
+            session.fail("a pool that has stopped was closed well");
+        }
+        let media = self.books.media.borrow().clone();
+        while media.iter().any(|media| media.running() > 0) {
+            self.world.sleep(Duration::from_millis(1)).await;
+        }
+        media.iter().for_each(|media| media.hand_over());
+        self.books.oracle.borrow_mut().power_cut();
+        self.world.note(|| "the pool is opened again".to_owned());
+        self.asked
+            .set_bound(self.books.config.patience_at_openings());
+        self.open().await
+    }
+
+    /// What is known of the pool fits what it is, and it gets the limits of this run.
+    async fn settle_in(&self, session: &Rc<Session>) {
         session.check_pool();
         let info = session.pool.info();
         let group = &info.groups[0];
@@ -73,35 +148,33 @@ impl Boot {
                 .complete(&self.world, (level, &later), &all)
                 .await;
         }
-        self.find_volumes(&session);
-        if plan.verify_first {
-            client::verify(&session, &mut self.world.prng("verify")).await;
-        }
-        self.tasks(&session).await;
+        self.find_volumes(session);
+        self.asked.set_bound(self.books.config.patience());
+    }
+
+    /// Everything is as it should be, and the pool is left as planned.
+    async fn look_at_all(&self, session: &Rc<Session>, plan: &Plan) {
         session.check_pool();
         if plan.last || self.draw(|prng| prng.chance(1, 16)) {
             session.check_fullness().await;
         }
         if plan.last {
-            heal::everything(&session).await;
-            client::verify(&session, &mut self.world.prng("verify again")).await;
-            heal::pages(&session).await;
-            self.delete_all(&session).await;
+            heal::everything(session).await;
+            client::verify(session, &mut self.world.prng("verify again")).await;
+            heal::pages(session).await;
+            self.delete_all(session).await;
             session.check_fullness().await;
-            heal::groups(&session).await;
+            heal::groups(session).await;
         }
         let infos = session.pool.all().iter().map(Pool::info);
         let members = infos.flat_map(|info| info.members.into_iter().chain(info.spares));
         let names: Vec<String> = members.map(|member| member.name).collect();
         if plan.end == End::Close {
-            match session.pool.close().await {
-                Ok(()) => self.books.closed.set(true),
-                Err(error) => session.fail(format!("closing: {error}")),
-            }
+            self.close(session).await;
         }
         if plan.last {
             self.look_through(|media| {
-                !self.books.config.damage || names.contains(&media.spec().name)
+                !self.books.config.is_struck() || names.contains(&media.spec().name)
             })
             .await;
         }
@@ -111,7 +184,7 @@ impl Boot {
     /// for a reader that trusts nothing. Not where damage may be there to be found.
     async fn look_through(&self, in_use: impl Fn(&Media) -> bool) {
         let config = &self.books.config;
-        let sound = !config.damage && !config.beyond;
+        let sound = !config.is_struck();
         let healed = self.books.closed.get() && self.books.operations_left.get() == 0;
         if self.on_media.get() != OnMedia::Pool || !(sound || (healed && !config.beyond)) {
             return;
@@ -149,36 +222,88 @@ impl Boot {
         }
     }
 
-    /// Runs clients, the administrator and the damage side by side to their ends.
-    async fn tasks(&self, session: &Rc<Session>) {
+    async fn close(&self, session: &Session) {
+        let closed = session.pool.close();
+        match self.asked.ask("close", String::new(), closed).await {
+            Ok(()) => self.books.closed.set(true),
+            Err(error) => session.fail(format!("closing: {error}")),
+        }
+    }
+
+    /// Runs clients, the administrator and the damage side by side to their ends, or for
+    /// so many polls, and then closes the pool: true.
+    async fn tasks(&self, session: &Rc<Session>, closes_after: Option<u64>) -> bool {
         let mut ends = Vec::new();
         for index in 0..self.books.config.clients {
             let prng = self.world.prng(&format!("client {index}"));
-            ends.push(self.spawn(client::run(Rc::clone(session), prng)));
+            ends.push(self.spawn(session, client::run(Rc::clone(session), prng)));
         }
         let prng = self.world.prng("administrator");
-        ends.push(self.spawn(admin::run(Rc::clone(session), prng)));
+        ends.push(self.spawn(session, admin::run(Rc::clone(session), prng)));
         if self.books.config.damage {
             let prng = self.world.prng("damage");
-            ends.push(self.spawn(damage::run(Rc::clone(session), prng)));
+            ends.push(self.spawn(session, damage::run(Rc::clone(session), prng)));
         }
         if self.books.config.groups_leave {
             let watched = Rc::downgrade(session);
             self.world.spawn(regroup::take_free_drives(watched));
         }
-        for end in ends {
-            if end.await.is_err() {
-                session.fail("a task of the simulator was dropped before its end");
+        for (name, task) in themes::tasks(session) {
+            let prng = self.world.prng(name);
+            ends.push(self.spawn(session, task(Rc::clone(session), prng)));
+        }
+        let all = pin!(async {
+            for end in ends {
+                if end.await.is_err() {
+                    session.fail("a task of the simulator was dropped before its end");
+                }
             }
+        });
+        let Some(polls) = closes_after else {
+            all.await;
+            return false;
+        };
+        let Either::Right(((), all)) = select(all, pin!(self.world.after_polls(polls))).await
+        else {
+            return false;
+        };
+        self.world.note(|| "the pool is closed now".to_owned());
+        session.upset.closing.set(true);
+        self.close(session).await;
+        all.await;
+        self.answered().await;
+        true
+    }
+
+    /// Until everything that was asked is answered, which is in bounded time.
+    async fn answered(&self) {
+        while !self.asked.is_idle() {
+            self.world.sleep(Duration::from_millis(1)).await;
         }
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
+    /// A task that has ended when it says so, or when it was left where it is.
+    fn spawn(
+        &self,
+        session: &Rc<Session>,
+        task: impl Future<Output = ()> + 'static,
+    ) -> oneshot::Receiver<()> {
         let (done, end) = oneshot::channel();
+        let session = Rc::clone(session);
         self.world.spawn(async move {
-            task.await;
-            // Nobody waits any more when the boot was cut.
-            let _ = done.send(());
+            let (mut task, mut done) = (pin!(task), Some(done));
+            poll_fn(|context| {
+                session.upset.parked.set(false);
+                let polled = task.as_mut().poll(context);
+                if (polled.is_ready() || session.upset.parked.get())
+                    && let Some(done) = done.take()
+                {
+                    // Nobody waits any more when the boot was cut.
+                    let _ = done.send(());
+                }
+                polled
+            })
+            .await;
         });
         end
     }
@@ -192,7 +317,9 @@ impl Boot {
             .collect();
         for name in names {
             let (before, held) = (session.pool.info(), session.pool.holdings(&name).await);
-            if let Err(error) = session.pool.delete_volume(&name).await {
+            let deleted = session.pool.delete_volume(&name);
+            let deleted = session.ask("delete", format!("of {name:?} at the end"), deleted);
+            if let Err(error) = deleted.await {
                 session.fail(format!("deleting {name:?} at the end: {error}"));
             }
             // Nothing else is under way: exactly what it held alone comes back.

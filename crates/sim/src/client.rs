@@ -1,11 +1,12 @@
 //! A client: reads, writes and flushes on random ranges of random volumes, each
 //! answer checked.
 
+use crate::answers::{LOST, WRONG};
 use crate::oracle::Ended;
 use crate::oracle::volume::Exists;
 use crate::pattern::{self, Place};
 use crate::session::Session;
-use base::{Prng, SECTOR_BYTES, VolumeOffset};
+use base::{BLOCK_BYTES, Prng, SECTOR_BYTES, VolumeOffset};
 use engine::{IoError, IoErrorKind, Volume, World};
 use futures_util::future::join;
 use std::ops::Range;
@@ -113,7 +114,8 @@ async fn scan(
 
 /// Has all that is in the log put in place.
 async fn drain(session: &Session) -> bool {
-    let drained = session.pool.drain().await;
+    let drained = session.pool.drain();
+    let drained = session.ask("drain", String::new(), drained).await;
     if let Err(error) = &drained {
         session.fail(format!("emptying the log: {error}"));
     }
@@ -154,8 +156,8 @@ fn range(session: &Session, id: u64, prng: &mut Prng) -> Range<u64> {
 
 /// Whether an error is what a volume that goes away may answer.
 pub fn excused(session: &Session, id: u64, error: &IoError) -> bool {
-    if error.kind == IoErrorKind::Media && session.books.beyond.get() {
-        return true;
+    if error.kind == IoErrorKind::Media {
+        return is_lost(session, id, error);
     }
     let exists = session.books.oracle.borrow().volume(id).exists;
     let read_only = session.books.oracle.borrow().volume(id).read_only;
@@ -168,6 +170,22 @@ pub fn excused(session: &Session, id: u64, error: &IoError) -> bool {
     error.kind == IoErrorKind::Deleted && matches!(exists, Exists::Deleting | Exists::No)
 }
 
+/// Whether what a medium error names may be lost: it lies beyond the redundancy, and was not
+/// written since. Where pages are shared, a change of one reads all of it.
+fn is_lost(session: &Session, id: u64, error: &IoError) -> bool {
+    let config = &session.books.config;
+    let grain = match config.shares() {
+        true => u64::from(config.pool.page_bytes),
+        false => BLOCK_BYTES as u64,
+    };
+    let first = error.at.0 / grain * grain / SECTOR;
+    let block = first..first + grain / SECTOR;
+    let lost = session.books.oracle.borrow().may_be_lost(id, block);
+    let mut answers = session.books.answers.borrow_mut();
+    answers.entry(LOST).or_default().good += u64::from(lost);
+    lost
+}
+
 /// Reads `sectors` and has what comes checked.
 pub async fn read(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: Range<u64>) {
     let world = &session.world;
@@ -178,7 +196,9 @@ pub async fn read(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors
         .begin_read(id, sectors.start);
     world.note(|| format!("read of volume {id} sectors {sectors:?} begins"));
     let len = ((sectors.end - sectors.start) * SECTOR) as usize;
-    let outcome = volume.read(VolumeOffset(sectors.start * SECTOR), len).await;
+    let outcome = volume.read(VolumeOffset(sectors.start * SECTOR), len);
+    let what = format!("of volume {id} sectors {sectors:?}");
+    let outcome = session.ask("read", what, outcome).await;
     let seen = match outcome {
         Ok(payload) if payload.len() == len => {
             let bytes = payload.to_vec();
@@ -276,9 +296,9 @@ async fn write_with(
         let byte = |sector: u64| ((sector - sectors.start) * SECTOR) as usize;
         bytes[byte(zeroes.start)..byte(zeroes.end)].fill(0);
     }
-    let outcome = volume
-        .write(VolumeOffset(sectors.start * SECTOR), buf.freeze())
-        .await;
+    let outcome = volume.write(VolumeOffset(sectors.start * SECTOR), buf.freeze());
+    let what = format!("{} of volume {id} sectors {sectors:?}", ticket.id);
+    let outcome = session.ask("write", what, outcome).await;
     let ended = match outcome {
         Ok(()) => Ended::Acknowledged,
         Err(error) if error.kind == IoErrorKind::PoolFull => {
@@ -315,9 +335,9 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
     world.note(|| format!("clear {number} of volume {id} sectors {sectors:?} begins"));
     let len = (sectors.end - sectors.start) * SECTOR;
     let fullness = session.fullness();
-    let outcome = volume
-        .clear(VolumeOffset(sectors.start * SECTOR), len)
-        .await;
+    let outcome = volume.clear(VolumeOffset(sectors.start * SECTOR), len);
+    let what = format!("{number} of volume {id} sectors {sectors:?}");
+    let outcome = session.ask("clear", what, outcome).await;
     let ended = match outcome {
         Ok(()) => Ended::Acknowledged,
         Err(error) => {
@@ -339,7 +359,8 @@ async fn clear(session: &Session, id: u64, volume: &Volume<SimWorld>, sectors: R
 }
 
 async fn flush(session: &Session, id: u64, volume: &Volume<SimWorld>) {
-    if let Err(error) = volume.flush().await
+    let flushed = session.ask("flush", format!("of volume {id}"), volume.flush());
+    if let Err(error) = flushed.await
         && !excused(session, id, &error)
     {
         session.fail(format!("flush of volume {id}: {error}"));
@@ -356,7 +377,9 @@ async fn out_of_range(session: &Session, volume: &Volume<SimWorld>, prng: &mut P
         (0, 100),
         (u64::MAX - 511, SECTOR),
     ]);
-    let Err(error) = volume.read(VolumeOffset(at), len as usize).await else {
+    let read = volume.read(VolumeOffset(at), len as usize);
+    let what = format!("read of {len} bytes at {at}");
+    let Err(error) = session.ask(WRONG, what, read).await else {
         session.fail(format!("a read of {len} bytes at {at} was not refused"));
         return;
     };

@@ -5,7 +5,78 @@ use engine::layout::{Layout, Slots};
 use engine::pool::life::fullness::Thresholds;
 use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+/// Faults that only some runs have, beside those of all runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Theme {
+    /// Victims hang for ever, at once or after they were slow for a while.
+    Hangs,
+    /// Flushes fail, writes of sums fail, everything fails for a while.
+    Errors,
+    /// Victims are dead device nodes at an opening, or not there, and come back later.
+    Openings,
+    /// Damage spreads to the neighbours within a unit of flash.
+    FlashUnits,
+    /// More is lost, while the pool runs, than it can do without, and comes back.
+    Outages,
+    /// The process stands still for up to a minute.
+    Pauses,
+    /// Pools are closed while requests are under way.
+    Closes,
+    /// Long rests, and many small writes: the intent log has moved on when the data log
+    /// has not.
+    Rests,
+    /// Drives fail under moves and under initiators, too.
+    Beside,
+}
+
+/// Among how many runs that can have it one has a theme; 0 switches it off.
+pub const THEMES: &[(Theme, u64)] = &[
+    (Theme::Hangs, 4),
+    (Theme::Errors, 4),
+    (Theme::Openings, 4),
+    (Theme::FlashUnits, 4),
+    (Theme::Outages, 4),
+    (Theme::Pauses, 8),
+    (Theme::Closes, 4),
+    (Theme::Rests, 8),
+    (Theme::Beside, 3),
+];
+
+/// Every run that can have them has these, and no others: to look into one.
+static WISHED: OnceLock<BTreeSet<Theme>> = OnceLock::new();
+
+/// Has all seeds draw these themes from now on.
+///
+/// # Errors
+/// The name that is none.
+pub fn wish(names: &[String]) -> Result<(), String> {
+    let named = |name: &String| {
+        let mut all = THEMES.iter().map(|(theme, _)| *theme);
+        let found = all.find(|theme| format!("{theme:?}").eq_ignore_ascii_case(name));
+        found.ok_or_else(|| format!("there is no theme '{name}'"))
+    };
+    let wished = names.iter().map(named).collect::<Result<_, _>>()?;
+    // Nobody asks for this twice.
+    let _ = WISHED.set(wished);
+    Ok(())
+}
+
+/// The themes that `seed` draws, whether its run can have them or not.
+pub fn themes(seed: &Prng) -> BTreeSet<Theme> {
+    let drawn = |(theme, one_of): &(Theme, u64)| {
+        // Each has a stream of its own: another one's weight changes nothing.
+        let mut prng = seed.stream(&format!("theme {theme:?}"));
+        if let Some(wished) = WISHED.get() {
+            return wished.contains(theme).then_some(*theme);
+        }
+        (*one_of > 0 && prng.chance(1, *one_of)).then_some(*theme)
+    };
+    THEMES.iter().filter_map(drawn).collect()
+}
 
 /// Everything about a run that is settled before it begins.
 #[derive(Clone, Debug)]
@@ -92,6 +163,8 @@ pub struct Config {
     pub slowdown: Vec<u32>,
     /// From when on a drive is not trusted.
     pub health: Limits,
+    /// Faults that only some runs have.
+    pub themes: BTreeSet<Theme>,
 }
 
 const LABELS_BYTES: u64 = 64 << 10;
@@ -184,6 +257,12 @@ impl Config {
             },
             ..PoolSpec::new("sim", level)
         };
+        let rests = self::themes(seed).contains(&Theme::Rests);
+        let pool = match level {
+            Level::Raid5 | Level::Raid50 | Level::Raid6 if rests => of_long_rests(pool),
+            _ => pool,
+        };
+        let page_bytes = pool.page_bytes;
         let most_groups = if drives_of_group > 4 { 1 } else { 3 };
         let groups = match prng.chance(1, 3) {
             true => prng.between(1, most_groups),
@@ -250,16 +329,93 @@ impl Config {
             deletions_of_16: *prng.pick(&[1, 3, 8]),
             pause_us_max: *prng.pick(&[50, 500, 3_000]),
             slowdown: slowdowns(prng, drives + spares),
-            health: health(seed, damage),
+            health: Limits::default(),
+            themes: BTreeSet::new(),
             pool,
         }
+        .with_themes(seed)
+    }
+
+    /// Takes what it can have of the themes that `seed` draws.
+    fn with_themes(mut self, seed: &Prng) -> Config {
+        let redundant = self.pool.level != Level::Simple;
+        let can = |theme: &Theme| match theme {
+            Theme::Hangs | Theme::Errors | Theme::Openings => self.damage,
+            // What is lost so comes back as something else.
+            Theme::FlashUnits => self.damage && !self.turns,
+            Theme::Outages => redundant && !self.damage && !self.beyond,
+            Theme::Pauses | Theme::Closes | Theme::Rests => true,
+            // Of the other runs of a seed.
+            Theme::Beside => false,
+        };
+        self.themes = themes(seed).into_iter().filter(can).collect();
+        if self.has(Theme::Rests) {
+            let page_sectors = u64::from(self.pool.page_bytes) / SECTOR_BYTES as u64;
+            self.rests = true;
+            self.whole_pages_of_8 = 3;
+            self.request_sectors_max = self.request_sectors_max.max(page_sectors);
+        }
+        let may_fail = self.damage || self.has(Theme::Outages);
+        self.health = health(seed, may_fail);
+        self
     }
 }
 
 impl Config {
+    /// Whether the run has these faults.
+    pub fn has(&self, theme: Theme) -> bool {
+        self.themes.contains(&theme)
+    }
+
+    /// Whether drives go away, fail or are damaged.
+    pub fn is_struck(&self) -> bool {
+        self.damage || self.beyond || self.has(Theme::Outages)
+    }
+
+    /// The longest that an operation of few steps may take: time-outs one after the other,
+    /// since a drive may begin to hang after another was given up.
+    pub fn patience(&self) -> Duration {
+        patience(&self.health, self.is_struck())
+    }
+
+    /// The same, while the pool has the usual limits: until it is open.
+    pub fn patience_at_openings(&self) -> Duration {
+        patience(&Limits::default(), self.is_struck())
+    }
+
     /// Whether volumes may share pages.
     pub fn shares(&self) -> bool {
         self.clones_of_16 > 0 || self.copies_of_8 > 0
+    }
+}
+
+/// The longest that an operation on a drive takes that fails by nothing else.
+const SLOWEST: Duration = Duration::from_millis(5 * 30);
+
+/// Operations on drives that one of a volume may have to wait for, one after the other:
+/// those that are answered, and those that a drive hangs in.
+const IN_TURN: u32 = 64;
+const HANG_IN_TURN: u32 = 16;
+
+/// See [`Config::patience`]: with these limits, on drives that may fail or never do.
+pub fn patience(limits: &Limits, may_fail: bool) -> Duration {
+    // A drive that hangs is looked for several times in a window.
+    let given_up = limits.hung + limits.window;
+    let hangs = if may_fail { HANG_IN_TURN } else { 0 };
+    SLOWEST * IN_TURN + given_up * hangs
+}
+
+/// Whole stripes go around the log, whose entries outlive those of the intents: small units
+/// in larger pages, many data blocks to each intent.
+fn of_long_rests(pool: PoolSpec) -> PoolSpec {
+    let page_bytes = pool.page_bytes.clamp(16 << 10, 64 << 10);
+    PoolSpec {
+        stripe_unit_bytes: 4096,
+        page_bytes,
+        zone_bytes: Some(2 * u64::from(page_bytes)),
+        log_bytes: Some(4096 * 400),
+        intent_bytes: Some(4096 * 16),
+        ..pool
     }
 }
 

@@ -63,7 +63,9 @@ async fn run(
     let ends = (VolumeOffset(from * SECTOR), VolumeOffset(to * SECTOR));
     let calls_off = prng.chance(1, 12);
     let len = sectors * SECTOR;
-    let copied = target.copy_from(source, ends, len, |_| !calls_off).await;
+    let copied = target.copy_from(source, ends, len, |_| !calls_off);
+    let what = format!("{number} of volume {source_id} to volume {id}");
+    let copied = session.ask("copy", what, copied).await;
     let ended = match copied {
         Ok(done) if done == len => Ended::Acknowledged,
         Ok(_) if calls_off => Ended::Failed,

@@ -10,6 +10,7 @@ use base::{BLOCK_BYTES, Prng, Time};
 use engine::layout::Slots;
 use engine::raid::Geometry;
 use engine::{Level, PoolErrorKind, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -87,9 +88,9 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
             true => hold_up(victim, session.world.now(), &mut prng),
             false => strike(victim, session.world.now(), &mut prng),
         };
-        session
-            .world
-            .note(|| format!("{} is struck: {what}", victim.spec().name));
+        let name = &victim.spec().name;
+        session.books.struck.borrow_mut().insert(name.clone());
+        session.world.note(|| format!("{name} is struck: {what}"));
     }
 }
 
@@ -107,13 +108,18 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
     session
         .world
         .note(|| format!("order {draw} about {name} begins"));
+    books.struck.borrow_mut().insert(name.clone());
     let added = books.media.borrow().len();
+    let what = format!("about {name}");
     let outcome = match draw {
-        0 => pool.fail_drive(name).await,
-        1 => pool.add_spare(&session.world, books.blank()).await,
+        0 => session.ask("fail drive", what, pool.fail_drive(name)).await,
+        1 => {
+            let added = pool.add_spare(&session.world, books.blank());
+            session.ask("add spare", what, added).await
+        }
         _ => {
-            let blank = books.blank();
-            pool.replace_drive(&session.world, name, blank).await
+            let replaced = pool.replace_drive(&session.world, name, books.blank());
+            session.ask("replace drive", what, replaced).await
         }
     };
     let mut added: Vec<Rc<Media>> = books.media.borrow()[added..].to_vec();
@@ -137,7 +143,7 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
 
 /// Has a drive go away, refuse writes or take its time: nothing that hides. Returns
 /// how, for the trace.
-fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
+pub(crate) fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     victim.with_faults(|faults| match prng.below(8) {
         0 | 1 => {
@@ -175,7 +181,7 @@ fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
 }
 
 /// Strikes a drive. Returns how, for the trace.
-fn strike(victim: &Media, now: Time, prng: &mut Prng) -> String {
+pub(crate) fn strike(victim: &Media, now: Time, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     let start = prng.below(blocks);
     let mut run = start..(start + prng.between(1, 16)).min(blocks);
@@ -245,6 +251,17 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Blocks where the sums of zones lie on a drive of so many bytes.
+    pub fn sums(self, capacity_bytes: u64) -> impl Iterator<Item = u64> {
+        let block = BLOCK_BYTES as u64;
+        let zones =
+            (self.data_start..capacity_bytes).step_by(self.zone_stride_bytes.max(1) as usize);
+        let of_zone = self.zone_stride_bytes - self.zone_bytes;
+        zones
+            .flat_map(move |start| start / block..(start + of_zone) / block)
+            .filter(move |at| (at + 1) * block <= capacity_bytes)
+    }
+
     fn is_data(self, offset: u64) -> bool {
         let inside = (offset - self.data_start) % self.zone_stride_bytes;
         inside >= self.zone_stride_bytes - self.zone_bytes
@@ -300,6 +317,31 @@ fn one_slot(media: &[Rc<Media>], layout: Layout, prng: &mut Prng) {
             }
         }
     }
+}
+
+/// Whether a row, or what is known of its sums, may be damaged on more drives than its
+/// level covers: as many drives of a group as that are damaged at one place. All sums of a
+/// zone count as one place.
+pub fn is_beyond(media: &[Rc<Media>], config: &Config, layout: Layout) -> bool {
+    let (block, stride) = (BLOCK_BYTES as u64, layout.zone_stride_bytes.max(1));
+    let levels = std::iter::once(config.pool.level).chain(config.level_later);
+    let shapes = levels.filter_map(|level| Geometry::of(level, config.drives_of_group, block).ok());
+    let covered = shapes.map(Geometry::redundancy).min().unwrap_or(0);
+    let place = |at: u64| match at * block >= layout.data_start && layout.is_data(at * block) {
+        true => at,
+        // Before the data there is nothing that rows are made of.
+        false => u64::MAX - (at * block).saturating_sub(layout.data_start) / stride,
+    };
+    media.chunks(config.drives_of_group).any(|group| {
+        let mut places: BTreeMap<u64, usize> = BTreeMap::new();
+        for drive in group {
+            let of_drive: BTreeSet<u64> = drive.damaged().into_iter().map(place).collect();
+            for at in of_drive {
+                *places.entry(at).or_default() += 1;
+            }
+        }
+        places.values().any(|drives| *drives > covered)
+    })
 }
 
 /// Takes back what keeps drives from answering, as a replaced cable would.

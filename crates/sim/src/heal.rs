@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Ends all faults and has everything healed; what is not is noted as wrong.
 pub async fn everything(session: &Session) {
     crate::damage::mend(&session.books.media.borrow());
-    if !session.books.config.damage && !session.books.config.beyond {
+    if !session.books.config.is_struck() {
         return;
     }
     // A scrub may be under way that began before the faults ended: the first whole one
@@ -92,7 +92,9 @@ async fn replace_failed(session: &Session) {
         let stuck = infos.len() > 1 && failed_most > 0 && look % 16 == 15;
         for _ in spares_least.min(failed_most)..failed_most + usize::from(stuck) {
             let blank = session.books.blank();
-            if let Err(error) = session.pool.add_spare(&session.world, blank).await {
+            let added = session.pool.add_spare(&session.world, blank);
+            let added = session.ask("add spare", "at the end".to_owned(), added);
+            if let Err(error) = added.await {
                 session.fail(format!("adding a spare: {error}"));
                 return;
             }

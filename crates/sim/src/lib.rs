@@ -5,6 +5,7 @@
 //! which values may be read. Reading order: [`scenario`] (one run), [`config`]
 //! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
 //! [`oracle`] (what may come back), [`moves`] and [`initiators`] (runs beside it: volumes between two pools, SCSI), [`seeds`] (many runs),
+//! [`themes`](config::THEMES) (faults that some runs have), [`answers`] (in time, and well enough),
 //! [`plants`] (the proof that bugs are found), [`rate`] (the smoke benchmark).
 //!
 //! Invariants:
@@ -13,6 +14,7 @@
 //! - Nothing but the seed decides what happens.
 
 pub mod admin;
+pub mod answers;
 mod boot;
 pub mod client;
 pub mod config;
@@ -33,5 +35,6 @@ pub mod seeds;
 pub mod session;
 mod small_pool;
 mod snapshots;
+mod themes;
 mod transit;
 mod words;

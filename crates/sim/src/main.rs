@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use clap::{Args, Parser, Subcommand};
-use sim::{plants, rate, seeds};
+use sim::{answers, config, plants, rate, seeds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::num::NonZero;
@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_secs(5);
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Only these themes of faults, in all runs that can have them ("" is none).
+    #[arg(long, global = true, value_delimiter = ',')]
+    themes: Option<Vec<String>>,
 }
 
 #[derive(Subcommand)]
@@ -115,7 +118,16 @@ struct Plants {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = Cli::parse();
+    let wished = cli.themes.map(|mut names| {
+        names.retain(|name| !name.is_empty());
+        config::wish(&names)
+    });
+    if let Some(Err(what)) = wished {
+        eprintln!("ashlar-sim: {what}");
+        return ExitCode::FAILURE;
+    }
+    match cli.command {
         Command::Run(run) => run_seeds(&run),
         Command::Replay {
             seed,
@@ -190,7 +202,9 @@ fn run_seeds(run: &Run) -> ExitCode {
         "the slowest is seed {slowest}: {:.1} s",
         longest.as_secs_f64()
     );
+    let answered = print_answers(&totals.answers);
     let missed = run.marks && print_marks(&totals.marks);
+    let missed = missed || (run.marks && !answered);
     println!("seeds {}, failures {}", run.seeds, totals.failures);
     if totals.failures == 0 && !missed {
         ExitCode::SUCCESS
@@ -226,6 +240,7 @@ impl Pass {
                 Ok(verdict) => {
                     totals.operations += verdict.operations;
                     totals.boots += verdict.boots;
+                    answers::add(&mut totals.answers, &verdict.answers);
                     for (mark, count) in verdict.marks {
                         *totals.marks.entry(mark).or_default() += count;
                     }
@@ -268,6 +283,22 @@ struct Totals {
     boots: u64,
     failures: u64,
     marks: BTreeMap<&'static str, u64>,
+    answers: answers::Counts,
+}
+
+/// Prints how requests were answered. Whether enough of each kind were answered well for
+/// something to be proved.
+fn print_answers(counts: &answers::Counts) -> bool {
+    println!("answered well, and not, and the longest in thousandths of what is allowed:");
+    for (kind, count) in counts {
+        let answers::Count { good, bad, longest } = count;
+        println!("  {good:9} {bad:9} {longest:5}  {kind}");
+    }
+    let too_few = answers::too_few(counts);
+    if !too_few.is_empty() {
+        println!("TOO FEW were answered well: {}", too_few.join(", "));
+    }
+    too_few.is_empty()
 }
 
 /// Prints how often each rare path was taken. Whether one was not.

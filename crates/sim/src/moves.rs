@@ -5,6 +5,9 @@
 //! may do beside that is the business of the other runs. The checker is theirs. A boot may
 //! come up with one pool only: a volume that is served then must be the newest.
 
+use crate::answers::{self, Asked};
+use crate::config::patience;
+use crate::damage;
 use crate::oracle::volume::Change;
 use crate::oracle::{Ended, Oracle, Violation};
 use crate::pattern::{self, Place};
@@ -13,6 +16,7 @@ use crate::small_pool::{self, Life};
 use crate::transit;
 use base::{Prng, SECTOR_BYTES, VolumeOffset};
 use engine::fsck::{self, Options, Severity};
+use engine::pool::life::health;
 use engine::volume::{Elsewhere, Mirror};
 use engine::{
     IoError, IoErrorKind, NamedDrive, Pool, PoolError, PoolErrorKind, PoolSpec, Provisioning,
@@ -43,11 +47,14 @@ struct Books {
     volumes: RefCell<Vec<(u64, String)>>,
     operations_left: Cell<u64>,
     clients: u64,
+    victims: Vec<Rc<Media>>,
+    answers: Rc<RefCell<answers::Counts>>,
     failure: RefCell<Option<String>>,
 }
 
 /// One boot.
 struct Session {
+    asked: Asked,
     world: SimWorld,
     books: Rc<Books>,
     /// Those that came up.
@@ -71,7 +78,9 @@ pub fn run(
     bug: Option<&str>,
 ) -> Verdict {
     let prng = &mut seed.stream("moves config");
-    let books = Rc::new(Books::draw(prng, operations));
+    let mut books = Books::draw(prng, operations);
+    books.victims = small_pool::victims(seed, &books.specs, &books.media);
+    let books = Rc::new(books);
     let all = books.operations_left.get();
     let life = Life {
         name: "moves",
@@ -86,6 +95,7 @@ pub fn run(
         || books.oracle.borrow_mut().power_cut(),
     );
     verdict.operations = all - books.operations_left.get();
+    verdict.answers = books.answers.take();
     verdict
 }
 
@@ -101,6 +111,8 @@ impl Books {
             volumes: RefCell::default(),
             operations_left: Cell::new(operations.map_or(drawn, |most| most.min(drawn))),
             clients: prng.between(1, 6),
+            victims: Vec::new(),
+            answers: Rc::default(),
             failure: RefCell::default(),
         }
     }
@@ -139,7 +151,12 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
             Err(error) => return books.fail(format!("opening pool {pool}: {error}")),
         }
     }
+    let failing = Rc::clone(&books);
+    let bound = patience(&health::Limits::default(), !books.victims.is_empty());
     let session = Rc::new(Session {
+        asked: Asked::new(&world, bound, &books.answers, move |what| {
+            failing.fail(what)
+        }),
         world,
         books,
         pools,
@@ -154,6 +171,16 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
         session.expect("settling", settled);
     }
     session.find_volumes(alone.is_some());
+    if last {
+        damage::mend(&session.books.victims);
+    } else {
+        let going = Rc::downgrade(&session);
+        let goes_on = move || {
+            let session = going.upgrade();
+            session.is_some_and(|session| session.books.failure.borrow().is_none())
+        };
+        small_pool::strike(&session.world, &session.books.victims, goes_on);
+    }
     if last || prng.chance(1, 3) {
         session.verify().await;
     }
@@ -379,7 +406,9 @@ impl Session {
         };
         let len = ((sectors.end - sectors.start) * SECTOR) as usize;
         let at = VolumeOffset(sectors.start * SECTOR);
-        let bytes = match volume.read(at, len).await {
+        let read = volume.read(at, len);
+        let what = format!("of volume {id} sectors {sectors:?}");
+        let bytes = match self.asked.ask("read", what, read).await {
             Ok(payload) => Some(payload.to_vec()),
             Err(error) => {
                 self.check_error("a read", &error);
@@ -410,14 +439,20 @@ impl Session {
         let len = (sectors.end - sectors.start) * SECTOR;
         let at = VolumeOffset(sectors.start * SECTOR);
         let outcome = match clears {
-            true => volume.clear(at, len).await,
+            true => {
+                let what = format!("{number} of volume {id}");
+                let cleared = volume.clear(at, len);
+                self.asked.ask("clear", what, cleared).await
+            }
             false => {
                 let mut buf = self.world.buffers().data(len as usize);
                 let sector = sectors.start;
                 if let Some(bytes) = buf.bytes_mut() {
                     pattern::fill(bytes, number, Place { volume: id, sector });
                 }
-                volume.write(at, buf.freeze()).await
+                let what = format!("{number} of volume {id}");
+                let written = volume.write(at, buf.freeze());
+                self.asked.ask("write", what, written).await
             }
         };
         let ended = match outcome {
@@ -462,6 +497,10 @@ impl Session {
                 self.fail(format!("an empty pool has pages: {info:?}"));
             }
             self.expect("closing", pool.close().await);
+            if !self.books.victims.is_empty() {
+                // What is wrong there is rightly so.
+                continue;
+            }
             let drives = self.books.drives(&self.world, number);
             match fsck::check(&self.world, drives, Options { deep: true }).await {
                 Ok(report) => {

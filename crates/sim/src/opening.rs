@@ -1,6 +1,7 @@
 //! How a boot comes by its pool: created, opened from whatever is there, or refused.
 
 use crate::boot::Boot;
+use crate::config::Theme;
 use crate::damage;
 use crate::lanes::{Lanes, NamedMedia};
 use crate::scenario::OnMedia;
@@ -8,7 +9,24 @@ use base::BLOCK_BYTES;
 use engine::raid::Geometry;
 use engine::{PoolError, PoolErrorKind};
 use std::rc::Rc;
-use world::sim::Media;
+use world::sim::{Faults, Media};
+
+/// Drives that were dead at an opening are none any more.
+fn revive(media: &[Rc<Media>]) {
+    for drive in media {
+        drive.with_faults(|faults| faults.dead = false);
+    }
+}
+
+/// Takes back all faults but for how fast the drive is.
+fn calm(media: &Media) {
+    media.with_faults(|faults| {
+        *faults = Faults {
+            slowdown: faults.slowdown,
+            ..Faults::default()
+        }
+    });
+}
 
 impl Boot {
     /// A new pool over blank drives.
@@ -17,7 +35,8 @@ impl Boot {
         let spec = self.books.config.pool.clone();
         self.world.note(|| format!("creation of {spec:?} begins"));
         let drives = self.named(&self.books.media.borrow());
-        match Lanes::create(&self.world, &self.books.config, &drives).await {
+        let created = Lanes::create(&self.world, &self.books.config, &drives);
+        match self.asked.ask("create pool", String::new(), created).await {
             Ok(pool) => {
                 self.on_media.set(OnMedia::Pool);
                 Some(pool)
@@ -33,7 +52,7 @@ impl Boot {
     /// every opening.
     pub fn named(&self, media: &[Rc<Media>]) -> Vec<NamedMedia> {
         let named = |(place, media): (usize, &Rc<Media>)| {
-            let name = match self.books.config.damage {
+            let name = match self.books.config.is_struck() {
                 true => media.spec().name.clone(),
                 false => format!("slot{place}"),
             };
@@ -53,6 +72,16 @@ impl Boot {
     /// Opens the pool from its drives in any order. After a creation that was cut
     /// off there may be none.
     pub async fn open(&self) -> Option<Lanes> {
+        // One that was cut short may have left some.
+        revive(&self.books.victims.borrow());
+        if self.books.config.has(Theme::Outages) {
+            // Who goes away at an opening after another went is used apart from it.
+            self.books
+                .media
+                .borrow()
+                .iter()
+                .for_each(|media| calm(media));
+        }
         let sure = self.on_media.get() == OnMedia::Pool;
         if sure
             && self.books.config.damage
@@ -68,9 +97,22 @@ impl Boot {
         if sure && settled && !config.damage && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }
-        let mut opened = self.try_open(self.shuffled()).await;
-        if opened.is_err() && self.books.config.damage {
-            // A victim may have gone before the pool could note that it failed.
+        let there = match config.has(Theme::Openings) {
+            true => self.without_the_late(self.shuffled()),
+            false => self.shuffled(),
+        };
+        let mut opened = self.try_open(there).await;
+        revive(&self.books.victims.borrow());
+        if let Err(error) = &opened
+            && self.books.config.damage
+        {
+            if sure && !self.may_be_refused(&[]) {
+                let kind = error.kind;
+                self.books
+                    .fail(format!("refused within the budget: {kind:?}: {error}"));
+                return None;
+            }
+            // All that carry something may have gone at once.
             damage::mend(&self.books.victims.borrow());
             opened = self.try_open(self.shuffled()).await;
         }
@@ -113,25 +155,84 @@ impl Boot {
             let names: Vec<_> = next.iter().map(|media| &media.spec().name).collect();
             format!("now {names:?} are away")
         });
+        // Cut short, it may have said that they are out.
+        let sound_before = books.sound.borrow().clone();
+        for (sound, media) in books
+            .sound
+            .borrow_mut()
+            .iter_mut()
+            .zip(books.media.borrow().iter())
+        {
+            *sound &= !is_next(media);
+        }
         match self.try_open(left).await {
             Ok(pool) => {
-                let media = books.media.borrow();
-                for (place, sound) in books.sound.borrow_mut().iter_mut().enumerate() {
-                    *sound &= !is_next(&media[place]);
-                }
                 books.victims.replace(next);
                 Some(pool)
             }
-            Err(_) => {
+            Err(error) => {
+                if !self.may_be_refused(&next) {
+                    let kind = error.kind;
+                    books.fail(format!("refused within the budget: {kind:?}: {error}"));
+                }
                 books.victims.replace(before);
+                books.sound.replace(sound_before);
                 None
             }
         }
     }
 
+    /// Whether a pool may be refused while `away` is not there: with what was ever struck,
+    /// those are more drives of a span than it can lose, or where there are several spans,
+    /// perhaps all that carry metadata or logs.
+    fn may_be_refused(&self, away: &[Rc<Media>]) -> bool {
+        let (books, config) = (&self.books, &self.books.config);
+        let unit = BLOCK_BYTES as u64;
+        let Ok(shape) = Geometry::of(config.pool.level, config.drives_of_group, unit) else {
+            return true;
+        };
+        let (media, struck) = (books.media.borrow(), books.struck.borrow());
+        let is_out = |one: &Rc<Media>| {
+            struck.contains(&one.spec().name) || away.iter().any(|away| Rc::ptr_eq(away, one))
+        };
+        let places = config.groups * config.drives_of_group;
+        let out: Vec<bool> = media[..places].iter().map(is_out).collect();
+        let lost = |span: &[bool]| span.iter().filter(|out| **out).count();
+        let several = out.len() > shape.width || config.group_later.is_some();
+        (several && lost(&out) > shape.redundancy())
+            || out
+                .chunks(shape.width)
+                .any(|span| lost(span) > shape.redundancy())
+    }
+
+    /// Victims that are late are not there at this opening, or dead.
+    fn without_the_late(&self, mut media: Vec<Rc<Media>>) -> Vec<Rc<Media>> {
+        let victims = self.books.victims.borrow();
+        for victim in victims.iter() {
+            let how = self.draw(|prng| prng.below(6));
+            let note = |what: &str| {
+                self.world
+                    .note(|| format!("{} is {what} at this opening", victim.spec().name))
+            };
+            match how {
+                0 => {
+                    note("not there");
+                    media.retain(|media| !Rc::ptr_eq(media, victim));
+                }
+                1 => {
+                    note("dead");
+                    victim.with_faults(|faults| faults.dead = true);
+                }
+                _ => {}
+            }
+        }
+        media
+    }
+
     async fn try_open(&self, media: Vec<Rc<Media>>) -> Result<Lanes, PoolError> {
         let (drives, lanes) = (self.named(&media), self.books.config.lanes);
-        let opened = Lanes::open(&self.world, lanes, &drives).await;
+        let opened = Lanes::open(&self.world, lanes, &drives);
+        let opened = self.asked.ask("open", String::new(), opened).await;
         self.world.note(|| match &opened {
             Ok(pool) => format!("opened under epoch {}", pool.info().epoch),
             Err(error) => format!("not opened: {error}"),

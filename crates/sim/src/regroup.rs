@@ -94,7 +94,9 @@ async fn convert(session: &Session, prng: &mut Prng) {
         return;
     };
     let index = group(session, prng);
-    let outcome = session.pool.convert_group(index, level).await;
+    let outcome = session.pool.convert_group(index, level);
+    let what = format!("{index} to {level}");
+    let outcome = session.ask("convert group", what, outcome).await;
     expect(session, &format!("group {index} to {level}"), outcome);
 }
 
@@ -112,7 +114,8 @@ async fn add(session: &Session) {
         .borrow_mut()
         .extend(media.iter().cloned());
     let drives = session.books.later_drives();
-    let outcome = session.pool.add_group(&session.world, level, &drives).await;
+    let outcome = session.pool.add_group(&session.world, level, &drives);
+    let outcome = session.ask("add group", String::new(), outcome).await;
     match outcome {
         // A drive that is a victim may be struck before it is part of the pool.
         Err(error) if error.kind == PoolErrorKind::Drive && session.books.config.damage => {
@@ -126,6 +129,9 @@ async fn add(session: &Session) {
 
 async fn remove(session: &Session, prng: &mut Prng) {
     let index = group(session, prng);
-    let outcome = session.pool.remove_group(index).await;
+    let outcome = session.pool.remove_group(index);
+    let outcome = session
+        .ask("remove group", format!("{index}"), outcome)
+        .await;
     expect(session, &format!("group {index} is to leave"), outcome);
 }

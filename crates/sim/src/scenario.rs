@@ -5,8 +5,9 @@
 //! by a power cut or a kill before any poll, or by itself: then by a clean close,
 //! or with everything quiet and the pool open.
 
+use crate::answers::{self, Asked};
 use crate::boot::Boot;
-use crate::config::Config;
+use crate::config::{Config, Theme};
 use crate::damage;
 use crate::session::Books;
 use base::{BufPool, Prng, Time};
@@ -19,6 +20,9 @@ use world::sim::{Media, MediaSpec, Order, Outcome, SimWorld, Snapshot};
 
 /// Polls after which a boot that nobody cuts should long have ended.
 const POLLS_OF_LIFE: u64 = 20_000_000;
+
+/// Where so many writes ended well, something can be read.
+const WRITES_ENOUGH: u64 = 20;
 
 /// Takes lines of the trace.
 pub type Listener = Rc<dyn Fn(Time, &str)>;
@@ -34,6 +38,8 @@ pub struct Verdict {
     pub operations: u64,
     /// How often each rare path was taken.
     pub marks: BTreeMap<&'static str, u64>,
+    /// How requests were answered.
+    pub answers: answers::Counts,
     /// The first thing found wrong.
     pub failure: Option<String>,
 }
@@ -47,6 +53,7 @@ impl Verdict {
         for (mark, count) in next.marks {
             *self.marks.entry(mark).or_default() += count;
         }
+        answers::add(&mut self.answers, &next.answers);
         self.failure = self.failure.or(next.failure);
         self
     }
@@ -79,6 +86,8 @@ pub(crate) struct Plan {
     pub operations: u64,
     pub end: End,
     pub verify_first: bool,
+    /// The pool is closed after so many polls of its use, whatever is under way.
+    pub closes_after: Option<u64>,
     /// The end of the run: everything is checked, then deleted.
     pub last: bool,
 }
@@ -182,12 +191,27 @@ impl Scenario {
             listener(self.now, &format!("{:?}", self.books.config));
         }
         while !self.boot() {}
+        self.check_answers();
         Verdict {
             trace_hash: self.trace_hash,
             boots: self.boots,
             operations: self.books.config.operations - self.books.operations_left.get(),
             marks: self.marks,
+            answers: self.books.answers.take(),
             failure: self.books.failure.borrow().clone(),
+        }
+    }
+
+    /// That something was proved: what was written could be read.
+    fn check_answers(&self) {
+        let of = |kind| self.books.answers.borrow().get(kind).copied();
+        let (read, written) = (of("read"), of("write"));
+        let (read, written) = (read.unwrap_or_default(), written.unwrap_or_default());
+        // Volumes may be deleted while nearly all requests are made.
+        if written.good >= WRITES_ENOUGH && read.good == 0 {
+            let (good, bad) = (written.good, read.bad);
+            let what = format!("of {good} writes nothing could be read, {bad} reads failed");
+            self.books.fail(what);
         }
     }
 
@@ -205,11 +229,18 @@ impl Scenario {
             _ => POLLS_OF_LIFE,
         };
         let careful = last || self.books.careful.take();
+        let closes = !create && !last && self.books.config.has(Theme::Closes);
+        let mut closings = self.seed.stream(&format!("closing, boot {}", self.boots));
+        let closes = closes && closings.chance(1, 2);
+        let most = 1 << closings.between(4, 14);
+        let closes_after = closes.then(|| closings.below(most));
+        let polls_max = if closes { POLLS_OF_LIFE } else { polls_max };
         Plan {
             create,
             polls_max: if careful { POLLS_OF_LIFE } else { polls_max },
             operations: prng.between(1, if hasty { 12 } else { 400 }),
-            end: if careful { End::Close } else { end },
+            end: if careful || closes { End::Close } else { end },
+            closes_after,
             verify_first: careful || prng.chance(1, 2),
             last,
         }
@@ -228,7 +259,11 @@ impl Scenario {
         let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
         world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
         self.books.closed.set(false);
+        let books = Rc::clone(&self.books);
+        let fail = move |what| books.fail(what);
+        let patience = self.books.config.patience_at_openings();
         let tasks = Boot {
+            asked: Asked::new(&world, patience, &self.books.answers, fail),
             world: world.clone(),
             books: Rc::clone(&self.books),
             on_media: Rc::clone(&self.on_media),
@@ -256,6 +291,17 @@ impl Scenario {
             End::Kill | End::Close => world.power_off(),
         }
         self.books.oracle.borrow_mut().power_cut();
+        if let Some(media) = self
+            .books
+            .media
+            .borrow()
+            .iter()
+            .find(|one| one.trespasses() > 0)
+        {
+            let name = &media.spec().name;
+            let what = format!("{name} was written for a pool that has ended");
+            self.books.fail(what);
+        }
         for (mark, count) in world.marks() {
             *self.marks.entry(mark).or_default() += count;
         }
@@ -275,11 +321,14 @@ impl Scenario {
         let books = &self.books;
         let formatted = books.layout.get().data_start > 0;
         if books.config.beyond && formatted && self.prng.chance(1, 3) {
-            books.beyond.set(true);
             let closed = books.closed.get();
             books.careful.set(closed);
             let media = books.media.borrow();
             damage::beyond(&media, books.layout.get(), closed, &mut self.prng);
+            if damage::is_beyond(&media, &books.config, books.layout.get()) {
+                books.beyond.set(true);
+                books.oracle.borrow_mut().damage();
+            }
         }
         if !books.config.turns {
             let victims = books.victims.borrow();

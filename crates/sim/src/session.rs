@@ -1,15 +1,16 @@
 //! What the tasks of one boot share: the open pool, the checker, the first thing
 //! found wrong.
 
-use crate::config::Config;
+use crate::answers::{self, Asked};
+use crate::config::{Config, Theme};
 use crate::lanes::{Lanes, NamedMedia};
 use crate::oracle::volume::{Exists, VolumeModel};
 use crate::oracle::{Oracle, Violation};
 use base::{BLOCK_BYTES, Prng};
 use engine::pool::life::fullness::Fullness as Level;
-use engine::{GroupInfo, Volume, World};
+use engine::{GroupInfo, MemberState, Volume, World};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, MediaSpec, SimWorld};
@@ -41,6 +42,10 @@ pub struct Books {
     pub later_begun: Cell<bool>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
+    /// Names of drives that something was done to that may put them out of use.
+    pub struck: RefCell<BTreeSet<String>>,
+    /// How requests were answered.
+    pub answers: Rc<RefCell<answers::Counts>>,
     /// The first thing found wrong.
     pub failure: RefCell<Option<String>>,
 }
@@ -61,6 +66,8 @@ impl Books {
             later_begun: Cell::new(false),
             beyond: Cell::new(false),
             oracle: RefCell::default(),
+            struck: RefCell::default(),
+            answers: Rc::default(),
             failure: RefCell::new(None),
         }
     }
@@ -115,9 +122,71 @@ pub struct Session {
     pub volumes: RefCell<BTreeMap<u64, Volume<SimWorld>>>,
     /// Requests of this boot that may still be issued.
     pub operations_left: Cell<u64>,
+    /// What is under way.
+    pub asked: Asked,
+    /// What makes requests fail that are right.
+    pub upset: Upset,
+}
+
+/// What makes requests fail that are right: the pool is being closed, or has lost more
+/// than it can do without.
+#[derive(Default)]
+pub struct Upset {
+    /// The pool is being closed.
+    pub closing: Cell<bool>,
+    /// Beginnings and ends of outages: while it is odd there is one.
+    pub outages: Cell<u64>,
+    /// A task was left where it is, since its last poll began.
+    pub parked: Cell<bool>,
 }
 
 impl Session {
+    /// Has the pool asked something, which must be answered in time. A request that an
+    /// upset made fail is never heard of again: it is as if the power had been cut before
+    /// its answer.
+    ///
+    /// # Errors
+    /// What was answered, where nothing excuses it.
+    pub async fn ask<T, E: std::fmt::Display>(
+        &self,
+        kind: &'static str,
+        what: String,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        if self.upset.closing.get() {
+            self.park().await;
+        }
+        let outages = self.upset.outages.get();
+        let answer = self.asked.ask(kind, what, answer).await;
+        if let Err(error) = &answer
+            && self.is_upset_since(outages)
+        {
+            self.world.note(|| format!("{kind}, in an upset: {error}"));
+            self.park().await;
+        }
+        answer
+    }
+
+    /// Whether something excuses what has failed; `outages` were counted when it began.
+    fn is_upset_since(&self, outages: u64) -> bool {
+        let now = self.upset.outages.get();
+        let outage = now != outages || !now.is_multiple_of(2);
+        self.upset.closing.get() || outage || (now > 0 && self.has_stopped())
+    }
+
+    /// Whether the pool has stopped.
+    pub fn has_stopped(&self) -> bool {
+        self.pool
+            .all()
+            .iter()
+            .any(|pool| pool.info().failure.is_some())
+    }
+
+    /// Stays where it is until the boot ends.
+    async fn park(&self) {
+        self.upset.parked.set(true);
+        std::future::pending::<()>().await;
+    }
     /// Takes one request off what is left. False when there is none, or something
     /// was found wrong.
     pub fn take_operation(&self) -> bool {
@@ -126,7 +195,7 @@ impl Session {
             .operations_left
             .get()
             .min(self.operations_left.get());
-        if left == 0 || self.books.failure.borrow().is_some() {
+        if left == 0 || self.upset.closing.get() || self.books.failure.borrow().is_some() {
             return false;
         }
         self.books
@@ -239,7 +308,7 @@ impl Session {
     pub async fn check_fullness(&self) {
         let config = &self.books.config;
         let regroups = config.level_later.is_some() || config.group_later.is_some();
-        if config.lanes > 1 && (config.damage || config.groups_leave || regroups) {
+        if config.lanes > 1 && (config.is_struck() || config.groups_leave || regroups) {
             // Lanes may know of different groups.
             return;
         }
@@ -269,6 +338,30 @@ impl Session {
                 "{used} of {} bytes are used, and the pool says {told:?}",
                 info.capacity_bytes
             ));
+        }
+    }
+
+    /// That no drive is out of use that nothing was ever wrong with.
+    fn check_sound(&self) {
+        let config = &self.books.config;
+        if config.beyond || config.has(Theme::Outages) {
+            return;
+        }
+        let sound = self.books.sound.borrow();
+        let struck = |name: &str| {
+            let place = name
+                .strip_prefix("drive")
+                .and_then(|place| place.parse().ok());
+            config.damage && !place.is_some_and(|place: usize| sound.get(place) == Some(&true))
+        };
+        for pool in self.pool.all() {
+            let members = pool.info().members.into_iter();
+            let mut failed = members.filter(|member| member.state == MemberState::Failed);
+            if let Some(member) = failed.find(|member| !struck(&member.name)) {
+                let why = self.pool.events().into_iter().map(|event| event.text);
+                let why = why.filter(|text| text.contains(&member.name)).last();
+                self.fail(format!("{} is out of use, and sound: {why:?}", member.name));
+            }
         }
     }
 
@@ -307,6 +400,7 @@ impl Session {
         if let Some(reason) = info.failure {
             self.fail(format!("the pool has stopped: {reason}"));
         }
+        self.check_sound();
         for volume in volumes {
             let whole = volume
                 .size_bytes

@@ -1,6 +1,8 @@
 //! A small pool on drives that lose nothing that was flushed, through boots that end by a
 //! power cut or a kill at any poll: for runs whose business is something else than drives.
 
+use crate::config::{Theme, themes};
+use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use base::{BufPool, Prng, Time};
 use engine::{Level, NamedDrive, PoolSpec, World};
@@ -44,6 +46,43 @@ pub(crate) fn draw(prng: &mut Prng, name: &str, drive_bytes: u64) -> (PoolSpec, 
     (spec, media)
 }
 
+/// Drives of these pools that may be struck in a run that has that: of each as many as it
+/// can lose.
+pub(crate) fn victims(seed: &Prng, specs: &[PoolSpec], media: &[Vec<Rc<Media>>]) -> Vec<Rc<Media>> {
+    let mut prng = seed.stream("victims beside");
+    if !themes(seed).contains(&Theme::Beside) {
+        return Vec::new();
+    }
+    let redundant = specs.iter().zip(media);
+    let redundant = redundant.filter(|(spec, _)| spec.level != Level::Simple);
+    redundant
+        .map(|(_, drives)| Rc::clone(prng.pick(drives)))
+        .collect()
+}
+
+/// Strikes them at random times of this boot, while `goes_on`.
+pub(crate) fn strike(
+    world: &SimWorld,
+    victims: &[Rc<Media>],
+    goes_on: impl Fn() -> bool + 'static,
+) {
+    if victims.is_empty() {
+        return;
+    }
+    let (here, victims, mut prng) = (world.clone(), victims.to_vec(), world.prng("strikes"));
+    world.spawn(async move {
+        while goes_on() {
+            let pause = Duration::from_micros(prng.below(10_000));
+            here.sleep(pause).await;
+            let victim = prng.pick(&victims);
+            let what = damage::strike(victim, here.now(), &mut prng);
+            here.note(|| format!("{} is struck: {what}", victim.spec().name));
+            // Not for as long as a boot goes on that does nothing but wait.
+            here.sleep(Duration::from_millis(prng.below(200))).await;
+        }
+    });
+}
+
 /// The drives in this world.
 pub(crate) fn drives(world: &SimWorld, media: &[Rc<Media>]) -> Vec<NamedDrive<SimWorld>> {
     let drive = |media: &Rc<Media>| NamedDrive {
@@ -81,6 +120,7 @@ impl Life<'_> {
             boots: 0,
             operations: 0,
             marks: BTreeMap::new(),
+            answers: Default::default(),
             failure: None,
         };
         let mut now = Time(0);

@@ -2,6 +2,7 @@
 //! volumes become what a snapshot is.
 
 use crate::admin::expect;
+use crate::answers::WRONG;
 use crate::oracle::Ended;
 use crate::oracle::volume::{Change, VolumeModel};
 use crate::session::Session;
@@ -47,13 +48,15 @@ async fn clone(session: &Session, prng: &mut Prng) {
     let made = session.pool.clone_volume(&source, &name, read_only, at_s);
     if taken {
         let what = format!("clone {name:?} again");
-        expect(session, &what, made.await.map(drop), PoolErrorKind::Exists);
+        let made = session.ask(WRONG, what.clone(), made).await;
+        expect(session, &what, made.map(drop), PoolErrorKind::Exists);
         return;
     }
     let begun = begin(session, &[(of, &name)], read_only, at_s);
     session
         .world
         .note(|| format!("clone {begun:?} of volume {of} begins"));
+    let made = session.ask("clone", format!("{begun:?} of volume {of}"), made);
     let made = made.await.map(|volume| vec![volume]);
     made_or_not(session, &begun, made);
 }
@@ -86,10 +89,8 @@ async fn together(session: &Session, prng: &mut Prng) {
         .iter()
         .map(|(_, source, name)| (source.as_str(), name.as_str()));
     let pairs: Vec<_> = pairs.collect();
-    let made = session
-        .pool
-        .snapshot_together(&session.world, &pairs, at_s)
-        .await;
+    let made = session.pool.snapshot_together(&session.world, &pairs, at_s);
+    let made = session.ask("snapshots", format!("{begun:?}"), made).await;
     // Lane by lane, and not in the order asked for.
     let made = made.map(|volumes| {
         let of_name = |name: &str| volumes.iter().find(|volume| volume.info().name == name);
@@ -158,7 +159,8 @@ async fn restore(session: &Session, prng: &mut Prng) {
     let keep = (!taken && prng.chance(1, 2)).then_some(keep.as_str());
     let pool = &session.pool;
     if volume.read_only || snapshot.size_bytes > volume.size_bytes {
-        let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
+        let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s);
+        let outcome = session.ask(WRONG, "restoring".to_owned(), outcome).await;
         return expect(
             session,
             "restoring this volume",
@@ -183,7 +185,9 @@ async fn restore(session: &Session, prng: &mut Prng) {
         let (to, from, number) = (volume.id, snapshot.id, ticket.id);
         format!("restoring {number} of volume {to} from {from}, kept as {kept:?}, begins")
     });
-    let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s).await;
+    let outcome = pool.restore(&volume.name, &snapshot.name, keep, at_s);
+    let what = format!("{} of volume {}", ticket.id, volume.id);
+    let outcome = session.ask("restore", what, outcome).await;
     let note = format!("restoring {} ends: {outcome:?}", ticket.id);
     session.world.note(|| note);
     let well = outcome.is_ok();

@@ -1,6 +1,7 @@
 //! The administrator's words: volumes renamed and tagged, put into the trash, taken out of
 //! it and deleted there.
 
+use crate::answers::WRONG;
 use crate::oracle::volume::Change;
 use crate::oracle::words::is_usual;
 use crate::session::Session;
@@ -48,7 +49,8 @@ async fn say(session: &Session, prng: &mut Prng) {
     let new = change.name.as_ref().filter(|new| **new != name);
     let fits = new.is_none_or(|new| oracle().can_be_called(id, new));
     if !fits {
-        let outcome = session.pool.change_words(&name, &change).await;
+        let outcome = session.pool.change_words(&name, &change);
+        let outcome = session.ask(WRONG, "words".to_owned(), outcome).await;
         expect(session, &format!("{name} as {new:?}"), outcome);
         return;
     }
@@ -56,7 +58,9 @@ async fn say(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("of volume {id} is said {change:?}: begins"));
     oracle().begin_words(id, &change, false);
-    let outcome = session.pool.change_words(&name, &change).await;
+    let outcome = session.pool.change_words(&name, &change);
+    let what = format!("of volume {id}");
+    let outcome = session.ask("words", what, outcome).await;
     end(session, id, &outcome);
 }
 
@@ -70,7 +74,9 @@ async fn trash(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("volume {id} goes into the trash"));
     oracle().begin_words(id, &WordsChange::default(), true);
-    let outcome = session.pool.trash_volume(&name, prng.below(1000)).await;
+    let outcome = session.pool.trash_volume(&name, prng.below(1000));
+    let what = format!("of volume {id}");
+    let outcome = session.ask("trash", what, outcome).await;
     if outcome.is_ok() {
         session.volumes.borrow_mut().remove(&id);
         if session.pool.volume(&name).is_some() {
@@ -107,7 +113,8 @@ async fn recover(session: &Session, prng: &mut Prng) {
     };
     let recovered = session.pool.recover_trashed(uuid, change.as_deref());
     if !fits {
-        expect(session, &format!("{wanted} again"), recovered.await);
+        let outcome = session.ask(WRONG, "name".to_owned(), recovered).await;
+        expect(session, &format!("{wanted} again"), outcome);
         return;
     }
     session
@@ -118,7 +125,8 @@ async fn recover(session: &Session, prng: &mut Prng) {
         attributes: Vec::new(),
     };
     oracle().begin_words(id, &change, false);
-    let outcome = recovered.await;
+    let what = format!("of volume {id}");
+    let outcome = session.ask("recover", what, recovered).await;
     end(session, id, &outcome);
     if outcome.is_err() {
         return;
@@ -141,7 +149,9 @@ async fn delete(session: &Session, prng: &mut Prng) {
         .world
         .note(|| format!("volume {id} is deleted in the trash"));
     session.books.oracle.borrow_mut().begin_delete(id);
-    let change = match session.pool.delete_trashed(uuid).await {
+    let deleted = session.pool.delete_trashed(uuid);
+    let what = format!("of volume {id}, in the trash");
+    let change = match session.ask("delete", what, deleted).await {
         Ok(()) => Change::Done(Uuid::nil()),
         Err(error) => {
             session.fail(format!("deletion of volume {id} in the trash: {error}"));

@@ -6,8 +6,10 @@
 
 use base::{BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice, Time};
 use engine::{Drive, DriveErrorKind, World};
+use futures_util::future::{Either, select};
 use model::constant::Constant;
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, MediaSpec, ModelledMedia, Order, Outcome, SimDrive, SimWorld};
@@ -246,6 +248,89 @@ fn faults_are_answered_by_their_kind() {
         assert_eq!(read(0).await.1.unwrap_err().kind, DriveErrorKind::Gone);
         assert_eq!(drive.flush().await.unwrap_err().kind, DriveErrorKind::Gone);
     });
+}
+
+#[test]
+fn what_fails_for_a_while_is_well_again() {
+    let media = media(2, false);
+    let world = world(2);
+    let drive = SimDrive::adversarial(&world, &media);
+    let write = |at| drive.write(DriveOffset(at), filled(&world, 4096, 1));
+    let read = |at| drive.read(DriveOffset(at), world.buffers().bytes(4096));
+    finish(&world, async {
+        media.with_faults(|faults| faults.failing_flushes = 1);
+        write(0).await.unwrap();
+        assert_eq!(drive.flush().await.unwrap_err().kind, DriveErrorKind::Other);
+        assert_eq!(media.unsynced_writes(), 1, "nothing was flushed");
+        drive.flush().await.unwrap();
+        assert_eq!(media.unsynced_writes(), 0);
+        media.with_faults(|faults| faults.failing = 2);
+        assert_eq!(write(0).await.unwrap_err().kind, DriveErrorKind::Other);
+        assert_eq!(read(0).await.1.unwrap_err().kind, DriveErrorKind::Other);
+        write(0).await.unwrap();
+        media.with_faults(|faults| faults.dead = true);
+        assert_eq!(read(0).await.1.unwrap_err().kind, DriveErrorKind::Gone);
+        media.with_faults(|faults| faults.dead = false);
+        read(0).await.1.unwrap();
+    });
+}
+
+#[test]
+fn a_drive_that_hangs_answers_when_that_is_taken_back() {
+    let media = media(4, false);
+    let world = world(4);
+    let drive = SimDrive::adversarial(&world, &media);
+    finish(&world, async {
+        let from = world.now() + Duration::from_secs(1);
+        media.with_faults(|faults| faults.hangs_from = Some(from));
+        drive.flush().await.unwrap();
+        world.sleep(Duration::from_secs(1)).await;
+        let hung = pin!(drive.write(DriveOffset(0), filled(&world, 4096, 1)));
+        let waited = pin!(world.sleep(Duration::from_secs(10_000)));
+        let Either::Right(((), hung)) = select(hung, waited).await else {
+            panic!("it has answered");
+        };
+        assert_eq!(media.running(), 1);
+        media.with_faults(|faults| faults.hangs_from = None);
+        hung.await.unwrap();
+        assert_eq!(media.running(), 0);
+    });
+    assert!(world.now() < Time(10_002_000_000_000), "{}", world.now());
+}
+
+#[test]
+fn what_a_pause_was_long_enough_for_is_seen_at_once_after_it() {
+    let media = media(5, false);
+    let world = world(5);
+    let drive = SimDrive::adversarial(&world, &media);
+    let began = world.now();
+    finish(&world, async {
+        let write = drive.write(DriveOffset(0), filled(&world, 4096, 1));
+        world.pause(Duration::from_secs(60));
+        write.await.unwrap();
+    });
+    let took = world.now().since(began);
+    assert!(took >= Duration::from_secs(60) && took < Duration::from_secs(61));
+    assert_eq!(world.paused(), Duration::from_secs(60));
+}
+
+#[test]
+fn a_run_can_be_cut_from_inside_and_polls_be_waited_for() {
+    let world = world(6);
+    let here = world.clone();
+    let busy = world.clone();
+    world.spawn(async move {
+        loop {
+            busy.sleep(Duration::from_nanos(1)).await;
+        }
+    });
+    let outcome = world.run(1_000, async move {
+        here.after_polls(10).await;
+        here.cut();
+        here.sleep(Duration::from_secs(1)).await;
+    });
+    assert_eq!(outcome, Ok(Outcome::Cut));
+    assert!((10..15).contains(&world.polls()), "{}", world.polls());
 }
 
 #[test]

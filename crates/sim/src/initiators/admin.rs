@@ -91,6 +91,7 @@ impl Array {
     async fn carry(&self, unit: &Unit) {
         unit.upsets.set(unit.upsets.get() + 1);
         let moved = self.move_volume(unit).await;
+        unit.upsets.set(unit.upsets.get() + 1);
         self.expect("a move", moved);
     }
 

@@ -5,7 +5,10 @@ use super::tasks::Task;
 use super::token::Token;
 use super::unit::Unit;
 use super::{Books, FILLER, Host};
+use crate::answers::Asked;
+use crate::config::patience;
 use base::{Time, Uuid};
+use engine::pool::life::health;
 use engine::volume::{Course, Stage};
 use engine::{Pool, PoolError, Provisioning, Volume, World};
 use scsi::offload::{Held, Holder, Limits, Tokens};
@@ -25,6 +28,7 @@ const LIMITS: Limits = Limits {
 };
 
 pub(super) struct Array {
+    pub(super) asked: Asked,
     pub(super) world: SimWorld,
     pub(super) books: Rc<Books>,
     pub(super) pools: Vec<Pool<SimWorld>>,
@@ -64,7 +68,13 @@ impl Array {
         };
         let mut secret = [0; 40];
         world.prng("tokens").fill(&mut secret);
+        let failing = Rc::clone(books);
+        let fail = move |what| {
+            failing.failure.borrow_mut().get_or_insert(what);
+        };
+        let bound = patience(&health::Limits::default(), !books.victims.is_empty());
         Rc::new(Array {
+            asked: Asked::new(world, bound, &books.answers, fail),
             world: world.clone(),
             books: Rc::clone(books),
             holders: pools.iter().cloned().map(Holder::new).collect(),

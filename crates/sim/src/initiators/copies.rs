@@ -73,6 +73,7 @@ impl Host {
             needs: vec![(sent_to, true), (source, false), (destination, true)],
             course: Some(Course::default()),
             first_part: segments[0].len as usize,
+            upsets: Default::default(),
         };
         let deeds = segments.iter().flat_map(|segment| {
             let from = segment.from..segment.from + segment.len;

@@ -72,6 +72,8 @@ pub(super) struct Command {
     pub(super) course: Option<Course>,
     /// How many of its deeds come before a second part.
     pub(super) first_part: usize,
+    /// What had been done to units behind the back of hosts when it began.
+    pub(super) upsets: Cell<Vec<u64>>,
 }
 
 impl Command {
@@ -84,6 +86,7 @@ impl Command {
             needs: vec![(unit, writes)],
             course: None,
             first_part: usize::MAX,
+            upsets: Cell::default(),
         }
     }
 }
@@ -328,8 +331,8 @@ impl Host {
     /// A command may fail for want of room, because it was stopped, or because of what was
     /// done to its unit behind its back.
     pub(super) fn check_failure(&self, command: &Command, response: &Response) {
-        let units = &self.books.units;
-        let upset = units.iter().any(|unit| unit.upsets.get() > 0);
+        let (before, now) = (command.upsets.take(), self.books.upsets());
+        let upset = before != now || now.iter().any(|upsets| !upsets.is_multiple_of(2));
         let course = command.course.as_ref();
         let stopped = course.is_some_and(|course| !course.goes_on());
         let full = response.found_no_room() || self.is_full(command, response);
@@ -394,9 +397,12 @@ impl Host {
             });
         };
         note("begins");
+        command.upsets.set(self.books.upsets());
+        let waiting = self.array.asked.begin("command", unit.name.clone());
         let (task, answered) = self.begin_task(command, &course);
         let executed = nexus.execute_making_room(lun, command.cdb, data, course);
         let response = executed.await;
+        waiting.end(response.status == GOOD);
         let is_answered = self.end_task(&task);
         note(&format!("says {:#x}", response.status));
         let attention = is_attention(&response);

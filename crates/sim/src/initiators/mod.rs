@@ -38,6 +38,8 @@ mod tasks;
 mod token;
 mod unit;
 
+use crate::answers;
+use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
 use crate::transit;
@@ -83,6 +85,8 @@ struct Books {
     /// How often tokens went that nobody had asked to go.
     evictions: Cell<u64>,
     operations: Cell<u64>,
+    victims: Vec<Rc<Media>>,
+    answers: Rc<RefCell<answers::Counts>>,
 }
 
 /// Whether a seed has such a run beside its other one.
@@ -98,7 +102,9 @@ pub fn run(
     bug: Option<&str>,
 ) -> Verdict {
     let prng = &mut seed.stream("initiators config");
-    let books = Rc::new(Books::draw(prng, operations));
+    let mut books = Books::draw(prng, operations);
+    books.victims = small_pool::victims(seed, &books.specs, &books.media);
+    let books = Rc::new(books);
     let life = Life {
         name: "initiators",
         media: books.media.concat(),
@@ -112,6 +118,7 @@ pub fn run(
         || {},
     );
     verdict.operations = books.operations.get();
+    verdict.answers = books.answers.take();
     verdict
 }
 
@@ -138,6 +145,8 @@ impl Books {
             tokens: RefCell::default(),
             evictions: Cell::new(0),
             operations: Cell::new(0),
+            victims: Vec::new(),
+            answers: Rc::default(),
         }
     }
 
@@ -145,6 +154,11 @@ impl Books {
         let what = what.into();
         world.note(|| format!("WRONG: {what}"));
         self.failure.borrow_mut().get_or_insert(what);
+    }
+
+    /// By unit: beginnings and ends of what is done to it behind the back of hosts.
+    fn upsets(&self) -> Vec<u64> {
+        self.units.iter().map(|unit| unit.upsets.get()).collect()
     }
 
     /// The next instant.
@@ -280,6 +294,9 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
             Err(error) => return books.fail(&world, format!("opening a pool: {error}")),
         }
     }
+    if last {
+        damage::mend(&books.victims);
+    }
     let array = Array::new(&world, &books, pools);
     if first {
         // This boot is never cut short.
@@ -294,6 +311,11 @@ async fn boot(world: SimWorld, books: Rc<Books>, (first, last): (bool, bool)) {
     }
     if books.failure.borrow().is_some() {
         return;
+    }
+    if !last {
+        let going = Rc::clone(&books);
+        let goes_on = move || going.failure.borrow().is_none();
+        small_pool::strike(&world, &books.victims, goes_on);
     }
     let hosts: Vec<Rc<Host>> = (0..books.hosts)
         .map(|number| Host::new(number, &array))
@@ -384,6 +406,7 @@ async fn find_fence(world: &SimWorld, books: &Books, number: usize, host: &Host)
     let before = unit.fence.borrow().after_a_restart();
     let called = unit.calling.take();
     unit.turns.set(0);
+    unit.upsets.set(0);
     let after = called.and_then(|(by, call)| unit.fence.borrow().after(by, call));
     let after = after.map(|fence| fence.after_a_restart());
     let found = host.read_fence(number).await;
@@ -416,6 +439,10 @@ async fn end(array: &Array) {
             array.fail(format!("an empty pool has pages: {info:?}"));
         }
         array.expect("closing", pool.close().await);
+    }
+    if !array.books.victims.is_empty() {
+        // What is wrong there is rightly so.
+        return;
     }
     for media in &array.books.media {
         let drives = small_pool::drives(&array.world, media);

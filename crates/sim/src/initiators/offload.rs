@@ -53,6 +53,7 @@ impl Host {
             needs: vec![(unit, false)],
             course: Some(Course::default()),
             first_part: usize::MAX,
+            upsets: Default::default(),
         };
         let nothing = Deed::Perhaps {
             expected: 0,
@@ -187,6 +188,7 @@ impl Host {
             needs: vec![(unit, true)],
             course: Some(Course::default()),
             first_part: usize::MAX,
+            upsets: Default::default(),
         };
         let places = self.books.units[unit].places(run);
         let deeds = places

@@ -53,6 +53,7 @@ impl Oracle {
         let write = self.begin_change(target, sectors, |history, _, id, (began, horizon)| {
             history.begin_nothing(id, began, horizon);
         });
+        self.derived.insert(write.id);
         let ticket = CopyTicket {
             write,
             source,

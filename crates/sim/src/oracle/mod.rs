@@ -11,7 +11,7 @@ pub mod words;
 use crate::pattern::{self, Content, Place, WriteId};
 use base::SECTOR_BYTES;
 use sector::{Event, History};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use volume::{Exists, VolumeModel};
 
@@ -61,6 +61,10 @@ pub struct Oracle {
     writes: BTreeMap<WriteId, WriteTicket>,
     /// Copies under way.
     copies: Vec<copies::CopyTicket>,
+    /// When more was damaged last than the redundancy covers.
+    damaged: Option<Event>,
+    /// Changes under way that take what they leave from elsewhere.
+    derived: BTreeSet<WriteId>,
     /// Begins of reads and writes under way, with how many began then.
     under_way: BTreeMap<Event, WriteId>,
 }
@@ -119,6 +123,27 @@ impl Oracle {
         self.volumes
             .values()
             .filter(|volume| volume.exists != Exists::No)
+    }
+
+    /// More is damaged than the redundancy covers.
+    pub fn damage(&mut self) {
+        self.damaged = Some(self.tick());
+    }
+
+    /// Whether the block of a sector may be lost: more was damaged than the redundancy
+    /// covers, and not all of the block has been written since.
+    pub fn may_be_lost(&self, volume: u64, sectors: Range<u64>) -> bool {
+        let Some(damaged) = self.damaged else {
+            return false;
+        };
+        let volume = self.volume(volume);
+        let is_old = |sector: u64| {
+            let history = volume.history(sector);
+            history.map_or(0, History::rewritten) < damaged
+        };
+        // Behind its end it is not known.
+        let end = sectors.end.min(volume.sectors());
+        sectors.start >= end || (sectors.start..end).any(is_old)
     }
 
     /// A write of `sectors` begins.
@@ -181,11 +206,12 @@ impl Oracle {
         let now = self.tick();
         self.writes.remove(&ticket.id);
         self.under_way.retain(|_, id| *id != ticket.id);
+        let derived = self.derived.remove(&ticket.id);
         let volume = self.volume_mut(ticket.volume);
         volume.forget_outside(ticket.id, &ticket.sectors);
         for history in volume.histories(ticket.sectors.clone()) {
             match ended {
-                Ended::Acknowledged => history.acknowledge(ticket.id, now),
+                Ended::Acknowledged => history.acknowledge(ticket.id, now, !derived),
                 Ended::Failed => history.leave_open(ticket.id, now),
             }
         }
@@ -240,6 +266,7 @@ impl Oracle {
             }
         }
         self.under_way.clear();
+        self.derived.clear();
     }
 }
 
@@ -286,6 +313,28 @@ mod tests {
         oracle.power_cut();
         read(&mut oracle, volume, &[1, 1, 0]).unwrap();
         read(&mut oracle, volume, &[1, 0]).unwrap_err();
+    }
+
+    #[test]
+    fn only_what_was_not_written_since_may_be_lost() {
+        let (mut oracle, volume) = oracle();
+        assert!(!oracle.may_be_lost(volume, 0..8));
+        let before = oracle.begin_write(volume, 0..8);
+        oracle.damage();
+        oracle.end_write(&before, Ended::Acknowledged);
+        assert!(oracle.may_be_lost(volume, 0..8), "it began before");
+        let part = oracle.begin_write(volume, 0..7);
+        oracle.end_write(&part, Ended::Acknowledged);
+        assert!(oracle.may_be_lost(volume, 0..8));
+        let rest = oracle.begin_clear(volume, 7..8);
+        oracle.end_write(&rest, Ended::Failed);
+        assert!(oracle.may_be_lost(volume, 0..8), "it failed");
+        let rest = oracle.begin_clear(volume, 7..8);
+        oracle.end_write(&rest, Ended::Acknowledged);
+        assert!(!oracle.may_be_lost(volume, 0..8));
+        let copy = oracle.begin_copy((volume, 0), (volume, 0), 8);
+        oracle.end_copy(&copy, Ended::Acknowledged);
+        assert!(oracle.may_be_lost(volume, 0..8), "a copy of what is lost");
     }
 
     #[test]

@@ -48,6 +48,8 @@ const NEVER_WRITTEN: Value = Value {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     values: Vec<Value>,
+    /// When the last acknowledged write of it began that brought its content along.
+    rewritten: Event,
 }
 
 impl History {
@@ -90,7 +92,10 @@ impl History {
                 .into_iter()
                 .filter(|value| value.ended.is_none()),
         );
-        (values.len() > 1).then_some(History { values })
+        (values.len() > 1).then_some(History {
+            values,
+            rewritten: 0,
+        })
     }
 
     /// What `id` would have left does not come any more.
@@ -136,10 +141,20 @@ impl History {
         began
     }
 
-    /// A write is acknowledged.
-    pub fn acknowledge(&mut self, id: WriteId, now: Event) {
+    /// When the last acknowledged write of it began that brought its content along.
+    pub fn rewritten(&self) -> Event {
+        self.rewritten
+    }
+
+    /// A write is acknowledged, which brought its content along or took it from elsewhere.
+    pub fn acknowledge(&mut self, id: WriteId, now: Event, brought: bool) {
         let Some(began) = self.end(id, now) else {
             return;
+        };
+        self.rewritten = if brought {
+            self.rewritten.max(began)
+        } else {
+            0
         };
         for value in &mut self.values {
             if value.ended.is_some_and(|ended| ended < began) {
@@ -184,6 +199,7 @@ impl History {
         };
         History {
             values: self.values.iter().filter(may).map(ended).collect(),
+            rewritten: 0,
         }
     }
 

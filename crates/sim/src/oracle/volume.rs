@@ -293,6 +293,7 @@ impl Oracle {
             let from = snapshot.histories.get(sector as usize);
             history.begin_restore(id, from, when.0, when.1);
         });
+        self.derived.insert(ticket.id);
         let volume = self.volume_mut(id);
         volume.ancestors.extend(&snapshot.ancestors);
         volume.ancestors.insert(from);

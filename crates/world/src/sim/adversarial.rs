@@ -9,7 +9,9 @@ use super::faults::{Faults, Stray};
 use super::media::{InQueue, Media, Reach};
 use base::{BLOCK_BYTES, Buf, DriveOffset, Slice};
 use engine::{DriveError, DriveErrorKind, Geometry, World};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// The name of a write that is durable when it ends.
@@ -23,6 +25,7 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_micros(20), Duration::f
 pub(super) struct Adversarial {
     world: SimWorld,
     media: Rc<Media>,
+    owner: u64,
 }
 
 /// What an operation is about, for errors and the trace.
@@ -68,7 +71,12 @@ impl Drop for InFlight<'_> {
 
 impl Adversarial {
     pub(super) fn new(world: SimWorld, media: Rc<Media>) -> Self {
-        Adversarial { world, media }
+        let owner = media.owner();
+        Adversarial {
+            world,
+            media,
+            owner,
+        }
     }
 
     pub(super) fn geometry(&self) -> Geometry {
@@ -101,10 +109,14 @@ impl Adversarial {
         if !early && let Some(bytes) = buf.bytes_mut() {
             self.media.fill(at, bytes);
         }
-        let unreadable = self
-            .media
-            .with_faults(|faults| Faults::hits(&faults.unreadable, at, operation.len_bytes));
-        let kind = unreadable.then_some(DriveErrorKind::Media);
+        let (unreadable, fails) = self.media.with_faults(|faults| {
+            let unreadable = Faults::hits(&faults.unreadable, at, operation.len_bytes);
+            (unreadable, faults.next_fails(false))
+        });
+        let kind = match fails {
+            true => Some(DriveErrorKind::Other),
+            false => unreadable.then_some(DriveErrorKind::Media),
+        };
         (buf, self.end(operation, kind))
     }
 
@@ -150,13 +162,15 @@ impl Adversarial {
         };
         let in_flight = InFlight::begin(&self.media, lands, data);
         self.take_time().await;
-        let (unwritable, gone) = self.media.with_faults(|faults| {
-            (
-                Faults::hits(&faults.unwritable, at, operation.len_bytes),
-                faults.gone,
-            )
+        let (failed, gone) = self.media.with_faults(|faults| {
+            let unwritable = Faults::hits(&faults.unwritable, at, operation.len_bytes);
+            let failed = match faults.next_fails(false) {
+                true => Some(DriveErrorKind::Other),
+                false => unwritable.then_some(DriveErrorKind::Media),
+            };
+            (failed, faults.gone || faults.dead)
         });
-        if unwritable || gone {
+        if failed.is_some() || gone {
             // A failed write may have reached any of its sectors.
             drop(in_flight);
         } else if stray == Stray::Lost {
@@ -170,7 +184,7 @@ impl Adversarial {
             self.media
                 .with_faults(|faults| faults.heal(lands, operation.len_bytes));
         }
-        self.end(operation, unwritable.then_some(DriveErrorKind::Media))
+        self.end(operation, failed)
     }
 
     /// What it covers is settled here, at the call, not at the first poll.
@@ -184,7 +198,8 @@ impl Adversarial {
             };
             self.begin(operation)?;
             self.take_time().await;
-            let flushed = self.end(operation, None);
+            let fails = self.media.with_faults(|faults| faults.next_fails(true));
+            let flushed = self.end(operation, fails.then_some(DriveErrorKind::Other));
             if flushed.is_ok() {
                 self.media.settle(covered);
             }
@@ -233,13 +248,17 @@ impl Adversarial {
         self.world
             .mark(at.0 ^ len_bytes << 40 ^ (name.len() as u64) << 60);
         self.note(|| format!("{name} {at}+{len_bytes} begins"));
+        if self.owner != self.media.owner() && matches!(name, "write" | DURABLE | "discard") {
+            self.media.trespass();
+        }
         let block = BLOCK_BYTES as u64;
         let end = at.0.checked_add(len_bytes);
         let inside = end.is_some_and(|end| end <= self.media.spec().capacity_bytes);
         if !inside || !at.0.is_multiple_of(block) || !len_bytes.is_multiple_of(block) {
             return Err(self.error(operation, DriveErrorKind::OutOfRange));
         }
-        if self.media.with_faults(|faults| faults.gone) {
+        let (gone, dead) = self.media.with_faults(|faults| (faults.gone, faults.dead));
+        if gone || dead {
             return Err(self.error(operation, DriveErrorKind::Gone));
         }
         Ok(())
@@ -251,7 +270,7 @@ impl Adversarial {
             at,
             len_bytes,
         } = operation;
-        let gone = self.media.with_faults(|faults| faults.gone);
+        let gone = self.media.with_faults(|faults| faults.gone || faults.dead);
         let failed = if gone {
             Some(DriveErrorKind::Gone)
         } else {
@@ -305,6 +324,7 @@ impl Adversarial {
         if let Some(until) = self.media.with_faults(|faults| faults.stalled_until) {
             self.world.sleep_until(until).await;
         }
+        self.until_it_answers().await;
         let slowdown = self
             .media
             .with_faults(|faults| u64::from(faults.slowdown.max(1)));
@@ -316,5 +336,22 @@ impl Adversarial {
         self.world
             .sleep(Duration::from_nanos(nanos * slowdown))
             .await;
+        // One that hangs answers nothing that it has begun, either.
+        self.until_it_answers().await;
+    }
+
+    /// Ends at once, or when somebody takes it back that the drive hangs.
+    async fn until_it_answers(&self) {
+        poll_fn(|context| {
+            let now = self.world.now();
+            match self.media.with_faults(|faults| faults.hangs(now)) {
+                true => {
+                    self.media.hang(context.waker());
+                    Poll::Pending
+                }
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
     }
 }

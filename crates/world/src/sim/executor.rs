@@ -102,10 +102,15 @@ struct Slot {
 
 pub(super) struct Executor {
     now: Cell<Time>,
-    /// The end of the last pause: timers from before it are late.
-    resumed: Cell<Time>,
     polls: Cell<u64>,
     off: Cell<bool>,
+    /// The run ends before the next poll.
+    is_cut: Cell<bool>,
+    /// Time that is to pass before the next poll, and all that has passed so.
+    pause: Cell<Duration>,
+    paused: Cell<Duration>,
+    /// Who is told at which number of polls.
+    at_polls: RefCell<Option<(u64, Waker)>>,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u32>>,
     ready: Arc<Ready>,
@@ -118,9 +123,12 @@ impl Executor {
     pub(super) fn new(shuffle: Option<Prng>, start: Time) -> Self {
         Executor {
             now: Cell::new(start),
-            resumed: Cell::new(start),
             polls: Cell::new(0),
             off: Cell::new(false),
+            is_cut: Cell::new(false),
+            pause: Cell::default(),
+            paused: Cell::default(),
+            at_polls: RefCell::default(),
             slots: RefCell::default(),
             free: RefCell::default(),
             ready: Arc::default(),
@@ -132,12 +140,6 @@ impl Executor {
 
     pub(super) fn now(&self) -> Time {
         self.now.get()
-    }
-
-    /// Lets time pass in which nothing runs.
-    pub(super) fn pause(&self, duration: Duration) {
-        self.now.set(self.now.get() + duration);
-        self.resumed.set(self.now.get());
     }
 
     pub(super) fn polls(&self) -> u64 {
@@ -196,7 +198,8 @@ impl Executor {
         });
         root_task.wake_by_ref();
         let polls_end = self.polls.get().saturating_add(polls_max);
-        while self.polls.get() < polls_end {
+        while self.polls.get() < polls_end && !self.is_cut.get() {
+            self.pass_pause();
             let Some(id) = self.next_ready() else {
                 self.advance()?;
                 continue;
@@ -215,8 +218,45 @@ impl Executor {
         Ok(Outcome::Cut)
     }
 
+    /// Ends the run before the next poll, as polls that ran out would.
+    pub(super) fn cut(&self) {
+        self.is_cut.set(true);
+    }
+
+    /// Nothing is polled for `length`, beginning with the next poll.
+    pub(super) fn pause(&self, length: Duration) {
+        self.pause.set(self.pause.get() + length);
+    }
+
+    /// Time that passed while nothing was polled.
+    pub(super) fn paused(&self) -> Duration {
+        self.paused.get()
+    }
+
+    /// What was waited for until the end of a pause has come by then, all at once.
+    fn pass_pause(&self) {
+        let length = self.pause.take();
+        if length.is_zero() {
+            return;
+        }
+        self.paused.set(self.paused.get() + length);
+        self.now.set(self.now() + length);
+        self.timers.fire(self.now(), &self.trace);
+    }
+
+    /// Tells `waker` when `polls` were made; who asked before is forgotten.
+    pub(super) fn wake_at_polls(&self, polls: u64, waker: Waker) {
+        self.at_polls.replace(Some((polls, waker)));
+    }
+
     fn count_poll(&self, id: TaskId) {
         self.polls.set(self.polls.get() + 1);
+        let due = self.at_polls.borrow().as_ref().map(|(polls, _)| *polls);
+        if due.is_some_and(|polls| polls <= self.polls.get())
+            && let Some((_, waker)) = self.at_polls.take()
+        {
+            waker.wake();
+        }
         self.trace
             .mark(u64::from(id.slot) << 32 ^ self.now.get().as_nanos());
     }
@@ -236,10 +276,6 @@ impl Executor {
     fn advance(&self) -> Result<(), Deadlock> {
         match self.timers.next() {
             Some(at) => {
-                let at = match self.now.get() == self.resumed.get() {
-                    true => at.max(self.now.get()),
-                    false => at,
-                };
                 assert!(
                     at >= self.now.get(),
                     "time runs backwards from {} to {at}",

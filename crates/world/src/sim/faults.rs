@@ -30,6 +30,21 @@ pub struct Faults {
     pub shrunk: bool,
     /// Nothing is answered before then, and everything after.
     pub stalled_until: Option<Time>,
+    /// From then on nothing is answered, not even with an error, until this is taken back.
+    pub hangs_from: Option<Time>,
+    /// The drive is there, and every operation fails at once: a dead device node.
+    pub dead: bool,
+    /// So many of the next flushes fail; what they should have covered may still be lost.
+    pub failing_flushes: u32,
+    /// So many of the next operations fail, whatever they are, and then all is well.
+    pub failing: u32,
+}
+
+/// Takes one off `left`; false when there is none.
+fn take_one(left: &mut u32) -> bool {
+    let takes = *left > 0;
+    *left -= u32::from(takes);
+    takes
 }
 
 /// What becomes of a write.
@@ -55,6 +70,16 @@ impl Faults {
             return Stray::Elsewhere;
         }
         Stray::No
+    }
+
+    /// Whether the next operation fails by itself.
+    pub(super) fn next_fails(&mut self, is_flush: bool) -> bool {
+        (is_flush && take_one(&mut self.failing_flushes)) || take_one(&mut self.failing)
+    }
+
+    /// Whether nothing is answered now.
+    pub(super) fn hangs(&self, now: Time) -> bool {
+        self.hangs_from.is_some_and(|from| from <= now)
     }
 
     pub(super) fn hits(blocks: &BTreeSet<u64>, at: DriveOffset, len_bytes: u64) -> bool {

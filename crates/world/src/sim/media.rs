@@ -11,6 +11,8 @@
 use super::faults::{Faults, block_range};
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, SECTOR_BYTES, Slice};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::task::Waker;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
@@ -35,8 +37,12 @@ pub struct Media {
     spec: MediaSpec,
     state: RefCell<State>,
     faults: RefCell<Faults>,
+    /// Operations that wait for a drive that hangs.
+    hanging: RefCell<Vec<Waker>>,
     /// Operations that are worked on.
     running: Cell<u32>,
+    owner: Cell<u64>,
+    trespasses: Cell<u64>,
     prng: RefCell<Prng>,
 }
 
@@ -58,6 +64,8 @@ struct State {
     stable: Vec<Option<Block>>,
     unsynced: Vec<Unsynced>,
     in_flight: Vec<Unsynced>,
+    /// Blocks that were changed behind the owner's back, and not written durably since.
+    corrupted: BTreeSet<u64>,
     /// Writes begun so far.
     begun: u64,
     /// Writes ended so far.
@@ -125,6 +133,7 @@ impl Media {
             stable: empty(),
             unsynced: Vec::new(),
             in_flight: Vec::new(),
+            corrupted: BTreeSet::new(),
             begun: 0,
             ended: 0,
         };
@@ -132,7 +141,10 @@ impl Media {
             spec,
             state: RefCell::new(state),
             faults: RefCell::default(),
+            hanging: RefCell::default(),
             running: Cell::new(0),
+            owner: Cell::new(0),
+            trespasses: Cell::new(0),
             prng: RefCell::new(prng),
         }
     }
@@ -191,6 +203,14 @@ impl Media {
             write.at.0 < first.0 + BLOCK_BYTES as u64 && first.0 < end
         };
         state.unsynced.retain(|write| !overlaps(write));
+        state.corrupted.insert(block);
+    }
+
+    /// Blocks that were damaged, and not written durably since.
+    pub fn damaged(&self) -> BTreeSet<u64> {
+        let mut damaged = self.state.borrow().corrupted.clone();
+        damaged.extend(&self.faults.borrow().unreadable);
+        damaged
     }
 
     /// A place in the drive's queue, when it has one: given back when it is dropped.
@@ -217,7 +237,46 @@ impl Media {
 
     /// Changes the faults of the drive.
     pub fn with_faults<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
-        change(&mut self.faults.borrow_mut())
+        let (changed, answers) = {
+            let mut faults = self.faults.borrow_mut();
+            let changed = change(&mut faults);
+            (changed, faults.hangs_from.is_none())
+        };
+        if answers {
+            let hanging = std::mem::take(&mut *self.hanging.borrow_mut());
+            hanging.into_iter().for_each(Waker::wake);
+        }
+        changed
+    }
+
+    /// Is told when the drive does not hang any more.
+    pub(super) fn hang(&self, waker: &Waker) {
+        self.hanging.borrow_mut().push(waker.clone());
+    }
+
+    /// Another owner has the drive from now on: nobody else may write it.
+    pub fn hand_over(&self) {
+        self.owner.set(self.owner.get() + 1);
+    }
+
+    /// Which owner has the drive.
+    pub(super) fn owner(&self) -> u64 {
+        self.owner.get()
+    }
+
+    /// An owner that has it no more has written.
+    pub(super) fn trespass(&self) {
+        self.trespasses.set(self.trespasses.get() + 1);
+    }
+
+    /// Writes begun by owners that had the drive no more.
+    pub fn trespasses(&self) -> u64 {
+        self.trespasses.get()
+    }
+
+    /// Operations that the drive works on.
+    pub fn running(&self) -> u32 {
+        self.running.get()
     }
 
     /// Writes, begun or ended, that no flush has covered.
@@ -288,6 +347,7 @@ impl Media {
                 put(&mut state.current, write.at, &write.data);
                 if !self.spec.ignores_flush {
                     put(&mut state.stable, write.at, &write.data);
+                    forget(&mut state.corrupted, &write);
                     state
                         .unsynced
                         .iter_mut()
@@ -326,6 +386,7 @@ impl Media {
             .partition_point(|write| write.sequence <= ended);
         for write in state.unsynced.drain(..covered) {
             put(&mut state.stable, write.at, &write.data);
+            forget(&mut state.corrupted, &write);
         }
     }
 
@@ -384,6 +445,14 @@ impl Media {
         self.state.borrow().current[first as usize..end as usize]
             .iter()
             .any(Option::is_none)
+    }
+}
+
+/// What `write` covers is not as it was damaged any more.
+fn forget(corrupted: &mut BTreeSet<u64>, write: &Unsynced) {
+    if !corrupted.is_empty() {
+        let (first, end) = block_range(write.at, write.data.len() as u64);
+        corrupted.retain(|block| !(first..end).contains(block));
     }
 }
 

@@ -35,6 +35,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// In which order tasks that are ready at the same time are run.
@@ -120,16 +121,39 @@ impl SimWorld {
         self.power_off();
     }
 
-    /// Lets time pass in which nothing runs, as for a process that is stopped: drives go
-    /// on, and whatever was to happen meanwhile comes at once, late.
-    pub fn pause(&self, duration: Duration) {
-        self.executor.pause(duration);
-    }
-
     /// A hash over all that has happened so far: every poll, every drive
     /// operation and its end, each with its time.
     pub fn trace_hash(&self) -> u64 {
         self.executor.trace.hash()
+    }
+
+    /// Ends the run before the next poll, as polls that ran out would.
+    pub fn cut(&self) {
+        self.executor.cut();
+    }
+
+    /// The process stands still for `length`, from the next poll on: drives work on, and
+    /// all that comes to an end meanwhile is seen at once after it.
+    pub fn pause(&self, length: Duration) {
+        self.note(|| format!("nothing is polled for {length:?}"));
+        self.executor.pause(length);
+    }
+
+    /// Time that has passed in pauses.
+    pub fn paused(&self) -> Duration {
+        self.executor.paused()
+    }
+
+    /// Ends after so many more polls, of all tasks together. One waits for this at a time.
+    pub fn after_polls(&self, polls: u64) -> impl Future<Output = ()> + 'static {
+        let (executor, end) = (Rc::clone(&self.executor), self.polls() + polls);
+        std::future::poll_fn(move |context| {
+            if executor.polls() >= end {
+                return Poll::Ready(());
+            }
+            executor.wake_at_polls(end, context.waker().clone());
+            Poll::Pending
+        })
     }
 
     /// Polls made so far.
