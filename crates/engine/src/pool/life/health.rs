@@ -298,6 +298,7 @@ impl<W: World> Inner<W> {
                     let reason =
                         format!("{} operations failed in {:?}", window.errors, limits.window);
                     self.drives.give_up(vec![(Rc::clone(member), reason)]);
+                    self.drives.settle_labels_soon();
                     if !member.is_writable() {
                         continue;
                     }
@@ -307,7 +308,6 @@ impl<W: World> Inner<W> {
                 self.doubt(member, trouble, streak, limits);
             }
         }
-        self.drives.settle_labels_soon();
     }
 
     /// Takes the state of a drive on or back, by one more window.
@@ -354,6 +354,7 @@ impl<W: World> Inner<W> {
         self.world.reached(mark);
         self.drives.event(kind, text);
         self.drives.want_labels();
+        self.drives.settle_labels_soon();
     }
 }
 
