@@ -56,6 +56,7 @@ impl Failure {
                 | ProblemKind::MethodNotAllowed
                 | ProblemKind::Full
                 | ProblemKind::Unavailable
+                | ProblemKind::Overdue
                 | ProblemKind::Internal => 1,
             },
         }
