@@ -137,7 +137,7 @@ impl Books {
             failure: RefCell::default(),
             units,
             targets,
-            tight: prng.chance(1, 3).then(|| prng.between(4, 60)),
+            tight: prng.chance(1, 2).then(|| prng.between(0, 16)),
             hosts: prng.between(2, 4),
             rounds_left: Cell::new(operations.map_or(rounds, |most| most.min(rounds))),
             clock: Cell::new(0),
