@@ -352,14 +352,14 @@ impl Session {
             let place = name
                 .strip_prefix("drive")
                 .and_then(|place| place.parse().ok());
-            config.damage && !place.is_some_and(|place: usize| sound.get(place) == Some(&true))
+            config.damage && place.is_none_or(|place: usize| sound.get(place) != Some(&true))
         };
         for pool in self.pool.all() {
             let members = pool.info().members.into_iter();
             let mut failed = members.filter(|member| member.state == MemberState::Failed);
             if let Some(member) = failed.find(|member| !struck(&member.name)) {
                 let why = self.pool.events().into_iter().map(|event| event.text);
-                let why = why.filter(|text| text.contains(&member.name)).last();
+                let why = why.rev().find(|text| text.contains(&member.name));
                 self.fail(format!("{} is out of use, and sound: {why:?}", member.name));
             }
         }
