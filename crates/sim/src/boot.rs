@@ -226,6 +226,8 @@ impl Boot {
         let closed = session.pool.close();
         match self.asked.ask("close", String::new(), closed).await {
             Ok(()) => self.books.closed.set(true),
+            // In an outage the pool may stop, also while it is closed.
+            Err(_) if session.upset.outages.get() > 0 => {}
             Err(error) => session.fail(format!("closing: {error}")),
         }
     }

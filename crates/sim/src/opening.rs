@@ -151,6 +151,10 @@ impl Boot {
         let is_next = |media: &Rc<Media>| next.iter().any(|next| Rc::ptr_eq(next, media));
         let mut left = self.shuffled();
         left.retain(|media| !is_next(media));
+        for media in &next {
+            // Whatever comes of this opening, they may have missed something.
+            books.struck.borrow_mut().insert(media.spec().name.clone());
+        }
         self.world.note(|| {
             let names: Vec<_> = next.iter().map(|media| &media.spec().name).collect();
             format!("now {names:?} are away")
@@ -216,10 +220,14 @@ impl Boot {
             };
             match how {
                 0 => {
+                    let name = victim.spec().name.clone();
+                    self.books.struck.borrow_mut().insert(name);
                     note("not there");
                     media.retain(|media| !Rc::ptr_eq(media, victim));
                 }
                 1 => {
+                    let name = victim.spec().name.clone();
+                    self.books.struck.borrow_mut().insert(name);
                     note("dead");
                     victim.with_faults(|faults| faults.dead = true);
                 }

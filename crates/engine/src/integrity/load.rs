@@ -147,7 +147,17 @@ impl<W: World> Integrity<W> {
         let Some(zone) = self.drives.zone(number) else {
             panic!("zone {number} is not in use, and its sums were asked for")
         };
+        let began = self.world.now();
         let mut found = self.read_copies(&zone, index).await;
+        if found.as_ref().is_none_or(|found| found.doubtful)
+            && let Some(member) = self.drives.silent_since(&zone, began)
+        {
+            // It may have a whole copy. Without sums nothing goes on, and nothing is given up.
+            self.drives.stop(format!(
+                "it can't do without drive '{}', which does not answer",
+                member.name
+            ));
+        }
         if let Some(found) = found.as_mut().filter(|_| self.is_byteless()) {
             // More may have been laid out there meanwhile.
             found.sums = self.kept_pair(&zone, index).sums;

@@ -445,7 +445,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Ends the use of the pool: empties the logs, and says so on the labels. I/O in
-    /// flight must have ended; I/O after this fails.
+    /// flight ends well or is refused; I/O after this fails.
     ///
     /// # Errors
     /// When the pool has stopped or is closed already, or a write fails; the drives

@@ -6,7 +6,7 @@ use crate::label::MemberEntry;
 use crate::lane::View;
 use crate::pool::{MemberInfo, MemberState};
 use crate::world::World;
-use base::{Buf, DriveOffset, Slice, Uuid};
+use base::{Buf, DriveOffset, Slice, Time, Uuid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -35,6 +35,8 @@ pub struct Member<W: World> {
     /// A spare that is to become part of a new group.
     reserved: Cell<bool>,
     vitals: Vitals,
+    /// When a read last failed for another reason than damage.
+    silent_at: Cell<Option<Time>>,
 }
 
 impl<W: World> Member<W> {
@@ -64,6 +66,7 @@ impl<W: World> Member<W> {
             rebuilt: RefCell::default(),
             reserved: Cell::new(false),
             vitals: Vitals::default(),
+            silent_at: Cell::new(None),
         }
     }
 
@@ -262,11 +265,23 @@ impl<W: World> Member<W> {
         };
         let reading = pin!(drive.read(at, buf));
         let run = self.run((Kind::Read, patience), reading, |(_, r)| r.is_err());
-        match run.await {
-            Outcome::Done((buf, outcome)) => Some(outcome.map(|()| buf)),
-            Outcome::GivenUp => Some(Err(self.given_up(operation))),
-            Outcome::Late => None,
+        let read = match run.await {
+            Outcome::Done((buf, outcome)) => outcome.map(|()| buf),
+            Outcome::GivenUp => Err(self.given_up(operation)),
+            Outcome::Late => return None,
+        };
+        if let Err(error) = &read
+            && error.kind != DriveErrorKind::Media
+        {
+            self.silent_at.set(Some(self.world.now()));
         }
+        Some(read)
+    }
+
+    /// Whether a drive in use has not answered a read since then, for another reason than
+    /// damage: what it holds may be whole, so no block is given up for want of it.
+    pub fn was_silent_since(&self, began: Time) -> bool {
+        self.is_writable() && self.silent_at.get().is_some_and(|at| at >= began)
     }
 
     /// Whether the drive is still what it was when it was opened; not counted as an

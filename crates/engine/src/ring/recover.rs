@@ -209,6 +209,7 @@ impl<W: World> Ring<W> {
         sequence: u64,
         incarnation: u32,
     ) -> Result<Option<Found>, RingError> {
+        let began = self.world.now();
         let mut found: Option<Found> = None;
         let mut lacking = Vec::new();
         for (index, copy) in copies.iter_mut().enumerate() {
@@ -228,7 +229,20 @@ impl<W: World> Ring<W> {
                 _ => lacking.push(index),
             }
         }
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = found else {
+            let is_silent = |copy: &&Copy<W>| copy.member.was_silent_since(began);
+            return match copies.iter().find(is_silent) {
+                None => Ok(None),
+                // It may have the batch: the chain is not taken to end here.
+                Some(copy) => {
+                    let (label, name) = (self.spec.label, &copy.member.name);
+                    let context = format!(
+                        "{label}: drive '{name}' can't be read, and no other has all of it"
+                    );
+                    Err(RingError::new(RingErrorKind::Drive, context))
+                }
+            };
+        };
         let mut faults = Vec::new();
         if !self.world.planted("log copies not made equal") {
             for index in lacking {

@@ -12,8 +12,8 @@ use super::change::{Change, PlaceWrite};
 use super::counts::Purpose;
 use super::row::{Row, Want};
 use crate::integrity::{Pinned, Sum};
-use crate::pool::PoolError;
 use crate::pool::drives::{EventKind, Zone};
+use crate::pool::{PoolError, PoolErrorKind};
 use crate::raid::{Code, DriveFault, parity};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
@@ -70,7 +70,7 @@ impl<W: World> Store<W> {
     /// written to it, not durably: the caller flushes it.
     ///
     /// # Errors
-    /// When the pool has stopped.
+    /// When the pool has stopped; when a drive that is needed does not answer.
     pub async fn heal_stripe(
         &self,
         zone: &Rc<Zone<W>>,
@@ -326,6 +326,7 @@ impl<W: World> Store<W> {
         pinned: &Pinned,
         target: Option<usize>,
     ) -> Result<Healed, PoolError> {
+        let began = self.world.now();
         let loaded = self
             .load_row(zone, stripe, row, pinned, Want::Everything)
             .await;
@@ -333,6 +334,9 @@ impl<W: World> Store<W> {
         let lost: Vec<usize> = loaded.lost().collect();
         if lost.is_empty() {
             healed.mended = self.mend(zone, &loaded).await;
+        } else if let Some(member) = self.drives.silent_since(zone, began) {
+            let context = format!("drive '{}' does not answer, and is needed", member.name);
+            return Err(PoolError::new(PoolErrorKind::Drive, context));
         } else {
             healed.lost = self.give_up(zone, &loaded, &lost, target).await?;
         }

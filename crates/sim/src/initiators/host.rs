@@ -413,6 +413,8 @@ impl Host {
             ));
         }
         if attention {
+            // A command that found no room is tried again, and hears then of what came since.
+            self.due[command.unit].set(false);
             let heard = &self.heard[command.unit];
             heard.set(heard.get() + 1);
             if heard.get() > self.array.owed[command.unit].get() {

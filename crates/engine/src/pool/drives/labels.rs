@@ -44,8 +44,7 @@ impl<W: World> Drives<W> {
             if self.durable.get() == wanted {
                 return;
             }
-            if let Err(error) = self.write_labels(|_| ()).await {
-                self.stop(error.context);
+            if self.write_labels(|_| ()).await.is_err() {
                 return;
             }
             self.durable.set(wanted);
@@ -176,7 +175,14 @@ impl<W: World> Drives<W> {
             let outcome = self.write_label(&member, label).await;
             outcome.map(|error| DriveFault { member, error })
         });
-        self.expel_all(join_all(writes).await.into_iter().flatten().collect())
+        let faults = join_all(writes).await.into_iter().flatten().collect();
+        // A needed drive that lacks one generation may be opened with. With another it would
+        // be stale, and no opening would find enough drives.
+        self.expel_all(faults).inspect_err(|error| {
+            if !self.world.planted("labels go on after a needed drive") {
+                self.stop(error.context.clone());
+            }
+        })
     }
 
     async fn write_label(

@@ -5,13 +5,13 @@
 //!   ends at once: nobody waits for it.
 //! - Whoever has gone on without a drive reports success only when the labels say so.
 
-use super::{Drives, EventKind, Group};
+use super::{Drives, EventKind, Group, Zone};
 use crate::drive::{DriveError, DriveErrorKind};
 use crate::pool::{MemberState, PoolError};
 use crate::raid::{DriveFault, Geometry, Member};
 use crate::ring::Losses;
 use crate::world::World;
-use base::DriveOffset;
+use base::{DriveOffset, Time};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -63,6 +63,16 @@ impl<W: World> Drives<W> {
         }
         self.settle_labels().await;
         Ok(())
+    }
+
+    /// The first drive in use of `zone`'s group that has not answered a read since `began`.
+    /// What it holds may be whole: nothing is given up as lost for want of it.
+    pub fn silent_since(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
+        let is_silent = |member: &Rc<Member<W>>| {
+            member.was_silent_since(began)
+                && !self.world.planted("given up for a drive that is away")
+        };
+        zone.group.places().into_iter().find(is_silent)
     }
 
     /// Whether the labels say of every drive that it is out of use which is. Until then
