@@ -164,7 +164,7 @@ pub const BUGS: &[&str] = &[
     "zeroes taken for the backing's",
     "usable drive given up for another lane",
     "lanes are not waited for",
-    "close leaves writes waiting",
+    "closed while writes are under way",
     "compare and write does not compare",
     "memo is not made durable",
     "whole write in two parts",

@@ -164,6 +164,27 @@ impl<W: World> Inner<W> {
         self.drives.check()
     }
 
+    /// Ends when no I/O of a volume is under way, while none begins any more: the logs are
+    /// emptied for good only then.
+    ///
+    /// # Errors
+    /// When the pool has stopped.
+    pub async fn io_ended(&self) -> Result<(), PoolError> {
+        if self.world.planted("closed while writes are under way") {
+            return Ok(());
+        }
+        let is_busy = || {
+            let state = self.state.borrow();
+            let mut cores = state.volumes.values();
+            cores.any(|core| core.live.under_way() > 0)
+        };
+        while is_busy() {
+            self.check()?;
+            self.world.sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
     /// Stops the pool: nothing is acknowledged from now on. The first reason stays.
     pub fn stop(&self, reason: String) {
         self.drives.stop(reason);

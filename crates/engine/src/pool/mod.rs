@@ -445,7 +445,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Ends the use of the pool: empties the logs, and says so on the labels. I/O in
-    /// flight ends well or is refused; I/O after this fails.
+    /// flight ends first; I/O that begins after the call is refused.
     ///
     /// # Errors
     /// When the pool has stopped or is closed already, or a write fails; the drives
@@ -455,6 +455,7 @@ impl<W: World> Pool<W> {
         inner.check()?;
         let _administration = inner.administration.lock().await;
         inner.life.end_all().await;
+        inner.io_ended().await?;
         inner.store.drain().await?;
         inner.drives.set_closed();
         inner.checkpoint_ended().await;

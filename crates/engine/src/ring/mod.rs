@@ -341,11 +341,11 @@ impl<W: World> Ring<W> {
         self.spec.batch_at(at)
     }
 
-    /// The pool has stopped, or is closed: all that waits is refused, and all that comes.
+    /// The pool has stopped, for `reason`: all that waits is refused, and all that comes.
     pub fn die(&self, reason: &str) {
         self.dead
             .borrow_mut()
-            .get_or_insert_with(|| format!("{}: {reason}", self.spec.label));
+            .get_or_insert_with(|| format!("{}: the pool has stopped: {reason}", self.spec.label));
         self.refuse_all();
     }
 

@@ -167,7 +167,7 @@ impl<W: World> Volume<W> {
         if self.core.live.withheld.get() {
             return Err(self.withheld(at));
         }
-        self.inner.check().map_err(|error| failed(at, error))
+        self.inner.go_on().map_err(|error| failed(at, error))
     }
 
     /// That it may not be what it was last.

@@ -100,7 +100,8 @@ impl Live {
         Some(Operation { live, generation })
     }
 
-    fn under_way(&self) -> u64 {
+    /// Operations that have begun and not ended.
+    pub(crate) fn under_way(&self) -> u64 {
         self.operations.iter().map(Cell::get).sum()
     }
 

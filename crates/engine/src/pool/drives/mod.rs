@@ -311,17 +311,13 @@ impl<W: World> Drives<W> {
         for member in self.members().into_iter().chain(self.spares()) {
             member.vitals().give_up();
         }
-        self.refuse_what_waits(&format!("the pool has stopped: {reason}"));
+        for hook in self.stop_hooks.borrow().iter() {
+            hook(&reason);
+        }
         self.wake();
     }
 
-    fn refuse_what_waits(&self, reason: &str) {
-        for hook in self.stop_hooks.borrow().iter() {
-            hook(reason);
-        }
-    }
-
-    /// Calls `hook` with the reason when the pool stops, or is closed.
+    /// Calls `hook` with the reason when the pool stops.
     pub(crate) fn on_stop(&self, hook: impl Fn(&str) + 'static) {
         self.stop_hooks.borrow_mut().push(Box::new(hook));
     }
@@ -329,10 +325,6 @@ impl<W: World> Drives<W> {
     /// The pool is closed from now on.
     pub(crate) fn set_closed(&self) {
         self.closed.set(true);
-        // Nobody makes room in the logs any more.
-        if !self.world.planted("close leaves writes waiting") {
-            self.refuse_what_waits("the pool is closed");
-        }
     }
 
     /// Calls `wake` whenever a drive goes out of use.

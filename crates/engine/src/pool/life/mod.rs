@@ -303,7 +303,7 @@ impl<W: World> Inner<W> {
     }
 
     /// That the pool has not stopped, and is not being closed.
-    pub(in crate::pool) fn go_on(&self) -> Result<(), PoolError> {
+    pub(crate) fn go_on(&self) -> Result<(), PoolError> {
         self.check()?;
         match self.life.ending.get() {
             false => Ok(()),
