@@ -217,7 +217,9 @@ pub(super) async fn beat_on<W: World>(world: W, pool: Weak<Inner<W>>) {
 
 /// Looks who beat last on a drive, and beats, unless that was another who came later.
 async fn beat_once<W: World>(world: W, pool: Weak<Inner<W>>, member: Rc<Member<W>>) {
-    let read = member.read(PLACE, world.buffers().bytes(BLOCK_BYTES)).await;
+    let read = member
+        .read_uncounted(PLACE, world.buffers().bytes(BLOCK_BYTES))
+        .await;
     let found = read.ok().and_then(|buf| Beat::decode(buf.bytes()?));
     // Nothing is held while the drive takes its time: a pool may end meanwhile.
     let own = pool.upgrade().and_then(|inner| inner.answer(found));

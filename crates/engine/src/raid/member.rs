@@ -246,7 +246,11 @@ impl<W: World> Member<W> {
         self.read_uncounted(at, buf).await.map(drop)
     }
 
-    async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
+    /// Reads for the pool's own sake; not counted among the reads.
+    ///
+    /// # Errors
+    /// What the drive said.
+    pub async fn read_uncounted(&self, at: DriveOffset, buf: Buf) -> Result<Buf, DriveError> {
         let len = buf.len() as u64;
         let read = self.read_or_leave(at, buf, Patience::Waits).await;
         read.unwrap_or_else(|| Err(self.given_up(("read", at, len))))

@@ -7,7 +7,7 @@ use super::types::{
     Background, Cache, DriveAdd, Group, Health, Io, LastScrub, MissingDrive, Operations, Pool,
     Problem, Rates, RatesChange, ScrubChange, Task, TaskKind,
 };
-use crate::array::{Array, ArrayError};
+use crate::array::Array;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -52,7 +52,7 @@ pub(super) async fn get_pool(
 ) -> Result<Json<Pool>, Problem> {
     let mut pools = known(&served).await?.into_iter();
     let found = pools.find(|pool| pool.name == name);
-    let found = found.ok_or_else(|| ArrayError::no_pool(&name))?;
+    let found = found.ok_or_else(|| served.array.no_such_pool(&name))?;
     Ok(Json(found))
 }
 

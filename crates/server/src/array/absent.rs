@@ -132,7 +132,7 @@ impl Array {
     }
 
     /// That there is no such pool, or that it is not open.
-    pub(super) fn no_such_pool(&self, name: &str) -> ArrayError {
+    pub(crate) fn no_such_pool(&self, name: &str) -> ArrayError {
         let Some(closed) = self.absent().closed.get(name).cloned() else {
             return ArrayError::no_pool(name);
         };
