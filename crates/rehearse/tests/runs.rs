@@ -181,7 +181,7 @@ fn with_all_links_down_operations_wait_and_are_late() {
         // For good: what waits ends with the run.
         let dead = run(&plan(&[&rule, &links(&gone)]), 1).unwrap();
         let left = iops(&dead) / iops(&whole);
-        assert!((0.2..0.35).contains(&left), "{rule}: {left}");
+        assert!((0.2..0.4).contains(&left), "{rule}: {left}");
         assert!(slowest(&dead) > 1400.0, "{rule}: {}", slowest(&dead));
     }
 }
