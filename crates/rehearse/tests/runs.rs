@@ -178,7 +178,8 @@ fn with_all_links_down_operations_wait_and_are_late() {
         assert_eq!(dark.load.total.failed, 0, "{rule}");
         let left = iops(&dark) / iops(&whole);
         assert!((0.5..0.95).contains(&left), "{rule}: {left}");
-        // For good: what waits ends with the run.
+        // For good: what waits ends with the run. A quarter of the time is left, and in it
+        // more than a quarter of the I/Os: the log takes writes faster while it fills.
         let dead = run(&plan(&[&rule, &links(&gone)]), 1).unwrap();
         let left = iops(&dead) / iops(&whole);
         assert!((0.2..0.4).contains(&left), "{rule}: {left}");
