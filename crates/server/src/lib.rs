@@ -33,5 +33,5 @@ pub mod shard;
 #[cfg(test)]
 extern crate self as server;
 #[cfg(test)]
-#[path = "../tests/served/mod.rs"]
+#[path = "../tests/integration/served/mod.rs"]
 mod served;

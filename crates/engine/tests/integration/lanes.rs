@@ -1,0 +1,130 @@
+//! Pools of several lanes: a change of the pool is made in all of them or in none, over
+//! crashes and stops between two of them.
+
+mod bench;
+mod changes;
+mod salvage;
+
+use bench::{Bench, HASTY, LANES, NEW, OLD, slowly};
+use engine::Level;
+use engine::pool::life::Rates;
+
+const RAID6: Level = Level::Raid6;
+
+/// Two groups; the first one leaves, and only the last lane has anything in it.
+fn leaving() -> Bench {
+    let bench = Bench::new(RAID6, 4, LANES - 1);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        bench.grow(world, &lanes, RAID6).await.unwrap();
+        lanes.close().await;
+    });
+    bench
+}
+
+#[test]
+fn drives_of_a_group_are_the_pools_until_the_last_lane_has_left() {
+    for is_closed in [true, false] {
+        let bench = leaving();
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open(world).await.unwrap();
+            lanes.set_rates(slowly());
+            lanes.shrink(0).await.unwrap();
+            bench.sleep(world, 20).await;
+            assert!(lanes.zones_in_use(0) > 0, "the last lane has it still");
+            for name in OLD {
+                assert!(bench.label(world, name).await.is_some(), "{name}");
+            }
+            assert_eq!(lanes.told("its drives are free"), 0);
+            if is_closed {
+                lanes.close().await;
+            }
+        });
+        // Labels of the first lane are all that a start looks for first.
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open_by_first_lane(world).await.unwrap();
+            lanes.holds().await;
+            lanes.set_rates(Rates::default());
+            lanes.settled().await;
+            lanes.holds().await;
+            assert_eq!(lanes.told("its drives are free"), 1, "{:?}", lanes.events());
+            for name in OLD {
+                assert!(bench.label(world, name).await.is_none(), "{name}");
+                assert!(bench.has_no_label_at_all(world, name).await, "{name}");
+            }
+            lanes.close().await;
+        });
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open(world).await.unwrap();
+            lanes.holds().await;
+            assert_eq!(lanes.told("its drives are free"), 0, "it is told once");
+        });
+    }
+}
+
+#[test]
+fn wiped_too_early_a_group_is_found_by_the_labels_of_other_lanes() {
+    let bench = leaving();
+    bench.run(Some(HASTY), async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.set_rates(slowly());
+        lanes.shrink(0).await.unwrap();
+        bench.sleep(world, 20).await;
+        for name in OLD {
+            assert!(bench.label(world, name).await.is_none(), "{name}");
+        }
+        lanes.close().await;
+    });
+    bench.run(None, async |bench, world| {
+        let error = bench.open_by_first_lane(world).await.err().unwrap();
+        assert!(error.context.contains("missing"), "{error}");
+    });
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.holds().await;
+        lanes.settled().await;
+        lanes.holds().await;
+        for name in OLD {
+            assert!(bench.has_no_label_at_all(world, name).await, "{name}");
+        }
+        assert_eq!(lanes.told("its drives are free"), 1);
+    });
+}
+
+#[test]
+fn drives_that_a_crash_kept_labels_on_are_wiped_by_the_next_opening() {
+    // Cut at many places of the last steps: some lanes have left, some are wiped.
+    let shrink = async |bench: &Bench, world: &world::sim::SimWorld| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.delete("v").await;
+        lanes.shrink(0).await.unwrap();
+        while lanes.told("its drives are free") == 0 {
+            bench.sleep(world, 1).await;
+        }
+    };
+    let made = leaving();
+    let whole = made.copy().polls_of(shrink);
+    let mut freed_later = 0;
+    for cut in (whole / 2..whole).step_by((whole / 100) as usize) {
+        let bench = made.copy();
+        bench.run_for(cut, shrink);
+        bench.run(None, async |bench, world| {
+            let lanes = bench.open(world).await.unwrap();
+            // Where it was cut before it began, this does it.
+            lanes.shrink(0).await.ok();
+            lanes.settled().await;
+            freed_later += lanes.told("its drives are free");
+            for name in OLD {
+                assert!(
+                    bench.has_no_label_at_all(world, name).await,
+                    "{name}, {cut}"
+                );
+            }
+            for name in NEW {
+                assert!(bench.label(world, name).await.is_some(), "{name}, {cut}");
+            }
+            lanes.close().await;
+        });
+    }
+    assert!((10..50).contains(&freed_later), "{freed_later}");
+}

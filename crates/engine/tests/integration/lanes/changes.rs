@@ -1,0 +1,217 @@
+//! Each change of a pool, cut off and stopped between two lanes: after the next opening all
+//! lanes have it, or none.
+
+use super::RAID6;
+use super::bench::{Bench, LANES, Lanes, NEW, OLD, slowly};
+use engine::{Level, MemberState};
+use world::sim::SimWorld;
+
+const RAID10: Level = Level::Raid10 { copies: 2 };
+
+/// A change, of one lane.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Grow,
+    Shrink,
+    Convert,
+    AddSpare,
+    PartWithSpare,
+    Replace,
+    Fail,
+}
+
+impl Change {
+    /// The lanes in the order in which they are asked.
+    fn order(self) -> Vec<usize> {
+        let lanes = 0..usize::from(LANES);
+        match self {
+            Change::PartWithSpare | Change::Fail => lanes.rev().collect(),
+            _ => lanes.collect(),
+        }
+    }
+
+    /// What a pool has to have for it.
+    async fn prepare(self, bench: &Bench, world: &SimWorld, lanes: &Lanes) {
+        match self {
+            Change::Shrink => bench.grow(world, lanes, RAID6).await.unwrap(),
+            Change::PartWithSpare => {
+                for pool in &lanes.pools {
+                    pool.add_spare(bench.door(world, "n0")).await.unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn make(self, bench: &Bench, world: &SimWorld, lanes: &Lanes, lane: usize) {
+        let pool = &lanes.pools[lane];
+        let done = match self {
+            Change::Grow => {
+                let doors = bench.doors(world, &NEW);
+                pool.add_group(RAID6, doors).await.map(drop)
+            }
+            Change::Shrink => pool.remove_group(0).await,
+            Change::Convert => pool.convert_group(0, RAID6).await,
+            Change::AddSpare => pool.add_spare(bench.door(world, "n0")).await,
+            Change::PartWithSpare => pool.fail_drive("n0").await,
+            Change::Replace => pool.replace_drive("d1", bench.door(world, "n0")).await,
+            Change::Fail => pool.fail_drive("d1").await,
+        };
+        done.unwrap();
+    }
+
+    fn level(self) -> Level {
+        match self {
+            Change::Convert => RAID10,
+            _ => RAID6,
+        }
+    }
+
+    /// That all lanes have it, or none; which of both.
+    fn is_made(self, lanes: &Lanes, lane: usize) -> bool {
+        let info = lanes.pools[lane].info();
+        let group = |index| info.groups.iter().find(|group| group.index == index);
+        let at = |name: &str| info.members.iter().find(|member| member.name == name);
+        let waits = info.spares.iter().any(|spare| spare.name == "n0");
+        match self {
+            Change::Grow => group(1).is_some_and(|group| group.members.len() == NEW.len()),
+            Change::Shrink => group(0).is_none(),
+            Change::Convert => group(0).is_some_and(|group| group.level == RAID6),
+            Change::AddSpare | Change::PartWithSpare => waits,
+            Change::Replace => at("n0").is_some_and(|m| m.state == MemberState::Healthy) || waits,
+            Change::Fail => at("d1").is_some_and(|m| m.state == MemberState::Failed),
+        }
+    }
+}
+
+fn made(change: Change) -> Bench {
+    let bench = Bench::new(change.level(), OLD.len(), 1);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        change.prepare(bench, world, &lanes).await;
+        lanes.close().await;
+    });
+    bench
+}
+
+async fn all_or_none(change: Change, bench: &Bench, world: &SimWorld, what: &str) -> bool {
+    let lanes = bench.open(world).await.unwrap();
+    lanes.holds().await;
+    lanes.settled().await;
+    lanes.holds().await;
+    let has: Vec<bool> = (0..lanes.pools.len())
+        .map(|lane| change.is_made(&lanes, lane))
+        .collect();
+    let all_same = has.iter().all(|made| *made == has[0]);
+    assert!(all_same, "{change:?}, {what}: {:#?}", lanes.pictures());
+    lanes.close().await;
+    has[0]
+}
+
+const ALL: [Change; 7] = [
+    Change::Grow,
+    Change::Shrink,
+    Change::Convert,
+    Change::AddSpare,
+    Change::PartWithSpare,
+    Change::Replace,
+    Change::Fail,
+];
+
+#[test]
+fn a_stop_between_two_lanes_leaves_all_or_none() {
+    for change in ALL {
+        let made = made(change);
+        for asked in 1..usize::from(LANES) {
+            for is_closed in [true, false] {
+                let bench = made.copy();
+                bench.run(None, async |bench, world| {
+                    let lanes = bench.open(world).await.unwrap();
+                    lanes.set_rates(slowly());
+                    for lane in change.order().into_iter().take(asked) {
+                        change.make(bench, world, &lanes, lane).await;
+                    }
+                    if is_closed {
+                        lanes.close().await;
+                    }
+                });
+                bench.run(None, async |bench, world| {
+                    let what = format!("{asked} lanes asked, closed: {is_closed}");
+                    all_or_none(change, bench, world, &what).await;
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_point_leaves_all_or_none() {
+    for change in ALL {
+        let made = made(change);
+        let all = async |bench: &Bench, world: &SimWorld| {
+            let lanes = bench.open(world).await.unwrap();
+            world.mark(7);
+            for lane in change.order() {
+                change.make(bench, world, &lanes, lane).await;
+            }
+        };
+        let opened = made.copy().polls_of(async |bench, world| {
+            bench.open(world).await.unwrap();
+        });
+        let whole = made.copy().polls_of(all);
+        let mut outcomes = [0, 0];
+        let step = ((whole - opened) / 12).max(1);
+        // In the poll in which it is open, the change begins.
+        for cut in (opened - 1..whole + step).step_by(step as usize) {
+            let bench = made.copy();
+            bench.run_for(cut, all);
+            bench.run(None, async |bench, world| {
+                let what = format!("cut after {cut} of {whole} polls");
+                let made = all_or_none(change, bench, world, &what).await;
+                outcomes[usize::from(made)] += 1;
+            });
+        }
+        assert!(
+            outcomes.iter().all(|count| *count > 0),
+            "{change:?}: {outcomes:?}"
+        );
+    }
+}
+
+#[test]
+fn what_one_lane_can_not_take_is_taken_back_from_the_others() {
+    let bench = Bench::new(RAID6, OLD.len(), 1);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        let names: Vec<String> = NEW.iter().map(|name| (*name).to_owned()).collect();
+        for pool in &lanes.pools[..2] {
+            let doors = bench.doors(world, &NEW);
+            pool.add_group(RAID6, doors).await.unwrap();
+        }
+        bench.media("n2").with_faults(|faults| faults.gone = true);
+        let doors = bench.doors(world, &NEW);
+        assert!(lanes.pools[2].add_group(RAID6, doors).await.is_err());
+        for pool in lanes.pools.iter().rev() {
+            pool.take_back(&names).await.unwrap();
+        }
+        bench.media("n2").with_faults(|faults| faults.gone = false);
+        lanes.settled().await;
+        for pool in &lanes.pools {
+            assert_eq!(pool.groups_ever(), 2);
+            assert_eq!(pool.info().groups.len(), 1);
+        }
+        assert!(bench.has_no_label_at_all(world, "n0").await);
+        // It can grow again: the number of a group is the same in all lanes.
+        bench.grow(world, &lanes, RAID6).await.unwrap();
+        for pool in &lanes.pools {
+            assert_eq!(pool.info().groups[1].index, 2);
+        }
+        lanes.holds().await;
+        lanes.close().await;
+    });
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        lanes.holds().await;
+        assert_eq!(lanes.info().groups.len(), 2);
+    });
+}

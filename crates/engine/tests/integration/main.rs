@@ -1,0 +1,28 @@
+//! The engine's tests from outside, in one binary: each binary compiles the whole engine
+//! over the simulated world anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod ahead;
+mod common;
+mod copy;
+mod counts;
+mod drives;
+mod fsck;
+mod groups;
+mod health;
+mod hidden;
+mod hung;
+mod lanes;
+mod metadata;
+mod moves;
+mod overlays;
+mod ring;
+mod shared_reads;
+mod shrink;
+mod snapshots;
+mod space;
+mod stops;
+mod twins;
+mod two_hosts;
+mod volumes;
+mod words;

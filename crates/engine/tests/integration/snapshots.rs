@@ -1,0 +1,269 @@
+//! Snapshots, clones and restoring over a simulated pool.
+
+use crate::common::{PAGE, Shelf, bytes, content, spec, thick, thin};
+use base::VolumeOffset;
+use engine::{IoErrorKind, Level, Pool, PoolErrorKind, PoolSpec, Volume};
+use futures_util::future::join4;
+use world::sim::SimWorld;
+
+const MIRROR: Level = Level::Raid10 { copies: 2 };
+
+fn many(volumes_max: u32) -> PoolSpec {
+    PoolSpec {
+        volumes_max,
+        ..spec("pool", MIRROR)
+    }
+}
+
+async fn write(volume: &Volume<SimWorld>, world: &SimWorld, at: usize, tag: u64) {
+    let data = content(world, tag, 4096);
+    volume.write(VolumeOffset(at as u64), data).await.unwrap();
+}
+
+async fn tag_at(pool: &Pool<SimWorld>, name: &str, at: usize) -> Vec<u8> {
+    let volume = pool.volume(name).unwrap();
+    let block = volume.read(VolumeOffset(at as u64), 4096).await.unwrap();
+    block.to_vec()
+}
+
+#[test]
+fn a_snapshot_keeps_what_was_there_and_a_clone_goes_its_own_way() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    let check = async |pool: &Pool<SimWorld>| {
+        assert!(tag_at(pool, "v", 0).await == bytes(2, 4096));
+        assert!(tag_at(pool, "s", 0).await == bytes(1, 4096));
+        assert!(tag_at(pool, "c", 0).await == bytes(3, 4096));
+        for name in ["v", "s", "c"] {
+            let rest = tag_at(pool, name, 4096).await;
+            assert!(
+                rest == bytes(1, 2 * 4096)[4096..],
+                "{name}: beside what was written"
+            );
+        }
+        // One page of eight is each one's own.
+        assert_eq!(pool.info().mapped_bytes, 10 * PAGE as u64);
+    };
+    shelf.open(async |pool| {
+        let world = pool.world().clone();
+        let before = pool.info().mapped_bytes;
+        let snapshot = pool.clone_volume("v", "s", true, 0).await.unwrap();
+        let clone = pool.clone_volume("s", "c", false, 0).await.unwrap();
+        assert_eq!(pool.info().mapped_bytes, before, "nothing is copied");
+        write(&pool.volume("v").unwrap(), &world, 0, 2).await;
+        write(&clone, &world, 0, 3).await;
+        let refused = snapshot
+            .write(VolumeOffset(0), content(&world, 4, 4096))
+            .await;
+        assert_eq!(refused.unwrap_err().kind, IoErrorKind::ReadOnly);
+        check(&pool).await;
+    });
+    shelf.open(async |pool| check(&pool).await);
+}
+
+#[test]
+fn they_go_in_any_order_and_leave_no_page_behind() {
+    let names = ["v", "s0", "c0", "s1", "c1"];
+    for turn in 0..names.len() {
+        let shelf = Shelf::with_pool(2, MIRROR);
+        shelf.open(async |pool| {
+            let world = pool.world().clone();
+            pool.clone_volume("v", "s0", true, 0).await.unwrap();
+            write(&pool.volume("v").unwrap(), &world, PAGE, 2).await;
+            pool.clone_volume("s0", "c0", false, 0).await.unwrap();
+            pool.clone_volume("v", "s1", true, 0).await.unwrap();
+            let clone = pool.clone_volume("c0", "c1", false, 0).await.unwrap();
+            write(&clone, &world, 2 * PAGE, 3).await;
+            for at in 0..names.len() {
+                let name = names[(at * 2 + turn) % names.len()];
+                pool.delete_volume(name).await.unwrap();
+            }
+            assert_eq!(pool.info().mapped_bytes, 0, "turn {turn}");
+        });
+        shelf.open(async |pool| assert_eq!(pool.info().mapped_bytes, 0));
+    }
+}
+
+#[test]
+fn a_chain_of_a_hundred_clones_reads_what_the_first_had() {
+    let shelf = Shelf::new(2);
+    let depth = 100;
+    let tested = shelf.create(many(128), async |pool| {
+        let world = pool.world().clone();
+        let first = pool
+            .create_volume(thin("c0", 8 * PAGE as u64))
+            .await
+            .unwrap();
+        write(&first, &world, 0, 7).await;
+        for n in 1..=depth {
+            let (source, name) = (format!("c{}", n - 1), format!("c{n}"));
+            let clone = pool.clone_volume(&source, &name, false, 0).await.unwrap();
+            if n % 2 == 0 {
+                write(&clone, &world, PAGE, n).await;
+            }
+        }
+        pool.close().await.unwrap();
+    });
+    tested.unwrap();
+    shelf.open(async |pool| {
+        for n in [0, 1, 51, depth] {
+            let name = format!("c{n}");
+            assert!(tag_at(&pool, &name, 0).await == bytes(7, 4096));
+            let own = match n / 2 * 2 {
+                0 => vec![0; 4096],
+                written => bytes(written, 4096),
+            };
+            assert!(tag_at(&pool, &name, PAGE).await == own, "{name}");
+        }
+        assert_eq!(pool.info().mapped_bytes, (1 + depth / 2) * PAGE as u64);
+    });
+}
+
+#[test]
+fn restoring_brings_the_snapshot_back_and_keeps_the_present_when_asked() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        let world = pool.world().clone();
+        let volume = pool.volume("v").unwrap();
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
+        write(&volume, &world, 0, 2).await;
+        pool.resize_volume("v", 10 * PAGE as u64).await.unwrap();
+        write(&volume, &world, 9 * PAGE, 3).await;
+        pool.restore("v", "s", Some("kept"), 0).await.unwrap();
+        assert!(tag_at(&pool, "v", 0).await == bytes(1, 4096));
+        assert!(tag_at(&pool, "v", 9 * PAGE).await == vec![0; 4096]);
+        assert_eq!(volume.size_bytes(), 10 * PAGE as u64, "the size stays");
+        assert!(tag_at(&pool, "kept", 0).await == bytes(2, 4096));
+        assert!(tag_at(&pool, "kept", 9 * PAGE).await == bytes(3, 4096));
+        // The handle from before is good, and the snapshot stays what it was.
+        write(&volume, &world, 0, 4).await;
+        assert!(tag_at(&pool, "s", 0).await == bytes(1, 4096));
+        let before = pool.info().mapped_bytes;
+        pool.restore("v", "kept", None, 0).await.unwrap();
+        let given_back = before - pool.info().mapped_bytes;
+        assert_eq!(given_back, PAGE as u64, "what only it had");
+    });
+    shelf.open(async |pool| {
+        assert!(tag_at(&pool, "v", 0).await == bytes(2, 4096));
+        assert!(tag_at(&pool, "s", 0).await == bytes(1, 4096));
+    });
+}
+
+#[test]
+fn what_can_not_be_restored_is_refused_and_nothing_has_changed() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
+        pool.clone_volume("v", "c", false, 0).await.unwrap();
+        pool.create_volume(thin("small", 512)).await.unwrap();
+        let cases = [
+            ("s", "s", None, PoolErrorKind::Invalid),
+            ("v", "c", None, PoolErrorKind::Invalid),
+            ("small", "s", None, PoolErrorKind::Invalid),
+            ("v", "nobody", None, PoolErrorKind::NotFound),
+            ("nobody", "s", None, PoolErrorKind::NotFound),
+            ("v", "s", Some("c"), PoolErrorKind::Exists),
+            ("v", "s", Some("of/two"), PoolErrorKind::Invalid),
+        ];
+        let before = pool.volumes();
+        for (name, snapshot, keep, kind) in cases {
+            let refused = pool.restore(name, snapshot, keep, 0).await.unwrap_err();
+            assert_eq!(refused.kind, kind, "{name} from {snapshot}: {refused}");
+        }
+        assert_eq!(pool.volumes(), before);
+    });
+}
+
+#[test]
+fn a_thick_volume_is_promised_what_the_snapshot_has_not() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        let page = PAGE as u64;
+        let world = pool.world().clone();
+        let volume = pool.create_volume(thick("t", 6 * page)).await.unwrap();
+        write(&volume, &world, PAGE, 5).await;
+        pool.clone_volume("t", "t@s", true, 0).await.unwrap();
+        for at in 2..6 {
+            write(&volume, &world, at * PAGE, 6).await;
+        }
+        let promised = |pool: &Pool<SimWorld>| pool.info().promised_bytes / page;
+        assert_eq!(promised(&pool), 1);
+        // What it gives up is free afterwards only: there must be room beside it.
+        let left = pool.info().capacity_bytes - pool.info().mapped_bytes - page;
+        pool.create_volume(thick("all", left)).await.unwrap();
+        let refused = pool.restore("t", "t@s", None, 0).await.unwrap_err();
+        assert_eq!(refused.kind, PoolErrorKind::Full, "{refused}");
+        assert!(tag_at(&pool, "t", 2 * PAGE).await == bytes(6, 4096));
+        pool.delete_volume("all").await.unwrap();
+        pool.restore("t", "t@s", None, 0).await.unwrap();
+        assert_eq!(promised(&pool), 5);
+        assert!(tag_at(&pool, "t", PAGE).await == bytes(5, 4096));
+        assert!(tag_at(&pool, "t", 2 * PAGE).await == vec![0; 4096]);
+    });
+    shelf.open(async |pool| assert_eq!(pool.info().promised_bytes, 5 * PAGE as u64));
+}
+
+#[test]
+fn several_are_taken_together_or_none_is() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        pool.create_volume(thin("w", 512)).await.unwrap();
+        let take = async |pairs: &[(&str, &str)], others: bool| {
+            let taken = pool
+                .snapshot_together(pairs, 0, std::future::ready(others))
+                .await;
+            taken
+                .map(|volumes| volumes.len())
+                .map_err(|error| error.kind)
+        };
+        let pairs = [("v", "vs"), ("w", "ws")];
+        assert_eq!(take(&pairs, false).await, Err(PoolErrorKind::Busy));
+        assert_eq!(take(&[], true).await, Err(PoolErrorKind::Invalid));
+        assert_eq!(
+            take(&[("v", "a"), ("w", "a")], true).await,
+            Err(PoolErrorKind::Invalid)
+        );
+        assert_eq!(
+            take(&[("v", "a"), ("w", "v")], true).await,
+            Err(PoolErrorKind::Exists)
+        );
+        assert_eq!(
+            take(&[("v", "a"), ("x", "b")], true).await,
+            Err(PoolErrorKind::NotFound)
+        );
+        assert_eq!(pool.volumes().len(), 2, "nothing is left behind");
+        assert_eq!(take(&pairs, true).await, Ok(2));
+        // The same volume twice is one that stands still once.
+        assert_eq!(take(&[("v", "a"), ("v", "b")], true).await, Ok(2));
+        let much: Vec<String> = (0..9).map(|n| format!("n{n}")).collect();
+        let much: Vec<(&str, &str)> = much.iter().map(|name| ("v", name.as_str())).collect();
+        assert_eq!(take(&much, true).await, Err(PoolErrorKind::Full));
+        assert_eq!(pool.volumes().len(), 6);
+    });
+}
+
+/// Whoever comes while a volume is being deleted finds none, and nothing is left of it.
+#[test]
+fn a_volume_in_deletion_can_not_be_taken_or_restored() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    shelf.open(async |pool| {
+        pool.create_volume(thin("w", PAGE as u64)).await.unwrap();
+        pool.clone_volume("w", "w@s", true, 0).await.unwrap();
+        let pairs = [("w", "w@t"), ("v", "v@t")];
+        let (deleted, taken, cloned, restored) = join4(
+            pool.delete_volume("v"),
+            pool.snapshot_together(&pairs, 0, std::future::ready(true)),
+            pool.clone_volume("v", "c", false, 0),
+            pool.restore("v", "w@s", Some("v@r"), 0),
+        )
+        .await;
+        deleted.unwrap();
+        let refused = [taken.map(drop), cloned.map(drop), restored.map(drop)];
+        for error in refused.map(Result::unwrap_err) {
+            assert_eq!(error.kind, PoolErrorKind::NotFound, "{error}");
+            assert!(error.context.contains("'v'"), "{error}");
+        }
+        let names: Vec<_> = pool.volumes().into_iter().map(|info| info.name).collect();
+        assert_eq!(names, ["w", "w@s"]);
+        assert_eq!(pool.info().mapped_bytes, 0);
+    });
+}

@@ -1,0 +1,155 @@
+//! Two hosts that see the same drives: one of them has the pool.
+
+use crate::common::{PAGE, Shelf, bytes, content};
+use base::{BufPool, DriveOffset, Prng, Time, Uuid, VolumeOffset};
+use engine::world::Host;
+use engine::{Drive, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, World};
+use std::time::Duration;
+use world::sim::{Order, Outcome, SimDrive, SimWorld};
+
+const HEARTBEAT: DriveOffset = DriveOffset(16 << 10);
+
+const LEVEL: Level = Level::Raid10 { copies: 2 };
+
+/// One world for all hosts, so that time is one; what differs is who asks.
+struct Bench {
+    shelf: Shelf,
+    world: SimWorld,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let shelf = Shelf::with_pool(4, LEVEL);
+        let (seed, order) = (Prng::from_seed(77), Order::Shuffled);
+        let world = SimWorld::new(seed, order, BufPool::new(), Time(0));
+        Bench { shelf, world }
+    }
+
+    /// The world as a host sees it.
+    fn on(&self, host: u128) -> SimWorld {
+        self.world.on_host(Host {
+            id: Uuid::from_u128(host),
+            boot: Uuid::from_u128(100 + host),
+            name: format!("host{host}"),
+        })
+    }
+
+    fn drives(&self, world: &SimWorld) -> Vec<NamedDrive<SimWorld>> {
+        self.shelf
+            .media
+            .iter()
+            .map(|(name, media)| NamedDrive {
+                name: name.clone(),
+                drive: SimDrive::adversarial(world, media),
+            })
+            .collect()
+    }
+
+    async fn open(&self, host: u128) -> Result<Pool<SimWorld>, PoolError> {
+        let world = self.on(host);
+        let drives = self.drives(&world);
+        Pool::open(world, drives).await
+    }
+
+    fn run<T>(&self, test: impl Future<Output = T>) -> T {
+        match self.world.run(u64::MAX, test) {
+            Ok(Outcome::Done(value)) => value,
+            Ok(_) => panic!("out of polls"),
+            Err(deadlock) => panic!("deadlock: {deadlock:?}"),
+        }
+    }
+}
+
+async fn holds(pool: &Pool<SimWorld>) -> bool {
+    let volume = pool.volume("v").unwrap();
+    let read = volume.read(VolumeOffset(0), 8 * PAGE).await.unwrap();
+    read.to_vec() == bytes(1, 8 * PAGE)
+}
+
+#[test]
+fn a_pool_that_beats_on_another_host_is_not_opened() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        bench.world.sleep(Duration::from_secs(3)).await;
+        let refused = bench.open(2).await.err().unwrap();
+        assert_eq!(refused.kind, PoolErrorKind::InUse);
+        assert!(refused.context.contains("host1"), "{refused}");
+        // Nothing was written: the first serves on.
+        let volume = first.volume("v").unwrap();
+        let data = content(&bench.world, 1, PAGE);
+        volume.write(VolumeOffset(0), data).await.unwrap();
+        assert!(holds(&first).await && first.info().failure.is_none());
+    });
+}
+
+#[test]
+fn the_pool_of_a_host_that_is_gone_is_taken_over_after_three_periods() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        bench.world.sleep(Duration::from_secs(3)).await;
+        // As when its host loses its power: it ends, and closes nothing.
+        drop(first);
+        let began = bench.world.now();
+        let second = bench.open(2).await.unwrap();
+        assert!(bench.world.now().since(began) >= Duration::from_secs(6));
+        assert!(holds(&second).await);
+    });
+}
+
+#[test]
+fn an_owner_that_has_been_replaced_stops() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        bench.world.sleep(Duration::from_secs(3)).await;
+        // As when the first host was held up for long, and goes on now.
+        for NamedDrive { drive, .. } in bench.drives(&bench.world) {
+            let nothing = bench.world.buffers().zeroed(4096).freeze();
+            drive.write_durable(HEARTBEAT, nothing).await.unwrap();
+        }
+        let second = bench.open(2).await.unwrap();
+        bench.world.sleep(Duration::from_secs(4)).await;
+        let failure = first.info().failure.unwrap();
+        assert!(failure.contains("host2"), "{failure}");
+        let data = content(&bench.world, 9, PAGE);
+        let volume = first.volume("v").unwrap();
+        assert!(volume.write(VolumeOffset(0), data).await.is_err());
+        assert!(second.info().failure.is_none() && holds(&second).await);
+    });
+}
+
+#[test]
+fn a_heartbeat_that_fails_costs_no_drive() {
+    let bench = Bench::new();
+    bench.run(async {
+        let pool = bench.open(1).await.unwrap();
+        let block = HEARTBEAT.0 / 4096;
+        for (_, media) in &bench.shelf.media {
+            media.with_faults(|faults| faults.unwritable.extend(block..block + 1));
+        }
+        bench.world.sleep(Duration::from_secs(9)).await;
+        let members = pool.info().members;
+        assert!(members.iter().any(|member| member.errors > 0));
+        assert!(members.iter().all(|m| m.state == MemberState::Healthy));
+        assert!(pool.info().failure.is_none());
+    });
+}
+
+#[test]
+fn after_a_clean_close_and_on_the_same_host_nobody_waits() {
+    let bench = Bench::new();
+    bench.run(async {
+        for (host, close) in [(1, true), (2, false), (2, true), (1, true)] {
+            let began = bench.world.now();
+            let pool = bench.open(host).await.unwrap();
+            assert!(bench.world.now().since(began) < Duration::from_secs(1));
+            bench.world.sleep(Duration::from_secs(3)).await;
+            match close {
+                true => pool.close().await.unwrap(),
+                false => drop(pool),
+            }
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! The command set's tests from outside, in one binary: each binary compiles the engine
+//! over the simulated world anew.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails where what it needs is not there"
+)]
+
+mod alterations;
+mod bench;
+mod inventory;
+mod offload;
+mod provisioning;
+mod reservations;
+mod snapshots;
+mod transfers;
