@@ -28,6 +28,11 @@ impl<W: World> Integrity<W> {
 
     async fn flush_dirty(&self) -> Result<(), DriveError> {
         let dirty = self.dirty.take();
+        for cached in &dirty {
+            // What is asked of a block from here on is for the next flush: this one may be
+            // past it already.
+            cached.dirty.set(false);
+        }
         for some in dirty.chunks(BLOCKS_AT_ONCE) {
             let copies = some.iter().map(|cached| self.put_right(cached));
             let outcomes = join_all(copies).await;
@@ -103,7 +108,6 @@ impl<W: World> Integrity<W> {
     async fn flush_apart(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
         cached.anew.set(false);
         cached.changed.set(false);
-        cached.dirty.set(false);
         let Some(zone) = self.drives.zone(cached.zone) else {
             return Ok(());
         };
@@ -156,8 +160,6 @@ impl<W: World> Integrity<W> {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::new();
         for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
-            // A change from here on is for the next flush.
-            cached.dirty.set(false);
             if !cached.changed.replace(false) {
                 continue;
             }

@@ -13,6 +13,11 @@ use futures_channel::oneshot;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How often, and how far apart, sums are asked for that only a silent drive has.
+const TRIES: u32 = 8;
+const TRY_AGAIN: Duration = Duration::from_millis(250);
 
 /// What the copies of a block say.
 struct Found {
@@ -147,17 +152,7 @@ impl<W: World> Integrity<W> {
         let Some(zone) = self.drives.zone(number) else {
             panic!("zone {number} is not in use, and its sums were asked for")
         };
-        let began = self.world.now();
-        let mut found = self.read_copies(&zone, index).await;
-        if found.as_ref().is_none_or(|found| found.doubtful)
-            && let Some(member) = self.drives.silent_since(&zone, began)
-        {
-            // It may have a whole copy. Without sums nothing goes on, and nothing is given up.
-            self.drives.stop(format!(
-                "it can't do without drive '{}', which does not answer",
-                member.name
-            ));
-        }
+        let mut found = self.read_with_patience(&zone, index).await;
         if let Some(found) = found.as_mut().filter(|_| self.is_byteless()) {
             // More may have been laid out there meanwhile.
             found.sums = self.kept_pair(&zone, index).sums;
@@ -188,6 +183,34 @@ impl<W: World> Integrity<W> {
             }
         };
         self.insert(number, index, version, sums, todo)
+    }
+
+    /// The best that the copies say. A drive that does not answer may have a whole one:
+    /// without sums nothing goes on, and nothing is given up. It is asked again for a while,
+    /// and then the pool stops.
+    async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
+        let mut tries = 0;
+        loop {
+            let began = self.world.now();
+            let found = self.read_copies(zone, index).await;
+            let is_certain = found.as_ref().is_some_and(|found| !found.doubtful);
+            if is_certain || self.drives.check_failure().is_err() {
+                return found;
+            }
+            let Some(member) = self.drives.silent(zone, began).await else {
+                return found;
+            };
+            tries += 1;
+            if tries == TRIES {
+                self.drives.stop(format!(
+                    "it can't do without drive '{}', which does not answer",
+                    member.name
+                ));
+                return found;
+            }
+            self.world.reached("sums of a silent drive asked for again");
+            self.world.sleep(TRY_AGAIN).await;
+        }
     }
 
     fn insert(

@@ -98,7 +98,7 @@ struct Cached {
     version: Cell<u64>,
     /// Log entries up to this stamp were in it when it came from the drives.
     up_to: u64,
-    /// In the list of those that a flush has something to do for.
+    /// In the list of those that the next flush has something to do for.
     dirty: Cell<bool>,
     /// Sums changed, and the logs have what changed.
     changed: Cell<bool>,

@@ -6,14 +6,18 @@
 //! Invariants:
 //! - An opening that finds another host's heartbeat waits for three periods, and is
 //!   refused when it still beats.
+//! - An opening beats before it writes anything else, and until the pool is closed. Where
+//!   another host had the pool last, it waits then until that host, if it opens the pool at
+//!   the same time, has seen the beat. So at most one of the two goes on.
 //! - An owner that finds another's with an epoch that is not below its own has been
 //!   replaced, and stops.
 //! - A beat is best effort: no drive goes out of use for it, and none is waited for by the
 //!   others.
 
+use super::drives::Drives;
 use super::life::health::Limits;
 use super::life::hung::in_time;
-use super::{Inner, PoolError, PoolErrorKind};
+use super::{PoolError, PoolErrorKind};
 use crate::codec::{Reader, Writer};
 use crate::drive::Drive;
 use crate::label::NAME_BYTES_MAX;
@@ -22,6 +26,7 @@ use crate::pool::NamedDrive;
 use crate::raid::Member;
 use crate::world::{Host, World};
 use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
+use futures_channel::oneshot;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +38,10 @@ pub const PERIOD: Duration = Duration::from_secs(2);
 
 /// How many of them an opening waits for.
 const PERIODS: u32 = 3;
+
+/// How long an opening waits that may not be alone: an owner beats meanwhile, and sees that
+/// it has been replaced.
+const ALONE: Duration = Duration::from_secs(3);
 
 /// Where it lies in each lane's part of a drive: between the label slots.
 const PLACE: DriveOffset = DriveOffset(16 << 10);
@@ -124,15 +133,7 @@ pub(crate) async fn of_others<W: World>(
     drives: impl Iterator<Item = &W::Drive>,
     part: Part,
 ) -> Vec<Beat> {
-    let reads = drives.map(|drive| read(world, drive, part));
-    let found: Vec<Beat> = join_all(reads).await.into_iter().flatten().collect();
-    let mut last: BTreeMap<Uuid, u64> = BTreeMap::new();
-    for beat in &found {
-        let epoch = last.entry(beat.pool).or_default();
-        *epoch = beat.epoch.max(*epoch);
-    }
-    let mut others = found;
-    others.retain(|beat| last[&beat.pool] == beat.epoch);
+    let mut others = newest(world, drives, part).await;
     // Of one drive only, where a drive missed it.
     let closed: Vec<Uuid> = others
         .iter()
@@ -144,27 +145,60 @@ pub(crate) async fn of_others<W: World>(
     others
 }
 
+/// Of each pool the heartbeats of the last epoch.
+async fn newest<W: World>(
+    world: &W,
+    drives: impl Iterator<Item = &W::Drive>,
+    part: Part,
+) -> Vec<Beat> {
+    let reads = drives.map(|drive| read(world, drive, part));
+    let mut found: Vec<Beat> = join_all(reads).await.into_iter().flatten().collect();
+    let mut last: BTreeMap<Uuid, u64> = BTreeMap::new();
+    for beat in &found {
+        let epoch = last.entry(beat.pool).or_default();
+        *epoch = beat.epoch.max(*epoch);
+    }
+    found.retain(|beat| last[&beat.pool] == beat.epoch);
+    found
+}
+
+/// What the drives say of openings before this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past {
+    /// The last epoch that a heartbeat has.
+    epoch: u64,
+    /// Another host had the pool last: it may open it now, too.
+    is_others: bool,
+}
+
 /// Ends when no other host has the pool open; one that does is seen to beat.
 ///
 /// # Errors
 /// `InUse`, and who has it.
-pub(super) async fn wait_for_others<W: World>(
+pub(crate) async fn wait_for_others<W: World>(
     world: &W,
     drives: &[NamedDrive<W>],
     part: Part,
-) -> Result<(), PoolError> {
+) -> Result<Past, PoolError> {
     if world.buffers().is_length_only() {
-        return Ok(());
+        return Ok(Past::default());
     }
     let all = || drives.iter().map(|named| &named.drive);
+    let own = world.host();
+    let last = newest(world, all(), part).await;
+    let past = |is_others: bool, beats: &[Beat]| Past {
+        epoch: beats.iter().map(|beat| beat.epoch).max().unwrap_or(0),
+        is_others,
+    };
+    let is_others = last.iter().any(|beat| !beat.host.is_same(&own));
     let before = of_others(world, all(), part).await;
     if before.is_empty() {
-        return Ok(());
+        return Ok(past(is_others, &last));
     }
     world.sleep(PERIOD * PERIODS).await;
     let after = of_others(world, all(), part).await;
     match after.into_iter().find(|beat| !before.contains(beat)) {
-        None => Ok(()),
+        None => Ok(past(true, &last)),
         Some(beat) => Err(PoolError::new(
             PoolErrorKind::InUse,
             format!(
@@ -175,11 +209,15 @@ pub(super) async fn wait_for_others<W: World>(
     }
 }
 
-/// Beats while the pool is open.
-pub(crate) struct Heart {
+/// Beats from before the first write of an opening until the pool is closed.
+pub(super) struct Heart {
     owner: Uuid,
+    /// That of this opening, above all others on the drives; zero before the first beat.
+    epoch: Cell<u64>,
     count: Cell<u64>,
     closed: Cell<bool>,
+    /// Who beats instead.
+    replaced_by: RefCell<Option<Host>>,
     /// Drives whose last beat has not ended.
     late: RefCell<BTreeSet<Uuid>>,
 }
@@ -189,58 +227,129 @@ impl Heart {
     pub fn new<W: World>(world: &W, pool: Uuid) -> Self {
         Heart {
             owner: world.prng(&format!("owner of {pool}")).uuid(),
+            epoch: Cell::new(0),
             count: Cell::new(0),
             closed: Cell::new(false),
+            replaced_by: RefCell::default(),
             late: RefCell::default(),
         }
     }
+
+    /// Whether the pool has been closed to its end: others may have it.
+    pub fn has_ended(&self) -> bool {
+        self.closed.get()
+    }
 }
 
-/// Beats until the pool ends.
-pub(super) async fn beat_on<W: World>(world: W, pool: Weak<Inner<W>>) {
+/// Says on the drives that this opening takes the pool over, and goes on to say so. Where
+/// another host may do just that, it makes sure that it is alone.
+///
+/// # Errors
+/// `InUse` when one does.
+pub(super) async fn claim<W: World>(drives: &Rc<Drives<W>>, past: Past) -> Result<(), PoolError> {
+    let world = drives.world();
+    if world.buffers().is_length_only() {
+        return Ok(());
+    }
+    // An opening that came to nothing may have left a heartbeat of a later epoch than the
+    // labels have.
+    drives.heart.epoch.set(drives.epoch().max(past.epoch) + 1);
+    beat_now(drives).await;
+    world.spawn(beat_on(world.clone(), Rc::downgrade(drives)));
+    if past.is_others {
+        world.sleep(ALONE).await;
+        beat_now(drives).await;
+    }
+    match drives.heart.replaced_by.borrow().as_ref() {
+        None => Ok(()),
+        Some(host) => Err(PoolError::new(
+            PoolErrorKind::InUse,
+            format!(
+                "the pool is being opened on host {host} as well: one of the two has to have it"
+            ),
+        )),
+    }
+}
+
+/// Beats for a pool that has just been made: nobody else can have it.
+pub(super) fn begin<W: World>(drives: &Rc<Drives<W>>) {
+    let world = drives.world();
+    if drives.heart.epoch.get() == 0 && !world.buffers().is_length_only() {
+        drives.heart.epoch.set(drives.epoch());
+        world.spawn(beat_on(world.clone(), Rc::downgrade(drives)));
+    }
+}
+
+/// Beats until the pool ends, also while it is being closed: that may take minutes.
+async fn beat_on<W: World>(world: W, drives: Weak<Drives<W>>) {
     loop {
         {
-            let Some(inner) = pool.upgrade() else { return };
-            if inner.go_on().is_err() {
+            let Some(drives) = drives.upgrade() else {
+                return;
+            };
+            if drives.check_failure().is_err() || drives.heart.closed.get() {
                 return;
             }
-            inner.heart.count.set(inner.heart.count.get() + 1);
-            for member in inner.drives.metadata_members() {
-                if inner.heart.late.borrow_mut().insert(member.uuid) {
-                    world.spawn(beat_once(world.clone(), Weak::clone(&pool), member));
-                }
-            }
+            drop(beats(&drives));
         }
         world.sleep(PERIOD).await;
     }
 }
 
+/// Beats on all drives that are not late with the last one, and waits for none that hangs.
+async fn beat_now<W: World>(drives: &Rc<Drives<W>>) {
+    let (world, patience) = (drives.world(), Limits::default().hung);
+    let beats = beats(drives).into_iter();
+    let beats = beats.map(|ended| in_time(world, patience, ended));
+    join_all(beats.collect::<Vec<_>>()).await;
+}
+
+/// A beat on each drive that is not late with the last one; each goes on by itself.
+fn beats<W: World>(drives: &Rc<Drives<W>>) -> Vec<oneshot::Receiver<()>> {
+    let heart = &drives.heart;
+    heart.count.set(heart.count.get() + 1);
+    let mut members = drives.metadata_members();
+    members.retain(|member| heart.late.borrow_mut().insert(member.uuid));
+    let world = drives.world();
+    let begun = members.into_iter().map(|member| {
+        let (ended, end) = oneshot::channel();
+        let beat = beat_once(world.clone(), Rc::downgrade(drives), member);
+        world.spawn(async move {
+            beat.await;
+            // Nobody may wait for it.
+            let _ = ended.send(());
+        });
+        end
+    });
+    begun.collect()
+}
+
 /// Looks who beat last on a drive, and beats, unless that was another who came later.
-async fn beat_once<W: World>(world: W, pool: Weak<Inner<W>>, member: Rc<Member<W>>) {
+async fn beat_once<W: World>(world: W, drives: Weak<Drives<W>>, member: Rc<Member<W>>) {
     let read = member
         .read_uncounted(PLACE, world.buffers().bytes(BLOCK_BYTES))
         .await;
     let found = read.ok().and_then(|buf| Beat::decode(buf.bytes()?));
     // Nothing is held while the drive takes its time: a pool may end meanwhile.
-    let own = pool.upgrade().and_then(|inner| inner.answer(found));
+    let own = drives.upgrade().and_then(|drives| drives.answer(found));
     if let Some(own) = own {
         let block = world.buffers().copy_of(&own.encode()).freeze();
         // What fails here is counted as an error of the drive, and is no more than that.
         let _ = member.write_durably(PLACE, block).await;
     }
-    if let Some(inner) = pool.upgrade() {
-        inner.heart.late.borrow_mut().remove(&member.uuid);
+    if let Some(drives) = drives.upgrade() {
+        drives.heart.late.borrow_mut().remove(&member.uuid);
     }
 }
 
-impl<W: World> Inner<W> {
+impl<W: World> Drives<W> {
     /// What to write where that was found; nothing by an owner that has been replaced.
     fn answer(&self, found: Option<Beat>) -> Option<Beat> {
         let own = Beat {
-            pool: self.drives.uuid(),
-            epoch: self.drives.epoch(),
+            pool: self.uuid(),
+            epoch: self.heart.epoch.get(),
             owner: self.heart.owner,
-            host: self.world.host(),
+            host: self.world().host(),
             count: self.heart.count.get(),
             closed: self.heart.closed.get(),
         };
@@ -251,19 +360,17 @@ impl<W: World> Inner<W> {
             return Some(own);
         };
         self.stop(format!("host {} has taken it over", other.host));
+        self.heart.replaced_by.replace(Some(other.host));
         None
     }
 
     /// The last beat, of an owner that has closed the pool: the next need not wait.
     pub(super) async fn last_beat(self: &Rc<Self>) {
-        if self.world.buffers().is_length_only() {
+        if self.world().buffers().is_length_only() {
             return;
         }
         self.heart.closed.set(true);
-        let members = self.drives.metadata_members().into_iter();
-        let free = members.filter(|member| !self.heart.late.borrow().contains(&member.uuid));
-        let beats = free.map(|member| beat_once(self.world.clone(), Rc::downgrade(self), member));
-        join_all(beats.collect::<Vec<_>>()).await;
+        beat_now(self).await;
     }
 }
 

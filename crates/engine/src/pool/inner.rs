@@ -3,7 +3,6 @@
 use super::backing::Through;
 use super::commit::OnItsWay;
 use super::drives::{Drives, RingLosses};
-use super::heartbeat::Heart;
 use super::life::Life;
 use super::space::Space;
 use super::{PoolError, PoolErrorKind};
@@ -76,8 +75,6 @@ pub(crate) struct Inner<W: World> {
     pub emptying: Cell<Option<u32>>,
     /// Serialises taking zones into use.
     pub zoning: Mutex<()>,
-    /// Says to other hosts that the pool is open.
-    pub heart: Heart,
 }
 
 impl<W: World> Drop for Inner<W> {
@@ -111,7 +108,6 @@ impl<W: World> Inner<W> {
         })?;
         // Above all stamps of earlier openings, also of entries that never became
         // durable: sums know of them.
-        let heart = Heart::new(&world, drives.uuid());
         let stamps = Rc::new(Cell::new(drives.epoch() << 32));
         let (logs, recovered) = rings(&world, &drives, &stamps, fresh).await?;
         let budget = SUMS_BUDGET_BLOCKS / usize::from(lane.commons.lanes());
@@ -155,7 +151,6 @@ impl<W: World> Inner<W> {
             map_refusals: Cell::new(0),
             emptying: Cell::new(None),
             zoning: Default::default(),
-            heart,
         }))
     }
 

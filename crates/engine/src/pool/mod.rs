@@ -463,7 +463,7 @@ impl<W: World> Pool<W> {
             .drives
             .write_labels_alone(|label| label.clean = true)
             .await;
-        inner.last_beat().await;
+        inner.drives.last_beat().await;
         closed
     }
 }

@@ -1,7 +1,7 @@
 //! From labelled drives to an open pool.
 //!
 //! Nothing is written before all drives and the metadata have been found good.
-//! Then two generations of labels are written before anything else, so that a
+//! Then the heartbeat says who opens the pool ([`heartbeat`]), and two generations of labels are written before anything else, so that a
 //! drive that is not there now is known to be stale later (`docs/FORMAT.md`,
 //! "Label").
 //!
@@ -9,6 +9,7 @@
 //! ([`hung`]).
 
 use super::drives::{Drives, EventKind, Places};
+use super::heartbeat;
 use super::life::health::Limits;
 use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
@@ -139,7 +140,8 @@ async fn all_ready<W: World>(world: &W, lane: &Lane, pool: &str) -> Result<(), P
     }
 }
 
-/// Reads labels and metadata of a lane, and writes nothing.
+/// Reads labels and metadata of a lane. When they are good it writes the heartbeat, and
+/// nothing else.
 async fn look<W: World>(
     world: &W,
     lane: &Lane,
@@ -149,7 +151,7 @@ async fn look<W: World>(
     let mut notes = Vec::new();
     let mut unlabelled = Vec::new();
     let part = part_of(world, lane, &drives).await?;
-    super::heartbeat::wait_for_others(world, &drives, part).await?;
+    let past = heartbeat::wait_for_others(world, &drives, part).await?;
     // All at once: several may not answer.
     let reads = drives.into_iter().map(async |NamedDrive { name, drive }| {
         let drive = View::new(Rc::new(drive), part);
@@ -205,6 +207,7 @@ async fn look<W: World>(
     hung::guard(&drives);
     let recovered = recovered(world, &drives, &pool, &notes).await;
     let recovered = recovered.map_err(|error| drives.because_of_silence(error))?;
+    heartbeat::claim(&drives, past).await?;
     Ok(Found {
         drives,
         laggards,
@@ -531,6 +534,9 @@ fn match_members<W: World>(
         let found = by_uuid.remove(&entry.uuid);
         if entry.state == MemberState::Spare {
             match found {
+                Some(found) if capacity_fault(newest, entry, &found).is_some() => {
+                    notes.extend(capacity_fault(newest, entry, &found));
+                }
                 Some(found) => spares.push(Rc::new(Member::new(
                     world,
                     found.drive,
@@ -594,7 +600,7 @@ fn member_fault<W: World>(
     entry: &MemberEntry,
     found: &Labelled<W>,
 ) -> Option<(PoolErrorKind, String)> {
-    let Labelled { name, drive, label } = found;
+    let Labelled { name, label, .. } = found;
     if label.generation + 1 < newest.generation {
         return Some((
             PoolErrorKind::Stale,
@@ -604,15 +610,21 @@ fn member_fault<W: World>(
             ),
         ));
     }
-    let capacity = drive.geometry().capacity_bytes;
-    if capacity < entry.capacity_bytes {
-        return Some((
-            PoolErrorKind::TooSmall,
-            format!(
-                "drive '{name}' has {capacity} bytes and had {} when it was labelled for pool '{}': it was cut short or copied to a smaller one",
-                entry.capacity_bytes, newest.pool.name
-            ),
-        ));
-    }
-    None
+    capacity_fault(newest, entry, found)
+}
+
+/// Says of a drive that is smaller than it was that it is.
+fn capacity_fault<W: World>(
+    newest: &Label,
+    entry: &MemberEntry,
+    found: &Labelled<W>,
+) -> Option<(PoolErrorKind, String)> {
+    let capacity = found.drive.geometry().capacity_bytes;
+    (capacity < entry.capacity_bytes).then(|| {
+        let text = format!(
+            "drive '{}' has {capacity} bytes and had {} when it was labelled for pool '{}': it was cut short or copied to a smaller one",
+            found.name, entry.capacity_bytes, newest.pool.name
+        );
+        (PoolErrorKind::TooSmall, text)
+    })
 }

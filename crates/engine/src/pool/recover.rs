@@ -11,10 +11,12 @@ use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
-use base::{BLOCK_BYTES, Buf, DriveOffset};
+use base::{BLOCK_BYTES, Buf, DriveOffset, Time, Uuid};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Journals are read in pieces of this size.
@@ -54,8 +56,11 @@ pub(super) async fn recover<W: World>(
         world,
         pool,
         copies: copies.cloned().collect(),
+        unread: RefCell::default(),
     };
+    let began = world.now();
     let recovered = copies.recover().await;
+    copies.check_one_read(began)?;
     recovered.map_err(|what| {
         let context = format!("metadata of pool '{}': {what}", pool.name);
         PoolError::new(PoolErrorKind::Corrupt, context)
@@ -67,9 +72,33 @@ struct Copies<'a, W: World> {
     world: &'a W,
     pool: &'a PoolIdentity,
     copies: Vec<Rc<Member<W>>>,
+    /// Drives of which something could not be read.
+    unread: RefCell<BTreeSet<Uuid>>,
 }
 
 impl<W: World> Copies<'_, W> {
+    /// That nothing newer can be on a drive that did not answer: another has been read
+    /// without an error.
+    fn check_one_read(&self, began: Time) -> Result<(), PoolError> {
+        let unread = self.unread.borrow();
+        if self
+            .copies
+            .iter()
+            .any(|member| !unread.contains(&member.uuid))
+        {
+            return Ok(());
+        }
+        let mut copies = self.copies.iter();
+        let Some(silent) = copies.find(|member| member.was_silent_since(began)) else {
+            return Ok(());
+        };
+        let context = format!(
+            "metadata of pool '{}': drive '{}' can't be read now, and no other has all of it: try again, or bring the missing drives back",
+            self.pool.name, silent.name
+        );
+        Err(PoolError::new(PoolErrorKind::Drive, context))
+    }
+
     async fn recover(&self) -> Result<Recovered<W>, String> {
         let (generation, mut state, behind) = self.newest_checkpoint().await?;
         // The generation after it, too: a crash may have come between the switch of the
@@ -197,6 +226,7 @@ impl<W: World> Copies<'_, W> {
         let read = member.read(DriveOffset(at), buf).await;
         if read.is_err() {
             self.world.reached(UNREADABLE);
+            self.unread.borrow_mut().insert(member.uuid);
         }
         read.ok()
     }

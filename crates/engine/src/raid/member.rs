@@ -37,6 +37,7 @@ pub struct Member<W: World> {
     vitals: Vitals,
     /// When a read last failed for another reason than damage.
     silent_at: Cell<Option<Time>>,
+    damaged_at: Cell<Option<Time>>,
 }
 
 impl<W: World> Member<W> {
@@ -67,6 +68,7 @@ impl<W: World> Member<W> {
             reserved: Cell::new(false),
             vitals: Vitals::default(),
             silent_at: Cell::new(None),
+            damaged_at: Cell::new(None),
         }
     }
 
@@ -274,10 +276,12 @@ impl<W: World> Member<W> {
             Outcome::GivenUp => Err(self.given_up(operation)),
             Outcome::Late => return None,
         };
-        if let Err(error) = &read
-            && error.kind != DriveErrorKind::Media
-        {
-            self.silent_at.set(Some(self.world.now()));
+        if let Err(error) = &read {
+            let at = match error.kind {
+                DriveErrorKind::Media => &self.damaged_at,
+                _ => &self.silent_at,
+            };
+            at.set(Some(self.world.now()));
         }
         Some(read)
     }
@@ -286,6 +290,11 @@ impl<W: World> Member<W> {
     /// damage: what it holds may be whole, so no block is given up for want of it.
     pub fn was_silent_since(&self, began: Time) -> bool {
         self.is_writable() && self.silent_at.get().is_some_and(|at| at >= began)
+    }
+
+    /// Whether a drive in use has said since then that a block is damaged.
+    pub fn was_damaged_since(&self, began: Time) -> bool {
+        self.is_writable() && self.damaged_at.get().is_some_and(|at| at >= began)
     }
 
     /// Whether the drive is still what it was when it was opened; not counted as an

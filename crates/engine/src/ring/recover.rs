@@ -76,9 +76,20 @@ impl<W: World> Ring<W> {
     /// over the only whole one of a drive that does not.
     async fn newest_superblock(&self) -> Result<Option<Superblock>, RingError> {
         let members = self.in_use();
-        let mut found = Vec::new();
+        let began = self.world.now();
+        let (mut found, mut unread) = (Vec::new(), 0);
         for member in &members {
-            found.push(self.superblock_of(member).await);
+            let (superblock, is_read) = self.superblock_of(member).await;
+            found.push(superblock);
+            unread += usize::from(!is_read);
+        }
+        let silent = members.iter().find(|m| m.was_silent_since(began));
+        if let Some(silent) = silent.filter(|_| unread == members.len()) {
+            // An older superblock would take the end of the log for reached too early.
+            let (label, name) = (self.spec.label, &silent.name);
+            let context =
+                format!("{label}: drive '{name}' can't be read now, and no other has all of it");
+            return Err(RingError::new(RingErrorKind::Drive, context));
         }
         let version = |superblock: &Superblock| superblock.version;
         let Some(newest) = found.iter().flatten().max_by_key(|found| version(found)) else {
@@ -99,12 +110,14 @@ impl<W: World> Ring<W> {
         Ok(found.into_iter().flatten().max_by_key(version))
     }
 
-    /// The newer superblock of a drive.
-    async fn superblock_of(&self, member: &Member<W>) -> Option<Superblock> {
+    /// The newer superblock of a drive, and whether both places could be read.
+    async fn superblock_of(&self, member: &Member<W>) -> (Option<Superblock>, bool) {
         let mut newest: Option<Superblock> = None;
+        let mut is_read = true;
         for slot in 0..2 {
             let buf = self.world.buffers().bytes(BLOCK_BYTES);
             let Ok(buf) = member.read(self.spec.superblock_at(slot), buf).await else {
+                is_read = false;
                 continue;
             };
             let found = buf
@@ -115,7 +128,7 @@ impl<W: World> Ring<W> {
                 .chain(found)
                 .max_by_key(|superblock| superblock.version);
         }
-        newest
+        (newest, is_read)
     }
 
     /// Follows the chain from the tail on.

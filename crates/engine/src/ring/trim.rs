@@ -143,7 +143,7 @@ impl<W: World> Ring<W> {
         };
         if copied.is_ok() {
             let mut members = self.members.borrow_mut();
-            members.retain(|old| old.is_writable());
+            members.retain(|old| old.is_writable() && !Rc::ptr_eq(old, &member));
             members.push(member);
         }
         self.state.borrow_mut().paused = false;

@@ -4,7 +4,9 @@ use super::refuse;
 use crate::drive::Drive;
 use crate::label::{Label, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version};
 use crate::lane::Part;
-use crate::pool::{NamedDrive, PoolError, PoolErrorKind};
+use crate::pool::life::health::Limits;
+use crate::pool::life::hung::in_time;
+use crate::pool::{NamedDrive, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Uuid};
 use std::collections::BTreeMap;
@@ -38,6 +40,7 @@ impl<W: World> Survey<W> {
             let context = "labels can't be salvaged without drives".to_owned();
             return refuse(PoolErrorKind::Invalid, context);
         }
+        heartbeat::wait_for_others(world, &drives, Part::WHOLE).await?;
         let mut surveyed: Vec<Surveyed<W>> = Vec::new();
         for NamedDrive { name, drive } in drives {
             let mut drive = Surveyed {
@@ -99,7 +102,12 @@ impl<W: World> Surveyed<W> {
                 continue;
             }
             let buf = world.buffers().bytes(SLOT_BYTES);
-            let (buf, outcome) = self.drive.read(at, buf).await;
+            let read = in_time(world, Limits::default().hung, self.drive.read(at, buf)).await;
+            let Some((buf, outcome)) = read else {
+                let text = "it does not answer".to_owned();
+                self.unreadable.insert(part.lane, text);
+                return Ok(());
+            };
             if let Err(error) = outcome {
                 self.unreadable.insert(part.lane, error.to_string());
                 continue;

@@ -334,7 +334,7 @@ impl<W: World> Store<W> {
         let lost: Vec<usize> = loaded.lost().collect();
         if lost.is_empty() {
             healed.mended = self.mend(zone, &loaded).await;
-        } else if let Some(member) = self.drives.silent_since(zone, began) {
+        } else if let Some(member) = self.drives.silent(zone, began).await {
             let context = format!("drive '{}' does not answer, and is needed", member.name);
             return Err(PoolError::new(PoolErrorKind::Drive, context));
         } else {

@@ -510,7 +510,7 @@ impl<W: World> Store<W> {
             }
         }
         if !lost.is_empty()
-            && let Some(member) = self.drives.silent_since(&job.zone, began)
+            && let Some(member) = self.drives.silent(&job.zone, began).await
         {
             // Of a pool that has stopped nothing is changed: the blocks may be whole.
             let name = &member.name;

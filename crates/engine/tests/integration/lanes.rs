@@ -5,9 +5,13 @@ mod bench;
 mod changes;
 mod salvage;
 
+use crate::common::PAGE;
+use base::VolumeOffset;
 use bench::{Bench, HASTY, LANES, NEW, OLD, slowly};
-use engine::Level;
 use engine::pool::life::Rates;
+use engine::{Level, MemberState, World};
+use futures_util::future::join;
+use std::time::Duration;
 
 const RAID6: Level = Level::Raid6;
 
@@ -127,4 +131,34 @@ fn drives_that_a_crash_kept_labels_on_are_wiped_by_the_next_opening() {
         });
     }
     assert!((10..50).contains(&freed_later), "{freed_later}");
+}
+
+#[test]
+fn a_drive_that_another_lane_is_ordered_to_take_out_holds_nobody_up() {
+    let bench = Bench::new(RAID6, 4, 0);
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        let volume = lanes.pools[0].volume("v").unwrap();
+        let until = world.now() + Duration::from_secs(10_000);
+        bench
+            .media("d0")
+            .with_faults(|faults| faults.stalled_until = Some(until));
+        let began = world.now();
+        let data = crate::common::content(world, 7, PAGE);
+        let write = async {
+            volume.write(VolumeOffset(0), data).await.unwrap();
+            world.now().since(began)
+        };
+        // Lane 0 hears of it from the others only, with a write under way.
+        let order = async {
+            world.sleep(Duration::from_millis(500)).await;
+            lanes.pools[1].fail_drive("d0").await.unwrap();
+        };
+        let (took, ()) = join(write, order).await;
+        assert!(took < Duration::from_secs(3), "{took:?}");
+        let info = lanes.pools[0].info();
+        let d0 = info.members.iter().find(|member| member.name == "d0");
+        assert_eq!(d0.unwrap().state, MemberState::Failed);
+        lanes.close().await;
+    });
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod ahead;
+mod away;
 mod common;
 mod copy;
 mod counts;

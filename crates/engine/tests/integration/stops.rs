@@ -3,6 +3,7 @@
 use crate::common::{PAGE, Shelf, bytes, content, spec, thin};
 use base::{Prng, VolumeOffset};
 use engine::pool::drives::EventKind;
+use engine::pool::life::Rates;
 use engine::{Level, MemberState, Pool, World};
 use futures_util::future::join_all;
 use std::cell::RefCell;
@@ -173,6 +174,11 @@ fn sums_that_cannot_be_written_during_a_rebuild_stop_the_pool() {
         shelf
             .named("d1")
             .with_faults(|faults| faults.unwritable.extend(unwritable));
+        // It is not done before sums are written.
+        pool.set_rates(Rates {
+            rebuild_bytes_per_s: Some(64 << 10),
+            ..Rates::default()
+        });
         pool.fail_drive("d0").await.unwrap();
         let all = (0..CLIENTS).map(|index| client(&pool, &known, (index, 4, 40)));
         assert!(

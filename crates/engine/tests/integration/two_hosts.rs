@@ -4,6 +4,7 @@ use crate::common::{PAGE, Shelf, bytes, content};
 use base::{BufPool, DriveOffset, Prng, Time, Uuid, VolumeOffset};
 use engine::world::Host;
 use engine::{Drive, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, World};
+use futures_util::future::join;
 use std::time::Duration;
 use world::sim::{Order, Outcome, SimDrive, SimWorld};
 
@@ -138,13 +139,22 @@ fn a_heartbeat_that_fails_costs_no_drive() {
 }
 
 #[test]
-fn after_a_clean_close_and_on_the_same_host_nobody_waits() {
+fn on_the_same_host_nobody_waits_and_after_a_clean_close_another_not_for_long() {
     let bench = Bench::new();
     bench.run(async {
-        for (host, close) in [(1, true), (2, false), (2, true), (1, true)] {
+        let mut last = 0;
+        for (host, close) in [(1, true), (1, false), (1, true), (2, true), (2, false)] {
             let began = bench.world.now();
             let pool = bench.open(host).await.unwrap();
-            assert!(bench.world.now().since(began) < Duration::from_secs(1));
+            let took = bench.world.now().since(began);
+            // Another host than the last makes sure that the last does not open it, too.
+            assert_eq!(
+                took < Duration::from_secs(1),
+                host == last,
+                "{host}: {took:?}"
+            );
+            assert!(took < Duration::from_secs(4), "{host}: {took:?}");
+            last = host;
             bench.world.sleep(Duration::from_secs(3)).await;
             match close {
                 true => pool.close().await.unwrap(),
@@ -152,4 +162,80 @@ fn after_a_clean_close_and_on_the_same_host_nobody_waits() {
             }
         }
     });
+}
+
+#[test]
+fn a_pool_that_is_being_closed_still_beats() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        let data = content(&bench.world, 2, 8 * PAGE);
+        let volume = first.volume("v").unwrap();
+        volume.write(VolumeOffset(0), data).await.unwrap();
+        // What is in the log goes to drives that take their time.
+        for (_, media) in &bench.shelf.media {
+            media.with_faults(|faults| faults.slowdown = 3_000);
+        }
+        let began = bench.world.now();
+        let second = async {
+            bench.world.sleep(Duration::from_secs(1)).await;
+            let refused = bench.open(2).await.err().unwrap();
+            assert_eq!(refused.kind, PoolErrorKind::InUse, "{refused}");
+            let waited = bench.world.now().since(began);
+            for (_, media) in &bench.shelf.media {
+                media.with_faults(|faults| faults.slowdown = 0);
+            }
+            waited
+        };
+        let close = async {
+            first.close().await.unwrap();
+            bench.world.now().since(began)
+        };
+        let (refused_after, closed_after) = join(second, close).await;
+        assert!(
+            refused_after < closed_after,
+            "{refused_after:?} {closed_after:?}"
+        );
+    });
+}
+
+#[test]
+fn of_two_hosts_that_open_a_pool_at_the_same_time_one_has_it_at_most() {
+    let mut opened = 0;
+    for apart_us in (0..40).map(|step| step * step * 5_000) {
+        for crashed in [false, true] {
+            let bench = Bench::new();
+            bench.run(async {
+                let owner = bench.open(3).await.unwrap();
+                bench.world.sleep(Duration::from_secs(3)).await;
+                match crashed {
+                    true => drop(owner),
+                    false => owner.close().await.unwrap(),
+                }
+                let later = async {
+                    bench.world.sleep(Duration::from_micros(apart_us)).await;
+                    bench.open(2).await
+                };
+                let both = join(bench.open(1), later).await;
+                bench.world.sleep(Duration::from_secs(3)).await;
+                let serves = |pool: &Pool<SimWorld>| pool.info().failure.is_none();
+                let both = [both.0, both.1];
+                let mut serving = 0;
+                for pool in both.iter().flatten().filter(|pool| serves(pool)) {
+                    serving += 1;
+                    assert!(holds(pool).await);
+                }
+                assert!(serving <= 1, "{apart_us} us apart, crashed {crashed}");
+                for refused in both.iter().filter_map(|pool| pool.as_ref().err()) {
+                    let kind = refused.kind;
+                    assert!(
+                        matches!(kind, PoolErrorKind::InUse | PoolErrorKind::Failed),
+                        "{refused}"
+                    );
+                }
+                opened += serving;
+            });
+        }
+    }
+    assert!(opened > 20, "{opened} of 80");
 }

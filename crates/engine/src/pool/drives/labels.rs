@@ -24,10 +24,14 @@ impl<W: World> Drives<W> {
 
     /// As [`Drives::settle_labels`], for callers who must not wait.
     pub fn settle_labels_soon(self: &Rc<Self>) {
-        if self.durable.get() != self.wanted.get() {
+        // One at a time: a needed drive that hangs lets it wait, and it is called again and
+        // again meanwhile.
+        if self.durable.get() != self.wanted.get() && !self.settling.replace(true) {
             let drives = Rc::clone(self);
-            self.world
-                .spawn(async move { drives.settle_labels().await });
+            self.world.spawn(async move {
+                drives.settle_labels().await;
+                drives.settling.set(false);
+            });
         }
     }
 
@@ -37,7 +41,7 @@ impl<W: World> Drives<W> {
     pub async fn settle_labels(&self) {
         while self.durable.get() != self.wanted.get() {
             let _writing = self.writing.lock().await;
-            if self.check_failure().is_err() {
+            if self.check_failure().is_err() || self.heart.has_ended() {
                 return;
             }
             let wanted = self.wanted.get();

@@ -7,11 +7,12 @@
 
 use super::{Drives, EventKind, Group, Zone};
 use crate::drive::{DriveError, DriveErrorKind};
+use crate::label::SLOT_OFFSETS;
 use crate::pool::{MemberState, PoolError};
 use crate::raid::{DriveFault, Geometry, Member};
 use crate::ring::Losses;
 use crate::world::World;
-use base::{DriveOffset, Time};
+use base::{BLOCK_BYTES, DriveOffset, Time};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -67,7 +68,33 @@ impl<W: World> Drives<W> {
 
     /// The first drive in use of `zone`'s group that has not answered a read since `began`.
     /// What it holds may be whole: nothing is given up as lost for want of it.
-    pub fn silent_since(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
+    ///
+    /// A drive that is cut off may answer as if each block were damaged. So one that can't
+    /// read its own labels either counts as silent.
+    pub async fn silent(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
+        if let Some(silent) = self.silent_since(zone, began) {
+            return Some(silent);
+        }
+        for member in zone.group.places() {
+            if member.was_damaged_since(began) && !self.reads_labels(&member).await {
+                self.world.reached("damage of a drive that is cut off");
+                return Some(member);
+            }
+        }
+        None
+    }
+
+    async fn reads_labels(&self, member: &Member<W>) -> bool {
+        for slot in SLOT_OFFSETS {
+            let buf = self.world.buffers().data(BLOCK_BYTES);
+            if member.probe(DriveOffset(slot), buf).await.is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn silent_since(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
         let is_silent = |member: &Rc<Member<W>>| {
             member.was_silent_since(began)
                 && !self.world.planted("given up for a drive that is away")
@@ -114,8 +141,10 @@ impl<W: World> Drives<W> {
             } else if member.is_writable() && self.can_lose(&member) {
                 self.take_out(&member, &format!("is out of use: {reason}"));
             } else {
-                if member.is_writable() {
-                    needed.push(member);
+                match member.is_writable() {
+                    true => needed.push(member),
+                    // Out of use already: nobody is to wait for it.
+                    false => member.vitals().give_up(),
                 }
                 continue;
             }

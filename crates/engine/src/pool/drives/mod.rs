@@ -23,6 +23,7 @@ pub use events::{Event, EventKind, Mended};
 pub use losses::RingLosses;
 pub use zone::{Group, Zone, stride_bytes, zone_capacity};
 
+use super::heartbeat::Heart;
 use super::{LabelSummary, MemberState, PoolError, PoolErrorKind};
 use crate::label::{Label, PoolIdentity};
 use crate::lane::{Lane, View};
@@ -61,6 +62,8 @@ pub struct Drives<W: World> {
     durable: Cell<u64>,
     /// The last of `wanted` that says of a drive that it is out of use.
     lost: Cell<u64>,
+    /// Whether a task makes the last of `wanted` durable.
+    settling: Cell<bool>,
     /// Whether somebody looks after drives that do not answer.
     watched: Cell<bool>,
     /// The drive that had to be there for the opening and did not answer.
@@ -73,6 +76,7 @@ pub struct Drives<W: World> {
     waker: RefCell<Option<Box<dyn Fn()>>>,
     /// Told why the pool stops, when it does: they refuse all that waits.
     stop_hooks: RefCell<Vec<StopHook>>,
+    pub(super) heart: Heart,
 }
 
 /// Told why the pool stops.
@@ -88,6 +92,7 @@ impl<W: World> Drives<W> {
         spares: Vec<Rc<Member<W>>>,
     ) -> Self {
         let identity = label.pool.clone();
+        let heart = Heart::new(&world, identity.uuid);
         let entries = label.groups.iter().zip(groups);
         let groups = (0..)
             .zip(entries)
@@ -105,6 +110,7 @@ impl<W: World> Drives<W> {
             wanted: Cell::new(0),
             durable: Cell::new(0),
             lost: Cell::new(0),
+            settling: Cell::new(false),
             watched: Cell::new(false),
             silent: RefCell::default(),
             failure: RefCell::new(None),
@@ -112,6 +118,7 @@ impl<W: World> Drives<W> {
             events: Events::default(),
             waker: RefCell::new(None),
             stop_hooks: RefCell::default(),
+            heart,
         }
     }
 

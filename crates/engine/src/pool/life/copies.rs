@@ -143,11 +143,15 @@ impl<W: World> Inner<W> {
         }
         let span = geometry.span_of(usize::from(first.place()));
         let members = geometry.span_places(span).map(|place| group.place(place));
-        let next = members
-            .into_iter()
-            .find(|member| member.is_whole() && !member.log());
-        let Some(next) = next else { return Ok(()) };
+        let mut able = members.filter(|member| member.is_whole() && !member.log());
+        let next = able.find(|next| !self.life.no_carriers.borrow().contains(&next.uuid));
+        let Some(next) = next else {
+            // From the first one again.
+            self.life.no_carriers.borrow_mut().clear();
+            return Ok(());
+        };
         if !self.carry_logs(&next).await {
+            self.life.no_carriers.borrow_mut().insert(next.uuid);
             return self.check();
         }
         next.set_log(true);
@@ -172,6 +176,10 @@ impl<W: World> Inner<W> {
                 if before.as_ref() != Some(&text) {
                     self.drives.event(EventKind::CopyMoved, text);
                 }
+                // All or nothing: the other one may have taken it in.
+                let stays = |member: &Member<W>| member.log() || member.uuid != next.uuid;
+                self.store.log.keep_members(stays);
+                self.store.intents.keep_members(stays);
                 return false;
             }
         }

@@ -141,6 +141,13 @@ impl<W: World> Inner<W> {
     /// Takes drives out of use on which an operation does not end. In a pool that has
     /// stopped nothing is lost by that, and nobody waits any more.
     pub(super) fn give_up_hung(&self, limits: &Limits, looks: &mut Looks) {
+        for member in self.drives.departed() {
+            // What was in flight when it left is waited for by nobody else.
+            let oldest = member.vitals().oldest();
+            if oldest.is_some_and(|begun| looks.waited(begun) > limits.hung) {
+                member.vitals().give_up();
+            }
+        }
         let hung = hung(&self.drives, looks, limits.hung);
         if hung.is_empty() {
             return;

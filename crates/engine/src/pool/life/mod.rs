@@ -16,7 +16,7 @@ mod fill;
 pub mod fullness;
 mod groups;
 pub mod health;
-pub(in crate::pool) mod hung;
+pub(crate) mod hung;
 pub(super) mod lend;
 pub mod pace;
 mod rebuild;
@@ -29,11 +29,12 @@ pub use pace::Rates;
 use super::drives::EventKind;
 use super::{Inner, MemberState, PoolError, PoolErrorKind, heartbeat};
 use crate::world::World;
-use base::Time;
+use base::{Time, Uuid};
 use futures_util::future::select;
 use futures_util::lock::Mutex;
 use pace::Pace;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -115,6 +116,10 @@ pub(crate) struct Life {
     last_scrub: Cell<Option<(Time, Found)>>,
     /// Held while something is done.
     busy: Mutex<()>,
+    /// The drive of which it was told last that its rebuild begins.
+    rebuild_told: Cell<Option<Uuid>>,
+    /// Drives that could not take the logs over; others are tried first.
+    no_carriers: RefCell<BTreeSet<Uuid>>,
     /// Why the last round ended early, as it was told.
     trouble: RefCell<Option<String>>,
     /// How often pages are looked for that lie over others.
@@ -221,9 +226,7 @@ pub(super) fn start<W: World>(inner: &Rc<Inner<W>>) {
     world.spawn(health::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fullness::watch(world.clone(), Rc::downgrade(inner)));
     world.spawn(fill::watch(world.clone(), Rc::downgrade(inner)));
-    if !world.buffers().is_length_only() {
-        world.spawn(heartbeat::beat_on(world.clone(), Rc::downgrade(inner)));
-    }
+    heartbeat::begin(&inner.drives);
     if inner.drives.lane().commons.lanes() > 1 {
         world.spawn(lend::watch(world.clone(), Rc::downgrade(inner)));
     }

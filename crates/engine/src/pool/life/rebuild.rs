@@ -52,22 +52,7 @@ impl<W: World> Inner<W> {
             self.world.now(),
             (whole * zone_bytes, total),
         );
-        match whole {
-            0 => self.drives.event(
-                EventKind::Rebuild,
-                format!("rebuild of drive '{}' begins", member.name),
-            ),
-            _ => {
-                self.world.reached("rebuild resumed");
-                self.drives.event(
-                    EventKind::Rebuild,
-                    format!(
-                        "rebuild of drive '{}' goes on, {whole} zones are whole",
-                        member.name
-                    ),
-                );
-            }
-        }
+        self.tell_rebuild(member, whole);
         loop {
             // Zones that are taken into use meanwhile are whole from the start. One whose
             // sums are being written must not have them put right at the same time.
@@ -79,22 +64,14 @@ impl<W: World> Inner<W> {
             let Some(zone) = next else { break };
             self.rebuild_zone(&zone, member, &task).await?;
             if member.state() != MemberState::Rebuilding {
-                self.world.reached("rebuild onto a drive that dies");
-                self.drives.event(
-                    EventKind::Rebuild,
-                    format!(
-                        "rebuild of drive '{}' has ended: the drive has failed",
-                        member.name
-                    ),
-                );
-                return self
-                    .commit(vec![Record::RebuildOver {
-                        member: member.uuid,
-                    }])
-                    .await;
+                return self.rebuild_failed(member).await;
             }
             self.lend().await?;
             task.total.set(of_group().len() as u64 * zone_bytes);
+        }
+        if member.state() != MemberState::Rebuilding {
+            // While this waited for the zones to settle.
+            return self.rebuild_failed(member).await;
         }
         member.set_state(MemberState::Healthy);
         self.drives.want_labels();
@@ -105,6 +82,7 @@ impl<W: World> Inner<W> {
         }])
         .await?;
         member.rebuilt().borrow_mut().clear();
+        self.life.rebuild_told.set(None);
         self.drives.event(
             EventKind::Rebuild,
             format!(
@@ -115,6 +93,36 @@ impl<W: World> Inner<W> {
         self.world.reached("rebuild ends");
         self.wake_life();
         Ok(())
+    }
+
+    /// Tells that a rebuild begins or goes on; once, however often it is tried again.
+    fn tell_rebuild(&self, member: &Member<W>, whole: u64) {
+        if self.life.rebuild_told.replace(Some(member.uuid)) == Some(member.uuid) {
+            return;
+        }
+        let text = match whole {
+            0 => format!("rebuild of drive '{}' begins", member.name),
+            _ => {
+                self.world.reached("rebuild resumed");
+                format!(
+                    "rebuild of drive '{}' goes on, {whole} zones are whole",
+                    member.name
+                )
+            }
+        };
+        self.drives.event(EventKind::Rebuild, text);
+    }
+
+    async fn rebuild_failed(self: &Rc<Self>, member: &Member<W>) -> Result<(), PoolError> {
+        self.world.reached("rebuild onto a drive that dies");
+        self.life.rebuild_told.set(None);
+        let text = format!(
+            "rebuild of drive '{}' has ended: the drive has failed",
+            member.name
+        );
+        self.drives.event(EventKind::Rebuild, text);
+        let member = member.uuid;
+        self.commit(vec![Record::RebuildOver { member }]).await
     }
 
     async fn rebuild_zone(

@@ -85,14 +85,7 @@ impl<W: World> Inner<W> {
             let is_ordered = lane.commons.is_ordered_out(member.uuid) && member.is_writable();
             if is_ordered && self.drives.can_lose(&member) {
                 self.world.reached("lane follows an order to another");
-                member.order_out();
-                self.drives.event(
-                    EventKind::DriveFailed,
-                    format!("drive '{}' was taken out of use by command", member.name),
-                );
-                self.drives.want_labels();
-                self.drives.settle_labels().await;
-                self.check()?;
+                self.take_out_by_command(&member).await?;
                 continue;
             }
             let standing = (member.group(), member.place());
@@ -124,6 +117,13 @@ impl<W: World> Inner<W> {
         // believed to be on the other.
         let _alone = self.zoning.lock().await;
         let (group, place) = (failed.group(), failed.place());
+        let spares = self.drives.spares();
+        let is_there = spares.iter().any(|other| Rc::ptr_eq(other, &spare));
+        let in_place = self.drives.group(group).place(usize::from(place));
+        if !is_there || !Rc::ptr_eq(&in_place, failed) {
+            // By command, while this waited.
+            return self.check();
+        }
         self.drives
             .change_spares(|spares| spares.retain(|other| !Rc::ptr_eq(other, &spare)));
         spare.set_place(group, place);
@@ -191,6 +191,16 @@ impl<W: World> Inner<W> {
         })
     }
 
+    /// Takes a drive out of use as it was ordered, durably. What is in flight on it ends.
+    async fn take_out_by_command(&self, member: &Member<W>) -> Result<(), PoolError> {
+        member.order_out();
+        self.drives
+            .take_out(member, "was taken out of use by command");
+        self.drives.settle_labels().await;
+        self.wake_life();
+        self.check()
+    }
+
     fn check_can_lose(&self, member: &Rc<Member<W>>) -> Result<(), PoolError> {
         match self.drives.can_lose(member) {
             true => Ok(()),
@@ -244,13 +254,7 @@ impl<W: World> Pool<W> {
             return Ok(());
         }
         inner.check_can_lose(member)?;
-        member.order_out();
-        inner
-            .drives
-            .take_out(member, "was taken out of use by command");
-        inner.drives.settle_labels().await;
-        inner.wake_life();
-        inner.check()
+        inner.take_out_by_command(member).await
     }
 
     /// Adds a drive that stands in for the next one that fails, or for one that has

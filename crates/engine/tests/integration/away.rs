@@ -1,0 +1,106 @@
+//! Drives that answer nothing, or nothing true, for a while: what they hold is not given up.
+
+use crate::common::{PAGE, Shelf, bytes, content};
+use base::VolumeOffset;
+use engine::pool::drives::EventKind;
+use engine::{Level, Pool, World};
+use futures_util::future::join;
+use std::time::Duration;
+use world::sim::SimWorld;
+
+const BLOCK: usize = 4096;
+
+async fn read(pool: &Pool<SimWorld>) -> Option<Vec<u8>> {
+    let volume = pool.volume("v").unwrap();
+    let read = volume.read(VolumeOffset(0), 8 * PAGE).await;
+    read.ok().map(|found| found.to_vec())
+}
+
+/// A cable that is pulled: the kernel says EIO, as it does of a damaged block.
+#[test]
+fn blocks_of_a_drive_that_says_eio_to_everything_for_a_while_are_not_lost() {
+    let shelf = Shelf::with_pool(4, Level::Raid5);
+    let mut written = bytes(1, 8 * PAGE);
+    shelf.open(async |pool| {
+        pool.fail_drive("d0").await.unwrap();
+        let all = 0..(crate::common::DRIVE_BYTES / BLOCK as u64);
+        let cut_off = shelf.named("d1");
+        cut_off.with_faults(|faults| {
+            faults.unreadable.extend(all.clone());
+            faults.unwritable.extend(all);
+        });
+        // Parts of stripes, whose rest has to be read.
+        let volume = pool.volume("v").unwrap();
+        for page in 0..8 {
+            let data = content(pool.world(), 50 + page, BLOCK);
+            let at = page as usize * PAGE;
+            if volume.write(VolumeOffset(at as u64), data).await.is_ok() {
+                written[at..at + BLOCK].copy_from_slice(&bytes(50 + page, BLOCK));
+            }
+        }
+        let _ = volume.read(VolumeOffset(BLOCK as u64), BLOCK).await;
+        pool.world().sleep(Duration::from_secs(20)).await;
+        cut_off.with_faults(|faults| {
+            faults.unreadable.clear();
+            faults.unwritable.clear();
+        });
+        let events = pool.events(0);
+        let lost = events
+            .iter()
+            .find(|event| event.kind == EventKind::BlockLost);
+        assert!(lost.is_none(), "{lost:?}");
+    });
+    shelf.open(async |pool| assert!(read(&pool).await.unwrap() == written));
+}
+
+/// One failed read, wherever it comes, of the one drive that there is.
+#[test]
+fn an_opening_that_misses_a_read_refuses_or_has_everything() {
+    let (mut refused, mut opened) = (0, 0);
+    for step in 0..120 {
+        let shelf = Shelf::with_pool(1, Level::Simple);
+        let newer = bytes(9, PAGE);
+        shelf.open(async |pool| {
+            // In the journal and the log only: as after a kill.
+            let data = content(pool.world(), 9, PAGE);
+            let spec = crate::common::thin("w", PAGE as u64);
+            let volume = pool.create_volume(spec).await.unwrap();
+            volume.write(VolumeOffset(0), data).await.unwrap();
+        });
+        let world = shelf.world();
+        let test = async {
+            let drives = shelf.drives(&world);
+            let fail = async {
+                world.sleep(Duration::from_micros(step * 40)).await;
+                shelf.named("d0").with_faults(|faults| faults.failing = 1);
+            };
+            let (pool, ()) = join(Pool::open(world.clone(), drives), fail).await;
+            shelf.named("d0").with_faults(|faults| faults.failing = 0);
+            match pool {
+                Err(_) => refused += 1,
+                Ok(pool) => {
+                    opened += 1;
+                    let Some(volume) = pool.volume("w") else {
+                        panic!("step {step}: the opening has forgotten a volume");
+                    };
+                    let found = volume.read(VolumeOffset(0), PAGE).await;
+                    if let Ok(found) = found {
+                        assert!(found.to_vec() == newer, "step {step}");
+                    }
+                }
+            }
+        };
+        assert!(world.run(u64::MAX, test).is_ok());
+        world.power_off();
+        shelf.open(async |pool| {
+            let volume = pool.volume("w").unwrap();
+            let found = volume.read(VolumeOffset(0), PAGE).await.unwrap();
+            assert!(found.to_vec() == newer, "step {step}: reopened");
+            assert!(read(&pool).await.unwrap() == bytes(1, 8 * PAGE));
+        });
+    }
+    assert!(
+        refused >= 5 && opened >= 5,
+        "{refused} refused, {opened} opened"
+    );
+}
