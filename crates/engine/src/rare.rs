@@ -114,6 +114,7 @@ pub const BUGS: &[&str] = &[
     "laggard left behind at the opening",
     "last block of a page not zeroed",
     "labels go on after a needed drive",
+    "copy of sums forgotten by a rebuild",
     "lock not widened to whole blocks",
     "log believed above newer sums",
     "log copied unverified",

@@ -17,6 +17,9 @@ const TRANSFER_BYTES: u64 = 256 << 10;
 /// Blocks written together.
 const BLOCKS_AT_ONCE: usize = 128;
 
+/// The way it was: a copy that was asked for while its block was being flushed.
+const FORGOTTEN: &str = "copy of sums forgotten by a rebuild";
+
 impl<W: World> Integrity<W> {
     /// Makes everything that was set before the call durable on every copy in use.
     ///
@@ -31,7 +34,7 @@ impl<W: World> Integrity<W> {
         for cached in &dirty {
             // What is asked of a block from here on is for the next flush: this one may be
             // past it already.
-            cached.dirty.set(false);
+            cached.dirty.set(self.world.planted(FORGOTTEN));
         }
         for some in dirty.chunks(BLOCKS_AT_ONCE) {
             let copies = some.iter().map(|cached| self.put_right(cached));
@@ -160,6 +163,9 @@ impl<W: World> Integrity<W> {
         let mut touched: Vec<Rc<Member<W>>> = Vec::new();
         let mut writes = Vec::new();
         for cached in dirty.iter().filter(|cached| !cached.anew.get()) {
+            if self.world.planted(FORGOTTEN) {
+                cached.dirty.set(false);
+            }
             if !cached.changed.replace(false) {
                 continue;
             }
@@ -300,6 +306,14 @@ impl<W: World> Integrity<W> {
                 held.push(cached);
             }
             self.flush().await?;
+            for cached in &held {
+                assert!(
+                    !cached.behind.borrow().contains(&place),
+                    "sums {} of zone {} are not on a rebuilt drive",
+                    cached.index,
+                    cached.zone
+                );
+            }
             written += held.len() as u64;
         }
         Ok(written)

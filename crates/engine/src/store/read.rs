@@ -375,6 +375,7 @@ impl<W: World> Store<W> {
             let block = first + u64::from(index);
             let at = zone.locate(block);
             let _alone = self.locks.lock(at.stripe).await;
+            let began = self.world.now();
             let pinned = self
                 .integrity
                 .pin(zone.shape.zone, zone.blocks_of(at.stripe))
@@ -395,7 +396,10 @@ impl<W: World> Store<W> {
                     match row.content(column) {
                         Some(slice) => slice,
                         None => {
-                            self.note_lost(zone.shape.zone, block);
+                            // What a drive that does not answer holds may be whole.
+                            if self.drives.silent(zone, began).await.is_none() {
+                                self.note_lost(zone.shape.zone, block);
+                            }
                             return Err(self.lost(zone, block));
                         }
                     }
