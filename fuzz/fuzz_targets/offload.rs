@@ -9,7 +9,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "tests use more of it")]
-#[path = "../../crates/scsi/tests/offload/lists.rs"]
+#[path = "../../crates/scsi/tests/integration/offload/lists.rs"]
 mod lists;
 
 use base::{BufPool, Prng, Slice, Time, Uuid};

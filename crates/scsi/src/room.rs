@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// No try begins so long after the command did.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a command is tried.
 const TRIES_MAX: usize = 8;

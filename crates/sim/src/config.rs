@@ -395,7 +395,7 @@ const SLOWEST: Duration = Duration::from_millis(5 * 30);
 /// Operations on drives that one of a volume may have to wait for, one after the other:
 /// those that are answered, and those that a drive hangs in.
 const IN_TURN: u32 = 64;
-const HANG_IN_TURN: u32 = 16;
+const HANG_IN_TURN: u32 = 4;
 
 /// See [`Config::patience`]: with these limits, on drives that may fail or never do.
 pub fn patience(limits: &Limits, may_fail: bool) -> Duration {

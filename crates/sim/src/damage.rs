@@ -146,9 +146,13 @@ async fn order(session: &Session, victim: &Media, prng: &mut Prng) {
 pub(crate) fn hold_up(victim: &Media, now: Time, prng: &mut Prng) -> String {
     let blocks = victim.spec().capacity_bytes / BLOCK_BYTES as u64;
     victim.with_faults(|faults| match prng.below(8) {
-        0 | 1 => {
+        0 => {
             faults.gone = true;
             "gone".to_owned()
+        }
+        1 => {
+            faults.shrunk = true;
+            "smaller than it was".to_owned()
         }
         2 => {
             let start = prng.below(blocks);

@@ -28,6 +28,9 @@ fn calm(media: &Media) {
     });
 }
 
+/// Drives that carry the metadata, as a pool is made.
+const METADATA_COPIES: usize = 3;
+
 impl Boot {
     /// A new pool over blank drives.
     pub async fn create(&self) -> Option<Lanes> {
@@ -187,8 +190,8 @@ impl Boot {
     }
 
     /// Whether a pool may be refused while `away` is not there: with what was ever struck,
-    /// those are more drives of a span than it can lose, or where there are several spans,
-    /// perhaps all that carry metadata or logs.
+    /// those are more drives of a span than it can lose (and the logs are in one span), or
+    /// where there are several spans, perhaps all that carry metadata.
     fn may_be_refused(&self, away: &[Rc<Media>]) -> bool {
         let (books, config) = (&self.books, &self.books.config);
         let unit = BLOCK_BYTES as u64;
@@ -203,7 +206,7 @@ impl Boot {
         let out: Vec<bool> = media[..places].iter().map(is_out).collect();
         let lost = |span: &[bool]| span.iter().filter(|out| **out).count();
         let several = out.len() > shape.width || config.group_later.is_some();
-        (several && lost(&out) > shape.redundancy())
+        (several && lost(&out) > shape.redundancy().max(METADATA_COPIES - 1))
             || out
                 .chunks(shape.width)
                 .any(|span| lost(span) > shape.redundancy())

@@ -68,6 +68,7 @@ pub(super) async fn copy<W: World>(
     let (source_is, destination_is) = (source.info(), destination.info());
     let same = source_is.uuid == destination_is.uuid;
     let mut done = 0;
+    let mut waits_since = None;
     for tries in 1.. {
         let part = run.after(done);
         let overlaps = same && part.overlaps();
@@ -87,12 +88,19 @@ pub(super) async fn copy<W: World>(
         if !from_the_end || came == part.len {
             done += came;
         }
+        let asked = copier.world().now();
         let full = match &copied {
             Err(Failure::Destination(error)) => error.kind == IoErrorKind::PoolFull,
             _ => false,
         };
         let again = full && !overlaps && tries < TRIES_MAX && course.goes_on();
         if !again || !room::made(copier, destination_is.uuid, course).await {
+            return (done, copied);
+        }
+        // As of a WRITE, all tries for want of room begin within a time: initiators that have
+        // given this way up write newer data by another.
+        let now = copier.world().now();
+        if now.since(*waits_since.get_or_insert(asked)) >= room::PATIENCE {
             return (done, copied);
         }
     }

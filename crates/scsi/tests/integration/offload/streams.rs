@@ -310,6 +310,16 @@ fn a_full_pool_ends_it_where_there_was_no_room() {
         };
         assert_eq!([0, 1, 2].map(|n| begun(WriteBegins(n))), [1, 2, 1]);
         assert_eq!(streams.copied().await, 4 << 20);
+        // What comes after the initiator may have gone another way is of no use.
+        streams.destination.bad.set(bad);
+        let (destination, world) = (Rc::clone(&streams.destination), streams.bench.world.clone());
+        let room = async move {
+            world.sleep(Duration::from_secs(6)).await;
+            destination.bad.set(None);
+        };
+        *streams.bench.copier.room.borrow_mut() = Some(room.boxed_local());
+        let failed = streams.copy((0, 1, BLOCKS as u16, 0, 0), None).await;
+        assert_eq!(sense(&failed), (7, 0x27, 0x07));
         streams.has_only(4 * MIB);
     });
 }
