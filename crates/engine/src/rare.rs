@@ -5,6 +5,8 @@
 
 /// Paths that are taken seldom, and that the simulator must reach.
 pub const MARKS: &[&str] = &[
+    "damage of a drive that is cut off",
+    "sums of a silent drive asked for again",
     "append joins a batch",
     "block given up",
     "block mended",
@@ -115,6 +117,7 @@ pub const BUGS: &[&str] = &[
     "last block of a page not zeroed",
     "labels go on after a needed drive",
     "copy of sums forgotten by a rebuild",
+    "damage believed of a drive that is cut off",
     "lock not widened to whole blocks",
     "log believed above newer sums",
     "log copied unverified",

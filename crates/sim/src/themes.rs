@@ -183,6 +183,8 @@ enum Loss {
     Hung,
     /// Every operation fails.
     Failing,
+    /// The same, as if each block were damaged: a cable that is pulled.
+    CutOff,
     /// Data can't be written.
     ReadOnly,
 }
@@ -209,8 +211,13 @@ async fn outage(session: Rc<Session>, mut prng: Prng) {
     let each = *prng.pick(&[0, 0, 100, 3_000]);
     let all = *prng.pick(&[None, Some(Loss::Gone), Some(Loss::ReadOnly)]);
     for media in &lost {
-        let loss =
-            all.unwrap_or(*prng.pick(&[Loss::Gone, Loss::Hung, Loss::Failing, Loss::ReadOnly]));
+        let loss = all.unwrap_or(*prng.pick(&[
+            Loss::Gone,
+            Loss::Hung,
+            Loss::Failing,
+            Loss::CutOff,
+            Loss::ReadOnly,
+        ]));
         session
             .world
             .note(|| format!("outage of {}: {loss:?}", media.spec().name));
@@ -259,6 +266,10 @@ fn lose(session: &Session, media: &Media, loss: Loss) {
         Loss::Gone => faults.gone = true,
         Loss::Hung => faults.hangs_from = Some(session.world.now()),
         Loss::Failing => faults.failing = u32::MAX,
+        Loss::CutOff => {
+            faults.failing = u32::MAX;
+            faults.failing_as_damaged = true;
+        }
         Loss::ReadOnly => faults.unwritable.extend(first..end),
     });
 }

@@ -229,6 +229,29 @@ fn what_is_not_possible_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_group_does_not_go_to_a_level_that_needs_drives_which_are_out_of_use() {
+    for (out, possible) in [
+        (&["d0"][..], true),
+        (&["d0", "d3"], true),
+        (&["d0", "d1"], false),
+    ] {
+        let shelf = Shelf::with_pool(6, Level::Raid10 { copies: 3 });
+        shelf.open(async |pool| {
+            for name in out {
+                pool.fail_drive(name).await.unwrap();
+            }
+            let converted = pool.convert_group(0, Level::Raid50).await;
+            assert_eq!(converted.is_ok(), possible, "{out:?}: {converted:?}");
+            if let Err(error) = converted {
+                assert_eq!(error.kind, PoolErrorKind::Invalid);
+                assert!(error.context.contains("out of use"), "{error}");
+            }
+        });
+        shelf.open(async |pool| holds(&pool).await);
+    }
+}
+
+#[test]
 fn drives_of_a_group_that_has_left_are_free() {
     let mut shelf = Shelf::with_pool(2, RAID10);
     let new = blank(3, crate::common::DRIVE_BYTES);

@@ -111,11 +111,12 @@ impl Adversarial {
         }
         let (unreadable, fails) = self.media.with_faults(|faults| {
             let unreadable = Faults::hits(&faults.unreadable, at, operation.len_bytes);
-            (unreadable, faults.next_fails(false))
+            let fails = faults.next_fails(false);
+            (unreadable, fails.then(|| faults.kind_of_failure()))
         });
         let kind = match fails {
-            true => Some(DriveErrorKind::Other),
-            false => unreadable.then_some(DriveErrorKind::Media),
+            Some(kind) => Some(kind),
+            None => unreadable.then_some(DriveErrorKind::Media),
         };
         (buf, self.end(operation, kind))
     }
@@ -165,7 +166,7 @@ impl Adversarial {
         let (failed, gone) = self.media.with_faults(|faults| {
             let unwritable = Faults::hits(&faults.unwritable, at, operation.len_bytes);
             let failed = match faults.next_fails(false) {
-                true => Some(DriveErrorKind::Other),
+                true => Some(faults.kind_of_failure()),
                 false => unwritable.then_some(DriveErrorKind::Media),
             };
             (failed, faults.gone || faults.dead)

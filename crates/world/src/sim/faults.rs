@@ -1,6 +1,7 @@
 //! What can be made to fail on a simulated drive.
 
 use base::{BLOCK_BYTES, DriveOffset, Time};
+use engine::DriveErrorKind;
 use std::collections::BTreeSet;
 
 /// The faults of one drive. They stay through power cuts until they are taken
@@ -38,6 +39,8 @@ pub struct Faults {
     pub failing_flushes: u32,
     /// So many of the next operations fail, whatever they are, and then all is well.
     pub failing: u32,
+    /// They say that the medium is damaged, as kernels say of a drive that is cut off.
+    pub failing_as_damaged: bool,
 }
 
 /// Takes one off `left`; false when there is none.
@@ -75,6 +78,14 @@ impl Faults {
     /// Whether the next operation fails by itself.
     pub(super) fn next_fails(&mut self, is_flush: bool) -> bool {
         (is_flush && take_one(&mut self.failing_flushes)) || take_one(&mut self.failing)
+    }
+
+    /// What a read or write says that fails by itself.
+    pub(super) fn kind_of_failure(&self) -> DriveErrorKind {
+        match self.failing_as_damaged {
+            true => DriveErrorKind::Media,
+            false => DriveErrorKind::Other,
+        }
     }
 
     /// Whether nothing is answered now.

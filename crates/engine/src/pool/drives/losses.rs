@@ -76,7 +76,11 @@ impl<W: World> Drives<W> {
             return Some(silent);
         }
         for member in zone.group.places() {
-            if member.was_damaged_since(began) && !self.reads_labels(&member).await {
+            let may_be_cut_off = member.was_damaged_since(began)
+                && !self
+                    .world
+                    .planted("damage believed of a drive that is cut off");
+            if may_be_cut_off && !self.reads_labels(&member).await {
                 self.world.reached("damage of a drive that is cut off");
                 return Some(member);
             }
@@ -179,15 +183,7 @@ impl<W: World> Drives<W> {
     pub fn takes_zones(&self, group: &Group<W>) -> bool {
         let unit = u64::from(self.identity.stripe_unit_bytes);
         let shape = Geometry::of(group.level(), group.drives(), unit);
-        !group.leaves()
-            && shape.is_ok_and(|shape| {
-                (0..shape.spans).all(|span| {
-                    let lost = shape
-                        .span_places(span)
-                        .filter(|place| !group.place(*place).is_whole());
-                    lost.count() <= shape.redundancy()
-                })
-            })
+        !group.leaves() && shape.is_ok_and(|shape| group.has_enough_for(&shape))
     }
 
     /// Whether a group's data survives without the drives at `places`, at every level

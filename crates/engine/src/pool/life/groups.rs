@@ -271,10 +271,15 @@ impl<W: World> Inner<W> {
         }
         self.check_settled(group)?;
         let unit = u64::from(self.identity().stripe_unit_bytes);
-        if let Err(allowed) = Geometry::of(level, group.drives(), unit) {
-            return Err(invalid(format!(
+        let shape = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
+            invalid(format!(
                 "group {index} of pool '{name}' has {} drives: level {level} takes {allowed}",
                 group.drives()
+            ))
+        })?;
+        if !group.has_enough_for(&shape) {
+            return Err(invalid(format!(
+                "group {index} of pool '{name}' lacks drives that level {level} can't do without: replace those that are out of use first"
             )));
         }
         if !self.has_room_for(&self.zones_of(group)) {
