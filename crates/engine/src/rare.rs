@@ -117,6 +117,7 @@ pub const BUGS: &[&str] = &[
     "last block of a page not zeroed",
     "labels go on after a needed drive",
     "copy of sums forgotten by a rebuild",
+    "unreadable sums taken for torn",
     "damage believed of a drive that is cut off",
     "lock not widened to whole blocks",
     "log believed above newer sums",

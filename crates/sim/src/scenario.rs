@@ -22,7 +22,7 @@ use world::sim::{Media, MediaSpec, Order, Outcome, SimWorld, Snapshot};
 const POLLS_OF_LIFE: u64 = 20_000_000;
 
 /// Where so many writes ended well, something can be read.
-const WRITES_ENOUGH: u64 = 20;
+const WRITES_ENOUGH: u64 = 100;
 
 /// Takes lines of the trace.
 pub type Listener = Rc<dyn Fn(Time, &str)>;

@@ -27,6 +27,9 @@ struct Found {
     stale: Vec<(usize, u64)>,
     /// No copy is whole.
     doubtful: bool,
+    /// Of a copy with that version both slots could be read: what is not there was torn, or
+    /// never written.
+    is_read: bool,
 }
 
 /// What a flush has to do for a block that has just been loaded.
@@ -42,6 +45,8 @@ struct Pair {
     version: Version,
     sums: Sums,
     whole: bool,
+    /// Both slots could be read.
+    is_read: bool,
 }
 
 /// Both slots of a copy as a drive has them, but for what can't be read.
@@ -160,7 +165,10 @@ impl<W: World> Integrity<W> {
         let (version, sums, todo) = match found {
             Some(mut found) => {
                 self.note_stale(&zone, &found);
-                let torn = self.may_be_torn.borrow().contains(&key(number, index));
+                // A crash tears a slot, and does not make it unreadable: that one may have been
+                // whole, and newer than what the logs have.
+                let torn = self.may_be_torn.borrow().contains(&key(number, index))
+                    && (found.is_read || self.world.planted("unreadable sums taken for torn"));
                 if found.doubtful && !torn && !self.world.planted("one slot of sums believed") {
                     self.world.reached("integrity block doubted");
                     // The newer slot may have cleared what this one still has: data of an
@@ -294,6 +302,10 @@ impl<W: World> Integrity<W> {
             .map(|(place, pair, _)| (*place, *pair))
             .collect();
         let doubtful = !found.iter().any(|(_, _, pair)| is_whole(pair));
+        let is_both = |pair: &Option<Pair>| pair.as_ref().is_some_and(|pair| pair.is_read);
+        let is_read = found
+            .iter()
+            .any(|(_, _, pair)| is_newest(pair) && is_both(pair));
         let sums = found
             .into_iter()
             .find(|(_, _, pair)| is_newest(pair))?
@@ -304,6 +316,7 @@ impl<W: World> Integrity<W> {
             sums,
             stale,
             doubtful,
+            is_read,
         })
     }
 
@@ -346,6 +359,7 @@ impl<W: World> Integrity<W> {
             version,
             sums: block.sums.clone(),
             whole: true,
+            is_read: true,
         }
     }
 
@@ -415,6 +429,7 @@ impl<W: World> Integrity<W> {
 }
 
 fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {
+    let is_read = slots.iter().all(Option::is_some);
     let slots: Vec<_> = slots
         .iter()
         .filter_map(|slot| block::decode(id, slot.as_ref()?.bytes()?))
@@ -428,6 +443,7 @@ fn newest_of_pair(id: BlockId, slots: &BothSlots) -> Option<Pair> {
         version,
         sums: Sums::Each(sums),
         whole,
+        is_read,
     })
 }
 
