@@ -242,7 +242,7 @@ impl Boot {
         }
         let prng = self.world.prng("administrator");
         ends.push(self.spawn(session, admin::run(Rc::clone(session), prng)));
-        if self.books.config.damage {
+        if self.books.config.damage && !self.books.config.strikes_by_kind() {
             let prng = self.world.prng("damage");
             ends.push(self.spawn(session, damage::run(Rc::clone(session), prng)));
         }
