@@ -38,24 +38,13 @@ pub enum Theme {
     /// As `Turns`, and the power goes soon after a drive goes out of use, before or after
     /// anybody knows of it.
     Losses,
-    /// Several lanes, with spares, where drives fail.
-    Lanes,
-    /// Lanes that lend each other room for thick volumes, by way of drives that are slow.
-    Lends,
     /// Groups leave; logs are damaged, and the power goes soon after one was moved.
     Departures,
     /// Many small writes at the same few places, and the power goes soon after some were
     /// put into one batch.
     Appends,
-    /// As `Rests`, and the power goes soon after whole stripes went around the log.
-    Stripes,
     /// Drives are rebuilt, and no drive takes sums for a moment.
     Rebuilds,
-    /// Volumes become thick and thin while much of them is cleared, in a pool that is full.
-    Conversions,
-    /// Clones are read from slow drives while what they share is copied to them, and used
-    /// again.
-    Clones,
     /// Readers in order beside writers, with all that is read ahead in RAM.
     Scans,
     /// The run of initiators, of every seed, and no other; its pools run full.
@@ -83,14 +72,9 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Beside, 3),
     (Theme::Turns, 0),
     (Theme::Losses, 0),
-    (Theme::Lanes, 0),
-    (Theme::Lends, 0),
     (Theme::Departures, 0),
     (Theme::Appends, 0),
-    (Theme::Stripes, 0),
     (Theme::Rebuilds, 0),
-    (Theme::Conversions, 0),
-    (Theme::Clones, 0),
     (Theme::Scans, 0),
     (Theme::Initiators, 0),
 ];
@@ -323,6 +307,7 @@ impl Config {
             true => prng.between(8, 40),
             false => prng.between(1, 5),
         };
+        let volumes = kind.volumes.unwrap_or(volumes);
         let stripe_unit_bytes = power(prng, 12, 15);
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         // Smaller ones would drown in what the metadata keeps for each.
@@ -341,7 +326,7 @@ impl Config {
             },
             ..PoolSpec::new("sim", level)
         };
-        let rests = of_seed.contains(&Theme::Rests) || of_seed.contains(&Theme::Stripes);
+        let rests = of_seed.contains(&Theme::Rests);
         let pool = match level {
             Level::Raid5 | Level::Raid50 | Level::Raid6 if rests => of_long_rests(pool),
             _ => pool,
@@ -352,7 +337,7 @@ impl Config {
             true => prng.between(1, most_groups),
             false => 1,
         };
-        let groups = match (kind.groups, kind.alone) {
+        let groups = match (kind.leave, kind.alone) {
             (true, _) => most_groups,
             (false, true) => 1,
             (false, false) => groups,
@@ -369,11 +354,11 @@ impl Config {
             false => spares.max(kind.spares),
         };
         let drives = drives_of_group * groups;
-        let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives, kind.lanes);
-        let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes), kind.zones);
+        let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives);
+        let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
-        let later = match (kind.turns || kind.lends, kind.leave) {
+        let later = match (kind.turns, kind.leave) {
             (true, _) => Later::NOTHING,
             (false, leave) => Later {
                 leave: later.leave || leave,
@@ -451,15 +436,13 @@ impl Config {
             Theme::Pauses | Theme::Closes | Theme::Rests => true,
             Theme::Turns | Theme::Losses => self.turns,
             Theme::Departures => self.groups_leave && self.damage,
-            Theme::Lends => self.damage,
             Theme::Rebuilds => redundant,
-            Theme::Lanes | Theme::Appends | Theme::Stripes => true,
-            Theme::Conversions | Theme::Clones | Theme::Scans => true,
+            Theme::Appends | Theme::Scans => true,
             // Of the other runs of a seed.
             Theme::Beside | Theme::Initiators => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
-        if self.has(Theme::Rests) || self.has(Theme::Stripes) {
+        if self.has(Theme::Rests) {
             let page_sectors = u64::from(self.pool.page_bytes) / SECTOR_BYTES as u64;
             self.rests = true;
             self.whole_pages_of_8 = 3;
@@ -467,9 +450,7 @@ impl Config {
         }
         self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
-        self.health = self
-            .health_of_kind()
-            .unwrap_or_else(|| health(seed, may_fail));
+        self.health = health(seed, may_fail);
         self
     }
 }
@@ -534,8 +515,8 @@ fn of_long_rests(pool: PoolSpec) -> PoolSpec {
 
 /// One as a rule; of small pages on many drives as many as leave room for data: each lane
 /// has metadata for all pages.
-fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64, many: bool) -> u64 {
-    let wanted = match prng.chance(1, 4) || many {
+fn draw_lanes(prng: &mut Prng, pool: &PoolSpec, drives: u64) -> u64 {
+    let wanted = match prng.chance(1, 4) {
         true => *prng.pick(&[2, 2, 3, 4]),
         false => 1,
     };
@@ -550,13 +531,11 @@ fn drive_sizes(
     pool: &PoolSpec,
     drives: u64,
     (spares, lanes): (u64, u64),
-    most: Option<u64>,
 ) -> Vec<u64> {
     let zone = pool.zone_bytes.unwrap_or(1 << 20);
     let unit = u64::from(pool.stripe_unit_bytes);
     // A pool that is nearly full uses freed pages again at once.
-    let drawn = *prng.pick(&[2, 5, 12]);
-    let most = most.unwrap_or(drawn);
+    let most = *prng.pick(&[2, 5, 12]);
     // Each lane has some, as a rule.
     let zones = lanes * prng.between(1, most).min((8 << 20) / zone).max(1);
     // Upper bounds of what the format needs, so that a zone always fits.

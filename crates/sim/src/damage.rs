@@ -4,7 +4,7 @@
 //! Where victims hide nothing ([`Config::turns`]) they may come back, and others become
 //! the victims instead: [`next_to_go`]. The budget in full: `crates/sim/README.md`.
 
-use crate::config::{Config, Theme};
+use crate::config::Config;
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng, Time};
 use engine::layout::Slots;
@@ -70,10 +70,6 @@ fn of_group(levels: impl Iterator<Item = Level>, drives: usize, prng: &mut Prng)
 
 /// Strikes victims at random times until the run has no more requests.
 pub async fn run(session: Rc<Session>, mut prng: Prng) {
-    let orders_of_12 = match session.books.config.has(Theme::Lanes) {
-        true => 4,
-        false => 1,
-    };
     while session.take_operation() {
         session
             .world
@@ -84,7 +80,7 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
             continue;
         }
         let victim = prng.pick(&victims);
-        if prng.chance(orders_of_12, 12) {
+        if prng.chance(1, 12) {
             order(&session, victim, &mut prng).await;
             continue;
         }

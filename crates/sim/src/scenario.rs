@@ -240,7 +240,7 @@ impl Scenario {
         let mut cuts = self.seed.stream(&format!("cut, boot {}", self.boots));
         let cut_at_mark = self.books.config.cuts().filter(|_| !careful && !closes);
         let cut_at_mark = cut_at_mark.map(|(marks, passes, polls)| {
-            let most = 1 << cuts.between(0, polls);
+            let most = 1 << cuts.between(polls / 2, polls);
             (marks, cuts.below(passes), cuts.below(most))
         });
         let polls_max = match closes || cut_at_mark.is_some() {

@@ -19,7 +19,7 @@ type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 /// The tasks of the themes that the run has, by name.
 pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
     let config = &session.books.config;
-    let all: [(Theme, &str, Task); 10] = [
+    let all: [(Theme, &str, Task); 9] = [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
         }),
@@ -36,9 +36,6 @@ pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
         (Theme::Pauses, "pauses", |s, p| pauses(s, p).boxed_local()),
         (Theme::Departures, "logs", |s, p| {
             spoil_logs(s, p).boxed_local()
-        }),
-        (Theme::Lends, "slow drives", |s, p| {
-            slow_down(s, p).boxed_local()
         }),
         (Theme::Appends, "early cut", |s, p| {
             cut_early(s, p).boxed_local()
@@ -133,23 +130,6 @@ async fn spoil_logs(session: Rc<Session>, mut prng: Prng) {
     }
 }
 
-/// Victims are slow for seconds, so that who waits for them is waited for, and answer.
-async fn slow_down(session: Rc<Session>, mut prng: Prng) {
-    let victims = session.books.victims.borrow().clone();
-    while !victims.is_empty() && session.take_operation() {
-        let victim = prng.pick(&victims);
-        let times = *prng.pick(&[1, 500, 2_000]);
-        victim.with_faults(|faults| faults.slowdown = times);
-        let name = &victim.spec().name;
-        session.books.struck.borrow_mut().insert(name.clone());
-        session
-            .world
-            .note(|| format!("{name} is {times} times slower"));
-        let pause = Duration::from_millis(prng.below(10_000));
-        session.world.sleep(pause).await;
-    }
-}
-
 /// The power goes while the first writes of this boot are under way.
 async fn cut_early(session: Rc<Session>, mut prng: Prng) {
     let most = 1 << prng.between(5, 10);
@@ -161,49 +141,43 @@ async fn cut_early(session: Rc<Session>, mut prng: Prng) {
 }
 
 /// A drive is taken out of use, so that a spare stands in, and while that is rebuilt the
-/// others take no sums now and then, for a moment. What the pool made of that shows when
-/// the power goes as soon as the log is empty.
+/// others take no sums. When they do again the log is emptied, and the power goes: what is
+/// not in the sums by then is known to nobody.
 async fn no_sums(session: Rc<Session>, mut prng: Prng) {
-    let wait = Duration::from_micros(prng.below(20_000));
+    if !session.take_operation() {
+        return;
+    }
+    // What was written is in place by then, as a rule, and its sums are in RAM only.
+    let wait = Duration::from_micros(prng.below(2_000_000));
     session.world.sleep(wait).await;
     let places = session.books.config.groups * session.books.config.drives_of_group;
     let mut media = session.books.media.borrow()[..places].to_vec();
     let failed = media.swap_remove(prng.below(places as u64) as usize);
     let name = &failed.spec().name;
+    let outages = &session.upset.outages;
+    outages.set(outages.get() + 1);
+    let layout = session.books.layout.get();
+    for drive in &media {
+        let sums = layout.sums(drive.spec().capacity_bytes);
+        drive.with_faults(|faults| faults.unwritable.extend(sums));
+    }
     // Another may be missing already, and then it is needed.
     let order = session.pool.fail_drive(name).await;
     session
         .world
-        .note(|| format!("{name} is to fail: {order:?}"));
-    while !session.has_stopped() && session.take_operation() {
-        for _ in 0..prng.below(8) {
-            take_no_sums(&session, &media, &mut prng).await;
-        }
-        if prng.chance(1, 4) && session.pool.drain().await.is_ok() {
-            session.world.cut();
-        }
-    }
-}
-
-async fn take_no_sums(session: &Session, media: &[Rc<Media>], prng: &mut Prng) {
-    let (layout, outages) = (session.books.layout.get(), &session.upset.outages);
-    let pause = Duration::from_micros(prng.below(1_000));
-    session.world.sleep(pause).await;
-    session.world.note(|| "sums can't be written".to_owned());
-    outages.set(outages.get() + 1);
-    for drive in media {
-        let sums = layout.sums(drive.spec().capacity_bytes);
-        drive.with_faults(|faults| faults.unwritable.extend(sums));
-    }
-    let length = Duration::from_micros(1 << prng.below(10));
+        .note(|| format!("sums can't be written, and {name} is to fail: {order:?}"));
+    let length = Duration::from_micros(1 << prng.between(8, 16));
     session.world.sleep(length).await;
-    for drive in media {
+    for drive in &media {
         drive.with_faults(|faults| faults.unwritable.clear());
     }
     session
         .world
         .note(|| "sums can be written again".to_owned());
     outages.set(outages.get() + 1);
+    if !session.has_stopped() && session.pool.drain().await.is_ok() {
+        session.world.cut();
+    }
 }
 
 /// Blocks that a unit of flash has.
