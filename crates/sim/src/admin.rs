@@ -1,6 +1,7 @@
 //! The administrator: creates, grows and deletes volumes while clients use them.
 
 use crate::answers::WRONG;
+use crate::config::Theme;
 use crate::oracle::Ended;
 use crate::oracle::volume::{Change, Exists};
 use crate::session::Session;
@@ -30,7 +31,11 @@ async fn change(session: &Session, prng: &mut Prng) {
         }
         return;
     }
-    if prng.chance(1, 10) {
+    let regroups_of_10 = match session.books.config.has(Theme::Departures) {
+        true => 4,
+        false => 1,
+    };
+    if prng.chance(regroups_of_10, 10) {
         crate::regroup::change(session, prng).await;
         return;
     }

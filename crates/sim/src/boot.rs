@@ -1,6 +1,7 @@
 //! What runs inside one boot: the pool is opened, used, and left as planned.
 
 use crate::answers::{Asked, WRONG};
+use crate::config::Theme;
 use crate::lanes::{Lanes, doors};
 use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
@@ -242,7 +243,7 @@ impl Boot {
         }
         let prng = self.world.prng("administrator");
         ends.push(self.spawn(session, admin::run(Rc::clone(session), prng)));
-        if self.books.config.damage {
+        if self.books.config.damage && !self.books.config.has(Theme::Departures) {
             let prng = self.world.prng("damage");
             ends.push(self.spawn(session, damage::run(Rc::clone(session), prng)));
         }

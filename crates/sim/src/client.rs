@@ -28,6 +28,11 @@ pub async fn run(session: Rc<Session>, mut prng: Prng) {
                 .sleep(Duration::from_nanos(prng.below(200_000)))
                 .await;
         }
+        let think_us_max = session.books.config.think_us_max;
+        if think_us_max > 0 {
+            let pause = Duration::from_micros(prng.below(think_us_max));
+            session.world.sleep(pause).await;
+        }
         if session.books.config.rests && prng.chance(1, 24) {
             let rest = Duration::from_millis(prng.between(200, 1_000));
             session.world.sleep(rest).await;

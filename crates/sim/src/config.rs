@@ -1,10 +1,12 @@
 //! What a seed draws before its run: the pool, its drives, the mix of requests.
 
+use crate::kinds::Kind;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};
 use engine::layout::{Layout, Slots};
 use engine::pool::life::fullness::Thresholds;
 use engine::pool::life::health::Limits;
 use engine::{Level, PoolSpec};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -31,9 +33,33 @@ pub enum Theme {
     Rests,
     /// Drives fail under moves and under initiators, too.
     Beside,
+    /// Victims take turns, at nearly every opening.
+    Turns,
+    /// As `Turns`, and the power goes soon after a drive goes out of use, before or after
+    /// anybody knows of it.
+    Losses,
+    /// Groups leave; logs are damaged, and the power goes soon after one was moved.
+    Departures,
+    /// Many small writes at the same few places, and the power goes soon after some were
+    /// put into one batch.
+    Appends,
+    /// Drives are rebuilt, and no drive takes sums for a moment.
+    Rebuilds,
+    /// Readers in order beside writers, with all that is read ahead in RAM.
+    Scans,
+    /// The run of initiators, of every seed, and no other; its pools run full.
+    Initiators,
 }
 
-/// Among how many runs that can have it one has a theme; 0 switches it off.
+impl Theme {
+    /// Whether no seed draws it: one that has it is a run of that kind, and no other.
+    pub fn is_on_request(self) -> bool {
+        THEMES.contains(&(self, 0))
+    }
+}
+
+/// Among how many runs that can have it one has a theme. Those with 0 are there on request
+/// only: they are kinds of runs rather than faults, for what needs many things at once.
 pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Hangs, 4),
     (Theme::Errors, 4),
@@ -44,35 +70,65 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Closes, 4),
     (Theme::Rests, 8),
     (Theme::Beside, 3),
+    (Theme::Turns, 0),
+    (Theme::Losses, 0),
+    (Theme::Departures, 0),
+    (Theme::Appends, 0),
+    (Theme::Rebuilds, 0),
+    (Theme::Scans, 0),
+    (Theme::Initiators, 0),
 ];
 
 /// Every run that can have them has these, and no others: to look into one.
 static WISHED: OnceLock<BTreeSet<Theme>> = OnceLock::new();
 
-/// Has all seeds draw these themes from now on.
+thread_local! {
+    /// As [`WISHED`], of the runs of this thread: a run goes on in one.
+    static WISHED_HERE: RefCell<Option<BTreeSet<Theme>>> = const { RefCell::new(None) };
+}
+
+/// The themes of these names, in any case; empty names are none.
 ///
 /// # Errors
 /// The name that is none.
-pub fn wish(names: &[String]) -> Result<(), String> {
-    let named = |name: &String| {
+pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<Theme>, String> {
+    let named = |name: &str| {
         let mut all = THEMES.iter().map(|(theme, _)| *theme);
         let found = all.find(|theme| format!("{theme:?}").eq_ignore_ascii_case(name));
         found.ok_or_else(|| format!("there is no theme '{name}'"))
     };
-    let wished = names.iter().map(named).collect::<Result<_, _>>()?;
+    let names = names.into_iter().map(str::trim);
+    names.filter(|name| !name.is_empty()).map(named).collect()
+}
+
+/// Has all seeds draw these themes from now on, whatever else is asked for.
+pub fn wish(themes: BTreeSet<Theme>) {
     // Nobody asks for this twice.
-    let _ = WISHED.set(wished);
-    Ok(())
+    let _ = WISHED.set(themes);
+}
+
+/// Has the seeds that `runs` runs draw these themes.
+pub fn with_wish<T>(themes: Option<&BTreeSet<Theme>>, runs: impl FnOnce() -> T) -> T {
+    WISHED_HERE.replace(themes.cloned());
+    let outcome = runs();
+    WISHED_HERE.replace(None);
+    outcome
+}
+
+/// The themes that were asked for, when any were, or none at all.
+fn wished() -> Option<BTreeSet<Theme>> {
+    let here = || WISHED_HERE.with_borrow(Clone::clone);
+    WISHED.get().cloned().or_else(here)
 }
 
 /// The themes that `seed` draws, whether its run can have them or not.
 pub fn themes(seed: &Prng) -> BTreeSet<Theme> {
+    if let Some(wished) = wished() {
+        return wished;
+    }
     let drawn = |(theme, one_of): &(Theme, u64)| {
         // Each has a stream of its own: another one's weight changes nothing.
         let mut prng = seed.stream(&format!("theme {theme:?}"));
-        if let Some(wished) = WISHED.get() {
-            return wished.contains(theme).then_some(*theme);
-        }
         (*one_of > 0 && prng.chance(1, *one_of)).then_some(*theme)
     };
     THEMES.iter().filter_map(drawn).collect()
@@ -149,6 +205,9 @@ pub struct Config {
     /// Whether clients rest for longer than the log waits, now and then: what is in place
     /// is in the log, too, for a while.
     pub rests: bool,
+    /// The longest pause of a client between two requests, beside other pauses, in
+    /// microseconds; none as a rule.
+    pub think_us_max: u64,
     /// Runs of sectors that most requests start in; few make overlaps common.
     pub hot_spots: u64,
     /// The most bytes of a volume.
@@ -177,6 +236,12 @@ struct Later {
 }
 
 impl Later {
+    const NOTHING: Later = Later {
+        level: None,
+        group: None,
+        leave: false,
+    };
+
     fn draw(prng: &mut Prng, level: Level, drives: usize) -> Later {
         let mut levels = Vec::new();
         if matches!(level, Level::Raid10 { .. } | Level::Raid50) && drives >= 4 {
@@ -231,6 +296,9 @@ impl Config {
             (Level::Raid6, 6),
             (Level::Raid6, 8),
         ]);
+        let of_seed = self::themes(seed);
+        let kind = Kind::of(&of_seed);
+        let (level, drives_of_group) = kind.shape.unwrap_or((level, drives_of_group));
         let themes = &mut seed.stream("themes");
         let power = |prng: &mut Prng, low, high| 1u32 << prng.between(low, high);
         let largest = if prng.chance(1, 8) { 18 } else { 15 };
@@ -239,6 +307,7 @@ impl Config {
             true => prng.between(8, 40),
             false => prng.between(1, 5),
         };
+        let volumes = kind.volumes.unwrap_or(volumes);
         let stripe_unit_bytes = power(prng, 12, 15);
         let zone_bytes = u64::from(stripe_unit_bytes.max(page_bytes)) * *prng.pick(&[1, 2, 4]);
         // Smaller ones would drown in what the metadata keeps for each.
@@ -257,7 +326,7 @@ impl Config {
             },
             ..PoolSpec::new("sim", level)
         };
-        let rests = self::themes(seed).contains(&Theme::Rests);
+        let rests = of_seed.contains(&Theme::Rests);
         let pool = match level {
             Level::Raid5 | Level::Raid50 | Level::Raid6 if rests => of_long_rests(pool),
             _ => pool,
@@ -268,18 +337,34 @@ impl Config {
             true => prng.between(1, most_groups),
             false => 1,
         };
-        let damage = level != Level::Simple && prng.chance(1, 2);
+        let groups = match (kind.leave, kind.alone) {
+            (true, _) => most_groups,
+            (false, true) => 1,
+            (false, false) => groups,
+        };
+        let damage = level != Level::Simple && (prng.chance(1, 2) || kind.damage) && !kind.sound;
         let hasty = themes.chance(1, 5);
         let drawn = match hasty {
             true => prng.between(40, 300),
             false => prng.between(200, 1200),
         };
         let spares = if damage { prng.below(3) } else { 0 };
+        let spares = match kind.alone {
+            true => 0,
+            false => spares.max(kind.spares),
+        };
         let drives = drives_of_group * groups;
         let lanes = draw_lanes(&mut seed.stream("lanes"), &pool, drives);
         let drive_bytes = drive_sizes(prng, &pool, drives, (spares, lanes));
         let page_sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
         let later = Later::draw(&mut seed.stream("later"), level, drives_of_group as usize);
+        let later = match (kind.turns, kind.leave) {
+            (true, _) => Later::NOTHING,
+            (false, leave) => Later {
+                leave: later.leave || leave,
+                ..later
+            },
+        };
         let space = &mut seed.stream("space");
         let copies = &mut seed.stream("copies");
         let copies_of_8 = *copies.pick(&[0, 0, 1, 3]);
@@ -294,7 +379,10 @@ impl Config {
             discards: prng.chance(1, 2),
             drives_ignore_flush: false,
             damage,
-            turns: damage && themes.chance(1, 2) && later.is_nothing(),
+            turns: damage
+                && (themes.chance(1, 2) || kind.turns)
+                && !kind.leave
+                && later.is_nothing(),
             beyond: !damage
                 && prng.chance(1, if later.level.is_some() { 2 } else { 6 })
                 && later.keeps_groups(),
@@ -319,6 +407,7 @@ impl Config {
             reads_of_100: *prng.pick(&[10, 30, 50, 70]),
             scans_of_100: *seed.stream("scans").pick(&[0, 1, 20]),
             rests: seed.stream("rests").chance(1, 4),
+            think_us_max: 0,
             request_sectors_max: (page_sectors * prng.between(1, 4)).clamp(8, 512),
             hot_spots: prng.between(1, 12),
             volume_bytes_max: match (u64::from(page_bytes) * prng.between(1, 16), chunks) {
@@ -345,8 +434,12 @@ impl Config {
             Theme::FlashUnits => self.damage && !self.turns,
             Theme::Outages => redundant && !self.damage && !self.beyond,
             Theme::Pauses | Theme::Closes | Theme::Rests => true,
+            Theme::Turns | Theme::Losses => self.turns,
+            Theme::Departures => self.groups_leave && self.damage,
+            Theme::Rebuilds => redundant,
+            Theme::Appends | Theme::Scans => true,
             // Of the other runs of a seed.
-            Theme::Beside => false,
+            Theme::Beside | Theme::Initiators => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
         if self.has(Theme::Rests) {
@@ -355,6 +448,7 @@ impl Config {
             self.whole_pages_of_8 = 3;
             self.request_sectors_max = self.request_sectors_max.max(page_sectors);
         }
+        self.suit_kind(seed);
         let may_fail = self.damage || self.has(Theme::Outages);
         self.health = health(seed, may_fail);
         self

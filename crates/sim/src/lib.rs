@@ -5,7 +5,7 @@
 //! which values may be read. Reading order: [`scenario`] (one run), [`config`]
 //! (what is drawn), [`client`] and [`admin`] (what is asked of the engine),
 //! [`oracle`] (what may come back), [`moves`] and [`initiators`] (runs beside it: volumes between two pools, SCSI), [`seeds`] (many runs),
-//! [`themes`](config::THEMES) (faults that some runs have), [`answers`] (in time, and well enough),
+//! [`themes`](config::THEMES) (faults that some runs have, and `kinds` of runs on request), [`answers`] (in time, and well enough),
 //! [`plants`] (the proof that bugs are found), [`rate`] (the smoke benchmark).
 //!
 //! Invariants:
@@ -22,6 +22,7 @@ pub mod copies;
 pub mod damage;
 pub mod heal;
 pub mod initiators;
+mod kinds;
 pub mod lanes;
 pub mod moves;
 mod opening;

@@ -119,13 +119,14 @@ struct Plants {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let wished = cli.themes.map(|mut names| {
-        names.retain(|name| !name.is_empty());
-        config::wish(&names)
-    });
-    if let Some(Err(what)) = wished {
-        eprintln!("ashlar-sim: {what}");
-        return ExitCode::FAILURE;
+    if let Some(names) = &cli.themes {
+        match config::named(names.iter().map(String::as_str)) {
+            Ok(themes) => config::wish(themes),
+            Err(what) => {
+                eprintln!("ashlar-sim: {what}");
+                return ExitCode::FAILURE;
+            }
+        }
     }
     match cli.command {
         Command::Run(run) => run_seeds(&run),
@@ -329,7 +330,7 @@ fn plant(options: &Plants) -> ExitCode {
         .copied()
         .filter(|bug| bug.contains(&options.only))
         .filter(|bug| {
-            let looked_for = options.seeds.is_some() || !plants::window_of(bug).is_empty();
+            let looked_for = options.seeds.is_some() || !plants::window_of(bug).seeds.is_empty();
             if !looked_for {
                 println!("not looked for: {bug}: plants.txt says why");
             }
@@ -345,16 +346,17 @@ fn plant(options: &Plants) -> ExitCode {
         for _ in 0..jobs.min(wanted.len()) {
             scope.spawn(|| {
                 while let Some(bug) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let window = match options.seeds {
-                        Some(seeds) => options.from..options.from.saturating_add(seeds),
-                        None => plants::window_of(bug),
-                    };
-                    let outcome = plants::prove(bug, window);
+                    let mut window = plants::window_of(bug);
+                    if let Some(seeds) = options.seeds {
+                        window.seeds = options.from..options.from.saturating_add(seeds);
+                    }
+                    let outcome = plants::prove(bug, &window);
                     match outcome {
                         Ok((seed, failure)) => {
                             found.fetch_add(1, Ordering::Relaxed);
                             let failure: String = failure.chars().take(100).collect();
-                            println!("found by seed {seed:5}: {bug}: {failure}");
+                            let themes = window.themes_to_replay();
+                            println!("found by seed {seed:5}{themes}: {bug}: {failure}");
                         }
                         Err(why) => println!("NOT FOUND: {bug}: {why}"),
                     }

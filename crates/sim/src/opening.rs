@@ -86,17 +86,26 @@ impl Boot {
                 .for_each(|media| calm(media));
         }
         let sure = self.on_media.get() == OnMedia::Pool;
+        let config = &self.books.config;
+        let turns_of_4 = match config.has(Theme::Losses) || config.has(Theme::Turns) {
+            true => 3,
+            false => 1,
+        };
         if sure
             && self.books.config.damage
             && self.books.config.turns
-            && self.draw(|prng| prng.chance(1, 4))
+            && (!config.has(Theme::Losses) || self.books.at_mark.take())
+            && self.draw(|prng| prng.chance(turns_of_4, 4))
             && let Some(pool) = self.open_by_turns().await
         {
             return Some(pool);
         }
         let config = &self.books.config;
-        let settled =
-            config.level_later.is_none() && config.group_later.is_none() && !config.groups_leave;
+        // One that stands in may have what another lacks.
+        let settled = config.spares == 0
+            && config.level_later.is_none()
+            && config.group_later.is_none()
+            && !config.groups_leave;
         if sure && settled && !config.damage && self.draw(|prng| prng.chance(1, 16)) {
             self.open_with_too_few().await;
         }

@@ -88,6 +88,9 @@ pub(crate) struct Plan {
     pub verify_first: bool,
     /// The pool is closed after so many polls of its use, whatever is under way.
     pub closes_after: Option<u64>,
+    /// The boot ends so many polls after one of these rare paths was taken, when so many
+    /// were before.
+    cut_at_mark: Option<(&'static [&'static str], u64, u64)>,
     /// The end of the run: everything is checked, then deleted.
     pub last: bool,
 }
@@ -234,13 +237,23 @@ impl Scenario {
         let closes = closes && closings.chance(1, 2);
         let most = 1 << closings.between(4, 14);
         let closes_after = closes.then(|| closings.below(most));
-        let polls_max = if closes { POLLS_OF_LIFE } else { polls_max };
+        let mut cuts = self.seed.stream(&format!("cut, boot {}", self.boots));
+        let cut_at_mark = self.books.config.cuts().filter(|_| !careful && !closes);
+        let cut_at_mark = cut_at_mark.map(|(marks, passes, polls)| {
+            let most = 1 << cuts.between(polls / 2, polls);
+            (marks, cuts.below(passes), cuts.below(most))
+        });
+        let polls_max = match closes || cut_at_mark.is_some() {
+            true => POLLS_OF_LIFE,
+            false => polls_max,
+        };
         Plan {
             create,
             polls_max: if careful { POLLS_OF_LIFE } else { polls_max },
             operations: prng.between(1, if hasty { 12 } else { 400 }),
             end: if careful || closes { End::Close } else { end },
             closes_after,
+            cut_at_mark,
             verify_first: careful || prng.chance(1, 2),
             last,
         }
@@ -255,6 +268,9 @@ impl Scenario {
             world.listen(move |now, line| listener(now, line));
         }
         world.plant(self.planted.as_deref());
+        if let Some((marks, passes, polls)) = plan.cut_at_mark {
+            world.cut_at_mark(marks, passes, polls);
+        }
         self.boots += 1;
         let (end, last, polls_max) = (plan.end, plan.last, plan.polls_max);
         world.note(|| format!("boot {}, up to {polls_max} polls, then {end:?}", self.boots));
@@ -271,9 +287,10 @@ impl Scenario {
         };
         let outcome = world.run(polls_max, tasks.run(plan));
         let cut = outcome == Ok(Outcome::Cut);
+        self.books.at_mark.set(world.was_cut());
         match outcome {
             Err(deadlock) => self.books.fail(deadlock.to_string()),
-            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE => {
+            Ok(Outcome::Cut) if polls_max == POLLS_OF_LIFE && !world.was_cut() => {
                 self.books
                     .fail(format!("no end after {polls_max} polls: a livelock"));
             }

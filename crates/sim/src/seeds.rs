@@ -1,6 +1,6 @@
 //! Many runs: each seed twice, panics caught, failures with what replays them.
 
-use crate::config::Config;
+use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};
 use crate::{initiators, moves};
 use base::Prng;
@@ -73,10 +73,15 @@ pub fn once_with(
 ) -> Result<Verdict, String> {
     quietly(|| {
         let root = Prng::from_seed(seed);
+        let themes = themes(&root);
+        if themes.contains(&Theme::Initiators) {
+            return initiators::run(&root, operations, listener, bug);
+        }
         let config = Config::draw(&root, operations);
+        let alone = themes.iter().any(|theme| theme.is_on_request());
         let others: [(bool, Beside); 2] = [
-            (moves::is_drawn(&root), moves::run),
-            (initiators::is_drawn(&root), initiators::run),
+            (moves::is_drawn(&root) && !alone, moves::run),
+            (initiators::is_drawn(&root) && !alone, initiators::run),
         ];
         let (again, heard) = (root.clone(), listener.clone());
         let scenario = Scenario::new(root, config, listener);

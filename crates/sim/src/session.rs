@@ -34,6 +34,8 @@ pub struct Books {
     pub closed: Cell<bool>,
     /// The next boot looks at everything and ends with a clean close.
     pub careful: Cell<bool>,
+    /// The last boot was cut soon after a rare path.
+    pub at_mark: Cell<bool>,
     /// Where data begins on the drives.
     pub layout: Cell<crate::damage::Layout>,
     /// The group that is added later: its media, and whether that was begun.
@@ -61,6 +63,7 @@ impl Books {
             sound: RefCell::default(),
             closed: Cell::new(false),
             careful: Cell::new(false),
+            at_mark: Cell::new(false),
             layout: Cell::default(),
             later: RefCell::default(),
             later_begun: Cell::new(false),

@@ -19,7 +19,7 @@ type Task = fn(Rc<Session>, Prng) -> LocalBoxFuture<'static, ()>;
 /// The tasks of the themes that the run has, by name.
 pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
     let config = &session.books.config;
-    let all: [(Theme, &str, Task); 6] = [
+    let all: [(Theme, &str, Task); 9] = [
         (Theme::Hangs, "hangs", |s, p| {
             strikes(s, p, hang).boxed_local()
         }),
@@ -34,8 +34,18 @@ pub(crate) fn tasks(session: &Session) -> Vec<(&'static str, Task)> {
         }),
         (Theme::Outages, "outage", |s, p| outage(s, p).boxed_local()),
         (Theme::Pauses, "pauses", |s, p| pauses(s, p).boxed_local()),
+        (Theme::Departures, "logs", |s, p| {
+            spoil_logs(s, p).boxed_local()
+        }),
+        (Theme::Appends, "early cut", |s, p| {
+            cut_early(s, p).boxed_local()
+        }),
+        (Theme::Rebuilds, "sums", |s, p| no_sums(s, p).boxed_local()),
     ];
     let drawn = all.into_iter().filter(|(theme, ..)| config.has(*theme));
+    // That one brings outages of its own.
+    let drawn =
+        drawn.filter(|(theme, ..)| *theme != Theme::Outages || !config.has(Theme::Rebuilds));
     drawn.map(|(_, name, task)| (name, task)).collect()
 }
 
@@ -99,6 +109,75 @@ fn fail(session: &Session, victim: &Media, prng: &mut Prng) -> String {
             format!("{} operations fail", faults.failing)
         }
     })
+}
+
+/// Much of what lies before the data of victims changes: metadata, logs.
+async fn spoil_logs(session: Rc<Session>, mut prng: Prng) {
+    let victims = session.books.victims.borrow().clone();
+    while !victims.is_empty() && session.take_operation() {
+        let pause = Duration::from_micros(prng.below(100_000));
+        session.world.sleep(pause).await;
+        let victim = prng.pick(&victims);
+        let end = session.books.layout.get().data_start / BLOCK_BYTES as u64;
+        let start = prng.below(end.max(1));
+        let run = start..(start + prng.between(1, end.max(1))).min(end);
+        run.clone().for_each(|block| victim.corrupt(block));
+        let name = &victim.spec().name;
+        session.books.struck.borrow_mut().insert(name.clone());
+        session
+            .world
+            .note(|| format!("{name} is struck: blocks {run:?} change"));
+    }
+}
+
+/// The power goes while the first writes of this boot are under way.
+async fn cut_early(session: Rc<Session>, mut prng: Prng) {
+    let most = 1 << prng.between(5, 10);
+    let wait = Duration::from_micros(prng.below(most));
+    if session.take_operation() && prng.chance(7, 8) {
+        session.world.sleep(wait).await;
+        session.world.cut();
+    }
+}
+
+/// A drive is taken out of use, so that a spare stands in, and while that is rebuilt the
+/// others take no sums. When they do again the log is emptied, and the power goes: what is
+/// not in the sums by then is known to nobody.
+async fn no_sums(session: Rc<Session>, mut prng: Prng) {
+    if !session.take_operation() {
+        return;
+    }
+    // What was written is in place by then, as a rule, and its sums are in RAM only.
+    let wait = Duration::from_micros(prng.below(2_000_000));
+    session.world.sleep(wait).await;
+    let places = session.books.config.groups * session.books.config.drives_of_group;
+    let mut media = session.books.media.borrow()[..places].to_vec();
+    let failed = media.swap_remove(prng.below(places as u64) as usize);
+    let name = &failed.spec().name;
+    let outages = &session.upset.outages;
+    outages.set(outages.get() + 1);
+    let layout = session.books.layout.get();
+    for drive in &media {
+        let sums = layout.sums(drive.spec().capacity_bytes);
+        drive.with_faults(|faults| faults.unwritable.extend(sums));
+    }
+    // Another may be missing already, and then it is needed.
+    let order = session.pool.fail_drive(name).await;
+    session
+        .world
+        .note(|| format!("sums can't be written, and {name} is to fail: {order:?}"));
+    let length = Duration::from_micros(1 << prng.between(8, 16));
+    session.world.sleep(length).await;
+    for drive in &media {
+        drive.with_faults(|faults| faults.unwritable.clear());
+    }
+    session
+        .world
+        .note(|| "sums can be written again".to_owned());
+    outages.set(outages.get() + 1);
+    if !session.has_stopped() && session.pool.drain().await.is_ok() {
+        session.world.cut();
+    }
 }
 
 /// Blocks that a unit of flash has.

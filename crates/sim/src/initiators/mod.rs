@@ -39,6 +39,7 @@ mod token;
 mod unit;
 
 use crate::answers;
+use crate::config::{Theme, themes};
 use crate::damage;
 use crate::scenario::{Listener, Verdict};
 use crate::small_pool::{self, Life};
@@ -104,6 +105,9 @@ pub fn run(
     let prng = &mut seed.stream("initiators config");
     let mut books = Books::draw(prng, operations);
     books.victims = small_pool::victims(seed, &books.specs, &books.media);
+    if themes(seed).contains(&Theme::Initiators) {
+        books.tight = books.tight.or(Some(0));
+    }
     let books = Rc::new(books);
     let life = Life {
         name: "initiators",

@@ -104,8 +104,8 @@ pub(super) struct Executor {
     now: Cell<Time>,
     polls: Cell<u64>,
     off: Cell<bool>,
-    /// The run ends before the next poll.
-    is_cut: Cell<bool>,
+    /// The run ends when so many polls were made.
+    cut_at: Cell<u64>,
     /// Time that is to pass before the next poll, and all that has passed so.
     pause: Cell<Duration>,
     paused: Cell<Duration>,
@@ -125,7 +125,7 @@ impl Executor {
             now: Cell::new(start),
             polls: Cell::new(0),
             off: Cell::new(false),
-            is_cut: Cell::new(false),
+            cut_at: Cell::new(u64::MAX),
             pause: Cell::default(),
             paused: Cell::default(),
             at_polls: RefCell::default(),
@@ -198,7 +198,7 @@ impl Executor {
         });
         root_task.wake_by_ref();
         let polls_end = self.polls.get().saturating_add(polls_max);
-        while self.polls.get() < polls_end && !self.is_cut.get() {
+        while self.polls.get() < polls_end.min(self.cut_at.get()) {
             self.pass_pause();
             let Some(id) = self.next_ready() else {
                 self.advance()?;
@@ -218,9 +218,15 @@ impl Executor {
         Ok(Outcome::Cut)
     }
 
-    /// Ends the run before the next poll, as polls that ran out would.
-    pub(super) fn cut(&self) {
-        self.is_cut.set(true);
+    /// Ends the run when so many more polls were made, as polls that ran out would.
+    pub(super) fn cut_after(&self, polls: u64) {
+        let at = self.polls.get().saturating_add(polls);
+        self.cut_at.set(at.min(self.cut_at.get()));
+    }
+
+    /// Whether that has come.
+    pub(super) fn is_cut(&self) -> bool {
+        self.polls.get() >= self.cut_at.get()
     }
 
     /// Nothing is polled for `length`, beginning with the next poll.

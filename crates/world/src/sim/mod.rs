@@ -65,6 +65,16 @@ pub struct SimWorld {
 struct Rare {
     reached: RefCell<BTreeMap<&'static str, u64>>,
     planted: RefCell<Option<String>>,
+    cut: RefCell<Option<CutAt>>,
+}
+
+/// When a run ends that ends soon after a rare path was taken.
+#[derive(Debug)]
+struct CutAt {
+    marks: &'static [&'static str],
+    /// How often one of them is to be passed before.
+    passes: u64,
+    polls: u64,
 }
 
 impl SimWorld {
@@ -129,7 +139,22 @@ impl SimWorld {
 
     /// Ends the run before the next poll, as polls that ran out would.
     pub fn cut(&self) {
-        self.executor.cut();
+        self.executor.cut_after(0);
+    }
+
+    /// Ends the run so many polls after one of the rare paths `marks` was taken, not
+    /// counting the first `passes` times.
+    pub fn cut_at_mark(&self, marks: &'static [&'static str], passes: u64, polls: u64) {
+        self.rare.cut.replace(Some(CutAt {
+            marks,
+            passes,
+            polls,
+        }));
+    }
+
+    /// Whether the run ended so, or by [`SimWorld::cut`].
+    pub fn was_cut(&self) -> bool {
+        self.executor.is_cut()
     }
 
     /// The process stands still for `length`, from the next poll on: drives work on, and
@@ -218,6 +243,13 @@ impl World for SimWorld {
     fn reached(&self, mark: &'static str) {
         self.note(|| format!("reached: {mark}"));
         *self.rare.reached.borrow_mut().entry(mark).or_default() += 1;
+        let mut cut = self.rare.cut.borrow_mut();
+        if let Some(at) = cut.as_mut().filter(|at| at.marks.contains(&mark)) {
+            match at.passes.checked_sub(1) {
+                Some(left) => at.passes = left,
+                None => self.executor.cut_after(at.polls),
+            }
+        }
     }
 
     fn planted(&self, bug: &'static str) -> bool {

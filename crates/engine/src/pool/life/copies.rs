@@ -233,6 +233,7 @@ impl<W: World> Inner<W> {
         self.drives.settle_labels().await;
         self.store.log.keep_members(Member::log);
         self.store.intents.keep_members(Member::log);
+        self.world.reached("log copy moved");
         self.check().map(|()| true)
     }
 

@@ -1,0 +1,100 @@
+//! Kinds of runs that no seed draws ([`Theme::is_on_request`]): what needs many things at
+//! once to come up is made common in them, so that a planted bug is found soon.
+
+use crate::config::{Config, Theme};
+use base::Prng;
+use engine::Level;
+use std::collections::BTreeSet;
+
+/// What a kind asks of the pool that is drawn; what it does not ask for is drawn as ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kind {
+    /// Drives fail within the budget.
+    pub damage: bool,
+    /// They do not.
+    pub sound: bool,
+    /// Those that fail take turns.
+    pub turns: bool,
+    /// As many groups as there can be, and they leave.
+    pub leave: bool,
+    /// One group, and no spare: few labels tell of anything.
+    pub alone: bool,
+    /// At least so many spares.
+    pub spares: u64,
+    /// So many volumes.
+    pub volumes: Option<u64>,
+    /// Level and drives of its groups.
+    pub shape: Option<(Level, u64)>,
+}
+
+impl Kind {
+    pub(crate) fn of(themes: &BTreeSet<Theme>) -> Kind {
+        let has = |theme| themes.contains(&theme);
+        let turns = has(Theme::Turns) || has(Theme::Losses);
+        Kind {
+            damage: turns || has(Theme::Departures),
+            sound: has(Theme::Rebuilds),
+            turns,
+            leave: has(Theme::Departures),
+            alone: has(Theme::Losses),
+            spares: if has(Theme::Rebuilds) { 2 } else { 0 },
+            volumes: has(Theme::Appends).then_some(2),
+            shape: match () {
+                () if has(Theme::Appends) => Some((Level::Simple, 1)),
+                () if has(Theme::Losses) || has(Theme::Rebuilds) => Some((Level::Raid5, 3)),
+                () if has(Theme::Departures) => Some((Level::Raid10 { copies: 2 }, 2)),
+                () => None,
+            },
+        }
+    }
+}
+
+impl Config {
+    /// What else a kind asks for: requests, and how drives are.
+    pub(crate) fn suit_kind(&mut self, seed: &Prng) {
+        if self.has(Theme::Losses) {
+            // Drives are lost once or twice in a run, and have to be under load then; some
+            // take so long for a label that others have answered a write.
+            self.operations = self.operations.min(300);
+            (self.clients, self.reads_of_100, self.hasty) = (16, 60, false);
+            let prng = &mut seed.stream("kind");
+            let uneven = |slowdown: &mut u32| *slowdown = *prng.pick(&[1, 1, 30]);
+            self.slowdown.iter_mut().for_each(uneven);
+        }
+        if self.has(Theme::Rebuilds) {
+            // What it excuses.
+            self.themes.insert(Theme::Outages);
+            self.beyond = false;
+            (self.clients, self.reads_of_100, self.hasty) = (8, 30, false);
+        }
+        if self.has(Theme::Appends) {
+            // Batches of one block each, many under way at a time, on one copy of the log.
+            self.hasty = true;
+            (self.clients, self.reads_of_100, self.scans_of_100) = (8, 10, 0);
+            (self.hot_spots, self.request_sectors_max) = (2, 8);
+            (self.whole_pages_of_8, self.cache_bytes) = (0, 0);
+        }
+        if self.has(Theme::Departures) {
+            // As long as it takes a group to leave.
+            (self.think_us_max, self.pause_us_max) = (50_000, 100_000);
+            self.clients = self.clients.max(4);
+            (self.reads_of_100, self.hasty) = (30, false);
+        }
+        if self.has(Theme::Scans) {
+            self.scans_of_100 = 30;
+            self.cache_bytes = 4 << 20;
+            self.sums_blocks = 1000;
+        }
+    }
+
+    /// On which rare paths of the engine boots are cut, in runs of some kinds: their names,
+    /// how often one may be passed before, and the most polls after it, as a power of two.
+    pub(crate) fn cuts(&self) -> Option<(&'static [&'static str], u64, u64)> {
+        let lost: &[&str] = &["drive expelled", "drive given up"];
+        match () {
+            () if self.has(Theme::Losses) => Some((lost, 1, 7)),
+            () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
+            () => None,
+        }
+    }
+}
