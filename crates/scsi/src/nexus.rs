@@ -239,11 +239,43 @@ impl<W: World> Nexus<W> {
             Ok(command) => command,
             Err(sense) => return Response::check_condition(&sense, 0),
         };
-        let access = Access::of(&command);
-        let admitted = unit.reservations().admits(&self.id, access);
+        let admitted = unit.reservations().admits(&self.id, Access::of(&command));
         if !admitted && !self.target.world().planted("reservation not looked at") {
             return Response::conflict();
         }
+        self.execute_admitted(number, unit, (command, data_out), course)
+            .await
+    }
+
+    /// Executes a command again that was admitted before. A unit attention or a reservation
+    /// since then says nothing to it: an answer that says so would say, too, that nothing was
+    /// written.
+    pub(crate) async fn execute_again(
+        &self,
+        lun: [u8; 8],
+        unit: &Rc<LogicalUnit<W>>,
+        cdb: &[u8; 16],
+        data_out: Slice,
+    ) -> Response {
+        let (number, command) = (lun::decode(lun).unwrap_or_default(), cdb::decode(cdb));
+        let response = match command {
+            Ok(command) => {
+                self.execute_admitted(number, unit, (command, data_out), None)
+                    .await
+            }
+            Err(sense) => Response::check_condition(&sense, 0),
+        };
+        response.in_format(unit.sense_format())
+    }
+
+    async fn execute_admitted(
+        &self,
+        number: u16,
+        unit: &Rc<LogicalUnit<W>>,
+        (command, data_out): (Command, Slice),
+        course: Option<Course>,
+    ) -> Response {
+        let access = Access::of(&command);
         let checked = self.target.ports().check(self.id.target_port, &command);
         match checked.and_then(|()| ready(unit, &command, access)) {
             Ok(()) => match command {

@@ -152,7 +152,7 @@ impl<W: World> Nexus<W> {
     /// Tries a command again that has found no room, for as long as that may help.
     async fn try_again(
         &self,
-        unit: &LogicalUnit<W>,
+        unit: &Rc<LogicalUnit<W>>,
         (lun, cdb, data_out): ([u8; 8], [u8; 16], Slice),
         course: &Course,
         (began, waiting, mut response): (base::Time, &Waiting<'_>, Response),
@@ -174,7 +174,7 @@ impl<W: World> Nexus<W> {
                 return response;
             }
             world.reached("command tried again for want of room");
-            let tried = self.execute_until(lun, cdb, data_out.clone(), None);
+            let tried = self.execute_again(lun, unit, &cdb, data_out.clone());
             response = tried.await;
             if !response.found_no_room() {
                 return response;

@@ -189,3 +189,24 @@ fn room_that_comes_too_late_is_of_no_use() {
         assert_eq!(first_page(&bench).await, vec![0; PAGE as usize]);
     });
 }
+
+/// An answer that says so would say that nothing was written.
+#[test]
+fn what_an_initiator_is_to_be_told_meanwhile_waits_for_its_next_command() {
+    with_bench(async |bench| {
+        let nexus = full(&bench).await;
+        let course = Course::default();
+        let make = room_on_demand(&bench);
+        let (written, ()) = join(write(&bench, &nexus, 3, &course), async {
+            is_asked(&bench, 1).await;
+            nexus.commands_cleared(0);
+            make.send(()).unwrap();
+        })
+        .await;
+        assert_eq!(written.status, 0);
+        assert_eq!(first_page(&bench).await, vec![3; PAGE as usize]);
+        let told = write(&bench, &nexus, 4, &course).await;
+        assert_eq!(told.status, 2, "the attention comes now");
+        assert_eq!(first_page(&bench).await, vec![3; PAGE as usize]);
+    });
+}
