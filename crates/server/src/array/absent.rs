@@ -24,6 +24,9 @@ pub struct ClosedPool {
     pub why: Vec<String>,
     /// Since when, in seconds since 1970.
     pub since_unix_s: u64,
+    /// The name that a volume of it has, and one of another pool as well: with its drives it
+    /// is not open either before that is settled.
+    pub clash: Option<String>,
 }
 
 /// A drive that its pool came up without.
@@ -86,8 +89,14 @@ impl Array {
         self.absent().closed.contains_key(name)
     }
 
-    /// Says that a pool is not open, and why. Whether that is news.
-    pub(crate) fn pool_is_closed(&self, name: &str, why: Vec<String>) -> bool {
+    /// Says that a pool is not open, and why; where that is a name, which one. Whether that is
+    /// news.
+    pub(crate) fn pool_is_closed(
+        &self,
+        name: &str,
+        why: Vec<String>,
+        clash: Option<String>,
+    ) -> bool {
         let mut absent = self.absent();
         absent.missing.remove(name);
         let before = absent.closed.get(name);
@@ -97,6 +106,7 @@ impl Array {
             name: name.to_owned(),
             why,
             since_unix_s,
+            clash,
         };
         absent.closed.insert(name.to_owned(), closed);
         is_news

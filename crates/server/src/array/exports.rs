@@ -49,6 +49,17 @@ pub struct Export {
     pub withheld: Option<String>,
 }
 
+impl Export {
+    /// The volume at a LUN, by its identity where that is known: another may have its name.
+    fn find<'a>(&self, lun: usize, volumes: &'a [PlacedVolume]) -> Option<&'a PlacedVolume> {
+        let name = self.volumes.get(lun)?;
+        volumes.iter().find(|volume| match self.uuids.get(lun) {
+            Some(uuid) => volume.info.uuid == *uuid,
+            None => volume.info.name == *name,
+        })
+    }
+}
+
 /// How an export is kept.
 #[derive(Serialize, Deserialize)]
 struct KeptExport {
@@ -127,12 +138,15 @@ impl Array {
             .ok_or_else(|| no_export(&target))
     }
 
-    /// Where the volume called `name` is exported: target and LUN.
-    pub fn lun_of(&self, name: &str) -> Option<(String, usize)> {
+    /// Where the volume called `name` is exported: target and LUN. With its identity, a target
+    /// that is withheld and shows another one of that name does not count.
+    pub fn lun_of(&self, name: &str, uuid: Option<Uuid>) -> Option<(String, usize)> {
         let exports = self.export_map();
         exports.values().find_map(|export| {
             let lun = export.volumes.iter().position(|volume| volume == name)?;
-            Some((export.target.clone(), lun))
+            let is_another = export.uuids.get(lun).zip(uuid);
+            let is_it = is_another.is_none_or(|(known, uuid)| *known == uuid);
+            is_it.then(|| (export.target.clone(), lun))
         })
     }
 
@@ -149,23 +163,46 @@ impl Array {
     /// As [`Array::create_export`], for what is kept already or comes from the
     /// site file. One with a volume that may be in a pool that is not open is withheld, whole:
     /// initiators are told that it is not operational, and try again, while a LUN that went
-    /// missing would be one that was taken away.
+    /// missing would be one that was taken away. So is one whose volume is another by now than
+    /// the one that it was made with: initiators would take it for that.
     pub(crate) async fn restore_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
-        let Some(closed) = self.closed_names() else {
-            return self.add_export(export, false).await;
-        };
+        let closed = self.closed_names();
         let there = self.volumes().await?;
-        let is_there = |name: &String| there.iter().any(|volume| volume.info.name == *name);
-        let missing = export.volumes.iter().filter(|name| !is_there(name));
-        let missing: Vec<&str> = missing.map(String::as_str).collect();
-        if missing.is_empty() {
+        let mut missing = Vec::new();
+        let mut is_another = false;
+        for (lun, name) in export.volumes.iter().enumerate() {
+            if export.find(lun, &there).is_some() {
+                continue;
+            }
+            let other = there.iter().find(|volume| volume.info.name == *name);
+            is_another |= other.is_some();
+            missing.push(match other {
+                Some(other) => format!(
+                    "{name} (another volume is called so in pool {})",
+                    other.pool
+                ),
+                None => name.clone(),
+            });
+        }
+        // What is nowhere at all is refused there, by name.
+        if missing.is_empty() || closed.is_none() && !is_another {
             return self.add_export(export, false).await;
         }
-        let why = format!(
-            "not there: {}; not open: {closed}; see ashlar status",
-            missing.join(", ")
-        );
+        let then = match closed {
+            Some(closed) => format!("not open: {closed}; see ashlar status"),
+            None => "delete the target, and make it anew with the volume that it is to show".into(),
+        };
+        let why = format!("not there: {}; {then}", missing.join(", "));
         self.withhold_export(export, why).await
+    }
+
+    /// The target that is withheld and shows a volume of this name, which may be in a pool that
+    /// is not open.
+    pub(super) fn withheld_with(&self, name: &str) -> Option<String> {
+        let exports = self.export_map();
+        let mut withheld = exports.values().filter(|export| export.withheld.is_some());
+        let with = withheld.find(|export| export.volumes.iter().any(|volume| volume == name));
+        with.map(|export| export.target.clone())
     }
 
     /// Has an export be there, and not served.
@@ -312,12 +349,13 @@ impl Array {
         }
         let volumes = self.volumes().await?;
         let mut found = Vec::new();
-        for name in &export.volumes {
-            let volume = volumes.iter().find(|volume| volume.info.name == *name);
+        for (lun, name) in export.volumes.iter().enumerate() {
+            let volume = export.find(lun, &volumes);
             let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
             self.images.check_whole(name)?;
             found.push((self.home_of(volume)?, volume.clone()));
-            if let Some((other, lun)) = self.lun_of(name).filter(|(other, _)| other != target) {
+            let behind = self.lun_of(name, Some(volume.info.uuid));
+            if let Some((other, lun)) = behind.filter(|(other, _)| other != target) {
                 return exists(format!(
                     "volume {name} is LUN {lun} of target {other} already; delete that export first"
                 ));

@@ -88,6 +88,11 @@ impl Looker {
             return false;
         };
         for closed in array.closed_pools() {
+            if let Some(name) = &closed.clash
+                && array.volume(name).await.is_ok()
+            {
+                continue;
+            }
             if let Err(error) = self.open(&closed.name, &array, &data).await {
                 tracing::error!("pool {}: {error}", closed.name);
             }
@@ -127,7 +132,7 @@ impl Looker {
             Ok(Some(plan)) => plan,
             Ok(None) => return Ok(()),
             Err(why) => {
-                array.pool_is_closed(name, why);
+                array.pool_is_closed(name, why, None);
                 return Ok(());
             }
         };

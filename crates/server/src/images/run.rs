@@ -29,7 +29,7 @@ pub(super) fn spawn(array: &Arc<Array>, id: u64) {
 
 /// Complains when hosts may write to the volume of an export.
 pub(super) async fn check_still(array: &Array, order: &Order) -> Result<(), ArrayError> {
-    let Some((target, _)) = array.lun_of(&order.volume).filter(|_| !order.live) else {
+    let Some((target, _)) = array.lun_of(&order.volume, None).filter(|_| !order.live) else {
         return Ok(());
     };
     let sessions = array.sessions().await?;

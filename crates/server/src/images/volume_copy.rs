@@ -169,7 +169,7 @@ fn check_target(there: &PlacedVolume, new: &NewCopy, len: u64) -> Result<(), Arr
 
 /// Complains when hosts are logged in to the target's target.
 async fn check_quiet(array: &Array, new: &NewCopy) -> Result<(), ArrayError> {
-    let Some((target, _)) = array.lun_of(&new.target).filter(|_| !new.live) else {
+    let Some((target, _)) = array.lun_of(&new.target, None).filter(|_| !new.live) else {
         return Ok(());
     };
     let sessions = array.sessions().await?;
