@@ -83,6 +83,9 @@ struct Entry {
     progress: Arc<Progress>,
     cancel: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
+    /// It is of before this start, and nobody has gone on with it yet. All others belong to
+    /// whoever entered them.
+    is_left: bool,
 }
 
 impl Entry {
@@ -92,6 +95,16 @@ impl Entry {
             progress: Arc::new(Progress::new()),
             cancel: watch::Sender::new(false),
             task: None,
+            is_left: false,
+        }
+    }
+
+    /// A job that was on record when the server started.
+    fn of_before(job: Job) -> Self {
+        let is_left = !job.state.is_ended();
+        Entry {
+            is_left,
+            ..Entry::of(job)
         }
     }
 }
@@ -112,7 +125,7 @@ impl Images {
             job.resumed_bytes = Some(job.checkpoint.as_ref().map_or(0, Digest::len_bytes));
         }
         let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
-        let entries = kept.into_iter().map(|job| (job.id, Entry::of(job)));
+        let entries = kept.into_iter().map(|job| (job.id, Entry::of_before(job)));
         Ok(Images {
             directories: Directories::new(directories),
             sockets,
@@ -246,6 +259,23 @@ impl Images {
         for task in tasks {
             // However it ended, it has.
             let _ = task.await;
+        }
+    }
+
+    /// Jobs of before this start that nobody has gone on with yet.
+    fn left(&self) -> Vec<Job> {
+        let entries = self.entries();
+        let left = entries.values().filter(|entry| entry.is_left);
+        left.map(|entry| entry.job.clone())
+            .filter(|job| !job.state.is_ended())
+            .collect()
+    }
+
+    /// The task of a job is at work.
+    fn goes_on(&self, id: u64, task: JoinHandle<()>) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.task = Some(task);
+            entry.is_left = false;
         }
     }
 

@@ -22,9 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Sets a job to work.
 pub(super) fn spawn(array: &Arc<Array>, id: u64) {
     let task = tokio::spawn(work(Arc::clone(array), id));
-    if let Some(entry) = array.images().entries().get_mut(&id) {
-        entry.task = Some(task);
-    }
+    array.images().goes_on(id, task);
 }
 
 /// Complains when hosts may write to the volume of an export.
