@@ -454,3 +454,30 @@ fn a_target_never_shows_another_volume_of_the_same_name() {
     assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
     assert!(inquiry(&serving, KEPT).0);
 }
+
+#[test]
+fn a_target_that_is_withheld_is_served_as_soon_as_its_volume_is_back() {
+    let (home, uuid) = two_pools_and_a_kept_target();
+    let exports = home.file("ashlar-exports.json");
+    fs::rename(&exports, home.file("exports.away")).unwrap();
+    let serving = home.serve();
+    serving.done(&["volume", "delete", "w", "--yes"]);
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    fs::rename(home.file("exports.away"), &exports).unwrap();
+    let serving = home.serve();
+    assert_eq!(closed(&serving), [] as [Value; 0]);
+    let why = serving.json(&["export", "show", KEPT])["withheld"].to_string();
+    assert!(
+        why.contains("another volume is called so in pool p0"),
+        "{why}"
+    );
+    assert!(inquiry(&serving, KEPT).1.contains("unavailable"));
+    // It is not what the target is of, and nobody's.
+    serving.done(&["volume", "delete", "w", "--yes", "--at-once"]);
+    serving.done(&["trash", "restore", "w"]);
+    let served = |export: &Value| export["withheld"].is_null();
+    serving.wait(&["export", "show", KEPT], served);
+    assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
+    assert!(inquiry(&serving, KEPT).0);
+}

@@ -10,7 +10,7 @@ use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind};
 use engine::MemberState;
 use engine::pool::PoolInfo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
@@ -65,6 +65,8 @@ pub(super) struct Absent {
     closed: BTreeMap<String, ClosedPool>,
     /// By pool.
     missing: BTreeMap<String, Vec<MissingDrive>>,
+    /// Pools that are open, and that the array has not come to terms with yet: `bringup::late`.
+    unsettled: BTreeSet<String>,
 }
 
 impl Array {
@@ -118,6 +120,20 @@ impl Array {
         let mut absent = self.absent();
         absent.closed.remove(name);
         absent.missing.insert(name.to_owned(), missing);
+    }
+
+    /// Says whether all that a start does once a pool is open was done for this one.
+    pub(crate) fn pool_is_settled(&self, name: &str, settled: bool) {
+        let mut absent = self.absent();
+        match settled {
+            true => absent.unsettled.remove(name),
+            false => absent.unsettled.insert(name.to_owned()),
+        };
+    }
+
+    /// The open pools for which that was not done yet, by name.
+    pub(crate) fn unsettled_pools(&self) -> Vec<String> {
+        self.absent().unsettled.iter().cloned().collect()
     }
 
     /// The drives that a pool came up without, and is without still.

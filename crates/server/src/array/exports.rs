@@ -157,7 +157,7 @@ impl Array {
     /// target, or the export can't be kept.
     pub async fn create_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
         let keep = export.origin == Origin::Api;
-        self.add_export(export, keep).await
+        self.add_export(export, None, keep).await
     }
 
     /// As [`Array::create_export`], for what is kept already or comes from the
@@ -165,7 +165,13 @@ impl Array {
     /// initiators are told that it is not operational, and try again, while a LUN that went
     /// missing would be one that was taken away. So is one whose volume is another by now than
     /// the one that it was made with: initiators would take it for that.
-    pub(crate) async fn restore_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
+    ///
+    /// One that was `seen` withheld is tried again, unless somebody has changed it since.
+    pub(crate) async fn restore_export(
+        self: &Arc<Self>,
+        export: Export,
+        seen: Option<Export>,
+    ) -> Result<(), ArrayError> {
         let closed = self.closed_names();
         let there = self.volumes().await?;
         let mut missing = Vec::new();
@@ -186,14 +192,14 @@ impl Array {
         }
         // What is nowhere at all is refused there, by name.
         if missing.is_empty() || closed.is_none() && !is_another {
-            return self.add_export(export, false).await;
+            return self.add_export(export, seen, false).await;
         }
         let then = match closed {
             Some(closed) => format!("not open: {closed}; see ashlar status"),
             None => "delete the target, and make it anew with the volume that it is to show".into(),
         };
         let why = format!("not there: {}; {then}", missing.join(", "));
-        self.withhold_export(export, why).await
+        self.withhold_export(export, seen, why).await
     }
 
     /// The target that is withheld and shows a volume of this name, which may be in a pool that
@@ -209,11 +215,19 @@ impl Array {
     async fn withhold_export(
         self: &Arc<Self>,
         mut export: Export,
+        seen: Option<Export>,
         why: String,
     ) -> Result<(), ArrayError> {
+        export.withheld = Some(why.clone());
+        if seen.as_ref() == Some(&export) {
+            return Ok(());
+        }
         self.change(move |array| async move {
             let target = export.target.clone();
             let before = array.exports_by_target().remove(&target);
+            if seen.is_some() && before != seen {
+                return Ok(());
+            }
             if before
                 .as_ref()
                 .is_none_or(|before| before.withheld.as_ref() != Some(&why))
@@ -223,7 +237,6 @@ impl Array {
             array
                 .directory
                 .withhold_target(&target, export.access.clone());
-            export.withheld = Some(why);
             array.export_map().insert(target, export);
             Ok(())
         })
@@ -233,9 +246,14 @@ impl Array {
     async fn add_export(
         self: &Arc<Self>,
         mut export: Export,
+        seen: Option<Export>,
         keep: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let now = array.export_map().get(&export.target).cloned();
+            if seen.is_some() && now != seen {
+                return Ok(());
+            }
             let (shard, volumes) = array.check(&export, keep).await?;
             array.check_access(&export)?;
             export.withheld = None;

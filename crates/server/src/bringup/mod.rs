@@ -155,7 +155,11 @@ async fn furnish(
     }
     Images::settle(&array).await?;
     directory.offload().forget_leftovers(shards, None).await?;
-    array.settle_moves(&array.images().moving(), None).await?;
+    for left in array.settle_moves(None).await? {
+        let (volume, error) = (&left.volume, &left.error);
+        tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
+        array.pool_is_settled(&left.pool, false);
+    }
     array.keep_events();
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
