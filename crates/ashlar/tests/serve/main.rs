@@ -18,6 +18,7 @@ mod groups;
 mod hosts;
 mod images;
 mod limits;
+mod logs;
 mod moves;
 mod panics;
 mod provisioning;
