@@ -15,6 +15,7 @@ mod drives;
 mod events;
 mod fsck;
 mod groups;
+mod hangs;
 mod hosts;
 mod images;
 mod limits;

@@ -333,15 +333,22 @@ impl Array {
                 array.keep(&exports).await?;
             }
             array.export_map().remove(&target);
-            for volume in &export.uuids {
-                array.directory.offload().revoke_volume(*volume).await;
-            }
             let entry = array.directory.remove_target(&target);
             let shard = entry.and_then(|entry| array.shards.get(entry.shard));
-            match shard {
-                Some(shard) => hide(shard, &target).await,
-                None => Ok(()),
-            }
+            let volumes = array.volumes().await?.into_iter();
+            let mut of = volumes.filter(|volume| export.uuids.contains(&volume.info.uuid));
+            // Commands of its sessions end when their pool answers.
+            let pool = of.next().map_or(String::new(), |volume| volume.pool);
+            let ended = async {
+                for volume in &export.uuids {
+                    array.directory.offload().revoke_volume(*volume).await;
+                }
+                match shard {
+                    Some(shard) => hide(shard, &target).await,
+                    None => Ok(()),
+                }
+            };
+            array.turns.wait(&pool, ended).await
         })
         .await
     }

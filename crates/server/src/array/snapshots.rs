@@ -136,7 +136,8 @@ impl Array {
         if let Some(there) = volumes.iter().find(|known| known.info.name == name) {
             return Err(is_taken(there));
         }
-        self.check_absent(name, true)
+        self.check_absent(name, true)?;
+        self.turns.check_name(name)
     }
 
     /// That no pool that is not open may have a volume of this name, as far as that can be told:
@@ -175,6 +176,7 @@ impl Array {
             return Err(is_taken(there));
         }
         self.check_absent(new, new != volume.info.name)?;
+        self.turns.check_name(new)?;
         let prefix = format!("{}{SNAPSHOT_MARK}", volume.info.name);
         for snapshot in volumes.iter().filter(|known| known.is_of(volume)) {
             let Some(own) = snapshot.info.name.strip_prefix(&prefix) else {
@@ -186,6 +188,7 @@ impl Array {
                 return Err(is_taken(there));
             }
             self.check_absent(&name, name != snapshot.info.name)?;
+            self.turns.check_name(&name)?;
         }
         Ok(())
     }

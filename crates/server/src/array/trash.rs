@@ -119,8 +119,7 @@ impl Array {
             let there = array.unused(&name, job).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
-            let offload = array.directory.offload();
-            offload.revoke_volume(there.info.uuid).await;
+            array.revoke(&there).await;
             array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(())
@@ -137,13 +136,18 @@ impl Array {
                 pool.trash_volume(&name, at).await?;
                 Ok(at)
             };
-            let offload = array.directory.offload();
-            offload.revoke_volume(there.info.uuid).await;
+            array.revoke(&there).await;
             let at = array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(at)
         })
         .await
+    }
+
+    /// Ends copies by token of a volume that goes.
+    async fn revoke(&self, there: &PlacedVolume) {
+        let revoked = self.directory.offload().revoke_volume(there.info.uuid);
+        self.turns.wait(&there.pool, revoked).await;
     }
 
     /// The volume called `name`, when nobody uses it, but `job`.

@@ -41,6 +41,7 @@ use crate::array::{ArrayError, ArrayErrorKind};
 use crate::record::{self, RecordError};
 use digest::Digest;
 use engine::pool::SNAPSHOT_MARK;
+use futures_util::future::join_all;
 use job::Job;
 use place::Directories;
 use progress::Progress;
@@ -48,8 +49,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// Jobs that copy at once; others wait for their turn.
 const RUNNING_MAX: usize = 2;
@@ -57,6 +60,9 @@ const RUNNING_MAX: usize = 2;
 const PENDING_MAX: usize = 64;
 /// Jobs that have ended, and are told about still.
 const ENDED_MAX: usize = 100;
+
+/// Jobs have so long to rest when the server stops.
+const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// The record of jobs, and the directory of sockets, in the data directory.
 const JOBS_FILE: &str = "ashlar-jobs.json";
@@ -256,9 +262,10 @@ impl Images {
                 .filter_map(|entry| entry.task.take())
                 .collect()
         };
-        for task in tasks {
-            // However it ended, it has.
-            let _ = task.await;
+        // However they end.
+        let ended = join_all(tasks);
+        if timeout(STOP_MAX, ended).await.is_err() {
+            tracing::warn!("jobs that do not rest are left: a drive may hang");
         }
     }
 
