@@ -134,7 +134,7 @@ mod tests {
         for day in 10..1000 {
             assert_eq!(span_at(day * 24 * hour), minute);
         }
-        let last = (0..100).map(|nth| span_at(25_000 * hour + nth)).last();
+        let last = (0..100).map(|nth| span_at(25_000 * hour + nth)).max();
         assert_eq!(last, Some(64 * minute));
     }
 }
