@@ -1,6 +1,7 @@
 //! Failures and their exit codes.
 
 use server::api::types::{Problem, ProblemKind};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// What the help says of them. Scripts rely on it.
@@ -38,7 +39,8 @@ impl Failure {
             Failure::Refused(problem) => problem.message,
         };
         for line in message.lines() {
-            eprintln!("error: {line}");
+            // Where nobody can be told, the code says it.
+            let _ = writeln!(io::stderr(), "error: {line}");
         }
         ExitCode::from(code)
     }

@@ -15,6 +15,7 @@ mod group;
 mod host;
 mod job;
 mod load;
+mod log;
 mod moves;
 mod offline;
 mod output;

@@ -1,17 +1,20 @@
 //! `ashlar serve`.
 
 use crate::failure::Failure;
-use crate::{output, site_file};
+use crate::{log, output, site_file};
 use server::bringup::{self, Options, Running};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 /// Threads for logins and the API; data moves on the shards' own threads.
 const WORKERS: usize = 2;
+
+/// Threads that have nothing to do any more have so long to end.
+const END_TIME: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -42,8 +45,10 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
         portal: args.portal,
         api,
     };
-    log_to_stderr();
-    server::panics::end_the_process();
+    let log = log::begin();
+    let log = log.map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
+    let last = log.clone();
+    server::panics::end_the_process(move || last.flush());
     if exposed {
         let file = args.site.display();
         tracing::warn!("{file} has secrets, and others can read it: chmod go= {file}");
@@ -53,7 +58,11 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
-    runtime.block_on(serve(options))
+    let served = runtime.block_on(serve(options));
+    // What does not end by now waits for a drive.
+    runtime.shutdown_timeout(END_TIME);
+    log.flush();
+    served
 }
 
 /// Whether others than its owner can read a file.
@@ -126,14 +135,6 @@ fn ready(name: &str, running: &Running) -> String {
         portals.join(", "),
         running.api()
     )
-}
-
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .init();
 }
 
 /// Where to offer the API: an address, or a URL that says no more than one.

@@ -19,6 +19,10 @@ use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::pin;
 use std::sync::Once;
+use std::time::Duration;
+
+/// How long last words may take.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 thread_local! {
     /// What this thread does just now is heard of when it panics.
@@ -28,14 +32,20 @@ thread_local! {
 }
 
 /// From now on panics of this process end it, but those that are [`heard`]. The message, the
-/// place and, where it is asked for, the backtrace are on standard error before.
-pub fn end_the_process() {
+/// place and, where it is asked for, the backtrace are on standard error before, and so is what
+/// `flush` has written; where that takes nothing, nobody waits for it.
+pub fn end_the_process(flush: impl Fn() + Send + Sync + 'static) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
+            let ends = !HEARD.get() || DATA_PATH.get();
+            if ends {
+                end_soon();
+                flush();
+            }
             report(panic);
-            if HEARD.get() && !DATA_PATH.get() {
+            if !ends {
                 return;
             }
             // By itself: the log may be what has panicked.
@@ -46,6 +56,16 @@ pub fn end_the_process() {
             std::process::abort();
         }));
     });
+}
+
+/// Ends the process in a moment, whatever its last words wait for.
+fn end_soon() {
+    let end = || {
+        std::thread::sleep(LAST_WORDS);
+        std::process::abort()
+    };
+    // Without a thread there is only the other way to the end.
+    let _ = std::thread::Builder::new().spawn(end);
 }
 
 /// This thread is of the data path, for good.

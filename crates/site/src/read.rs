@@ -385,11 +385,13 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
 
 /// A limit of work in the background.
 fn rate(reader: &mut TableReader<'_, '_>, key: &'static str) -> Option<RateLimit> {
-    let rule = format!("\"unlimited\", or bytes a second: {SIZE_RULE}, from \"1 MiB\"");
+    let most = size::human(size::RATE_BYTES_MAX);
+    let rule =
+        format!("\"unlimited\", or bytes a second: {SIZE_RULE}, from \"1 MiB\" to \"{most}\"");
     reader.optional(key, &rule, |value| match value.as_str()? {
         "unlimited" => Some(RateLimit::Unlimited),
         _ => size_of(value)
-            .filter(|bytes_per_s| *bytes_per_s >= 1 << 20)
+            .filter(|bytes_per_s| (1 << 20..=size::RATE_BYTES_MAX).contains(bytes_per_s))
             .map(RateLimit::BytesPerS),
     })
 }

@@ -12,6 +12,9 @@ pub const VOLUME_SIZE_RULE: &str = "up to 1 PiB, a multiple of 512 bytes";
 /// Largest drive or volume: far above what exists, far below any overflow.
 pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 50;
 
+/// The highest limit of what is done in a second: more is no limit.
+pub const RATE_BYTES_MAX: u64 = 1 << 50;
+
 /// Grain of volumes, the logical block of LUNs.
 pub(crate) const VOLUME_GRAIN_BYTES: u64 = 512;
 

@@ -341,3 +341,143 @@ fn a_file_that_is_cut_off_while_it_is_used_goes_out_of_use() {
     serving.done(&["drive", "replace", "d1"]);
     serving.wait_healthy();
 }
+
+/// An API target of a volume of pool p0.
+const KEPT: &str = "iqn.2026-11.dev.ashlar:c";
+
+fn put_away(home: &Home, drives: &[&str]) {
+    for drive in drives {
+        let (file, away) = (format!("{drive}.img"), format!("{drive}.away"));
+        fs::rename(home.file(&file), home.file(&away)).unwrap();
+    }
+}
+
+fn bring_back(home: &Home, drives: &[&str]) {
+    for drive in drives {
+        let (file, away) = (format!("{drive}.img"), format!("{drive}.away"));
+        fs::rename(home.file(&away), home.file(&file)).unwrap();
+    }
+}
+
+/// Two pools; volume w of p0 is behind a target of the API. Gives its UUID.
+fn two_pools_and_a_kept_target() -> (Home, Value) {
+    let home = two_pools();
+    let serving = home.serve();
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
+    serving.done(&["export", "create", KEPT, "--volume", "w"]);
+    let uuid = serving.json(&["volume", "show", "w"])["uuid"].clone();
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    (home, uuid)
+}
+
+#[test]
+fn names_that_a_pool_may_have_that_is_not_open_are_not_given_away() {
+    let (home, uuid) = two_pools_and_a_kept_target();
+    put_away(&home, &["d0", "d1"]);
+    let serving = home.serve();
+    let create =
+        |name: &str| serving.run(&["volume", "create", name, "--pool", "p1", "--size", "1 MiB"]);
+    assert!(create("y").status.success());
+    serving.done(&["snapshot", "create", "y@s"]);
+    for (name, why) in [
+        ("w", "target iqn.2026-11.dev.ashlar:c shows a volume w"),
+        ("v0", "target iqn.2026-11.dev.ashlar:a shows a volume v0"),
+    ] {
+        let output = create(name);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{said}");
+        assert!(said.contains("p0"), "{said}");
+        let (_, said) = serving.refused(&["volume", "rename", "y", name]);
+        assert!(said.contains(why), "{said}");
+        let (_, said) = serving.refused(&["volume", "clone", "y", name]);
+        assert!(said.contains(why), "{said}");
+    }
+    bring_back(&home, &["d0", "d1"]);
+    wait_open(&serving);
+    let opened = |export: &Value| export["withheld"].is_null();
+    serving.wait(&["export", "show", KEPT], opened);
+    assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
+    serving.done(&["volume", "rename", "y", "z"]);
+}
+
+#[test]
+fn a_target_never_shows_another_volume_of_the_same_name() {
+    let (home, uuid) = two_pools_and_a_kept_target();
+    // Another volume w comes to be in p1, as a server of before may have let it.
+    let exports = home.file("ashlar-exports.json");
+    fs::rename(&exports, home.file("exports.away")).unwrap();
+    let alone = SITE.split("[[drive]]").next().unwrap();
+    home.set_site(&format!("{alone}{SECOND_POOL}{SECOND_VOLUME}"));
+    let serving = home.serve();
+    serving.done(&["volume", "create", "w", "--pool", "p1", "--size", "4 MiB"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    fs::rename(home.file("exports.away"), &exports).unwrap();
+    home.set_site(&format!("{SITE}{SECOND_POOL}{SECOND_VOLUME}"));
+    put_away(&home, &["d0", "d1"]);
+    let serving = home.serve();
+    let withheld = |serving: &Serving| {
+        let (_, said) = inquiry(serving, KEPT);
+        assert!(said.contains("unavailable"), "{said}");
+        serving.json(&["export", "show", KEPT])["withheld"].to_string()
+    };
+    let why = withheld(&serving);
+    assert!(
+        why.contains("another volume is called so in pool p1"),
+        "{why}"
+    );
+    // The record keeps what the target is of.
+    serving.done(&["volume", "create", "y", "--pool", "p1", "--size", "1 MiB"]);
+    let other = "iqn.2026-11.dev.ashlar:d";
+    serving.done(&["export", "create", other, "--volume", "y"]);
+    let kept = home.records()[1].clone().unwrap();
+    assert!(kept.contains(uuid.as_str().unwrap()), "{kept}");
+    // With its drives p0 is not open either, and is left alone until the name is free.
+    bring_back(&home, &["d0", "d1"]);
+    let is_named = |status: &Value| status["closed_pools"].to_string().contains("volume w: ");
+    serving.wait(&["status"], is_named);
+    let written = || {
+        fs::metadata(home.file("d0.img"))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let before = written();
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    assert_eq!(written(), before, "it is opened again and again");
+    withheld(&serving);
+    assert!(inquiry(&serving, SECOND).0);
+    serving.done(&["volume", "rename", "w", "x"]);
+    wait_open(&serving);
+    let opened = |export: &Value| export["withheld"].is_null();
+    serving.wait(&["export", "show", KEPT], opened);
+    assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
+    assert!(inquiry(&serving, KEPT).0);
+}
+
+#[test]
+fn a_target_that_is_withheld_is_served_as_soon_as_its_volume_is_back() {
+    let (home, uuid) = two_pools_and_a_kept_target();
+    let exports = home.file("ashlar-exports.json");
+    fs::rename(&exports, home.file("exports.away")).unwrap();
+    let serving = home.serve();
+    serving.done(&["volume", "delete", "w", "--yes"]);
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    fs::rename(home.file("exports.away"), &exports).unwrap();
+    let serving = home.serve();
+    assert_eq!(closed(&serving), [] as [Value; 0]);
+    let why = serving.json(&["export", "show", KEPT])["withheld"].to_string();
+    assert!(
+        why.contains("another volume is called so in pool p0"),
+        "{why}"
+    );
+    assert!(inquiry(&serving, KEPT).1.contains("unavailable"));
+    // It is not what the target is of, and nobody's.
+    serving.done(&["volume", "delete", "w", "--yes", "--at-once"]);
+    serving.done(&["trash", "restore", "w"]);
+    let served = |export: &Value| export["withheld"].is_null();
+    serving.wait(&["export", "show", KEPT], served);
+    assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
+    assert!(inquiry(&serving, KEPT).0);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
@@ -202,9 +202,13 @@ impl Serving {
         if !line.starts_with("serving ") {
             let _ = child.kill();
             let _ = child.wait();
+            let mut said = Vec::new();
+            // Some logs are no files, and have no end.
+            let log = File::open(log).unwrap().take(1 << 20);
+            let _ = { log }.read_to_end(&mut said);
             panic!(
                 "it doesn't serve: {line:?}\n{}",
-                fs::read_to_string(log).unwrap()
+                String::from_utf8_lossy(&said)
             );
         }
         let word_after = |word: &str| {

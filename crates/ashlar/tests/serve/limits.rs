@@ -1,6 +1,7 @@
 //! What the machine limits: open files.
 
-use crate::array::{Home, SITE, Serving, said};
+use crate::array::{Home, SITE, Serving, said, two_lanes_and_a_pool};
+use crate::commands::request;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -48,4 +49,26 @@ fn a_low_limit_of_open_files_costs_sessions_and_never_drives() {
     let (code, text) = said(output);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("too few open files"), "{text}");
+}
+
+#[test]
+fn rates_have_a_maximum_whatever_the_pool_is() {
+    let home = Home::new(&two_lanes_and_a_pool());
+    let serving = home.serve();
+    let put = |body: &str| {
+        let line = "PUT /api/v1/pools/p0/rates";
+        request(&serving.api, line, "", body)
+    };
+    for rate in [u64::MAX, u64::MAX - 1, (1 << 50) + 1] {
+        for key in ["rebuild_bytes_per_s", "scrub_bytes_per_s"] {
+            let answer = put(&format!("{{\"{key}\": {rate}}}"));
+            assert!(answer.starts_with("HTTP/1.1 400"), "{rate}: {answer}");
+            assert!(answer.contains("1125899906842624"), "{answer}");
+        }
+    }
+    let answer = put(&format!("{{\"rebuild_bytes_per_s\": {}}}", 1u64 << 50));
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let pool = serving.json(&["pool", "show", "p0"]);
+    assert_eq!(pool["rates"]["rebuild_bytes_per_s"], 1u64 << 50);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
 }

@@ -128,15 +128,16 @@ impl Rates {
 
     /// What lanes may do together.
     pub fn of_all(self, lanes: u64) -> Rates {
+        let together = |rate: u64| rate.saturating_mul(lanes);
         Rates {
-            rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(|rate| rate * lanes),
-            scrub_bytes_per_s: self.scrub_bytes_per_s.map(|rate| rate * lanes),
+            rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(together),
+            scrub_bytes_per_s: self.scrub_bytes_per_s.map(together),
             ..self
         }
     }
 
     fn with(self, other: &Rates) -> Rates {
-        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         Rates {
             rebuild_bytes_per_s: sum(self.rebuild_bytes_per_s, other.rebuild_bytes_per_s),
             scrub_bytes_per_s: sum(self.scrub_bytes_per_s, other.scrub_bytes_per_s),
@@ -188,5 +189,27 @@ impl IoCounts {
             whole_stripes: self.whole_stripes + other.whole_stripes,
             bypassed_bytes: self.bypassed_bytes + other.bypassed_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_rate_is_no_failed_assertion() {
+        let most = Rates {
+            rebuild_bytes_per_s: Some(u64::MAX),
+            scrub_bytes_per_s: Some(u64::MAX),
+            ..Rates::default()
+        };
+        for lanes in [1, 2, 3, 4] {
+            let each = most.of_each(lanes);
+            assert_eq!(each.of_all(lanes), most);
+            let all = (1..lanes).fold(each, |all, _| all.with(&each));
+            assert_eq!(all, most);
+        }
+        let none = Rates::default();
+        assert_eq!(most.with(&none).rebuild_bytes_per_s, None);
     }
 }

@@ -202,7 +202,11 @@ pub(super) async fn cancel_job(
 
 fn rate(bytes_per_s: Option<u64>) -> Result<Option<u64>, Problem> {
     match bytes_per_s {
-        Some(0) => Err(Problem::invalid("rate_bytes_per_s: found 0; allowed: more")),
+        Some(found) if !(1..=site::RATE_BYTES_MAX).contains(&found) => {
+            let most = site::RATE_BYTES_MAX;
+            let message = format!("rate_bytes_per_s: found {found}; allowed: 1 to {most}");
+            Err(Problem::invalid(message))
+        }
         rate => Ok(rate),
     }
 }

@@ -75,17 +75,37 @@ pub(super) async fn change_scrub(
 #[utoipa::path(
     put, path = "/api/v1/pools/{name}/rates", tag = "pools", request_body = RatesChange,
     params(("name" = String, Path, description = "Name of the pool")),
-    responses((status = 200, body = Pool), (status = 404, body = Problem))
+    responses(
+        (status = 200, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem)
+    )
 )]
 pub(super) async fn change_rates(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
     Body(change): Body<RatesChange>,
 ) -> Result<Json<Pool>, Problem> {
+    check(&change)?;
     array
         .change_rates(&name, move |rates| changed(rates, change))
         .await?;
     shown(&array, &name).await
+}
+
+/// That there can be such limits.
+fn check(change: &RatesChange) -> Result<(), Problem> {
+    let found = [
+        ("rebuild_bytes_per_s", change.rebuild_bytes_per_s),
+        ("scrub_bytes_per_s", change.scrub_bytes_per_s),
+    ];
+    for (key, found) in found {
+        let most = site::RATE_BYTES_MAX;
+        if let Some(found) = found.filter(|found| *found > most) {
+            let message = format!("{key}: found {found}; allowed: to {most}, or 0 for no limit");
+            return Err(Problem::invalid(message));
+        }
+    }
+    Ok(())
 }
 
 /// `rates` with what `change` says.

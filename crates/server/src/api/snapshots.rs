@@ -119,7 +119,7 @@ pub(super) fn snapshot(array: &Array, all: &[PlacedVolume], placed: PlacedVolume
     let PlacedVolume {
         pool, info, about, ..
     } = placed;
-    let export = array.lun_of(&info.name);
+    let export = array.lun_of(&info.name, Some(info.uuid));
     Snapshot {
         name: info.name,
         uuid: info.uuid.to_string(),

@@ -224,7 +224,7 @@ pub(super) fn volume(array: &Array, all: &[PlacedVolume], placed: PlacedVolume) 
     let PlacedVolume {
         pool, info, about, ..
     } = placed;
-    let export = array.lun_of(&info.name);
+    let export = array.lun_of(&info.name, Some(info.uuid));
     Volume {
         name: info.name,
         uuid: info.uuid.to_string(),

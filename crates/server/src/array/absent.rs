@@ -10,7 +10,7 @@ use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind};
 use engine::MemberState;
 use engine::pool::PoolInfo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
@@ -24,6 +24,9 @@ pub struct ClosedPool {
     pub why: Vec<String>,
     /// Since when, in seconds since 1970.
     pub since_unix_s: u64,
+    /// The name that a volume of it has, and one of another pool as well: with its drives it
+    /// is not open either before that is settled.
+    pub clash: Option<String>,
 }
 
 /// A drive that its pool came up without.
@@ -62,6 +65,8 @@ pub(super) struct Absent {
     closed: BTreeMap<String, ClosedPool>,
     /// By pool.
     missing: BTreeMap<String, Vec<MissingDrive>>,
+    /// Pools that are open, and that the array has not come to terms with yet: `bringup::late`.
+    unsettled: BTreeSet<String>,
 }
 
 impl Array {
@@ -86,8 +91,14 @@ impl Array {
         self.absent().closed.contains_key(name)
     }
 
-    /// Says that a pool is not open, and why. Whether that is news.
-    pub(crate) fn pool_is_closed(&self, name: &str, why: Vec<String>) -> bool {
+    /// Says that a pool is not open, and why; where that is a name, which one. Whether that is
+    /// news.
+    pub(crate) fn pool_is_closed(
+        &self,
+        name: &str,
+        why: Vec<String>,
+        clash: Option<String>,
+    ) -> bool {
         let mut absent = self.absent();
         absent.missing.remove(name);
         let before = absent.closed.get(name);
@@ -97,6 +108,7 @@ impl Array {
             name: name.to_owned(),
             why,
             since_unix_s,
+            clash,
         };
         absent.closed.insert(name.to_owned(), closed);
         is_news
@@ -108,6 +120,20 @@ impl Array {
         let mut absent = self.absent();
         absent.closed.remove(name);
         absent.missing.insert(name.to_owned(), missing);
+    }
+
+    /// Says whether all that a start does once a pool is open was done for this one.
+    pub(crate) fn pool_is_settled(&self, name: &str, settled: bool) {
+        let mut absent = self.absent();
+        match settled {
+            true => absent.unsettled.remove(name),
+            false => absent.unsettled.insert(name.to_owned()),
+        };
+    }
+
+    /// The open pools for which that was not done yet, by name.
+    pub(crate) fn unsettled_pools(&self) -> Vec<String> {
+        self.absent().unsettled.iter().cloned().collect()
     }
 
     /// The drives that a pool came up without, and is without still.

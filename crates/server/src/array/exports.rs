@@ -49,6 +49,17 @@ pub struct Export {
     pub withheld: Option<String>,
 }
 
+impl Export {
+    /// The volume at a LUN, by its identity where that is known: another may have its name.
+    fn find<'a>(&self, lun: usize, volumes: &'a [PlacedVolume]) -> Option<&'a PlacedVolume> {
+        let name = self.volumes.get(lun)?;
+        volumes.iter().find(|volume| match self.uuids.get(lun) {
+            Some(uuid) => volume.info.uuid == *uuid,
+            None => volume.info.name == *name,
+        })
+    }
+}
+
 /// How an export is kept.
 #[derive(Serialize, Deserialize)]
 struct KeptExport {
@@ -127,12 +138,15 @@ impl Array {
             .ok_or_else(|| no_export(&target))
     }
 
-    /// Where the volume called `name` is exported: target and LUN.
-    pub fn lun_of(&self, name: &str) -> Option<(String, usize)> {
+    /// Where the volume called `name` is exported: target and LUN. With its identity, a target
+    /// that is withheld and shows another one of that name does not count.
+    pub fn lun_of(&self, name: &str, uuid: Option<Uuid>) -> Option<(String, usize)> {
         let exports = self.export_map();
         exports.values().find_map(|export| {
             let lun = export.volumes.iter().position(|volume| volume == name)?;
-            Some((export.target.clone(), lun))
+            let is_another = export.uuids.get(lun).zip(uuid);
+            let is_it = is_another.is_none_or(|(known, uuid)| *known == uuid);
+            is_it.then(|| (export.target.clone(), lun))
         })
     }
 
@@ -143,40 +157,77 @@ impl Array {
     /// target, or the export can't be kept.
     pub async fn create_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
         let keep = export.origin == Origin::Api;
-        self.add_export(export, keep).await
+        self.add_export(export, None, keep).await
     }
 
     /// As [`Array::create_export`], for what is kept already or comes from the
     /// site file. One with a volume that may be in a pool that is not open is withheld, whole:
     /// initiators are told that it is not operational, and try again, while a LUN that went
-    /// missing would be one that was taken away.
-    pub(crate) async fn restore_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
-        let Some(closed) = self.closed_names() else {
-            return self.add_export(export, false).await;
-        };
+    /// missing would be one that was taken away. So is one whose volume is another by now than
+    /// the one that it was made with: initiators would take it for that.
+    ///
+    /// One that was `seen` withheld is tried again, unless somebody has changed it since.
+    pub(crate) async fn restore_export(
+        self: &Arc<Self>,
+        export: Export,
+        seen: Option<Export>,
+    ) -> Result<(), ArrayError> {
+        let closed = self.closed_names();
         let there = self.volumes().await?;
-        let is_there = |name: &String| there.iter().any(|volume| volume.info.name == *name);
-        let missing = export.volumes.iter().filter(|name| !is_there(name));
-        let missing: Vec<&str> = missing.map(String::as_str).collect();
-        if missing.is_empty() {
-            return self.add_export(export, false).await;
+        let mut missing = Vec::new();
+        let mut is_another = false;
+        for (lun, name) in export.volumes.iter().enumerate() {
+            if export.find(lun, &there).is_some() {
+                continue;
+            }
+            let other = there.iter().find(|volume| volume.info.name == *name);
+            is_another |= other.is_some();
+            missing.push(match other {
+                Some(other) => format!(
+                    "{name} (another volume is called so in pool {})",
+                    other.pool
+                ),
+                None => name.clone(),
+            });
         }
-        let why = format!(
-            "not there: {}; not open: {closed}; see ashlar status",
-            missing.join(", ")
-        );
-        self.withhold_export(export, why).await
+        // What is nowhere at all is refused there, by name.
+        if missing.is_empty() || closed.is_none() && !is_another {
+            return self.add_export(export, seen, false).await;
+        }
+        let then = match closed {
+            Some(closed) => format!("not open: {closed}; see ashlar status"),
+            None => "delete the target, and make it anew with the volume that it is to show".into(),
+        };
+        let why = format!("not there: {}; {then}", missing.join(", "));
+        self.withhold_export(export, seen, why).await
+    }
+
+    /// The target that is withheld and shows a volume of this name, which may be in a pool that
+    /// is not open.
+    pub(super) fn withheld_with(&self, name: &str) -> Option<String> {
+        let exports = self.export_map();
+        let mut withheld = exports.values().filter(|export| export.withheld.is_some());
+        let with = withheld.find(|export| export.volumes.iter().any(|volume| volume == name));
+        with.map(|export| export.target.clone())
     }
 
     /// Has an export be there, and not served.
     async fn withhold_export(
         self: &Arc<Self>,
         mut export: Export,
+        seen: Option<Export>,
         why: String,
     ) -> Result<(), ArrayError> {
+        export.withheld = Some(why.clone());
+        if seen.as_ref() == Some(&export) {
+            return Ok(());
+        }
         self.change(move |array| async move {
             let target = export.target.clone();
             let before = array.exports_by_target().remove(&target);
+            if seen.is_some() && before != seen {
+                return Ok(());
+            }
             if before
                 .as_ref()
                 .is_none_or(|before| before.withheld.as_ref() != Some(&why))
@@ -186,7 +237,6 @@ impl Array {
             array
                 .directory
                 .withhold_target(&target, export.access.clone());
-            export.withheld = Some(why);
             array.export_map().insert(target, export);
             Ok(())
         })
@@ -196,9 +246,14 @@ impl Array {
     async fn add_export(
         self: &Arc<Self>,
         mut export: Export,
+        seen: Option<Export>,
         keep: bool,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let now = array.export_map().get(&export.target).cloned();
+            if seen.is_some() && now != seen {
+                return Ok(());
+            }
             let (shard, volumes) = array.check(&export, keep).await?;
             array.check_access(&export)?;
             export.withheld = None;
@@ -278,15 +333,22 @@ impl Array {
                 array.keep(&exports).await?;
             }
             array.export_map().remove(&target);
-            for volume in &export.uuids {
-                array.directory.offload().revoke_volume(*volume).await;
-            }
             let entry = array.directory.remove_target(&target);
             let shard = entry.and_then(|entry| array.shards.get(entry.shard));
-            match shard {
-                Some(shard) => hide(shard, &target).await,
-                None => Ok(()),
-            }
+            let volumes = array.volumes().await?.into_iter();
+            let mut of = volumes.filter(|volume| export.uuids.contains(&volume.info.uuid));
+            // Commands of its sessions end when their pool answers.
+            let pool = of.next().map_or(String::new(), |volume| volume.pool);
+            let ended = async {
+                for volume in &export.uuids {
+                    array.directory.offload().revoke_volume(*volume).await;
+                }
+                match shard {
+                    Some(shard) => hide(shard, &target).await,
+                    None => Ok(()),
+                }
+            };
+            array.turns.wait(&pool, ended).await
         })
         .await
     }
@@ -312,12 +374,13 @@ impl Array {
         }
         let volumes = self.volumes().await?;
         let mut found = Vec::new();
-        for name in &export.volumes {
-            let volume = volumes.iter().find(|volume| volume.info.name == *name);
+        for (lun, name) in export.volumes.iter().enumerate() {
+            let volume = export.find(lun, &volumes);
             let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
             self.images.check_whole(name)?;
             found.push((self.home_of(volume)?, volume.clone()));
-            if let Some((other, lun)) = self.lun_of(name).filter(|(other, _)| other != target) {
+            let behind = self.lun_of(name, Some(volume.info.uuid));
+            if let Some((other, lun)) = behind.filter(|(other, _)| other != target) {
                 return exists(format!(
                     "volume {name} is LUN {lun} of target {other} already; delete that export first"
                 ));

@@ -6,6 +6,7 @@
 //!   then the oldest goes first, one at a time, and an event tells.
 //! - A host's write that finds no room is not refused before the tokens of that pool are
 //!   revoked, its trash is empty and every page whole, unless that takes too long.
+//! - A pool that has stopped, or does not answer, holds up the trash of no other.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError};
@@ -14,12 +15,17 @@ use base::Uuid;
 use engine::Pool;
 use engine::pool::PoolInfo;
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use world::real::RealWorld;
 
 /// How often to look whether something in the trash is to go.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// A pool that has not answered by then holds up no other.
+const SOON: Duration = Duration::from_secs(15);
 
 /// A pool with less than this part of it free needs what is in the trash.
 const ROOM_PARTS: u64 = 50;
@@ -48,16 +54,21 @@ impl Array {
         }
         let array = Arc::downgrade(self);
         tokio::spawn(async move {
+            let mut said = String::new();
             loop {
                 let requests = room.take();
                 let Some(array) = array.upgrade() else { return };
-                array.directory.offload().expire().await;
-                if let Err(error) = array.give_way(requests).await {
+                // What a pool has not freed by then it frees later.
+                let _ = timeout(SOON, array.directory.offload().expire()).await;
+                if let Err(error) = array.give_way(requests).await
+                    && error.context != said
+                {
                     tracing::warn!("emptying the trash: {error}");
+                    said = error.context;
                 }
                 drop(array);
                 // Both ways of it end well: somebody asks, or nobody does.
-                let _ = tokio::time::timeout(PAUSE, room.asked()).await;
+                let _ = timeout(PAUSE, room.asked()).await;
             }
         });
         Ok(())
@@ -99,15 +110,26 @@ impl Array {
             .collect();
         // Copies by token can be made again, in another way.
         for pool in in_need.intersection(&full) {
-            if self.directory.offload().revoke_pool(pool).await {
+            let revoked = self.directory.offload().revoke_pool(pool);
+            if timeout(SOON, revoked).await.unwrap_or(false) {
                 outcome.freed.insert(pool.clone());
             }
         }
+        let stopped = |name: &String| {
+            let mut infos = pools.iter().map(|(_, info)| info);
+            infos.any(|info| info.name == *name && info.failure.is_some())
+        };
+        // Of a pool that does not answer, or says no, nothing more is asked in this round.
+        let mut silent: BTreeSet<String> =
+            pools.iter().map(|(_, info)| info.name.clone()).collect();
+        silent.retain(|name| stopped(name) || self.turns.others_wait_for(name));
         let (now, kept_s) = (now_unix_s(), self.trash_kept().as_secs());
         for volume in all {
             let since = volume.about.trashed_unix_s.unwrap_or(0);
             let pool = volume.pool.clone();
-            let why = if since.saturating_add(kept_s) <= now {
+            let why = if silent.contains(&pool) {
+                continue;
+            } else if since.saturating_add(kept_s) <= now {
                 "its time is over"
             } else if full.contains(&pool) && !outcome.freed.contains(&pool) {
                 // One of each pool at a time: it may be enough.
@@ -115,16 +137,22 @@ impl Array {
             } else {
                 continue;
             };
-            self.delete_for_good(volume, Some(why)).await?;
-            outcome.freed.insert(pool);
+            match soon(&pool, self.delete_for_good(volume, Some(why))).await {
+                true => outcome.freed.insert(pool),
+                false => silent.insert(pool),
+            };
         }
         for info in pools.iter().map(|(_, info)| info) {
             let is_short = in_need.contains(&info.name) && !outcome.freed.contains(&info.name);
-            if is_short && info.backed_bytes + info.backing_bytes > 0 {
+            if is_short
+                && !silent.contains(&info.name)
+                && info.backed_bytes + info.backing_bytes > 0
+            {
                 let fill =
                     |_, pool: Pool<RealWorld>| async move { Ok(pool.free_backings().await?) };
-                self.with_pool(&info.name, fill).await?;
-                outcome.freed.insert(info.name.clone());
+                if soon(&info.name, self.with_pool(&info.name, fill)).await {
+                    outcome.freed.insert(info.name.clone());
+                }
             }
         }
         // What came back by itself since somebody found nothing is worth a try, too; how often
@@ -138,6 +166,16 @@ impl Array {
         outcome.without = without.cloned().collect();
         Ok(outcome)
     }
+}
+
+/// Whether a pool has done it, soon. What it has begun it goes on with by itself.
+async fn soon(pool: &str, done: impl Future<Output = Result<(), ArrayError>>) -> bool {
+    match timeout(SOON, done).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => tracing::warn!("pool {pool}, emptying the trash: {error}"),
+        Err(_) => tracing::warn!("pool {pool}, emptying the trash: no answer after {SOON:?}"),
+    }
+    false
 }
 
 fn free_bytes(info: &PoolInfo) -> u64 {

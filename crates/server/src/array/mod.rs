@@ -5,7 +5,8 @@
 //! - A volume's name is unique over the array, and so is a target's.
 //! - A volume is behind at most one target.
 //! - Changes happen one at a time, and each runs to its end even when the one
-//!   who asked goes away.
+//!   who asked goes away; one that waits for a pool which does not answer lets others go on
+//!   ([`turns`]).
 //! - An export made by the API is on stable media before it can be logged in to,
 //!   so it is there again after a restart.
 
@@ -30,6 +31,7 @@ mod space;
 mod statistics;
 mod together;
 mod trash;
+mod turns;
 mod volumes;
 pub(crate) mod words;
 
@@ -42,8 +44,8 @@ pub use exports::{Export, Origin};
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use hosts::{Host, HostChange, HostGroup};
-pub(crate) use moves::CopyPlace;
 pub use moves::NewPlace;
+pub(crate) use moves::{CopyPlace, Unsettled};
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
 pub use schedule::Schedule;
 pub use together::Present;
@@ -90,7 +92,7 @@ pub struct Array {
     /// How long what is deleted stays in the trash.
     trash_kept: Duration,
     schedules: Mutex<schedules::Known>,
-    change: tokio::sync::Mutex<()>,
+    turns: turns::Turns,
     began: Instant,
     hearsay: hearsay::Hearsay,
 }
@@ -138,7 +140,7 @@ impl Array {
             trash_kept: site.trash,
             images,
             schedules: Mutex::default(),
-            change: tokio::sync::Mutex::default(),
+            turns: turns::Turns::default(),
             began: Instant::now(),
             hearsay: hearsay::Hearsay::default(),
         })
@@ -245,6 +247,7 @@ impl Array {
         if self.is_closed(pool) {
             return Err(self.no_such_pool(pool));
         }
+        self.turns.check_pool(pool)?;
         let homes = self.home_map().get(pool).cloned();
         let homes = homes.ok_or_else(|| self.no_such_pool(pool))?;
         let shard = |index: &usize| self.shards[*index].clone();
@@ -276,7 +279,7 @@ impl Array {
                 None => Err(ArrayError::no_pool(&name)),
             }
         };
-        home.call(visit).await?
+        self.turns.wait(pool, home.call(visit)).await?
     }
 
     /// Does something to all lanes of a pool, the first one first, and gives what the
@@ -337,8 +340,8 @@ impl Array {
     {
         let array = Arc::clone(self);
         let whole = tokio::spawn(async move {
-            let _turn = array.change.lock().await;
-            panics::heard(change(Arc::clone(&array))).await
+            let change = panics::heard(change(Arc::clone(&array)));
+            array.turns.take(change).await
         });
         let ended = match whole.await {
             Ok(Ok(outcome)) => return outcome,

@@ -40,6 +40,15 @@ pub(crate) struct CopyPlace {
     info: VolumeInfo,
 }
 
+/// A volume that a crash left on its way between pools, and that can't be had now.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsettled {
+    pub(crate) volume: String,
+    /// The pool that could not settle it.
+    pub(crate) pool: String,
+    pub(crate) error: ArrayError,
+}
+
 /// What a crash left on its way.
 struct Found {
     pool: String,
@@ -314,15 +323,20 @@ impl Array {
     /// Finds out, after a start, which pool has each volume that was on its way; of copies,
     /// those stay that a job goes on with. What can't be found out is withheld, and told.
     /// Where a pool is named, it was opened just now, and only what has to do with it is
-    /// looked at.
+    /// looked at. Volumes that a pool could not settle stay withheld, and are given.
     ///
     /// # Errors
-    /// A shard has stopped, or a pool says no.
+    /// A shard has stopped.
     pub(crate) async fn settle_moves(
-        &self,
-        jobs: &BTreeSet<Uuid>,
-        late: Option<&str>,
-    ) -> Result<(), ArrayError> {
+        self: &Arc<Self>,
+        late: Option<String>,
+    ) -> Result<Vec<Unsettled>, ArrayError> {
+        // In one turn: no move begins or ends between the looks at pools and at jobs.
+        self.change(move |array| async move { array.settle_those_of(late).await })
+            .await
+    }
+
+    async fn settle_those_of(&self, late: Option<String>) -> Result<Vec<Unsettled>, ArrayError> {
         let pools: BTreeSet<Uuid> = self
             .pools()
             .await?
@@ -331,9 +345,12 @@ impl Array {
             .collect();
         let all = self.transits().await?;
         let settled = self.volumes().await?;
+        let jobs = self.images.moving();
         let of_late = |found: &&Found| {
-            late.is_none_or(|late| found.pool == late || found.transit.pool_name == late)
+            let late = late.as_ref();
+            late.is_none_or(|late| found.pool == *late || found.transit.pool_name == *late)
         };
+        let mut unsettled = Vec::new();
         for found in all.iter().filter(of_late) {
             let uuid = found.info.uuid;
             let mut others = all
@@ -348,20 +365,37 @@ impl Array {
                 (None, Some(_)) => There::Settled,
                 (None, None) => There::Nothing,
             };
-            if !pools.contains(&found.transit.pool) {
-                self.withhold(found).await?;
-                continue;
-            }
+            let is_there = pools.contains(&found.transit.pool);
             let what = Settling::of(found.transit.stage, there);
-            if what == Settling::Copy && jobs.contains(&uuid) {
+            if is_there && what == Settling::Copy && jobs.contains(&uuid) {
                 continue;
             }
-            self.settle_move(found, what).await?;
-            if let (Settling::EndDeparture, Some(other)) = (what, other) {
-                self.settle_move(other, Settling::EndArrival).await?;
-            }
+            let settled = match is_there {
+                true => self.settle_both(found, other, what).await,
+                false => self.withhold(found).await,
+            };
+            unsettled.extend(settled.err().map(|error| Unsettled {
+                volume: found.info.name.clone(),
+                pool: found.pool.clone(),
+                error,
+            }));
         }
-        Ok(())
+        Ok(unsettled)
+    }
+
+    async fn settle_both(
+        &self,
+        found: &Found,
+        other: Option<&Found>,
+        what: Settling,
+    ) -> Result<(), ArrayError> {
+        self.settle_move(found, what).await?;
+        match (what, other) {
+            (Settling::EndDeparture, Some(other)) => {
+                self.settle_move(other, Settling::EndArrival).await
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn settle_move(&self, found: &Found, what: Settling) -> Result<(), ArrayError> {

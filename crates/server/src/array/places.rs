@@ -237,6 +237,7 @@ impl Array {
         });
         let made = make_files(wanted.collect()).await?;
         let before = self.drives.added().clone();
+        let ours: Vec<PathBuf> = placed.iter().map(|drive| drive.path.clone()).collect();
         let mut after = before.clone();
         for (drive, new) in placed.iter().zip(&new) {
             after.retain(|known| known.path != drive.path);
@@ -264,7 +265,15 @@ impl Array {
             Err(error) => Err(error),
         };
         if taken.is_err() && self.is_taken_back(info, &new).await {
-            if let Err(error) = self.drives.keep(before).await {
+            // Others may have been added to other pools meanwhile.
+            let mut now = self.drives.added().clone();
+            now.retain(|known| !ours.contains(&known.path));
+            now.extend(
+                before
+                    .into_iter()
+                    .filter(|known| ours.contains(&known.path)),
+            );
+            if let Err(error) = self.drives.keep(now).await {
                 tracing::error!("drives that are not taken stay on record: {error}");
             }
             remove_files(made).await;

@@ -20,7 +20,11 @@ use engine::pool::EventKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use world::real::RealWorld;
+
+/// Others wait no longer for one to end.
+pub(super) const SOON: Duration = Duration::from_secs(15);
 
 /// How often to look whether one is due.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -164,9 +168,17 @@ impl Array {
                 let Some((is_late, then)) = schedule.due(now) else {
                     continue;
                 };
-                let outcome = self.turn(volume, &then, is_late.then_some(now)).await;
-                if let Err(error) = outcome {
-                    self.tell_failure(volume, &then, &error).await?;
+                let (array, volume) = (Arc::clone(self), volume.clone());
+                // In the background when it takes long: its pool may not answer.
+                let run = tokio::spawn(async move {
+                    let outcome = array.turn(&volume, &then, is_late.then_some(now)).await;
+                    match outcome {
+                        Err(error) => array.tell_failure(&volume, &then, &error).await,
+                        Ok(()) => Ok(()),
+                    }
+                });
+                if let Ok(Ok(told)) = timeout(SOON, run).await {
+                    told?;
                 }
             }
         }

@@ -133,10 +133,30 @@ impl Array {
     ) -> Result<(), ArrayError> {
         self.images.check_free(name, job)?;
         let volumes = self.volumes().await?;
-        match volumes.iter().find(|known| known.info.name == name) {
-            None => Ok(()),
-            Some(there) => Err(is_taken(there)),
+        if let Some(there) = volumes.iter().find(|known| known.info.name == name) {
+            return Err(is_taken(there));
         }
+        self.check_absent(name, true)?;
+        self.turns.check_name(name)
+    }
+
+    /// That no pool that is not open may have a volume of this name, as far as that can be told:
+    /// when it is open again there would be two. What the site file describes is no reason for
+    /// one that has had the name before.
+    fn check_absent(&self, name: &str, is_new: bool) -> Result<(), ArrayError> {
+        let Some(closed) = self.closed_names() else {
+            return Ok(());
+        };
+        let who = match self.withheld_with(name) {
+            Some(target) => format!("target {target} shows"),
+            None if is_new && self.of_site.contains(name) => "the site file describes".to_owned(),
+            None => return Ok(()),
+        };
+        let context = format!(
+            "{who} a volume {name}, which may be in a pool that is not open: {closed}; choose \
+             another name"
+        );
+        Err(ArrayError::new(ArrayErrorKind::Exists, context))
     }
 
     /// That `volume` can be called `new`, and its snapshots after it, wherever there may be
@@ -155,6 +175,8 @@ impl Array {
         if let Some(there) = by_name.get(new) {
             return Err(is_taken(there));
         }
+        self.check_absent(new, new != volume.info.name)?;
+        self.turns.check_name(new)?;
         let prefix = format!("{}{SNAPSHOT_MARK}", volume.info.name);
         for snapshot in volumes.iter().filter(|known| known.is_of(volume)) {
             let Some(own) = snapshot.info.name.strip_prefix(&prefix) else {
@@ -165,6 +187,8 @@ impl Array {
             if let Some(there) = there.filter(|there| there.info.uuid != snapshot.info.uuid) {
                 return Err(is_taken(there));
             }
+            self.check_absent(&name, name != snapshot.info.name)?;
+            self.turns.check_name(&name)?;
         }
         Ok(())
     }

@@ -180,7 +180,8 @@ impl Array {
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
-            if let Some((target, lun)) = array.lun_of(&volume).filter(|_| !force) {
+            let behind = array.lun_of(&volume, Some(there.info.uuid));
+            if let Some((target, lun)) = behind.filter(|_| !force) {
                 let context = format!(
                     "volume {volume} is LUN {lun} of {target}: what initiators have of it in memory would not fit any more; take it out of the target, or force it when none of them uses it"
                 );

@@ -52,7 +52,7 @@ impl Array {
         let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
         self.images.check_free(&name, None)?;
         match how.by_force {
-            true => self.force_out(&name).await?,
+            true => self.force_out(&there).await?,
             false => self.check_unreserved(&there)?,
         }
         let called = |snapshots: bool| {
@@ -80,7 +80,7 @@ impl Array {
     /// That no initiator has left a reservation on a volume that nobody serves now.
     fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let name = &there.info.name;
-        if there.about.memo.is_empty() || self.lun_of(name).is_some() {
+        if there.about.memo.is_empty() || self.lun_of(name, Some(there.info.uuid)).is_some() {
             return Ok(());
         }
         let context = format!(
@@ -91,8 +91,9 @@ impl Array {
     }
 
     /// Takes the export of a volume away, when it has no other.
-    async fn force_out(self: &Arc<Self>, name: &str) -> Result<(), ArrayError> {
-        let Some((target, _)) = self.lun_of(name) else {
+    async fn force_out(self: &Arc<Self>, there: &PlacedVolume) -> Result<(), ArrayError> {
+        let name = &there.info.name;
+        let Some((target, _)) = self.lun_of(name, Some(there.info.uuid)) else {
             return Ok(());
         };
         if self.export(&target)?.volumes.len() > 1 {
@@ -118,8 +119,7 @@ impl Array {
             let there = array.unused(&name, job).await?;
             let visit =
                 move |_, pool: Pool<RealWorld>| async move { Ok(pool.delete_volume(&name).await?) };
-            let offload = array.directory.offload();
-            offload.revoke_volume(there.info.uuid).await;
+            array.revoke(&there).await;
             array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(())
@@ -136,8 +136,7 @@ impl Array {
                 pool.trash_volume(&name, at).await?;
                 Ok(at)
             };
-            let offload = array.directory.offload();
-            offload.revoke_volume(there.info.uuid).await;
+            array.revoke(&there).await;
             let at = array.with_lane(&there.pool, there.lane, visit).await?;
             array.forget_schedules(&there);
             Ok(at)
@@ -145,11 +144,17 @@ impl Array {
         .await
     }
 
+    /// Ends copies by token of a volume that goes.
+    async fn revoke(&self, there: &PlacedVolume) {
+        let revoked = self.directory.offload().revoke_volume(there.info.uuid);
+        self.turns.wait(&there.pool, revoked).await;
+    }
+
     /// The volume called `name`, when nobody uses it, but `job`.
     async fn unused(&self, name: &str, job: Option<u64>) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(name).await?;
         self.images.check_free(name, job)?;
-        let Some((target, lun)) = self.lun_of(name) else {
+        let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
             return Ok(there);
         };
         let context =

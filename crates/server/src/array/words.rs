@@ -183,9 +183,16 @@ impl Array {
     /// nothing is lost where that can't be written down now.
     async fn follow_rename(&self, old: &str, new: &str) {
         let prefix = format!("{old}{SNAPSHOT_MARK}");
+        // Without an answer its shard has stopped.
+        let there = self.volumes().await.unwrap_or_default();
         for export in self.export_map().values_mut() {
-            for volume in &mut export.volumes {
-                if volume == old {
+            for (lun, volume) in export.volumes.iter_mut().enumerate() {
+                if let Some(uuid) = export.uuids.get(lun) {
+                    // Another one may have had the same name.
+                    if let Some(known) = there.iter().find(|known| known.info.uuid == *uuid) {
+                        volume.clone_from(&known.info.name);
+                    }
+                } else if volume == old {
                     *volume = new.to_owned();
                 } else if let Some(own) = volume.strip_prefix(&prefix) {
                     *volume = format!("{new}{SNAPSHOT_MARK}{own}");

@@ -27,7 +27,7 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 /// An opening, and a look at what is on a drive, take no longer each: what takes longer does
 /// not answer.
 const OPEN_TIME: Duration = Duration::from_secs(5);
-const READ_TIME: Duration = Duration::from_secs(5);
+pub(super) const READ_TIME: Duration = Duration::from_secs(5);
 
 /// How long there is to wait for drives that are in use: one for all that are opened
 /// together, so that many of them don't take many times as long to be refused.

@@ -6,6 +6,7 @@ use crate::array::hosts::{Known, account_of};
 use crate::array::{self, Array, Export, Origin};
 use crate::directory::{self, Access};
 use site::{Initiators, Site};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// All exports to be served.
@@ -81,22 +82,28 @@ pub(super) async fn plan(
 /// What the first one that can't be served says.
 pub(super) async fn apply(exports: Vec<Export>, array: &Arc<Array>) -> Result<(), BringUpError> {
     for export in exports {
-        let served = array.restore_export(export).await;
+        let served = array.restore_export(export, None).await;
         served.map_err(|error| BringUpError::new(BringUpErrorKind::Export, error.context))?;
     }
     Ok(())
 }
 
-/// Tries those again that are withheld, with the names that volumes have by now.
+/// Tries those again that are withheld, with the names that volumes have by now. Gives the
+/// targets that can't be served for another reason than that a volume is not there, and why.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn again(site: &Site, array: &Arc<Array>) -> Result<(), BringUpError> {
+pub(super) async fn again(
+    site: &Site,
+    array: &Arc<Array>,
+) -> Result<BTreeMap<String, String>, BringUpError> {
     let there = array.volumes().await?;
-    for mut export in array.exports() {
-        if export.withheld.is_none() {
+    let mut failed = BTreeMap::new();
+    for seen in array.exports() {
+        if seen.withheld.is_none() {
             continue;
         }
+        let mut export = seen.clone();
         let mut of_site = site.exports.iter();
         if let Some(described) = of_site.find(|described| described.target == export.target) {
             export = from_site(described);
@@ -107,15 +114,19 @@ pub(super) async fn again(site: &Site, array: &Arc<Array>) -> Result<(), BringUp
             }
         }
         let target = export.target.clone();
-        match array.restore_export(export).await {
-            Ok(()) if array.export(&target)?.withheld.is_none() => {
+        match array.restore_export(export, Some(seen)).await {
+            Ok(())
+                if array
+                    .export(&target)
+                    .is_ok_and(|now| now.withheld.is_none()) =>
+            {
                 tracing::info!("target {target} is served now");
             }
             Ok(()) => {}
-            Err(error) => tracing::error!("target {target} is not served: {error}"),
+            Err(error) => drop(failed.insert(target, error.to_string())),
         }
     }
-    Ok(())
+    Ok(failed)
 }
 
 /// What an export names and isn't there any more.

@@ -8,27 +8,45 @@
 //! Invariants:
 //! - Nothing is made here but volumes of the site file, and those only when all pools are
 //!   open: never a pool.
-//! - A round that has begun runs to its end before the array stops.
+//! - A pool that has opened is settled in when every step of it has ended well; until then each
+//!   round tries again, later and later. What can't be settled keeps nothing else from it.
+//! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
+//!   the end of the array.
 
 use super::data_dir::DataDir;
 use super::drives::{self, Found, Place};
 use super::made::Made;
 use super::pools::{self, Known, Outcome};
-use super::{BringUpError, exports, renamed, said, volumes};
+use super::{BringUpError, BringUpErrorKind, exports, renamed, said, volumes};
 use crate::array::{self, Array, MissingDrive};
 use crate::images::Images;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::PoolInfo;
 use engine::pool::drives::EventKind;
 use site::Site;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout};
 
 /// How long to rest between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// A round waits no longer for pools that open; those go on by themselves.
+const OPEN_TIME: Duration = Duration::from_secs(2);
+
+/// Nor for one that settles in, or targets that are tried again: what a shard has begun for
+/// that goes on there.
+const SETTLE_TIME: Duration = Duration::from_secs(20);
+
+/// The longest pause before a pool that did not settle in is tried again.
+const AGAIN_MAX: Duration = Duration::from_secs(300);
+
+/// What is under way when the array stops has so long to end.
+const STOP_TIME: Duration = Duration::from_secs(5);
 
 /// The task that looks.
 #[derive(Debug)]
@@ -43,6 +61,28 @@ struct Looker {
     data: Weak<DataDir>,
     shards: Vec<ShardHandle>,
     array: Weak<Array>,
+    /// Held while what came of an opening is noted: of two pools with a volume of one name, one
+    /// stays open.
+    noting: Mutex<()>,
+}
+
+/// What is under way, and what came of it before.
+struct Rounds {
+    looker: Arc<Looker>,
+    /// The site file with the names that volumes have, as of the last settling.
+    site: Site,
+    opening: JoinSet<String>,
+    under_way: BTreeSet<String>,
+    failed: BTreeMap<String, Failed>,
+    /// Targets that are not served, with the reason that the log has.
+    not_served: BTreeMap<String, String>,
+}
+
+/// A pool that did not settle in.
+struct Failed {
+    why: String,
+    pause: Duration,
+    again_at: Instant,
 }
 
 impl Late {
@@ -54,44 +94,62 @@ impl Late {
         array: &Arc<Array>,
     ) -> Self {
         let (stop, mut stopped) = watch::channel(false);
-        let looker = Looker {
-            site,
-            data: Arc::downgrade(data),
-            shards,
-            array: Arc::downgrade(array),
+        let mut rounds = Rounds {
+            site: site.clone(),
+            looker: Arc::new(Looker {
+                site,
+                data: Arc::downgrade(data),
+                shards,
+                array: Arc::downgrade(array),
+                noting: Mutex::default(),
+            }),
+            opening: JoinSet::new(),
+            under_way: BTreeSet::new(),
+            failed: BTreeMap::new(),
+            not_served: BTreeMap::new(),
         };
         let task = tokio::spawn(async move {
             loop {
                 // Ends also when nobody could stop it any more.
                 let wait = stopped.wait_for(|stop| *stop);
-                if tokio::time::timeout(PAUSE, wait).await.is_ok() || !looker.look().await {
-                    return;
+                if timeout(PAUSE, wait).await.is_ok() || !rounds.look().await {
+                    break;
                 }
             }
+            // What does not end is cut off, as by a crash.
+            let _ = timeout(STOP_TIME, rounds.opening.join_all()).await;
         });
         Late { stop, task }
     }
 
-    /// Ends the looking, once a round under way has ended.
-    pub(super) async fn stop(self) {
+    /// Ends the looking: once what is under way has ended, but soon.
+    pub(super) async fn stop(mut self) {
         self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::error!("looking for what was missing ended early: {error}");
+        match timeout(STOP_TIME, &mut self.task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!("looking for what was missing ended early: {error}");
+            }
+            Err(_) => {
+                self.task.abort();
+                tracing::warn!(
+                    "a pool that opens, or has opened just now, does not answer: it is left as it is"
+                );
+            }
         }
     }
 }
 
-impl Looker {
+impl Rounds {
     /// One round; false when there is no array any more.
-    async fn look(&self) -> bool {
-        let (Some(array), Some(data)) = (self.array.upgrade(), self.data.upgrade()) else {
+    async fn look(&mut self) -> bool {
+        let looker = Arc::clone(&self.looker);
+        let (Some(array), Some(data)) = (looker.array.upgrade(), looker.data.upgrade()) else {
             return false;
         };
-        for closed in array.closed_pools() {
-            if let Err(error) = self.open(&closed.name, &array, &data).await {
-                tracing::error!("pool {}: {error}", closed.name);
-            }
-        }
+        self.open(&array, &data).await;
+        self.settle(&array).await;
+        self.show_again(&array).await;
         // A shard that has stopped was told of elsewhere.
         let Ok(open) = array.pools().await else {
             return false;
@@ -99,7 +157,7 @@ impl Looker {
         for (shard, info) in open {
             for drive in array.missing_drives(&info) {
                 if !drive.is_back
-                    && let Err(error) = self.look_for(drive, (shard, &info), &array).await
+                    && let Err(error) = looker.look_for(drive, (shard, &info), &array).await
                 {
                     tracing::warn!("pool {}: {error}", info.name);
                 }
@@ -108,6 +166,98 @@ impl Looker {
         true
     }
 
+    /// Opens the pools that can be by now.
+    async fn open(&mut self, array: &Arc<Array>, data: &Arc<DataDir>) {
+        for closed in array.closed_pools() {
+            if let Some(name) = &closed.clash
+                && array.volume(name).await.is_ok()
+            {
+                continue;
+            }
+            let name = closed.name;
+            if !self.under_way.insert(name.clone()) {
+                continue;
+            }
+            let (looker, array) = (Arc::clone(&self.looker), Arc::clone(array));
+            let data = Arc::clone(data);
+            self.opening.spawn(async move {
+                if let Err(error) = looker.open(&name, &array, &data).await {
+                    tracing::error!("pool {name}: {error}");
+                }
+                name
+            });
+        }
+        let end = Instant::now() + OPEN_TIME;
+        while let Ok(Some(Ok(name))) = tokio::time::timeout_at(end, self.opening.join_next()).await
+        {
+            self.under_way.remove(&name);
+        }
+    }
+
+    /// Has the pools that have opened be part of the array.
+    async fn settle(&mut self, array: &Arc<Array>) {
+        for name in array.unsettled_pools() {
+            let before = self.failed.get(&name);
+            if before.is_some_and(|before| Instant::now() < before.again_at) {
+                continue;
+            }
+            let settling = self.looker.settle_in(&name, array, &mut self.site);
+            let settled = timeout(SETTLE_TIME, settling).await.unwrap_or_else(|_| {
+                Err(vec![format!(
+                    "it has no end after {SETTLE_TIME:?}: a drive may hang"
+                )])
+            });
+            match settled {
+                Ok(()) => {
+                    array.pool_is_settled(&name, true);
+                    self.failed.remove(&name);
+                }
+                Err(why) => self.try_later(name, why.join("; ")),
+            }
+        }
+    }
+
+    fn try_later(&mut self, name: String, why: String) {
+        let before = self.failed.get(&name);
+        if before.is_none_or(|before| before.why != why) {
+            tracing::error!("pool {name} is open, but not all is done, and is tried again: {why}");
+        }
+        let pause = before.map_or(PAUSE, |before| (before.pause * 2).min(AGAIN_MAX));
+        let again_at = Instant::now() + pause;
+        self.failed.insert(
+            name,
+            Failed {
+                why,
+                pause,
+                again_at,
+            },
+        );
+    }
+
+    /// Serves targets that are withheld, where there is no reason any more.
+    async fn show_again(&mut self, array: &Arc<Array>) {
+        if array
+            .exports()
+            .iter()
+            .all(|export| export.withheld.is_none())
+        {
+            return;
+        }
+        let again = timeout(SETTLE_TIME, exports::again(&self.site, array)).await;
+        // Without an answer a shard has stopped, or a change does not end: both are told of.
+        let Ok(Ok(failed)) = again else {
+            return;
+        };
+        for (target, why) in &failed {
+            if self.not_served.get(target) != Some(why) {
+                tracing::error!("target {target} is not served: {why}");
+            }
+        }
+        self.not_served = failed;
+    }
+}
+
+impl Looker {
     /// Opens a pool, if it can be by now.
     async fn open(
         &self,
@@ -127,7 +277,7 @@ impl Looker {
             Ok(Some(plan)) => plan,
             Ok(None) => return Ok(()),
             Err(why) => {
-                array.pool_is_closed(name, why);
+                array.pool_is_closed(name, why, None);
                 return Ok(());
             }
         };
@@ -136,36 +286,60 @@ impl Looker {
             let why = "none of its drives is there by now, and it is not made anew";
             Outcome::Closed(vec![format!("pool {name}: {why}")])
         });
+        let _turn = self.noting.lock().await;
         pools::take_note(&plan, outcome, array, &self.shards).await?;
-        if array.is_closed(name) {
-            return Ok(());
+        if !array.is_closed(name) {
+            tracing::info!("pool {name} is open now");
+            array.pool_is_settled(name, false);
         }
-        tracing::info!("pool {name} is open now");
-        self.settle_in(name, array).await
+        Ok(())
     }
 
-    /// What a start does once pools are open, for one that came late.
-    async fn settle_in(&self, name: &str, array: &Arc<Array>) -> Result<(), BringUpError> {
-        let (_, info) = array.pool(name).await?;
-        for line in array.differences(&info) {
-            tracing::warn!("pool {name}: {line}");
+    /// What a start does once pools are open, for one that came late. What can't be done is no
+    /// reason to leave the rest.
+    ///
+    /// # Errors
+    /// All that could not be done.
+    async fn settle_in(
+        &self,
+        name: &str,
+        array: &Arc<Array>,
+        followed: &mut Site,
+    ) -> Result<(), Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut note = |done: Result<(), BringUpError>| {
+            wrong.extend(done.err().map(|error| error.to_string()));
+        };
+        if let Ok((_, info)) = array.pool(name).await {
+            for line in array.differences(&info) {
+                tracing::warn!("pool {name}: {line}");
+            }
         }
-        Images::settle(array).await?;
+        note(Images::settle(array).await.map_err(BringUpError::from));
         let offload = array.directory().offload();
-        offload.forget_leftovers(&self.shards, Some(name)).await?;
-        let moving = array.images().moving();
-        array.settle_moves(&moving, Some(name)).await?;
-        let site = renamed::follow(&self.site, array).await?;
-        let plan = volumes::plan(&site, array).await?;
-        if let Err(error) = volumes::apply(plan, &site, array).await {
-            tracing::error!("{error}");
+        let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
+        note(forgotten.map_err(BringUpError::from));
+        note(settle_moves(name, array).await);
+        match renamed::follow(&self.site, array).await {
+            Ok(site) => *followed = site,
+            Err(error) => note(Err(error.into())),
         }
-        said::apply(&site, array).await?;
-        exports::again(&site, array).await?;
-        array.learn_all_schedules().await?;
+        let planned = volumes::plan(followed, array).await;
+        note(match planned {
+            Ok(plan) => volumes::apply(plan, followed, array).await,
+            Err(error) => Err(error),
+        });
+        let said = said::apply(followed, array).await;
+        note(said.map_err(BringUpError::from));
+        note(exports::again(followed, array).await.map(drop));
+        let learned = array.learn_all_schedules().await;
+        note(learned.map_err(BringUpError::from));
         array.watch_departures();
         Images::resume(array);
-        Ok(())
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(wrong),
+        }
     }
 
     /// Whether a drive that a pool is without is there again; an event says so then.
@@ -202,5 +376,19 @@ impl Looker {
             }
         };
         Ok(shard.call(visit).await?)
+    }
+}
+
+/// Finds out where volumes are that were on their way from or to a pool.
+async fn settle_moves(name: &str, array: &Arc<Array>) -> Result<(), BringUpError> {
+    let left = array.settle_moves(Some(name.to_owned())).await?;
+    let said =
+        |left: &array::Unsettled| format!("volume {} is withheld: {}", left.volume, left.error);
+    match left.is_empty() {
+        true => Ok(()),
+        false => {
+            let why: Vec<String> = left.iter().map(said).collect();
+            Err(BringUpError::new(BringUpErrorKind::Pool, why.join("; ")))
+        }
     }
 }

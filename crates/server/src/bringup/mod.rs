@@ -34,7 +34,7 @@ use crate::array::{self, AddedDrive, Array, DrivePlaces, History};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
-use crate::shard::{Shard, ShardHandle, ShardState};
+use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
 use futures_util::future::join_all;
 use late::Late;
@@ -155,7 +155,11 @@ async fn furnish(
     }
     Images::settle(&array).await?;
     directory.offload().forget_leftovers(shards, None).await?;
-    array.settle_moves(&array.images().moving(), None).await?;
+    for left in array.settle_moves(None).await? {
+        let (volume, error) = (&left.volume, &left.error);
+        tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
+        array.pool_is_settled(&left.pool, false);
+    }
     array.keep_events();
     array.watch_departures();
     let site = &renamed::follow(site, &array).await?;
@@ -281,10 +285,10 @@ async fn stop_shards(shards: Vec<Shard>) -> Vec<(String, engine::PoolError)> {
         let drain = |state: Rc<ShardState>| async move { state.end_sessions().await };
         shard.handle().call(drain)
     });
-    // One that has stopped has no sessions.
-    let _ = join_all(drained).await;
-    for shard in shards {
-        failures.extend(shard.stop().await);
+    // One that has stopped has no sessions; one that does not answer is left alone.
+    let _ = tokio::time::timeout(DRAIN_MAX + DRAIN_MAX / 6, join_all(drained)).await;
+    for failed in join_all(shards.into_iter().map(Shard::stop)).await {
+        failures.extend(failed);
     }
     failures
 }
@@ -340,14 +344,14 @@ impl Running {
         self.api
     }
 
-    /// Takes no more logins, ends commands in flight, closes sessions and pools.
+    /// Takes no more logins, ends commands in flight, closes sessions and pools. What waits for
+    /// a drive that hangs is waited for no longer than it has time.
     ///
     /// # Errors
     /// A pool that could not be closed cleanly; it recovers at the next start.
     pub async fn stop(self) -> Result<(), BringUpError> {
         self.array.directory().close();
-        self.late.stop().await;
-        self.front.stop().await;
+        tokio::join!(self.late.stop(), self.front.stop());
         // The API may have ended by itself.
         let _ = self.stop_api.send(());
         let api_ended = self.api_ended.await;

@@ -401,28 +401,29 @@ pub(super) async fn take_note(
     shards: &[ShardHandle],
 ) -> Result<(), BringUpError> {
     let name = &plan.spec.name;
-    let why = match outcome {
-        Outcome::Closed(why) => why,
+    let (why, clash) = match outcome {
+        Outcome::Closed(why) => (why, None),
         Outcome::Open(missing) => match twice(name, array).await? {
             None => {
                 array.pool_is_open(name, plan.shards.clone(), missing);
                 return Ok(());
             }
-            Some(why) => {
+            Some((volume, why)) => {
                 lanes::shut(name, plan.shards.len(), shards).await?;
-                vec![why]
+                (vec![why], Some(volume))
             }
         },
     };
     let said = why.join("; ");
-    if array.pool_is_closed(name, why) {
+    if array.pool_is_closed(name, why, clash) {
         tracing::error!("pool {name} is not open, and is tried again by itself: {said}");
     }
     Ok(())
 }
 
-/// Why a pool that has just been opened can't stay: a name of its volumes is another's.
-async fn twice(pool: &str, array: &Array) -> Result<Option<String>, BringUpError> {
+/// The name of a volume of a pool that has just been opened which is another's as well, so that
+/// the pool can't stay; and what to do.
+async fn twice(pool: &str, array: &Array) -> Result<Option<(String, String)>, BringUpError> {
     let volumes = array.volumes().await?;
     let whole = volumes.iter().filter(|volume| !volume.is_snapshot());
     let (own, others): (Vec<_>, Vec<_>) = whole.partition(|volume| volume.pool == pool);
@@ -433,11 +434,12 @@ async fn twice(pool: &str, array: &Array) -> Result<Option<String>, BringUpError
         };
         let other = &others.iter().find(is_another)?.pool;
         let name = &own.info.name;
-        Some(format!(
+        let why = format!(
             "volume {name}: it is in pool {other} and in pool {pool}; a name has to be unique: \
              rename the one in pool {other} with `ashlar volume rename`, or take one of the pools \
              out of the site file"
-        ))
+        );
+        Some((name.clone(), why))
     });
     Ok(both)
 }

@@ -30,7 +30,9 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
                 tags: vec![(SITE_NAME.to_owned(), String::new())],
                 ..NewWords::default()
             };
-            array.change_words(now.to_owned(), words).await?;
+            if let Err(error) = array.change_words(now.to_owned(), words).await {
+                tracing::warn!("volume {now}: that it had another name stays on record: {error}");
+            }
         } else if describes(was) && !is_there(was) {
             tracing::warn!(
                 "volume {was} of the site file is called {now} now: write that name there, also \

@@ -1,9 +1,11 @@
 //! Drives without a label of the first lane: those of the others are looked for where the
-//! labels of the pool's other drives say that they are.
+//! labels of the pool's other drives say that they are. A drive that does not answer any more is
+//! what it was at the first look.
 
-use super::drives::{Found, Look, Patience};
+use super::drives::{Found, Look, Patience, READ_TIME};
 use crate::shard::ShardState;
 use engine::pool::{LabelSummary, Pool};
+use tokio::time::timeout;
 use world::real::RealDrive;
 
 /// Finds labels of other lanes on the drives of a pool of several lanes.
@@ -29,7 +31,8 @@ pub(super) async fn by_other_lanes(
             continue;
         };
         let drive = RealDrive::of(state.world(), &open);
-        if let Ok(Some(label)) = Pool::probe_beside(state.world(), &drive, &known).await {
+        let probed = Pool::probe_beside(state.world(), &drive, &known);
+        if let Ok(Ok(Some(label))) = timeout(READ_TIME, probed).await {
             tracing::warn!(
                 "drive {}: it has lost its labels of the first lane of pool {}, and has those of \
                  another: `ashlar pool salvage` can say whether they can be written anew",

@@ -41,6 +41,7 @@ use crate::array::{ArrayError, ArrayErrorKind};
 use crate::record::{self, RecordError};
 use digest::Digest;
 use engine::pool::SNAPSHOT_MARK;
+use futures_util::future::join_all;
 use job::Job;
 use place::Directories;
 use progress::Progress;
@@ -48,8 +49,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// Jobs that copy at once; others wait for their turn.
 const RUNNING_MAX: usize = 2;
@@ -57,6 +60,9 @@ const RUNNING_MAX: usize = 2;
 const PENDING_MAX: usize = 64;
 /// Jobs that have ended, and are told about still.
 const ENDED_MAX: usize = 100;
+
+/// Jobs have so long to rest when the server stops.
+const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// The record of jobs, and the directory of sockets, in the data directory.
 const JOBS_FILE: &str = "ashlar-jobs.json";
@@ -83,6 +89,9 @@ struct Entry {
     progress: Arc<Progress>,
     cancel: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
+    /// It is of before this start, and nobody has gone on with it yet. All others belong to
+    /// whoever entered them.
+    is_left: bool,
 }
 
 impl Entry {
@@ -92,6 +101,16 @@ impl Entry {
             progress: Arc::new(Progress::new()),
             cancel: watch::Sender::new(false),
             task: None,
+            is_left: false,
+        }
+    }
+
+    /// A job that was on record when the server started.
+    fn of_before(job: Job) -> Self {
+        let is_left = !job.state.is_ended();
+        Entry {
+            is_left,
+            ..Entry::of(job)
         }
     }
 }
@@ -112,7 +131,7 @@ impl Images {
             job.resumed_bytes = Some(job.checkpoint.as_ref().map_or(0, Digest::len_bytes));
         }
         let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
-        let entries = kept.into_iter().map(|job| (job.id, Entry::of(job)));
+        let entries = kept.into_iter().map(|job| (job.id, Entry::of_before(job)));
         Ok(Images {
             directories: Directories::new(directories),
             sockets,
@@ -243,9 +262,27 @@ impl Images {
                 .filter_map(|entry| entry.task.take())
                 .collect()
         };
-        for task in tasks {
-            // However it ended, it has.
-            let _ = task.await;
+        // However they end.
+        let ended = join_all(tasks);
+        if timeout(STOP_MAX, ended).await.is_err() {
+            tracing::warn!("jobs that do not rest are left: a drive may hang");
+        }
+    }
+
+    /// Jobs of before this start that nobody has gone on with yet.
+    fn left(&self) -> Vec<Job> {
+        let entries = self.entries();
+        let left = entries.values().filter(|entry| entry.is_left);
+        left.map(|entry| entry.job.clone())
+            .filter(|job| !job.state.is_ended())
+            .collect()
+    }
+
+    /// The task of a job is at work.
+    fn goes_on(&self, id: u64, task: JoinHandle<()>) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.task = Some(task);
+            entry.is_left = false;
         }
     }
 

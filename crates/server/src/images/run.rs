@@ -22,14 +22,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Sets a job to work.
 pub(super) fn spawn(array: &Arc<Array>, id: u64) {
     let task = tokio::spawn(work(Arc::clone(array), id));
-    if let Some(entry) = array.images().entries().get_mut(&id) {
-        entry.task = Some(task);
-    }
+    array.images().goes_on(id, task);
 }
 
 /// Complains when hosts may write to the volume of an export.
 pub(super) async fn check_still(array: &Array, order: &Order) -> Result<(), ArrayError> {
-    let Some((target, _)) = array.lun_of(&order.volume).filter(|_| !order.live) else {
+    let Some((target, _)) = array.lun_of(&order.volume, None).filter(|_| !order.live) else {
         return Ok(());
     };
     let sessions = array.sessions().await?;

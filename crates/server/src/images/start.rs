@@ -219,19 +219,17 @@ impl Images {
         Ok(id)
     }
 
-    /// Finds out what became of volumes that were being made when the server was killed.
-    /// To be called before anybody else makes volumes.
+    /// Finds out what became of volumes that were being made when the server was killed; those
+    /// that are being made now are left alone.
     ///
     /// # Errors
     /// A shard has stopped, or the record can't be written.
     pub(crate) async fn settle(array: &Arc<Array>) -> Result<(), ArrayError> {
         let images = array.images();
         let unsettled: Vec<(u64, String)> = {
-            let entries = images.entries();
-            let jobs = entries.values().map(|entry| &entry.job);
-            jobs.filter(|job| !job.state.is_ended() && job.volume_uuid.is_none())
-                .filter(|job| !waits(array, job))
-                .map(|job| (job.id, job.order.volume.clone()))
+            let left = images.left().into_iter();
+            left.filter(|job| job.volume_uuid.is_none() && !waits(array, job))
+                .map(|job| (job.id, job.order.volume))
                 .collect()
         };
         for (id, volume) in unsettled {
@@ -257,10 +255,8 @@ impl Images {
     /// open left out.
     pub(crate) fn resume(array: &Arc<Array>) {
         let pending: Vec<u64> = {
-            let entries = array.images().entries();
-            let idle = entries.values().filter(|entry| entry.task.is_none());
-            let jobs = idle.map(|entry| &entry.job);
-            jobs.filter(|job| !job.state.is_ended() && !waits(array, job))
+            let left = array.images().left().into_iter();
+            left.filter(|job| !waits(array, job))
                 .map(|job| job.id)
                 .collect()
         };
@@ -277,4 +273,43 @@ fn waits(array: &Array, job: &Job) -> bool {
     let mut named = std::iter::once(&job.order.pool).chain(&job.order.to_pool);
     let is_copy = job.order.copy.is_some();
     named.any(|pool| array.is_closed(pool)) || is_copy && array.closed_names().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(volume: &str) -> Order {
+        Order {
+            kind: JobKind::Import,
+            file: PathBuf::new(),
+            format: Format::Raw,
+            pool: "p0".to_owned(),
+            volume: volume.to_owned(),
+            verify: false,
+            rate_bytes_per_s: None,
+            options: BTreeMap::new(),
+            live: false,
+            to_pool: None,
+            leave_snapshots: false,
+            copy: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_jobs_of_before_are_left_to_be_gone_on_with() {
+        let data = tempfile::tempdir().unwrap();
+        let images = Images::read(Vec::new(), data.path()).unwrap();
+        let ended = images.enter(order("a"), 1, None, Vec::new()).await.unwrap();
+        images.change(ended, |job| job.state = JobState::Failed);
+        let before = images.enter(order("b"), 1, None, Vec::new()).await.unwrap();
+        assert!(images.left().is_empty(), "they belong to who entered them");
+        let images = Images::read(Vec::new(), data.path()).unwrap();
+        // Its volume is being made, and it has no task yet.
+        images.enter(order("c"), 1, None, Vec::new()).await.unwrap();
+        let left: Vec<u64> = images.left().iter().map(|job| job.id).collect();
+        assert_eq!(left, [before]);
+        images.goes_on(before, tokio::spawn(async {}));
+        assert!(images.left().is_empty());
+    }
 }

@@ -110,10 +110,19 @@ impl Images {
             return images.job(id);
         }
         array.check_new(&pool, &new.target).await?;
+        let end = new.to_bytes.checked_add(len);
+        let size_bytes = end.filter(|size| site::is_volume_size(*size));
+        let size_bytes = size_bytes.ok_or_else(|| {
+            let (to, rule) = (new.to_bytes, site::VOLUME_SIZE_RULE);
+            invalid(format!(
+                "{}: found {len} bytes to {to} on; allowed for a volume: {rule}",
+                new.target
+            ))
+        })?;
         let id = images.enter(order, len, None, Vec::new()).await?;
         let spec = VolumeSpec {
             name: new.target,
-            size_bytes: new.to_bytes + len,
+            size_bytes,
             provisioning: new.provisioning,
         };
         let made = array.create_volume_beside(pool, spec, new.source, id).await;
@@ -169,7 +178,7 @@ fn check_target(there: &PlacedVolume, new: &NewCopy, len: u64) -> Result<(), Arr
 
 /// Complains when hosts are logged in to the target's target.
 async fn check_quiet(array: &Array, new: &NewCopy) -> Result<(), ArrayError> {
-    let Some((target, _)) = array.lun_of(&new.target).filter(|_| !new.live) else {
+    let Some((target, _)) = array.lun_of(&new.target, None).filter(|_| !new.live) else {
         return Ok(());
     };
     let sessions = array.sessions().await?;

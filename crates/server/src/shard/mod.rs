@@ -16,6 +16,8 @@ mod statistics;
 pub(crate) mod tally;
 
 pub use session::SessionInfo;
+use state::CLOSE_MAX;
+pub(crate) use state::DRAIN_MAX;
 pub use state::{ExportError, ExportErrorKind, ShardState};
 pub use statistics::{Counted, CountedSession};
 pub use tally::{Counts, Flow, Kind, Rare, Timing, Totals};
@@ -24,8 +26,18 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task;
+use tokio::time::timeout;
+
+/// A shard has so long to end its sessions and close its pools,
+const CLOSED_MAX: Duration = DRAIN_MAX
+    .saturating_add(CLOSE_MAX)
+    .saturating_add(Duration::from_secs(5));
+
+/// and its thread to end, which waits for transfers in the kernel, too.
+const END_MAX: Duration = Duration::from_secs(10);
 
 type Visit = Box<dyn FnOnce(Rc<ShardState>) + Send>;
 
@@ -119,19 +131,32 @@ impl Shard {
     }
 
     /// Closes its connections once their commands have ended, closes its pools
-    /// and ends the thread. Returns what its pools said, by name of the pool.
+    /// and ends the thread. Returns what its pools said, by name of the pool. A thread that
+    /// does not answer any more is left behind.
     pub async fn stop(self) -> Vec<(String, engine::PoolError)> {
-        let failures = self
-            .handle
-            .call(|state| async move { state.close().await })
-            .await;
+        let index = self.handle.index;
+        let closing = self.handle.call(|state| async move { state.close().await });
+        let failures = match timeout(CLOSED_MAX, closing).await {
+            Ok(failures) => failures.unwrap_or_default(),
+            Err(_) => {
+                let context = format!("it does not answer after {CLOSED_MAX:?}: a drive may hang");
+                tracing::error!("shard {index}: {context}");
+                let error = engine::PoolError {
+                    kind: engine::PoolErrorKind::Failed,
+                    context,
+                };
+                vec![(format!("lanes on shard {index}"), error)]
+            }
+        };
         drop(self.handle);
         // Joins off the async threads: the shard may still be ending tasks.
-        let joined = task::spawn_blocking(move || self.thread.join()).await;
-        if !matches!(joined, Ok(Ok(()))) {
-            tracing::error!("a shard's thread ended by a panic");
+        let joined = task::spawn_blocking(move || self.thread.join());
+        match timeout(END_MAX, joined).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(_) => tracing::error!("a shard's thread ended by a panic"),
+            Err(_) => tracing::error!("shard {index} does not end: a drive may hang"),
         }
-        failures.unwrap_or_default()
+        failures
     }
 }
 

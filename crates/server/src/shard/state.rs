@@ -7,7 +7,7 @@ use super::room::Room;
 use super::session::{Closing, Session, SessionInfo};
 use crate::directory::{Directory, canonical};
 use engine::volume::Stage;
-use engine::{Disk, Pool, PoolError, Provisioning, Volume, VolumeInfo};
+use engine::{Disk, Pool, PoolError, PoolErrorKind, Provisioning, Volume, VolumeInfo};
 use scsi::offload::Holder;
 use scsi::{LogicalUnit, Target};
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
@@ -22,7 +22,10 @@ use world::real::RealWorld;
 const RECEIVE_BYTES: usize = 256 << 10;
 
 /// Commands in flight have this long to end when the shard stops.
-const DRAIN_MAX: Duration = Duration::from_secs(30);
+pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(30);
+
+/// And pools so long to be closed after that.
+pub(super) const CLOSE_MAX: Duration = Duration::from_secs(45);
 
 /// What went wrong with an export, as far as callers act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub struct ShardState {
     /// Who makes room in pools that are full, once there is somebody.
     room: OnceCell<Arc<Room>>,
     stopping: Cell<bool>,
+    /// Its sessions have ended, or had their time for that.
+    drained: Cell<bool>,
     closed: Notify,
 }
 
@@ -82,6 +87,7 @@ impl ShardState {
             holders: RefCell::default(),
             room: OnceCell::new(),
             stopping: Cell::new(false),
+            drained: Cell::new(false),
             closed: Notify::new(),
         })
     }
@@ -364,19 +370,24 @@ impl ShardState {
     /// Closes all sessions once their commands have ended, and takes no more.
     pub(crate) async fn end_sessions(&self) {
         self.stopping.set(true);
+        if self.drained.get() {
+            return;
+        }
         let drained = self.close_sessions(Closing::Logout, |_| true);
         if tokio::time::timeout(DRAIN_MAX, drained).await.is_err() {
             tracing::error!("commands that do not end are left behind");
         }
+        self.drained.set(true);
     }
 
-    /// Closes all sessions, then all pools.
+    /// Closes all sessions, then all pools. One that takes too long, for it waits for a drive,
+    /// is left as it is: that is as a crash for it, and it recovers at the next start.
     pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
         self.end_sessions().await;
         self.holders.take();
         let pools = std::mem::take(&mut *self.pools.borrow_mut());
         let mut failures = Vec::new();
-        let closing = pools.values().map(Pool::close);
+        let closing = pools.values().map(close_in_time);
         let closed = futures_util::future::join_all(closing).await;
         for ((name, _), outcome) in pools.keys().zip(closed) {
             if let Err(error) = outcome {
@@ -446,4 +457,16 @@ impl ShardState {
     pub(crate) fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
         self.receive_space.borrow_mut()
     }
+}
+
+async fn close_in_time(pool: &Pool<RealWorld>) -> Result<(), PoolError> {
+    let closed = tokio::time::timeout(CLOSE_MAX, pool.close()).await;
+    closed.unwrap_or_else(|_| {
+        let context = format!("it is not closed after {CLOSE_MAX:?}: a drive may hang");
+        tracing::error!("pool {}: {context}", pool.name());
+        Err(PoolError {
+            kind: PoolErrorKind::Failed,
+            context,
+        })
+    })
 }

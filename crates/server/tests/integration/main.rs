@@ -4,6 +4,7 @@
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::unwrap_used,
+    clippy::expect_used,
     reason = "tests of the real world"
 )]
 

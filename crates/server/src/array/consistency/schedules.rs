@@ -7,10 +7,11 @@
 
 use super::{ConsistencyGroup, groups};
 use crate::array::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, check_fits, free_number, merged};
-use crate::array::schedules::Known;
+use crate::array::schedules::{Known, SOON};
 use crate::array::snapshots::now_unix_s;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use std::sync::Arc;
+use tokio::time::timeout;
 
 impl Array {
     /// Has snapshots of a group taken, the first ones at once.
@@ -82,17 +83,35 @@ impl Array {
                 let Some((is_late, then)) = schedule.due(now) else {
                     continue;
                 };
-                let outcome = self.turn_of(&group, &then, is_late.then_some(now)).await;
-                if let (Err(error), Some(first)) = (outcome, group.volumes.first()) {
-                    let text = format!(
-                        "schedule {} of consistency group '{}': {error}; next after {} s",
-                        then.number, group.name, then.every_s
-                    );
-                    self.tell_of_schedule(first, text).await?;
+                let (array, group) = (Arc::clone(self), group.clone());
+                // As one of a volume.
+                let run = tokio::spawn(async move {
+                    let outcome = array.turn_of(&group, &then, is_late.then_some(now)).await;
+                    array.tell_of_group(&group, &then, outcome).await
+                });
+                if let Ok(Ok(told)) = timeout(SOON, run).await {
+                    told?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Has an event tell of a run that failed.
+    async fn tell_of_group(
+        &self,
+        group: &ConsistencyGroup,
+        then: &Schedule,
+        outcome: Result<(), ArrayError>,
+    ) -> Result<(), ArrayError> {
+        let (Err(error), Some(first)) = (outcome, group.volumes.first()) else {
+            return Ok(());
+        };
+        let text = format!(
+            "schedule {} of consistency group '{}': {error}; next after {} s",
+            then.number, group.name, then.every_s
+        );
+        self.tell_of_schedule(first, text).await
     }
 
     /// Notes with all members of a group that a schedule has had its turn, and runs it when

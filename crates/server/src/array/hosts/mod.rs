@@ -315,8 +315,9 @@ impl Array {
             };
             shard.call(end)
         });
-        // A shard that has stopped has no sessions.
-        let _ = join_all(visits).await;
+        // A shard that has stopped has no sessions. Commands may be under way in any pool, and
+        // what follows has to do with none.
+        let _ = self.turns.wait("", join_all(visits)).await;
     }
 
     fn exports_naming(&self, names: impl Fn(&directory::Access) -> bool) -> Option<String> {

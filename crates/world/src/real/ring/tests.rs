@@ -123,7 +123,7 @@ fn a_file_system_whose_server_stops_holds_up_nobody_else() {
     let dir = tempfile::tempdir().unwrap();
     let mountpoint = dir.path().join("mnt");
     fs::create_dir(&mountpoint).unwrap();
-    let server = fuse::Server::mount(&mountpoint);
+    let server = fuse::Server::mount(&mountpoint, 1 << 20);
     let path = dir.path().join("sound");
     RealDrive::create_file(&path, 1 << 20).unwrap();
     run(|world| async move {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 pub const FILE: &str = "drive";
-const FILE_BYTES: usize = 1 << 20;
 
 /// Whether it hangs, and who waits until it goes on.
 type Pause = Arc<(Mutex<bool>, Condvar)>;
@@ -20,7 +19,8 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn mount(mountpoint: &Path) -> Server {
+    /// Mounts one whose file has so many bytes.
+    pub fn mount(mountpoint: &Path, file_bytes: usize) -> Server {
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
         let device = device.unwrap();
         let options = format!(
@@ -44,7 +44,7 @@ impl Server {
         assert_eq!(mounted, 0, "{}", std::io::Error::last_os_error());
         let pause = Pause::default();
         let paused = Arc::clone(&pause);
-        std::thread::spawn(move || serve(device, &paused));
+        std::thread::spawn(move || serve(device, file_bytes, &paused));
         Server {
             mountpoint: mountpoint.to_owned(),
             pause,
@@ -74,8 +74,8 @@ fn text(bytes: &[u8]) -> CString {
     CString::new(bytes).unwrap()
 }
 
-fn serve(mut device: File, (paused, goes_on): &(Mutex<bool>, Condvar)) {
-    let mut data = vec![0; FILE_BYTES];
+fn serve(mut device: File, file_bytes: usize, (paused, goes_on): &(Mutex<bool>, Condvar)) {
+    let mut data = vec![0; file_bytes];
     let mut request = vec![0; 2 << 20];
     // It is unmounted at the end.
     while let Ok(len) = device.read(&mut request) {
@@ -117,10 +117,15 @@ fn answer(request: &[u8], data: &mut [u8]) -> (u64, Option<Result<Vec<u8>, i32>>
         // INIT.
         26 => Ok(init()),
         // LOOKUP.
-        1 if body.starts_with(FILE.as_bytes()) => Ok(entry()),
+        1 if body.starts_with(FILE.as_bytes()) => Ok(entry(data.len())),
         1 => Err(libc::ENOENT),
         // GETATTR, SETATTR.
-        3 | 4 => Ok([&60_u64.to_le_bytes()[..], &[0; 8], &attributes(node)].concat()),
+        3 | 4 => Ok([
+            &60_u64.to_le_bytes()[..],
+            &[0; 8],
+            &attributes(node, data.len()),
+        ]
+        .concat()),
         // OPEN, OPENDIR: direct I/O.
         14 | 27 => Ok([&[0; 8][..], &1_u32.to_le_bytes(), &[0; 4]].concat()),
         // READ.
@@ -153,17 +158,17 @@ fn init() -> Vec<u8> {
     out
 }
 
-fn entry() -> Vec<u8> {
+fn entry(file_bytes: usize) -> Vec<u8> {
     let words = [2_u64, 0, 60, 60, 0];
     let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    out.extend(attributes(2));
+    out.extend(attributes(2, file_bytes));
     out
 }
 
-fn attributes(node: u64) -> Vec<u8> {
+fn attributes(node: u64, file_bytes: usize) -> Vec<u8> {
     let (mode, size) = match node {
         1 => (libc::S_IFDIR | 0o755, 0),
-        _ => (libc::S_IFREG | 0o644, FILE_BYTES as u64),
+        _ => (libc::S_IFREG | 0o644, file_bytes as u64),
     };
     let words = [node, size, size / 512, 0, 0, 0];
     let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

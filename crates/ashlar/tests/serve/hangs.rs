@@ -1,0 +1,108 @@
+//! A pool that waits for drives which it can't do without holds up itself only.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+// Mounting is a system call.
+#[allow(unsafe_code)]
+#[path = "../../../world/src/real/ring/tests/fuse.rs"]
+mod fuse;
+
+const SECOND_VOLUME: &str = r#"[[volume]]
+name = "v1"
+pool = "p1"
+size = "8 MiB"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:b"
+volumes = ["v1"]
+"#;
+
+const SECOND: &str = "iqn.2026-11.dev.ashlar:b";
+
+/// The drives of p0, on file systems that can hang.
+struct Hanging {
+    home: Home,
+    servers: Vec<fuse::Server>,
+}
+
+fn hanging(more: &str) -> Option<Hanging> {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}{SECOND_VOLUME}{more}"));
+    fs::create_dir_all(home.data()).unwrap();
+    // Only root mounts, and not everywhere.
+    // SAFETY: it has no arguments and never fails.
+    #[allow(unsafe_code)]
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root || !fs::exists("/dev/fuse").unwrap() {
+        return None;
+    }
+    let mount = |drive: &str| {
+        let at = home.file(&format!("{drive}.mount"));
+        fs::create_dir(&at).unwrap();
+        let server = fuse::Server::mount(&at, 64 << 20);
+        symlink(at.join(fuse::FILE), home.file(&format!("{drive}.img"))).unwrap();
+        server
+    };
+    let servers = vec![mount("d0"), mount("d1")];
+    Some(Hanging { home, servers })
+}
+
+fn inquiry(serving: &Serving, target: &str) -> bool {
+    let url = format!("iscsi://{}/{target}/0", serving.portal);
+    let output = Command::new("iscsi-inq").arg(url).output().unwrap();
+    output.status.success()
+}
+
+/// Whether the log comes to say so.
+fn says(home: &Home, what: &str, within: Duration) -> bool {
+    let began = Instant::now();
+    while !home.log().contains(what) && began.elapsed() < within {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    home.log().contains(what)
+}
+
+#[test]
+fn a_pool_that_hangs_holds_up_no_other_and_not_the_end() {
+    let Some(Hanging { home, servers }) = hanging("") else {
+        return;
+    };
+    drop(home.serve());
+    let (e0, away) = (home.file("e0.img"), home.file("e0.away"));
+    fs::rename(&e0, &away).unwrap();
+    let serving = home.serve();
+    servers.iter().for_each(fuse::Server::hang);
+    let create = ["volume", "create", "x", "--pool", "p0", "--size", "1 MiB"];
+    let mut waiting = crate::array::ashlar();
+    waiting.args(create).env("ASHLAR_API", &serving.api);
+    let waiting = waiting.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut waiting = waiting.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    fs::rename(&away, &e0).unwrap();
+    let is_served = |export: &Value| export["withheld"].is_null();
+    serving.wait(&["export", "show", SECOND], is_served);
+    assert!(inquiry(&serving, SECOND));
+    serving.done(&["volume", "create", "y", "--pool", "p1", "--size", "1 MiB"]);
+    // What is being made is not made twice.
+    let (_, why) = serving.refused(&["volume", "create", "x", "--pool", "p1", "--size", "1 MiB"]);
+    assert!(why.contains("volume x"), "{why}");
+    let (_, why) = serving.refused(&["volume", "create", "z", "--pool", "p0", "--size", "1 MiB"]);
+    assert!(why.contains("pool p0"), "{why}");
+    let process = serving.process().to_string();
+    let sent = Command::new("kill").args(["-s", "TERM", &process]).status();
+    assert!(sent.unwrap().success());
+    // The kernel keeps a process that waits for a drive until that answers.
+    let ends = says(&home, "error: not closed cleanly", Duration::from_secs(85));
+    servers.iter().for_each(fuse::Server::go_on);
+    let log = home.log();
+    assert!(ends && !log.contains("pool p1: "), "{log}");
+    assert_eq!(serving.stop("TERM").code(), Some(1));
+    let _ = waiting.wait();
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    serving.done(&["volume", "show", "y"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+}
