@@ -1,5 +1,7 @@
 //! The command set's tests from outside, in one binary: each binary compiles the engine
 //! over the simulated world anew.
+// Clippy as the compiler looks deeper into the types of futures than the compiler alone.
+#![recursion_limit = "256"]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
