@@ -104,7 +104,7 @@ impl Copier<SimWorld> for Alone {
         });
     }
 
-    fn make_room(&self, _: Uuid) -> LocalBoxFuture<'_, bool> {
+    fn make_room(&self, _: Uuid, _: &Course) -> LocalBoxFuture<'_, bool> {
         async { false }.boxed_local()
     }
 
