@@ -481,3 +481,28 @@ fn a_target_that_is_withheld_is_served_as_soon_as_its_volume_is_back() {
     assert_eq!(serving.json(&["volume", "show", "w"])["uuid"], uuid);
     assert!(inquiry(&serving, KEPT).0);
 }
+
+#[test]
+fn no_part_of_a_group_is_taken_for_all_of_it_while_a_pool_is_not_open() {
+    let home = two_pools();
+    let serving = home.serve();
+    serving.done(&["group", "create", "erp", "v0", "v1"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    put_away(&home, &["d0", "d1"]);
+    let serving = home.serve();
+    for command in [
+        &["group", "snapshot", "erp", "part"][..],
+        &["group", "delete", "erp"],
+    ] {
+        let (_, text) = serving.refused(command);
+        assert!(text.contains("not open: p0"), "{command:?}: {text}");
+    }
+    bring_back(&home, &["d0", "d1"]);
+    wait_open(&serving);
+    serving.done(&["group", "snapshot", "erp", "all"]);
+    for snapshot in ["v0@all", "v1@all"] {
+        serving.done(&["volume", "show", snapshot]);
+    }
+    let (_, text) = serving.refused(&["volume", "show", "v1@part"]);
+    assert!(text.contains("v1@part"), "{text}");
+}

@@ -56,6 +56,8 @@ pub(crate) struct Row {
     pub columns: Vec<Column>,
     /// What can be put right, by place.
     pub bad: Vec<Bad>,
+    /// Places that were not read: their drives were not whole in the zone.
+    unread: Vec<usize>,
 }
 
 /// A drive lets a read wait that somebody else can answer.
@@ -105,11 +107,14 @@ impl<W: World> Store<W> {
                 unknown,
             }
         };
+        let places = 0..zone.shape.geometry.drives();
+        let is_unread = |place: &usize| !zone.group.place(*place).is_readable(zone.shape.zone);
         let mut loaded = Row {
             stripe,
             row,
             columns: (0..columns).map(column).collect(),
             bad: Vec::new(),
+            unread: places.filter(is_unread).collect(),
         };
         if zone.shape.geometry.code == Code::Mirror {
             self.load_copies(zone, &mut loaded, want).await;
@@ -519,8 +524,9 @@ impl<W: World> Store<W> {
         let mut mended = 0;
         for bad in &row.bad {
             let member = zone.group.place(bad.place);
-            // A drive that is not whole in this zone yet gets it by its rebuild.
-            if !member.is_readable(zone.shape.zone) {
+            // A drive that was not whole in this zone gets it by its rebuild, and may have it by
+            // now: nothing was wrong with it.
+            if row.unread.contains(&bad.place) || !member.is_readable(zone.shape.zone) {
                 continue;
             }
             self.counts.count(Purpose::RepairWrite, BLOCK_BYTES);

@@ -80,6 +80,7 @@ impl Recorder {
         if events.is_empty() {
             return;
         }
+        events.iter().for_each(log);
         let history = Arc::clone(&self.history);
         let writing = tokio::task::spawn_blocking(move || {
             // Whoever panicked with this lock held has left it to be written anew.
@@ -92,6 +93,18 @@ impl Recorder {
             Err(error) => error.to_string(),
         };
         tracing::warn!("{EVENTS_FILE}: can't write it, events come with the next: {why}");
+    }
+}
+
+/// Says in the server's log what somebody has to do something about.
+fn log(event: &PoolEvent) {
+    let (pool, text) = (&event.pool, &event.text);
+    match event.kind.as_str() {
+        "pool_stopped" | "block_lost" => tracing::error!("pool {pool}: {text}"),
+        "drive_failed" | "drive_missing" | "drive_suspect" | "trouble" => {
+            tracing::warn!("pool {pool}: {text}");
+        }
+        _ => {}
     }
 }
 

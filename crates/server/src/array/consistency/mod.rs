@@ -136,6 +136,7 @@ impl Array {
     pub async fn delete_group(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let group = array.consistency_group(&name).await?;
+            array.check_whole_group(&name)?;
             array.attach(&group.volumes, left).await.map(drop)
         })
         .await
@@ -152,9 +153,22 @@ impl Array {
     ) -> Result<Vec<PlacedVolume>, ArrayError> {
         self.change(move |array| async move {
             let group = array.consistency_group(&name).await?;
+            array.check_whole_group(&name)?;
             array.take_of(&group.volumes, &own).await
         })
         .await
+    }
+
+    /// That all volumes of a group are known. Each says itself which group it is in: those of
+    /// a pool that is not open can't.
+    fn check_whole_group(&self, name: &str) -> Result<(), ArrayError> {
+        let Some(closed) = self.closed_names() else {
+            return Ok(());
+        };
+        let context = format!(
+            "group {name} may have volumes in pools that are not open: {closed}; see ashlar status"
+        );
+        Err(ArrayError::new(ArrayErrorKind::Unavailable, context))
     }
 
     /// Takes snapshots of volumes at one instant, for one whose turn it is.

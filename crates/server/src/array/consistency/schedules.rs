@@ -168,6 +168,7 @@ impl Array {
         let Some(now) = now else {
             return Ok(Vec::new());
         };
+        self.check_whole_group(&group.name)?;
         let called = schedule.snapshot(now);
         match self.take_of(&group.volumes, &called).await {
             // By a schedule of the same number, which ended in the same second.
