@@ -232,9 +232,9 @@ cases! {
     cache_as_number: "page = \"256 KiB\"" => "cache = 5",
         [format!("t.toml:24: pool.cache: found the number 5; allowed: \"none\", or {SIZE}, up to \"1 TiB\"")];
     rebuild_rate_too_small: "page = \"256 KiB\"" => "rebuild_rate = \"4 KiB\"",
-        [format!("t.toml:24: pool.rebuild_rate: found \"4 KiB\"; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\"")];
+        [format!("t.toml:24: pool.rebuild_rate: found \"4 KiB\"; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\" to \"1 PiB\"")];
     scrub_rate_as_number: "page = \"256 KiB\"" => "scrub_rate = 7",
-        [format!("t.toml:24: pool.scrub_rate: found the number 7; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\"")];
+        [format!("t.toml:24: pool.scrub_rate: found the number 7; allowed: \"unlimited\", or bytes a second: {SIZE}, from \"1 MiB\" to \"1 PiB\"")];
     background_unknown: "page = \"256 KiB\"" => "background = \"slow\"",
         ["t.toml:24: pool.background: found \"slow\"; allowed: \"yield\" or \"full\""];
     log_too_small: "page = \"256 KiB\"" => "log = \"4 KiB\"",
