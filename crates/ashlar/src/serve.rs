@@ -80,9 +80,10 @@ async fn serve(options: Options) -> Result<(), Failure> {
     let running = bringup::bring_up(options)
         .await
         .map_err(|error| Failure::Failed(error.to_string()))?;
-    output::print(&format!("{}\n", ready(&name, &running)))?;
+    // Tests send the signal as soon as they read that it serves.
     #[cfg(debug_assertions)]
     fail_when_asked(&running)?;
+    output::print(&format!("{}\n", ready(&name, &running)))?;
     let which = first(&mut terminate, &mut interrupt).await;
     tracing::info!("{which}: closing");
     // Ctrl-C by somebody who has no patience ends the drain. A second SIGTERM does
