@@ -21,7 +21,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 
 enum Order {
     Line(Vec<u8>),
-    /// Says so when all before it is written.
+    /// Answered when all before it is written, and a loss is told where it can be.
     Flush(Sender<()>),
 }
 
@@ -71,19 +71,19 @@ impl Log {
 /// The thread that writes.
 fn write(taken: Receiver<Order>, lost: &AtomicU64, mut out: impl Write) {
     while let Ok(order) = taken.recv() {
-        let failed = match order {
-            Order::Line(line) => out.write_all(&line).is_err(),
-            Order::Flush(done) => {
-                // Who has asked may not wait any more.
-                let _ = done.send(());
-                false
-            }
+        let (failed, asked) = match order {
+            Order::Line(line) => (out.write_all(&line).is_err(), None),
+            Order::Flush(done) => (false, Some(done)),
         };
         let missing = lost.swap(0, Relaxed) + u64::from(failed);
         // Each time until it can be said.
         if missing > 0 && (failed || writeln!(out, "{missing} lines of the log are lost").is_err())
         {
             lost.fetch_add(missing, Relaxed);
+        }
+        if let Some(done) = asked {
+            // Whoever asked may have stopped waiting.
+            let _ = done.send(());
         }
     }
 }
