@@ -1,24 +1,13 @@
 //! What is missing at a start keeps down itself only, is named, and joins when it is there.
 
-use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::array::{Home, SECOND, SECOND_POOL, SECOND_VOLUME, SITE, Serving};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The second pool, with a volume behind a target.
-const SECOND_VOLUME: &str = r#"[[volume]]
-name = "v1"
-pool = "p1"
-size = "8 MiB"
-[[export]]
-target = "iqn.2026-11.dev.ashlar:b"
-volumes = ["v1"]
-"#;
-
 const FIRST: &str = "iqn.2026-11.dev.ashlar:a";
-const SECOND: &str = "iqn.2026-11.dev.ashlar:b";
 
 /// Two pools, each with a volume behind a target, made and stopped.
 fn two_pools() -> Home {

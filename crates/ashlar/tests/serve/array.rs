@@ -45,6 +45,18 @@ level = "simple"
 drives = ["e0"]
 "#;
 
+/// A volume of [`SECOND_POOL`], behind the target [`SECOND`].
+pub const SECOND_VOLUME: &str = r#"[[volume]]
+name = "v1"
+pool = "p1"
+size = "8 MiB"
+[[export]]
+target = "iqn.2026-11.dev.ashlar:b"
+volumes = ["v1"]
+"#;
+
+pub const SECOND: &str = "iqn.2026-11.dev.ashlar:b";
+
 /// [`SITE`] with two lanes and room for them, and [`SECOND_POOL`].
 pub fn two_lanes_and_a_pool() -> String {
     let lanes = SITE

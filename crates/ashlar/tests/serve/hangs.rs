@@ -1,6 +1,6 @@
 //! A pool that waits for drives which it can't do without holds up itself only.
 
-use crate::array::{Home, SECOND_POOL, SITE, Serving};
+use crate::array::{Home, SECOND, SECOND_POOL, SECOND_VOLUME, SITE, Serving};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -11,17 +11,6 @@ use std::time::{Duration, Instant};
 #[allow(unsafe_code)]
 #[path = "../../../world/src/real/ring/tests/fuse.rs"]
 mod fuse;
-
-const SECOND_VOLUME: &str = r#"[[volume]]
-name = "v1"
-pool = "p1"
-size = "8 MiB"
-[[export]]
-target = "iqn.2026-11.dev.ashlar:b"
-volumes = ["v1"]
-"#;
-
-const SECOND: &str = "iqn.2026-11.dev.ashlar:b";
 
 /// The drives of p0, on file systems that can hang.
 struct Hanging {

@@ -198,6 +198,7 @@ impl<W: World> Integrity<W> {
     /// and then the pool stops.
     async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
         let mut tries = 0;
+        let mut is_first = true;
         loop {
             let began = self.world.now();
             let found = self.read_copies(zone, index).await;
@@ -206,14 +207,16 @@ impl<W: World> Integrity<W> {
                 return found;
             }
             let Some(member) = self.drives.silent(zone, began).await else {
+                // A drive that was cut off for a moment may be back by now.
+                if is_first && self.drives.may_have_been_away(zone, began) {
+                    is_first = false;
+                    continue;
+                }
                 return found;
             };
             tries += 1;
             if tries == TRIES {
-                self.drives.stop(format!(
-                    "it can't do without drive '{}', which does not answer",
-                    member.name
-                ));
+                self.drives.stop_without(&member);
                 return found;
             }
             self.world.reached("sums of a silent drive asked for again");

@@ -19,7 +19,7 @@ use base::{BLOCK_BYTES, Prng, Uuid};
 use std::rc::Rc;
 
 /// Copies of the metadata, where there are that many drives.
-const METADATA_COPIES: usize = 3;
+pub const METADATA_COPIES: usize = 3;
 
 /// How many times as large a pool can become by groups that are added: its metadata is
 /// laid out for that.

@@ -133,16 +133,16 @@ pub(crate) async fn of_others<W: World>(
     drives: impl Iterator<Item = &W::Drive>,
     part: Part,
 ) -> Vec<Beat> {
-    let mut others = newest(world, drives, part).await;
+    others(world, newest(world, drives, part).await)
+}
+
+/// Those of other hosts, but for owners that have closed the pool.
+fn others<W: World>(world: &W, mut beats: Vec<Beat>) -> Vec<Beat> {
     // Of one drive only, where a drive missed it.
-    let closed: Vec<Uuid> = others
-        .iter()
-        .filter(|b| b.closed)
-        .map(|b| b.owner)
-        .collect();
+    let closed: Vec<Uuid> = beats.iter().filter(|b| b.closed).map(|b| b.owner).collect();
     let own = world.host();
-    others.retain(|beat| !closed.contains(&beat.owner) && !beat.host.is_same(&own));
-    others
+    beats.retain(|beat| !closed.contains(&beat.owner) && !beat.host.is_same(&own));
+    beats
 }
 
 /// Of each pool the heartbeats of the last epoch.
@@ -186,19 +186,18 @@ pub(crate) async fn wait_for_others<W: World>(
     let all = || drives.iter().map(|named| &named.drive);
     let own = world.host();
     let last = newest(world, all(), part).await;
-    let past = |is_others: bool, beats: &[Beat]| Past {
-        epoch: beats.iter().map(|beat| beat.epoch).max().unwrap_or(0),
-        is_others,
+    let past = Past {
+        epoch: last.iter().map(|beat| beat.epoch).max().unwrap_or(0),
+        is_others: last.iter().any(|beat| !beat.host.is_same(&own)),
     };
-    let is_others = last.iter().any(|beat| !beat.host.is_same(&own));
-    let before = of_others(world, all(), part).await;
+    let before = others(world, last);
     if before.is_empty() {
-        return Ok(past(is_others, &last));
+        return Ok(past);
     }
     world.sleep(PERIOD * PERIODS).await;
     let after = of_others(world, all(), part).await;
     match after.into_iter().find(|beat| !before.contains(beat)) {
-        None => Ok(past(true, &last)),
+        None => Ok(past),
         Some(beat) => Err(PoolError::new(
             PoolErrorKind::InUse,
             format!(

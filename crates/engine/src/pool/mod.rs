@@ -29,6 +29,7 @@ mod zones;
 
 pub use crate::raid::Level;
 pub(crate) use backing::Backing;
+pub use create::METADATA_COPIES;
 pub use drives::{Event, EventKind};
 pub use holdings::Holdings;
 pub(crate) use inner::Inner;

@@ -1,9 +1,9 @@
 //! From labelled drives to an open pool.
 //!
 //! Nothing is written before all drives and the metadata have been found good.
-//! Then the heartbeat says who opens the pool ([`heartbeat`]), and two generations of labels are written before anything else, so that a
-//! drive that is not there now is known to be stale later (`docs/FORMAT.md`,
-//! "Label").
+//! Then the heartbeat says who opens the pool ([`heartbeat`]), and two generations of
+//! labels are written before anything else, so that a drive that is not there now is
+//! known to be stale later (`docs/FORMAT.md`, "Label").
 //!
 //! No drive is waited for without end: one that does not answer counts as missing
 //! ([`hung`]).
@@ -533,10 +533,11 @@ fn match_members<W: World>(
     for entry in &newest.members {
         let found = by_uuid.remove(&entry.uuid);
         if entry.state == MemberState::Spare {
+            let fault = found
+                .as_ref()
+                .and_then(|found| capacity_fault(newest, entry, found));
             match found {
-                Some(found) if capacity_fault(newest, entry, &found).is_some() => {
-                    notes.extend(capacity_fault(newest, entry, &found));
-                }
+                Some(_) if fault.is_some() => notes.extend(fault),
                 Some(found) => spares.push(Rc::new(Member::new(
                     world,
                     found.drive,

@@ -36,6 +36,7 @@ impl<W: World> Ring<W> {
             state.version += 1;
             (free, tail, stamp)
         };
+        self.world.reached("log tail moves");
         let (free, tail, stamp) = free;
         let superblock = {
             let state = self.state.borrow();

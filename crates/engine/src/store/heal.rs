@@ -326,15 +326,14 @@ impl<W: World> Store<W> {
         pinned: &Pinned,
         target: Option<usize>,
     ) -> Result<Healed, PoolError> {
-        let began = self.world.now();
-        let loaded = self
-            .load_row(zone, stripe, row, pinned, Want::Everything)
+        let (loaded, silent) = self
+            .look_at_row(zone, (stripe, row), pinned, Want::Everything)
             .await;
         let mut healed = Healed::default();
         let lost: Vec<usize> = loaded.lost().collect();
         if lost.is_empty() {
             healed.mended = self.mend(zone, &loaded).await;
-        } else if let Some(member) = self.drives.silent(zone, began).await {
+        } else if let Some(member) = silent {
             let context = format!("drive '{}' does not answer, and is needed", member.name);
             return Err(PoolError::new(PoolErrorKind::Drive, context));
         } else {

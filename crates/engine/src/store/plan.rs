@@ -461,9 +461,8 @@ impl<W: World> Store<W> {
     /// A row of which something can't be read as it should: what is left of it is put
     /// together, put right, and parity reckoned anew.
     async fn hard_row(&self, job: &Job<W>, run: &Run, row: u32, pinned: &Pinned) -> Part {
-        let began = self.world.now();
-        let loaded = self
-            .load_row(&job.zone, job.stripe, row, pinned, Want::Data)
+        let (loaded, silent) = self
+            .look_at_row(&job.zone, (job.stripe, row), pinned, Want::Data)
             .await;
         let one = Run {
             row,
@@ -510,13 +509,10 @@ impl<W: World> Store<W> {
             }
         }
         if !lost.is_empty()
-            && let Some(member) = self.drives.silent(&job.zone, began).await
+            && let Some(member) = silent
         {
             // Of a pool that has stopped nothing is changed: the blocks may be whole.
-            let name = &member.name;
-            self.stop(format!(
-                "it can't do without drive '{name}', which does not answer"
-            ));
+            self.drives.stop_without(&member);
         }
         for block in lost {
             self.note_lost(job.zone.shape.zone, block);

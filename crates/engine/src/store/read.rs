@@ -375,7 +375,6 @@ impl<W: World> Store<W> {
             let block = first + u64::from(index);
             let at = zone.locate(block);
             let _alone = self.locks.lock(at.stripe).await;
-            let began = self.world.now();
             let pinned = self
                 .integrity
                 .pin(zone.shape.zone, zone.blocks_of(at.stripe))
@@ -391,13 +390,14 @@ impl<W: World> Store<W> {
                         Code::Mirror => Want::Everything,
                         Code::P | Code::PQ => Want::Column(column),
                     };
-                    let row = self.load_row(zone, at.stripe, row, &pinned, want).await;
+                    let place = (at.stripe, row);
+                    let (row, silent) = self.look_at_row(zone, place, &pinned, want).await;
                     self.mend(zone, &row).await;
                     match row.content(column) {
                         Some(slice) => slice,
                         None => {
                             // What a drive that does not answer holds may be whole.
-                            if self.drives.silent(zone, began).await.is_none() {
+                            if silent.is_none() {
                                 self.note_lost(zone.shape.zone, block);
                             }
                             return Err(self.lost(zone, block));

@@ -82,8 +82,35 @@ impl Row {
 }
 
 impl<W: World> Store<W> {
+    /// As [`Store::load_row`]; where something is lost, with the drive that may have it and
+    /// does not answer. Damage is believed when a second look finds it: a drive that was cut
+    /// off for a moment has called its blocks damaged, and may be back when its labels are
+    /// asked for.
+    pub(crate) async fn look_at_row(
+        &self,
+        zone: &Rc<Zone<W>>,
+        (stripe, row): (StripeRef, u32),
+        pinned: &Pinned,
+        want: Want,
+    ) -> (Row, Option<Rc<Member<W>>>) {
+        let mut is_first = true;
+        loop {
+            let began = self.world.now();
+            let loaded = self.load_row(zone, stripe, row, pinned, want).await;
+            if loaded.lost().next().is_none() {
+                return (loaded, None);
+            }
+            let silent = self.drives.silent(zone, began).await;
+            if silent.is_some() || !(is_first && self.drives.may_have_been_away(zone, began)) {
+                return (loaded, silent);
+            }
+            self.world.reached("row looked at again");
+            is_first = false;
+        }
+    }
+
     /// Reads a row, as far as `want` says, and puts together what is bad.
-    pub(crate) async fn load_row(
+    async fn load_row(
         &self,
         zone: &Rc<Zone<W>>,
         stripe: StripeRef,

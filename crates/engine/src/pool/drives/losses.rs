@@ -88,6 +88,22 @@ impl<W: World> Drives<W> {
         None
     }
 
+    /// Whether a drive in use of `zone`'s group has called a block damaged since `began`.
+    /// It may have been cut off, and be back now, when it is not [silent](Self::silent).
+    pub fn may_have_been_away(&self, zone: &Zone<W>, began: Time) -> bool {
+        let places = zone.group.places();
+        places.iter().any(|member| member.was_damaged_since(began))
+            && !self.world.planted("damage believed at the first look")
+    }
+
+    /// Stops the pool, for the only drive that has something does not answer.
+    pub fn stop_without(&self, member: &Member<W>) {
+        let name = &member.name;
+        self.stop(format!(
+            "it can't do without drive '{name}', which does not answer"
+        ));
+    }
+
     async fn reads_labels(&self, member: &Member<W>) -> bool {
         for slot in SLOT_OFFSETS {
             let buf = self.world.buffers().data(BLOCK_BYTES);
@@ -183,22 +199,12 @@ impl<W: World> Drives<W> {
     pub fn takes_zones(&self, group: &Group<W>) -> bool {
         let unit = u64::from(self.identity.stripe_unit_bytes);
         let shape = Geometry::of(group.level(), group.drives(), unit);
-        !group.leaves() && shape.is_ok_and(|shape| group.has_enough_for(&shape))
+        !group.leaves() && shape.is_ok_and(|shape| group.has_enough_for(&shape, &[]))
     }
 
     /// Whether a group's data survives without the drives at `places`, at every level
     /// in use there.
     pub fn survives_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {
-        let is_lost = |place: usize| places.contains(&place) || !group.place(place).is_whole();
-        let survives = |geometry: Geometry| {
-            (0..geometry.spans).all(|span| {
-                let lost = geometry
-                    .span_places(span)
-                    .filter(|place| is_lost(*place))
-                    .count();
-                lost <= geometry.redundancy()
-            })
-        };
         let unit = u64::from(self.identity.stripe_unit_bytes);
         // A group that leaves takes no new zones: what it has in use is all there is.
         let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
@@ -214,7 +220,7 @@ impl<W: World> Drives<W> {
                 seen.push(geometry);
             }
         }
-        seen.into_iter().all(survives)
+        seen.iter().all(|shape| group.has_enough_for(shape, places))
     }
 }
 

@@ -64,13 +64,12 @@ pub fn zone_capacity(level: Level, drives: usize, identity: &PoolIdentity) -> u6
 }
 
 impl<W: World> Group<W> {
-    /// Whether no span of `shape` lacks more drives than it can lose.
-    pub fn has_enough_for(&self, shape: &Geometry) -> bool {
-        (0..shape.spans).all(|span| {
-            let places = shape.span_places(span);
-            let is_lost = |place: &usize| !self.place(*place).is_whole();
-            places.filter(is_lost).count() <= shape.redundancy()
-        })
+    /// Whether no span of `shape` lacks more drives than it can lose, were those at
+    /// `places` gone, too.
+    pub fn has_enough_for(&self, shape: &Geometry, places: &[usize]) -> bool {
+        let is_lost = |place: &usize| places.contains(place) || !self.place(*place).is_whole();
+        (0..shape.spans)
+            .all(|span| shape.span_places(span).filter(is_lost).count() <= shape.redundancy())
     }
 
     pub(super) fn new(

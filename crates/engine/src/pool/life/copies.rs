@@ -5,13 +5,10 @@
 //! all data is there.
 
 use crate::pool::drives::{EventKind, Group};
-use crate::pool::{Inner, PoolError};
+use crate::pool::{Inner, METADATA_COPIES, PoolError};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
 use std::rc::Rc;
-
-/// Copies of the metadata, where there are that many drives.
-const METADATA_COPIES: usize = 3;
 
 /// The whole drives of a span.
 struct Span<W: World> {

@@ -277,7 +277,7 @@ impl<W: World> Inner<W> {
                 group.drives()
             ))
         })?;
-        if !group.has_enough_for(&shape) {
+        if !group.has_enough_for(&shape, &[]) {
             return Err(invalid(format!(
                 "group {index} of pool '{name}' lacks drives that level {level} can't do without: replace those that are out of use first"
             )));
