@@ -23,12 +23,18 @@ impl<W: World> Store<W> {
         self.write(vec![Write::Zero(at, 1)]).await?;
         let place = self.block_at(at);
         let inside = self.locate(&place);
+        let zeroes = self.log.last_stamp();
         self.draining.set(self.draining.get() + 1);
         let settled = self
             .until(|| self.index.borrow().get(inside).is_none())
             .await;
+        // A log that still had the zeroes would put them over the mark after a crash.
+        let forgotten = match settled {
+            Ok(()) => self.let_go_up_to(zeroes, &[&self.log]).await,
+            Err(error) => Err(error),
+        };
         self.draining.set(self.draining.get() - 1);
-        settled?;
+        forgotten?;
         let _alone = self.locks.lock(inside.stripe).await;
         let blocks = place.zone.blocks_of(inside.stripe);
         let pinned = self.integrity.pin(place.zone.shape.zone, blocks).await;
@@ -71,9 +77,15 @@ impl<W: World> Store<W> {
         self.until(|| !self.cache.fills().any_in(&blocks)).await?;
         let of_zone = |stripe: StripeRef| stripe.zone == zone;
         self.until(|| !self.index.borrow().has_any(of_zone)).await?;
-        let last = self.log.last_stamp();
-        let is_past = |ring: &Ring<W>| ring.used_bytes() == 0 || ring.tail_stamp() > last;
-        while !(is_past(&self.log) && is_past(&self.intents)) {
+        self.let_go_up_to(self.log.last_stamp(), &[&self.log, &self.intents])
+            .await
+    }
+
+    /// Waits until no log of these has an entry up to that stamp. The caller has the log
+    /// drained.
+    async fn let_go_up_to(&self, stamp: u64, logs: &[&Ring<W>]) -> Result<(), PoolError> {
+        let is_past = |ring: &&Ring<W>| ring.used_bytes() == 0 || ring.tail_stamp() > stamp;
+        while !logs.iter().all(is_past) {
             self.check()?;
             self.destager.set();
             self.trim().await?;
