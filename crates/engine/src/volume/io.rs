@@ -256,10 +256,20 @@ impl<W: World> Volume<W> {
     }
 
     async fn read_run(&self, run: Run) -> Result<Payload, IoError> {
-        let Some(phys) = self.lookup(run.page) else {
-            return Ok(self.zeros(run.len));
+        let read = loop {
+            let Some(phys) = self.lookup(run.page) else {
+                return Ok(self.zeros(run.len));
+            };
+            let read = self.read_at(phys, run.inside, run.len).await;
+            // A write to blocks of the page that are not held here may have copied it, and
+            // the volumes that it was shared with may have let go of it since: it may be a
+            // page of others by now, who write to it.
+            let is_there = self.lookup(run.page) == Some(phys);
+            if is_there || self.inner.world.planted("page read after it was let go") {
+                break read;
+            }
+            self.inner.world.reached("page read again where it is now");
         };
-        let read = self.read_at(phys, run.inside, run.len).await;
         read.map_err(|unreadable| {
             let start = run.page.0 * self.inner.page_bytes() + run.inside;
             let at = start + unreadable.start as u64;
