@@ -2,12 +2,14 @@
 
 use crate::answers::{Asked, WRONG};
 use crate::config::Theme;
+use crate::kinds::SLOW_BLOCK;
 use crate::lanes::{Lanes, doors};
 use crate::scenario::{End, OnMedia, Plan};
 use crate::session::{Books, Session};
 use crate::{admin, client, damage, heal, regroup, themes};
-use base::Prng;
+use base::{BLOCK_BYTES, Prng};
 use engine::fsck::{self, Options, Severity};
+use engine::ring::RingSpec;
 use engine::{Pool, World};
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
@@ -118,6 +120,17 @@ impl Boot {
         self.open().await
     }
 
+    /// The tail of a log moves long after it was told to.
+    fn slow_down_superblocks(&self, log: &RingSpec) {
+        let blocks = [0, 1].map(|version| log.superblock_at(version).0 / BLOCK_BYTES as u64);
+        for media in self.books.media.borrow().iter() {
+            media.with_faults(|faults| {
+                faults.slow_blocks.extend(blocks);
+                faults.slow_by = SLOW_BLOCK;
+            });
+        }
+    }
+
     /// What is known of the pool fits what it is, and it gets the limits of this run.
     async fn settle_in(&self, session: &Rc<Session>) {
         session.check_pool();
@@ -131,6 +144,9 @@ impl Boot {
         });
         for pool in session.pool.all() {
             let store = pool.store();
+            if self.books.config.has(Theme::Tails) {
+                self.slow_down_superblocks(store.log.spec());
+            }
             store.integrity.set_budget(self.books.config.sums_blocks);
             store.cache.set_capacity(self.books.config.cache_bytes);
             pool.set_health_limits(self.books.config.health);

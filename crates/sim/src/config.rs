@@ -38,6 +38,11 @@ pub enum Theme {
     /// As `Turns`, and the power goes soon after a drive goes out of use, before or after
     /// anybody knows of it.
     Losses,
+    /// As `Losses`, and labels take long: others may be answered before them.
+    Labels,
+    /// As `Turns` after `Rests`, and the power goes while the tails of logs move: of one
+    /// log, and not of the other.
+    Tails,
     /// Groups leave; logs are damaged, and the power goes soon after one was moved.
     Departures,
     /// Many small writes at the same few places, and the power goes soon after some were
@@ -72,6 +77,8 @@ pub const THEMES: &[(Theme, u64)] = &[
     (Theme::Beside, 3),
     (Theme::Turns, 0),
     (Theme::Losses, 0),
+    (Theme::Labels, 0),
+    (Theme::Tails, 0),
     (Theme::Departures, 0),
     (Theme::Appends, 0),
     (Theme::Rebuilds, 0),
@@ -326,10 +333,19 @@ impl Config {
             },
             ..PoolSpec::new("sim", level)
         };
-        let rests = of_seed.contains(&Theme::Rests);
+        let rests = of_seed.contains(&Theme::Rests) || of_seed.contains(&Theme::Tails);
         let pool = match level {
             Level::Raid5 | Level::Raid50 | Level::Raid6 if rests => of_long_rests(pool),
             _ => pool,
+        };
+        let pool = match of_seed.contains(&Theme::Tails) {
+            // A stripe has blocks of several.
+            true => PoolSpec {
+                page_bytes: 4096,
+                zone_bytes: Some(128 << 10),
+                ..pool
+            },
+            false => pool,
         };
         let page_bytes = pool.page_bytes;
         let most_groups = if drives_of_group > 4 { 1 } else { 3 };
@@ -434,7 +450,7 @@ impl Config {
             Theme::FlashUnits => self.damage && !self.turns,
             Theme::Outages => redundant && !self.damage && !self.beyond,
             Theme::Pauses | Theme::Closes | Theme::Rests => true,
-            Theme::Turns | Theme::Losses => self.turns,
+            Theme::Turns | Theme::Losses | Theme::Labels | Theme::Tails => self.turns,
             Theme::Departures => self.groups_leave && self.damage,
             Theme::Rebuilds => redundant,
             Theme::Appends | Theme::Scans => true,
@@ -442,7 +458,7 @@ impl Config {
             Theme::Beside | Theme::Initiators => false,
         };
         self.themes = themes(seed).into_iter().filter(can).collect();
-        if self.has(Theme::Rests) {
+        if self.has(Theme::Rests) || self.has(Theme::Tails) {
             let page_sectors = u64::from(self.pool.page_bytes) / SECTOR_BYTES as u64;
             self.rests = true;
             self.whole_pages_of_8 = 3;

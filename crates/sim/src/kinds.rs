@@ -5,6 +5,11 @@ use crate::config::{Config, Theme};
 use base::Prng;
 use engine::Level;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How much longer a write of a label takes ([`Theme::Labels`]), or of where a log's tail is
+/// ([`Theme::Tails`]).
+pub(crate) const SLOW_BLOCK: Duration = Duration::from_millis(50);
 
 /// What a kind asks of the pool that is drawn; what it does not ask for is drawn as ever.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,18 +35,20 @@ pub(crate) struct Kind {
 impl Kind {
     pub(crate) fn of(themes: &BTreeSet<Theme>) -> Kind {
         let has = |theme| themes.contains(&theme);
-        let turns = has(Theme::Turns) || has(Theme::Losses);
+        let losses = has(Theme::Losses) || has(Theme::Labels);
+        let turns = has(Theme::Turns) || losses || has(Theme::Tails);
         Kind {
             damage: turns || has(Theme::Departures),
             sound: has(Theme::Rebuilds),
             turns,
             leave: has(Theme::Departures),
-            alone: has(Theme::Losses),
+            alone: losses || has(Theme::Tails),
             spares: if has(Theme::Rebuilds) { 2 } else { 0 },
             volumes: has(Theme::Appends).then_some(2),
             shape: match () {
                 () if has(Theme::Appends) => Some((Level::Simple, 1)),
-                () if has(Theme::Losses) || has(Theme::Rebuilds) => Some((Level::Raid5, 3)),
+                () if losses || has(Theme::Rebuilds) => Some((Level::Raid5, 3)),
+                () if has(Theme::Tails) => Some((Level::Raid5, 3)),
                 () if has(Theme::Departures) => Some((Level::Raid10 { copies: 2 }, 2)),
                 () => None,
             },
@@ -60,6 +67,20 @@ impl Config {
             let prng = &mut seed.stream("kind");
             let uneven = |slowdown: &mut u32| *slowdown = *prng.pick(&[1, 1, 30]);
             self.slowdown.iter_mut().for_each(uneven);
+        }
+        if self.has(Theme::Labels) {
+            self.operations = self.operations.min(300);
+            // Reads find a loss, so that writes do not wait for the labels by themselves.
+            (self.clients, self.reads_of_100, self.hasty) = (16, 60, false);
+        }
+        if self.has(Theme::Tails) {
+            (self.clients, self.reads_of_100, self.hasty) = (4, 10, false);
+            // Pages are fresh again and again, and what a log has is written again.
+            (self.clears_of_8, self.whole_pages_of_8) = (3, 2);
+            self.hot_spots = 2;
+            self.volume_bytes_max = 128 << 10;
+            self.request_sectors_max = 64;
+            self.volumes = self.volumes.min(2);
         }
         if self.has(Theme::Rebuilds) {
             // What it excuses.
@@ -93,6 +114,8 @@ impl Config {
         let lost: &[&str] = &["drive expelled", "drive given up"];
         match () {
             () if self.has(Theme::Losses) => Some((lost, 1, 7)),
+            () if self.has(Theme::Labels) => Some((lost, 1, 9)),
+            () if self.has(Theme::Tails) => Some((&["log tail moves"], 8, 9)),
             () if self.has(Theme::Departures) => Some((&["log copy moved", "group left"], 2, 10)),
             () => None,
         }

@@ -6,6 +6,7 @@ use crate::damage;
 use crate::lanes::{Lanes, NamedMedia};
 use crate::scenario::OnMedia;
 use base::BLOCK_BYTES;
+use engine::pool::METADATA_COPIES;
 use engine::raid::Geometry;
 use engine::{PoolError, PoolErrorKind};
 use std::rc::Rc;
@@ -23,13 +24,12 @@ fn calm(media: &Media) {
     media.with_faults(|faults| {
         *faults = Faults {
             slowdown: faults.slowdown,
+            slow_blocks: std::mem::take(&mut faults.slow_blocks),
+            slow_by: faults.slow_by,
             ..Faults::default()
         }
     });
 }
-
-/// Drives that carry the metadata, as a pool is made.
-const METADATA_COPIES: usize = 3;
 
 impl Boot {
     /// A new pool over blank drives.
@@ -87,14 +87,15 @@ impl Boot {
         }
         let sure = self.on_media.get() == OnMedia::Pool;
         let config = &self.books.config;
-        let turns_of_4 = match config.has(Theme::Losses) || config.has(Theme::Turns) {
+        let cut = config.cuts().is_some();
+        let turns_of_4 = match cut || config.has(Theme::Turns) {
             true => 3,
             false => 1,
         };
         if sure
             && self.books.config.damage
             && self.books.config.turns
-            && (!config.has(Theme::Losses) || self.books.at_mark.take())
+            && (!cut || self.books.at_mark.take())
             && self.draw(|prng| prng.chance(turns_of_4, 4))
             && let Some(pool) = self.open_by_turns().await
         {

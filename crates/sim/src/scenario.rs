@@ -9,9 +9,11 @@ use crate::answers::{self, Asked};
 use crate::boot::Boot;
 use crate::config::{Config, Theme};
 use crate::damage;
+use crate::kinds::SLOW_BLOCK;
 use crate::session::Books;
-use base::{BufPool, Prng, Time};
+use base::{BLOCK_BYTES, BufPool, Prng, Time};
 use engine::World;
+use engine::label::SLOT_OFFSETS;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -156,7 +158,14 @@ impl Scenario {
             };
             let stream = format!("media {place}, boot {}", self.boots);
             let media = Media::new(spec, self.seed.stream(&stream));
-            media.with_faults(|faults| faults.slowdown = config.slowdown[place]);
+            media.with_faults(|faults| {
+                faults.slowdown = config.slowdown[place];
+                if config.has(Theme::Labels) {
+                    let blocks = SLOT_OFFSETS.map(|offset| offset / BLOCK_BYTES as u64);
+                    faults.slow_blocks.extend(blocks);
+                    faults.slow_by = SLOW_BLOCK;
+                }
+            });
             Rc::new(media)
         };
         let media: Vec<Rc<Media>> = config.drive_bytes.iter().enumerate().map(media).collect();

@@ -60,7 +60,7 @@ pub struct RingSpec {
 impl RingSpec {
     /// Where the superblock of a version lies on a drive: of twins that lie apart, one is
     /// the first block of the ring, and the other the last.
-    pub(crate) fn superblock_at(&self, version: u64) -> DriveOffset {
+    pub fn superblock_at(&self, version: u64) -> DriveOffset {
         match (version % 2, self.layout) {
             (0, _) => self.at,
             (_, Layout::Adjacent) => self.at + BLOCK,
@@ -290,6 +290,11 @@ impl<W: World> Ring<W> {
         ring.write_superblocks().await?;
         ring.write_superblocks().await?;
         Ok(ring)
+    }
+
+    /// Where it lies.
+    pub fn spec(&self) -> &RingSpec {
+        &self.spec
     }
 
     /// Bytes that batches take.

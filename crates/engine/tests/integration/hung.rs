@@ -438,7 +438,7 @@ fn nothing_is_acknowledged_before_the_labels_say_who_missed_it() {
             .await;
         };
         assert_eq!(world.run(u64::MAX, wait).unwrap(), Outcome::Done(()));
-        let polls = prng.between(1, 60);
+        let polls = prng.between(1, 40);
         assert_eq!(world.run(polls, running).unwrap(), Outcome::Cut);
         world.power_cut(shelf.media.iter().map(|(_, media)| media));
         shelf.named("d1").with_faults(|faults| faults.gone = false);

@@ -172,9 +172,14 @@ fn a_pool_that_is_being_closed_still_beats() {
         let data = content(&bench.world, 2, 8 * PAGE);
         let volume = first.volume("v").unwrap();
         volume.write(VolumeOffset(0), data).await.unwrap();
-        // What is in the log goes to drives that take their time.
+        // What is in the log goes to drives that take their time; labels and heartbeats
+        // lie before.
+        let blocks = 12..crate::common::DRIVE_BYTES / 4096;
         for (_, media) in &bench.shelf.media {
-            media.with_faults(|faults| faults.slowdown = 3_000);
+            media.with_faults(|faults| {
+                faults.slow_blocks.extend(blocks.clone());
+                faults.slow_by = Duration::from_secs(5);
+            });
         }
         let began = bench.world.now();
         let second = async {
@@ -183,7 +188,7 @@ fn a_pool_that_is_being_closed_still_beats() {
             assert_eq!(refused.kind, PoolErrorKind::InUse, "{refused}");
             let waited = bench.world.now().since(began);
             for (_, media) in &bench.shelf.media {
-                media.with_faults(|faults| faults.slowdown = 0);
+                media.with_faults(|faults| faults.slow_blocks.clear());
             }
             waited
         };

@@ -163,6 +163,13 @@ impl Adversarial {
         };
         let in_flight = InFlight::begin(&self.media, lands, data);
         self.take_time().await;
+        let slow_by = self.media.with_faults(|faults| {
+            Faults::hits(&faults.slow_blocks, at, operation.len_bytes).then_some(faults.slow_by)
+        });
+        if let Some(slow_by) = slow_by {
+            self.world.sleep(slow_by).await;
+            self.until_it_answers().await;
+        }
         let (failed, gone) = self.media.with_faults(|faults| {
             let unwritable = Faults::hits(&faults.unwritable, at, operation.len_bytes);
             let failed = match faults.next_fails(false) {

@@ -3,6 +3,7 @@
 use base::{BLOCK_BYTES, DriveOffset, Time};
 use engine::DriveErrorKind;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The faults of one drive. They stay through power cuts until they are taken
 /// back (a written block of [`Faults::unreadable`] is readable again: drives
@@ -14,6 +15,10 @@ pub struct Faults {
     /// Blocks whose writes fail with a media error, by index. A failed write may
     /// have reached any of its sectors.
     pub unwritable: BTreeSet<u64>,
+    /// Blocks that the medium takes only after tries, by index.
+    pub slow_blocks: BTreeSet<u64>,
+    /// How much longer a write of these takes.
+    pub slow_by: Duration,
     /// Nothing answers any more.
     pub gone: bool,
     /// Writes fail that would need a block never written before, as on a sparse
