@@ -29,9 +29,11 @@ demo: ## serve the demo site, run the ten-VM mix against it, print its KPIs [KEE
 	$(CARGO) build --release -p ashlar
 	@KEEP='$(KEEP)' PORTAL='$(PORTAL)' scripts/demo
 
+# The end-to-end tests would build the program once more, with fewer features of its libraries.
 test: ## run every test, also against iscsi-*, qemu-img, qemu-io and a QEMU guest
 	@scripts/setup test
-	$(CARGO) test --workspace --no-fail-fast
+	target=$$($(CARGO) metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); \
+	  ASHLAR_BIN=$$target/debug/ashlar $(CARGO) test --workspace --no-fail-fast
 
 bench: ## measure against tgt and fio in the same run
 	@scripts/setup bench

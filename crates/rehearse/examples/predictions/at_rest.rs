@@ -1,7 +1,7 @@
 //! Volumes of a site whose VMs do nothing: what thin ones hold, and how long the array takes
 //! to clear them.
 
-use crate::run::Run;
+use super::run::Run;
 use base::VolumeOffset;
 use engine::{Volume, World};
 use model::migration::MEMORY_GB;

@@ -1,6 +1,6 @@
 //! What the page is made of: sections, and the lines of their tables.
 
-use crate::run::{Outcomes, Run};
+use super::run::{Outcomes, Run};
 
 /// A site, or a question, with a table of its own.
 pub struct Section {

@@ -1,0 +1,21 @@
+//! Rehearsals of small sites, their reports and searches, and what is checked of plans.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests"
+)]
+
+mod advice;
+mod check_model;
+mod common;
+mod fit;
+mod limits;
+mod predictions;
+mod reports;
+mod runs;
+mod shipped;
+mod sizing;
+mod thumb;
+mod timeline;
