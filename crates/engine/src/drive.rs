@@ -73,6 +73,9 @@ pub trait Drive: 'static {
 
     /// Whether it is still what [`Drive::geometry`] says: a file can be cut off behind our
     /// back. Cheap, and asked for every few seconds.
+    ///
+    /// # Errors
+    /// `Gone` when it is not. Any other kind when it is, and will not be for long.
     fn check(&self) -> impl Future<Output = Result<(), DriveError>> {
         async { Ok(()) }
     }

@@ -143,6 +143,8 @@ pub const BUGS: &[&str] = &[
     "page filled over a write",
     "page not zeroed around the data",
     "page read after it was let go",
+    "copy of the metadata counts before it is whole",
+    "drive in two places of a lane",
     "page whole before it is filled",
     "pages promised that are not there",
     "parity from stale data",

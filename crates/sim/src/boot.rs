@@ -49,8 +49,11 @@ impl Boot {
         };
         let (mut opened, mut looks) = (pool, plan.verify_first);
         let left = Cell::new(plan.operations);
+        let mut reopened = 0;
         while let Some(pool) = opened {
             let session = self.session(pool, &left);
+            session.upset.reopened.set(reopened);
+            reopened += 1;
             opened = match self.live(&session, &plan, looks).await {
                 true => self.open_again(&session).await,
                 false => None,

@@ -78,6 +78,7 @@ async fn replace_failed(session: &Session) {
         };
         let infos: Vec<PoolInfo> = session.pool.all().iter().map(Pool::info).collect();
         let is_whole = |info: &PoolInfo| count(info, MemberState::Healthy) == info.members.len();
+        session.world.note(|| drives(&infos));
         if infos.iter().all(is_whole) {
             return;
         }
@@ -105,6 +106,17 @@ async fn replace_failed(session: &Session) {
         "drives are not whole again: {}",
         last_events(session)
     ));
+}
+
+/// The drives of each lane, for a trace.
+fn drives(infos: &[PoolInfo]) -> String {
+    let lane = |info: &PoolInfo| {
+        let all = info.members.iter().chain(&info.spares);
+        let each = all.map(|one| format!("{} ({}) {:?}", one.name, one.uuid, one.state));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let lanes: Vec<String> = infos.iter().map(lane).collect();
+    format!("drives, lane by lane: {}", lanes.join("; "))
 }
 
 async fn wait(session: &Session, what: &str, until: impl Fn() -> bool) {

@@ -139,6 +139,8 @@ pub struct Upset {
     pub closing: Cell<bool>,
     /// Beginnings and ends of outages: while it is odd there is one.
     pub outages: Cell<u64>,
+    /// How often the pool was opened again in this boot, because it had stopped.
+    pub reopened: Cell<u64>,
     /// A task was left where it is, since its last poll began.
     pub parked: Cell<bool>,
 }

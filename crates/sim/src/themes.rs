@@ -268,10 +268,15 @@ enum Loss {
     ReadOnly,
 }
 
-/// Once in a boot more drives of a span are lost than it can do without, and come back
+/// The pool is opened again so often in a boot, because of outages. They come alike: each may
+/// leave little time for requests, and all of them take time.
+const REOPENED_MAX: u64 = 8;
+
+/// Once in an opening more drives of a span are lost than it can do without, and come back
 /// with all that they had.
 async fn outage(session: Rc<Session>, mut prng: Prng) {
-    if prng.chance(1, 4) || !session.take_operation() {
+    let spared = session.upset.reopened.get() >= REOPENED_MAX;
+    if prng.chance(1, 4) || spared || !session.take_operation() {
         return;
     }
     let longest = 1 << prng.between(8, 15);

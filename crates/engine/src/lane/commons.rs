@@ -40,6 +40,8 @@ struct Table {
     standings: BTreeMap<u16, BTreeMap<Uuid, Standing>>,
     /// Of each lane, the drives that wait to stand in.
     spares: BTreeMap<u16, BTreeSet<Uuid>>,
+    /// Of each lane, the drives that have failed where they stand.
+    failed: BTreeMap<u16, BTreeSet<Uuid>>,
     /// Of each lane, the zones of its groups, by index.
     groups: BTreeMap<u16, Vec<Range<u32>>>,
     /// What they do about groups together.
@@ -272,15 +274,35 @@ impl Commons {
         standings.any(|lane| lane.contains_key(&drive)) || spares.any(|lane| lane.contains(&drive))
     }
 
-    /// A lane says where its drives stand, and which wait to.
+    /// A lane that uses this drive, or has it wait.
+    pub fn user_of(&self, drive: Uuid) -> Option<u16> {
+        let table = self.table();
+        let has_failed = |lane| {
+            let failed = table.failed.get(lane);
+            failed.is_some_and(|failed| failed.contains(&drive))
+        };
+        let stand = table.standings.iter();
+        let stand = stand.filter(|(lane, known)| known.contains_key(&drive) && !has_failed(lane));
+        let wait = table.spares.iter();
+        let wait = wait.filter(|(_, known)| known.contains(&drive));
+        let lanes = stand
+            .map(|(lane, _)| *lane)
+            .chain(wait.map(|(lane, _)| *lane));
+        lanes.min()
+    }
+
+    /// A lane says where its drives stand, which of them have failed, and which wait to
+    /// stand in.
     pub fn set_standings(
         &self,
         lane: u16,
         standings: BTreeMap<Uuid, Standing>,
+        failed: BTreeSet<Uuid>,
         spares: BTreeSet<Uuid>,
     ) {
         let mut table = self.table();
         table.standings.insert(lane, standings);
+        table.failed.insert(lane, failed);
         table.spares.insert(lane, spares);
     }
 
@@ -444,14 +466,19 @@ mod tests {
         assert_eq!(commons.stand_in(0, (0, 1), drive), None);
         assert_eq!(commons.stand_in(0, (0, 1), other), Some(drive));
         let spares = BTreeSet::from([other]);
-        commons.set_standings(1, BTreeMap::from([(drive, (0, 1))]), spares);
+        commons.set_standings(
+            1,
+            BTreeMap::from([(drive, (0, 1))]),
+            BTreeSet::new(),
+            spares,
+        );
         assert_eq!(
             commons.stand_in(0, (0, 1), other),
             None,
             "lane 1 could, too"
         );
-        commons.set_standings(0, BTreeMap::new(), BTreeSet::new());
-        commons.set_standings(1, BTreeMap::new(), BTreeSet::new());
+        commons.set_standings(0, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        commons.set_standings(1, BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         assert!(commons.may_stand(2, drive, (7, 7)));
     }
 
@@ -484,14 +511,29 @@ mod tests {
         let commons = Commons::new(2);
         let (old, new) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let stands = |drive| BTreeMap::from([(drive, (0, 1))]);
-        commons.set_standings(0, stands(old), BTreeSet::from([new]));
-        commons.set_standings(1, stands(new), BTreeSet::new());
+        commons.set_standings(0, stands(old), BTreeSet::new(), BTreeSet::from([new]));
+        commons.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::new());
         assert_eq!(commons.replaced_by(0, (0, 1), old), Some(new));
         assert_eq!(commons.replaced_by(1, (0, 1), new), None, "lane 0 has it");
         // It has come back there: nothing is wrong with it.
-        commons.set_standings(1, stands(new), BTreeSet::from([old]));
+        commons.set_standings(1, stands(new), BTreeSet::new(), BTreeSet::from([old]));
         assert_eq!(commons.replaced_by(0, (0, 1), old), None);
         assert_eq!(commons.replaced_by(1, (0, 1), new), None);
+    }
+
+    #[test]
+    fn a_lane_uses_a_drive_until_it_has_failed_there() {
+        let commons = Commons::new(2);
+        let (drive, spare) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let stands = BTreeMap::from([(drive, (0, 1))]);
+        let spares = BTreeSet::from([spare]);
+        assert_eq!(commons.user_of(drive), None);
+        commons.set_standings(1, stands.clone(), BTreeSet::new(), spares);
+        assert_eq!(commons.user_of(drive), Some(1));
+        assert_eq!(commons.user_of(spare), Some(1));
+        commons.set_standings(1, stands, BTreeSet::from([drive]), BTreeSet::new());
+        assert_eq!(commons.user_of(drive), None);
+        assert_eq!(commons.user_of(spare), None);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Member<W: World> {
     place: Cell<u16>,
     /// Whether it carries a copy of the metadata, of the logs.
     metadata: Cell<bool>,
+    /// Whether it gets a copy of the metadata, which is not whole yet.
+    takes_metadata: Cell<bool>,
     log: Cell<bool>,
     /// Whether it was taken out of use by command.
     ordered_out: Cell<bool>,
@@ -60,6 +62,7 @@ impl<W: World> Member<W> {
             group: Cell::new(entry.group),
             place: Cell::new(entry.place),
             metadata: Cell::new(entry.metadata),
+            takes_metadata: Cell::new(false),
             log: Cell::new(entry.log),
             ordered_out: Cell::new(entry.ordered_out),
             capacity_bytes: entry.capacity_bytes,
@@ -88,14 +91,32 @@ impl<W: World> Member<W> {
         self.place.set(place);
     }
 
-    /// Whether it carries a copy of the metadata.
+    /// Whether it carries a copy of the metadata, a whole one.
     pub fn metadata(&self) -> bool {
         self.metadata.get()
     }
 
-    /// Says whether it carries a copy of the metadata.
+    /// Says whether it carries a whole copy of the metadata.
     pub fn set_metadata(&self, carries: bool) {
+        self.takes_metadata.set(false);
         self.metadata.set(carries);
+    }
+
+    /// Whether what is written of the metadata goes to it, too.
+    pub fn takes_metadata(&self) -> bool {
+        self.metadata.get() || self.takes_metadata.get()
+    }
+
+    /// It takes what is written of the metadata from now on. What was there before is to
+    /// follow, and then [`Member::set_metadata`]: until then nobody counts on its copy.
+    pub fn take_metadata(&self) {
+        self.takes_metadata.set(true);
+        if self
+            .world
+            .planted("copy of the metadata counts before it is whole")
+        {
+            self.metadata.set(true);
+        }
     }
 
     /// Whether it carries a copy of the logs.

@@ -1,6 +1,7 @@
 //! What is in progress on a volume. Nothing here is durable.
 
 use super::ahead::Streams;
+use super::copied::Copied;
 use super::{Elsewhere, Mirror};
 use crate::range_lock::RangeLock;
 use crate::world::World;
@@ -22,6 +23,8 @@ pub struct Live {
     pub ranges: RangeLock,
     /// Sequential readers.
     pub streams: Streams,
+    /// Pages that were copied since others had them, too.
+    pub copied: Copied,
     /// Cleared pages stay mapped: it is about to be thick.
     pub keeps_pages: Cell<bool>,
     /// Pages being allocated, with who waits for them.

@@ -6,6 +6,7 @@
 pub mod ahead;
 mod alter;
 mod clear;
+mod copied;
 mod copy;
 mod course;
 mod disk;

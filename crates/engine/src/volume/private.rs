@@ -85,6 +85,7 @@ impl<W: World> Volume<W> {
             self.inner.world.reached("shared page copied");
             self.copy_page(from, to, at).await?;
             let mapped = self.map_pages(page, to, 1).await;
+            self.core.live.copied.add(page);
             mapped.map_err(|error| failed(at, error))
         };
         let copied = copied.await;

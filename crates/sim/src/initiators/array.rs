@@ -169,6 +169,7 @@ impl Array {
             held.collect()
         };
         let some = self.revoke(end, |_| false).await;
+        self.books.rooms.set(self.books.rooms.get() + 1);
         let pause = Duration::from_nanos(self.books.clock.get() % 7 * 50_000);
         self.world.sleep(pause).await;
         some || self.shrink_filler(pool).await

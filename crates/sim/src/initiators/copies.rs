@@ -83,11 +83,27 @@ impl Host {
             to.zip(from.map(Deed::Copied))
         });
         let deeds: Vec<(Place, Deed)> = deeds.collect();
+        self.world.note(|| {
+            let (from, to) = (
+                &self.books.units[source].name,
+                &self.books.units[destination].name,
+            );
+            let runs: Vec<String> = segments
+                .iter()
+                .map(|one| format!("{}+{} to {}", one.from, one.len, one.to))
+                .collect();
+            format!(
+                "host {} copies from {from} to {to}: {}",
+                self.number,
+                runs.join(", ")
+            )
+        });
         // The source is looked at when all is done.
         let mut sources = self.books.units[source].places(0..FIELD_SECTORS);
         if sources.any(|place| self.books.history(place, |history| history.is_long())) {
             return;
         }
+        let rooms = self.books.rooms.get();
         let performed = self.perform_all(&command, deeds.clone());
         let (performed, ()) =
             futures_util::future::join(performed, self.stop_at_times(&command, list_id.into()))
@@ -102,6 +118,7 @@ impl Host {
                 self.check_failure(&command, &response);
             }
         }
+        self.books.repeat_since(rooms, &begun);
     }
 
     /// Now and then somebody does not want a copy any more: by a command, or because the

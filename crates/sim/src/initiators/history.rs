@@ -134,6 +134,13 @@ impl History {
         operation.ended = operation.begun;
     }
 
+    /// It may have happened twice.
+    pub(super) fn repeat(&mut self, number: usize) {
+        let mut again = self.operations[number].clone();
+        again.is_doubtful = true;
+        self.operations.push(again);
+    }
+
     /// Whether there is room for the operations of another round.
     pub(super) fn is_long(&self) -> bool {
         self.operations.len() * 2 > OPERATIONS_MAX
@@ -363,6 +370,20 @@ mod tests {
             aborted.settle(9).is_err(),
             "it lands when it has been aborted"
         );
+    }
+
+    #[test]
+    fn what_may_have_happened_twice_may_come_after_what_came_after_it() {
+        let deeds = [
+            (Deed::Write(1), 0, Some(9)),
+            (Deed::Read(1), 1, Some(2)),
+            (Deed::Write(2), 3, Some(4)),
+        ];
+        assert_eq!(settled(&[0], &deeds), Some(vec![2]));
+        let mut past = history(&[0], &deeds);
+        past.repeat(0);
+        past.settle(100).unwrap();
+        assert_eq!(past.values, BTreeSet::from([1, 2]));
     }
 
     #[test]

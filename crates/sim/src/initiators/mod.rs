@@ -85,6 +85,8 @@ struct Books {
     tokens: RefCell<Vec<Token>>,
     /// How often tokens went that nobody had asked to go.
     evictions: Cell<u64>,
+    /// How often room was made for what found none.
+    rooms: Cell<u64>,
     operations: Cell<u64>,
     victims: Vec<Rc<Media>>,
     answers: Rc<RefCell<answers::Counts>>,
@@ -148,6 +150,7 @@ impl Books {
             boots: Cell::new(0),
             tokens: RefCell::default(),
             evictions: Cell::new(0),
+            rooms: Cell::new(0),
             operations: Cell::new(0),
             victims: Vec::new(),
             answers: Rc::default(),
@@ -201,6 +204,17 @@ impl Books {
     fn abandon(&self, deeds: &[(Place, usize)], at: u64) {
         for (place, number) in deeds {
             self.history(*place, |history| history.abandon(*number, at));
+        }
+    }
+
+    /// What was copied since room had been made `rooms` times may have come twice: where
+    /// there was none for a part, the whole part is tried again.
+    fn repeat_since(&self, rooms: u64, deeds: &[(Place, usize)]) {
+        if self.rooms.get() == rooms {
+            return;
+        }
+        for (place, number) in deeds {
+            self.history(*place, |history| history.repeat(*number));
         }
     }
 

@@ -55,6 +55,10 @@ impl Host {
             first_part: usize::MAX,
             upsets: Default::default(),
         };
+        self.world.note(|| {
+            let name = &self.books.units[unit].name;
+            format!("host {} makes a token of {name}: {runs:?}", self.number)
+        });
         let nothing = Deed::Perhaps {
             expected: 0,
             new: 0,
@@ -190,12 +194,19 @@ impl Host {
             first_part: usize::MAX,
             upsets: Default::default(),
         };
+        self.world.note(|| {
+            let name = &self.books.units[unit].name;
+            format!(
+                "host {} writes a token to {name}: {run:?} from {offset}",
+                self.number
+            )
+        });
         let places = self.books.units[unit].places(run);
         let deeds = places
             .zip(values.iter().copied().map(Deed::Write))
             .collect();
         let worth = self.begin_use(token);
-        let evictions = self.books.evictions.get();
+        let (evictions, rooms) = (self.books.evictions.get(), self.books.rooms.get());
         let performed = self.perform_all(&command, deeds);
         let (performed, ()) =
             futures_util::future::join(performed, self.stop_at_times(&command, list_id)).await;
@@ -221,6 +232,7 @@ impl Host {
         let (done, left) = deeds.split_at(blocks);
         self.books.end(done, |nth| Deed::Write(values[nth]));
         self.books.abandon(left, self.books.tick());
+        self.books.repeat_since(rooms, &deeds);
         if response.status != GOOD {
             return self.check_failure(&command, &response);
         }

@@ -12,7 +12,7 @@
 use super::aside;
 use super::open::{self, Opened};
 use super::retry::Retries;
-use super::ring::{Durability, Ring, Target, Transfer};
+use super::ring::{Durability, FileNow, Ring, Target, Transfer};
 use super::suspicion::Suspicion;
 use super::{OpenError, RealWorld, errno};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
@@ -207,11 +207,11 @@ impl RealDrive {
         }
     }
 
-    /// The file's size, as it is now; none of a device, whose size says nothing here.
-    async fn file_bytes(&self) -> Result<Option<u64>, DriveError> {
+    /// What the file is by now; none of a device, whose size says nothing here.
+    async fn file_now(&self) -> Result<Option<FileNow>, DriveError> {
         let (result, held) = self.ring.status(self.target()).await;
         match result {
-            Ok(_) => Ok(held.file_bytes()),
+            Ok(_) => Ok(held.file_now()),
             // The kernel is too old, or short of something: it is asked again soon.
             Err(error) if errno::kind(&error) == DriveErrorKind::Other => Ok(None),
             Err(error) => Err(self.whole("check", errno::kind(&error), error.to_string())),
@@ -292,16 +292,21 @@ impl Drive for RealDrive {
     }
 
     async fn check(&self) -> Result<(), DriveError> {
-        let Some(file_bytes) = self.file_bytes().await? else {
+        let Some(now) = self.file_now().await? else {
             return Ok(());
         };
-        let capacity_bytes = self.geometry.capacity_bytes;
-        if file_bytes >= capacity_bytes {
+        let (bytes, capacity_bytes) = (now.bytes, self.geometry.capacity_bytes);
+        let (kind, context) = if bytes < capacity_bytes {
+            let context =
+                format!("its file has {bytes} bytes and had {capacity_bytes}: it was cut off");
+            (DriveErrorKind::Gone, context)
+        } else if now.is_deleted {
+            let context = "its file was deleted, and is lost when the array closes it: have another drive take its place before that";
+            (DriveErrorKind::Other, context.into())
+        } else {
             return Ok(());
-        }
-        let context =
-            format!("its file has {file_bytes} bytes and had {capacity_bytes}: it was cut off");
-        Err(self.whole("check", DriveErrorKind::Gone, context))
+        };
+        Err(self.whole("check", kind, context))
     }
 
     async fn discard(&self, at: DriveOffset, len_bytes: u64) -> Result<(), DriveError> {

@@ -21,6 +21,9 @@ const DURABLE: &str = "durable write";
 /// the second figure.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(50));
 
+/// What is slowed down asks so often whether it still is.
+const SLOW_STEP: Duration = Duration::from_millis(100);
+
 /// The door of one world to [`Media`].
 pub(super) struct Adversarial {
     world: SimWorld,
@@ -333,19 +336,29 @@ impl Adversarial {
             self.world.sleep_until(until).await;
         }
         self.until_it_answers().await;
-        let slowdown = self
-            .media
-            .with_faults(|faults| u64::from(faults.slowdown.max(1)));
         let nanos = self.media.draw(|prng| match prng.below(16) {
             0 => prng.between(100_000, 5_000_000),
             1..8 => prng.between(1, 2_000),
             _ => prng.between(1, 100_000),
         });
-        self.world
-            .sleep(Duration::from_nanos(nanos * slowdown))
-            .await;
+        let mut slept = Duration::ZERO;
+        while let Some(left) = self.slowed(nanos).checked_sub(slept)
+            && !left.is_zero()
+        {
+            let step = left.min(SLOW_STEP);
+            self.world.sleep(step).await;
+            slept += step;
+        }
         // One that hangs answers nothing that it has begun, either.
         self.until_it_answers().await;
+    }
+
+    /// How long something takes that takes so long on a drive without faults.
+    fn slowed(&self, nanos: u64) -> Duration {
+        let slowdown = self
+            .media
+            .with_faults(|faults| u64::from(faults.slowdown.max(1)));
+        Duration::from_nanos(nanos * slowdown)
     }
 
     /// Ends at once, or when somebody takes it back that the drive hangs.

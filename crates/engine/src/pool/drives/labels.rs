@@ -112,7 +112,9 @@ impl<W: World> Drives<W> {
         let commons = &self.lane.commons;
         let spares = self.spares();
         let spares = spares.iter().map(|spare| spare.uuid).collect();
-        commons.set_standings(self.lane.index, standings.collect(), spares);
+        let failed = members.iter().filter(|member| !member.is_writable());
+        let failed = failed.map(|member| member.uuid).collect();
+        commons.set_standings(self.lane.index, standings.collect(), failed, spares);
     }
 
     /// Takes in a group. Its drives are spares first, with labels, and a group by one

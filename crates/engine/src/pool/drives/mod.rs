@@ -207,10 +207,10 @@ impl<W: World> Drives<W> {
             || self.lane.index == 0 && departed.iter().any(|member| member.uuid == label.drive_uuid)
     }
 
-    /// Whole drives that carry the metadata.
+    /// Drives in use that what is written of the metadata goes to.
     pub fn metadata_members(&self) -> Vec<Rc<Member<W>>> {
         let mut members = self.members();
-        members.retain(|member| member.metadata() && member.is_writable());
+        members.retain(|member| member.takes_metadata() && member.is_writable());
         members
     }
 

@@ -110,10 +110,11 @@ impl<W: World> Inner<W> {
         let Some(next) = self.next_carrier() else {
             return Ok(());
         };
-        // It gets everything from now on, and all that was before in a checkpoint; the
-        // labels say so only then.
-        next.set_metadata(true);
+        // It gets everything from now on, and all that was before in a checkpoint: only then
+        // do the labels say so, and may others be lost.
+        next.take_metadata();
         self.checkpoint_to_all().await?;
+        next.set_metadata(next.is_whole());
         self.drives.want_labels();
         self.drives.settle_labels().await;
         self.world.reached("metadata copy moved");
@@ -201,12 +202,13 @@ impl<W: World> Inner<W> {
             if elsewhere.is_empty() {
                 return Ok(false);
             }
+            // As in `copy_metadata`.
             let wanted = METADATA_COPIES.min(elsewhere.len());
-            elsewhere[..wanted]
-                .iter()
-                .for_each(|member| member.set_metadata(true));
-            // As in `copy_metadata`: the labels say so when they have everything.
+            let takers = &elsewhere[..wanted];
+            takers.iter().for_each(|member| member.take_metadata());
             self.checkpoint_to_all().await?;
+            let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
+            takers.iter().for_each(fill);
         }
         if here.iter().any(|member| member.log()) {
             let Some(carriers) = self.log_carriers_beside(leaving) else {

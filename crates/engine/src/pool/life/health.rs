@@ -12,6 +12,7 @@
 //!   is well again.
 
 use super::hung::{self, Looks};
+use crate::drive::DriveErrorKind;
 use crate::pool::drives::EventKind;
 use crate::pool::{Inner, MemberState, Pool};
 use crate::raid::Member;
@@ -90,9 +91,14 @@ impl Limits {
 /// However short a time is asked for, the task rests in between.
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// The drives that have been asked whether they are what they were, and have not answered
-/// well.
-type Checks = Rc<RefCell<BTreeSet<Uuid>>>;
+/// What drives say when they are asked whether they are what they were.
+#[derive(Default)]
+struct Checks {
+    /// Those that have been asked, and have not answered.
+    under_way: RefCell<BTreeSet<Uuid>>,
+    /// Those that are not, and stay in use.
+    wrong: RefCell<BTreeMap<Uuid, String>>,
+}
 
 /// Windows in a row of one kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,7 +167,7 @@ struct Watch {
     judged: Time,
     /// The process stood still in this window: what it saw says nothing of the drives.
     disturbed: bool,
-    checks: Checks,
+    checks: Rc<Checks>,
 }
 
 /// Watches the drives until the pool is gone; one that has stopped, until nothing is in
@@ -177,7 +183,7 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
         asked_all: now,
         judged: now,
         disturbed: false,
-        checks: Checks::default(),
+        checks: Rc::default(),
     };
     loop {
         let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
@@ -254,26 +260,25 @@ impl<W: World> Inner<W> {
 
     /// Asks each drive whether it is still what it was: one that was cut off goes out of use
     /// before somebody needs what is gone. Nobody waits for one that does not answer.
-    fn check_drives(&self, checks: &Checks) {
+    fn check_drives(&self, checks: &Rc<Checks>) {
         for member in self.drives.members() {
-            if !member.is_writable() || !checks.borrow_mut().insert(member.uuid) {
+            if !member.is_writable() || !checks.under_way.borrow_mut().insert(member.uuid) {
                 continue;
             }
             let (drives, checks) = (Rc::clone(&self.drives), Rc::clone(checks));
             let mut check = Box::pin(async move {
-                let Err(error) = member.check().await else {
-                    checks.borrow_mut().remove(&member.uuid);
-                    return;
+                let answer = member.check().await;
+                checks.under_way.borrow_mut().remove(&member.uuid);
+                checks.wrong.borrow_mut().remove(&member.uuid);
+                let Err(error) = answer else { return };
+                let is_gone = error.kind == DriveErrorKind::Gone;
+                let loss = (Rc::clone(&member), error.to_string());
+                let text = match is_gone.then(|| drives.give_up(vec![loss])) {
+                    None => error.to_string(),
+                    Some(needed) if needed.is_empty() => return drives.settle_labels().await,
+                    Some(_) => format!("it can't be done without, and {error}"),
                 };
-                let needed = drives.give_up(vec![(Rc::clone(&member), error.to_string())]);
-                if needed.is_empty() {
-                    checks.borrow_mut().remove(&member.uuid);
-                    drives.settle_labels().await;
-                } else {
-                    // It stays among those that are asked: this is told once.
-                    let text = format!("drive '{}' can't be done without: {error}", member.name);
-                    drives.event(EventKind::DriveSuspect, text);
-                }
+                checks.wrong.borrow_mut().insert(member.uuid, text);
             });
             // Most answer at once, and need no task.
             if check.as_mut().now_or_never().is_none() {
@@ -303,7 +308,9 @@ impl<W: World> Inner<W> {
                         continue;
                     }
                 }
-                let trouble = trouble(window, &others, limits, member.is_suspect());
+                let wrong = watch.checks.wrong.borrow().get(&member.uuid).cloned();
+                let trouble =
+                    wrong.or_else(|| trouble(window, &others, limits, member.is_suspect()));
                 let streak = watch.streaks.entry(member.uuid).or_default();
                 self.doubt(member, trouble, streak, limits);
             }

@@ -4,6 +4,7 @@ use crate::drive::Drive;
 use crate::label::{MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
 use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
+use crate::pool::open::read_slots;
 use crate::pool::{
     Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind, PoolInfo,
 };
@@ -170,6 +171,27 @@ impl<W: World> Inner<W> {
         }
     }
 
+    /// What the label says that this lane has on a drive: it may be in use here as another
+    /// than the first lane takes it for.
+    async fn own_label(&self, drive: &W::Drive) -> Result<Option<LabelSummary>, PoolError> {
+        let part = self.identity().part();
+        let label = read_slots(&self.world, drive, part).await?;
+        let label = label.and_then(|label| LabelSummary::of(&label));
+        let planted = self.world.planted("drive in two places of a lane");
+        Ok(label.filter(|label| label.pool_uuid == self.drives.uuid() && !planted))
+    }
+
+    /// A lane that uses a drive which the first one has let go of. It would be another in
+    /// each.
+    fn used_elsewhere(&self, label: &LabelSummary) -> Option<u16> {
+        let lane = self.drives.lane();
+        let planted = self.world.planted("drive in two places of a lane");
+        let is_asked = lane.index == 0 && lane.commons.lanes() > 1 && !planted;
+        is_asked
+            .then(|| lane.commons.user_of(label.drive_uuid))
+            .flatten()
+    }
+
     fn named_spare(&self, name: &str) -> Option<Rc<Member<W>>> {
         let spares = self.drives.spares().into_iter();
         let mut free = spares.filter(|spare| !spare.is_reserved());
@@ -296,14 +318,26 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        if let Some(label) = &found
-            && inner.drives.has_use_for(label)
-        {
+        let own = match is_first {
+            true => None,
+            false => inner.own_label(&drive).await?,
+        };
+        let mut labels = found.iter().chain(&own);
+        if let Some(label) = labels.find(|label| inner.drives.has_use_for(label)) {
             return Err(PoolError::new(
                 PoolErrorKind::Exists,
                 format!(
                     "drive '{name}' belongs to pool '{}' already; it is not taken as a spare",
                     label.pool_name
+                ),
+            ));
+        }
+        if let Some(lane) = found.as_ref().and_then(|label| inner.used_elsewhere(label)) {
+            return Err(PoolError::new(
+                PoolErrorKind::Exists,
+                format!(
+                    "drive '{name}' is in use in lane {lane} of pool '{}': take it out of use before it comes back",
+                    inner.drives.name()
                 ),
             ));
         }

@@ -432,6 +432,9 @@ fn a_drive_survives_its_file_being_unlinked() {
                 .await
                 .unwrap();
             read(&world, &drive, 0, 4096).await.unwrap();
+            let error = drive.check().await.unwrap_err();
+            assert_eq!(error.kind, DriveErrorKind::Other);
+            assert!(error.context.contains("deleted"), "{error}");
         }
     })
     .unwrap();

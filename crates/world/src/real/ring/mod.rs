@@ -22,7 +22,7 @@ mod queue;
 mod tests;
 
 pub(super) use operation::Operation;
-pub(super) use queue::Held;
+pub(super) use queue::{FileNow, Held};
 
 use super::setup::StartError;
 use super::suspicion::Suspicion;
@@ -184,7 +184,7 @@ impl Ring {
         let space: *mut types::statx = status.as_mut_ptr().cast();
         let entry = opcode::Statx::new(descriptor(target.file), c"".as_ptr(), space)
             .flags(libc::AT_EMPTY_PATH)
-            .mask(libc::STATX_TYPE | libc::STATX_SIZE)
+            .mask(libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_NLINK)
             .build();
         self.start_operation(entry, target, true, Held::Status(status))
     }

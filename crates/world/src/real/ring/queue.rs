@@ -78,18 +78,28 @@ pub(in crate::real) enum Held {
     Nothing,
 }
 
+/// What a file is by now.
+pub struct FileNow {
+    pub bytes: u64,
+    /// No directory names it: it is gone when it is closed.
+    pub is_deleted: bool,
+}
+
 impl Held {
-    /// The size of the file whose status was asked for; none when it is not a file.
-    pub(in crate::real) fn file_bytes(self) -> Option<u64> {
+    /// What the file is by now whose status was asked for; none when it is not a file.
+    pub(in crate::real) fn file_now(self) -> Option<FileNow> {
         let Held::Status(status) = self else {
-            panic!("only a status has a size")
+            panic!("only a status tells of a file")
         };
         // SAFETY: it was all zero when the kernel got it, which is a valid statx, and the
         // kernel only fills it in.
         let status = unsafe { status.assume_init() };
+        let knows = |mask| status.stx_mask & mask != 0;
         let is_file = u32::from(status.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-        let known = status.stx_mask & libc::STATX_SIZE != 0;
-        (is_file && known).then_some(status.stx_size)
+        (is_file && knows(libc::STATX_SIZE)).then_some(FileNow {
+            bytes: status.stx_size,
+            is_deleted: knows(libc::STATX_NLINK) && status.stx_nlink == 0,
+        })
     }
 
     /// The buffer of a read.
