@@ -8,6 +8,7 @@ mod salvage;
 use crate::common::PAGE;
 use base::VolumeOffset;
 use bench::{Bench, HASTY, LANES, NEW, OLD, slowly};
+use engine::pool::PoolErrorKind;
 use engine::pool::life::Rates;
 use engine::{Level, MemberState, World};
 use futures_util::future::join;
@@ -159,6 +160,68 @@ fn a_drive_that_another_lane_is_ordered_to_take_out_holds_nobody_up() {
         let info = lanes.pools[0].info();
         let d0 = info.members.iter().find(|member| member.name == "d0");
         assert_eq!(d0.unwrap().state, MemberState::Failed);
+        lanes.close().await;
+    });
+}
+
+/// A drive that failed one lane's write, and nobody else's.
+async fn failed_in_first_lane(bench: &Bench, world: &world::sim::SimWorld) -> bench::Lanes {
+    let lanes = bench.open(world).await.unwrap();
+    let volume = lanes.pools[0].volume("v").unwrap();
+    bench.media("d0").with_faults(|faults| faults.failing = 1);
+    let data = crate::common::content(world, 1, 8 * PAGE);
+    volume.write(VolumeOffset(0), data).await.unwrap();
+    let state = |lane: usize| {
+        let members = lanes.pools[lane].info().members;
+        members.iter().find(|one| one.name == "d0").unwrap().state
+    };
+    assert_eq!(state(0), MemberState::Failed);
+    assert_eq!(state(1), MemberState::Healthy);
+    lanes
+}
+
+#[test]
+fn a_drive_comes_back_to_the_first_lane_when_no_other_uses_it() {
+    let bench = Bench::new(RAID6, 4, 0);
+    bench.run(None, async |bench, world| {
+        let lanes = failed_in_first_lane(bench, world).await;
+        let added = lanes.pools[0].add_spare(bench.door(world, "d0")).await;
+        let error = added.unwrap_err();
+        assert_eq!(error.kind, PoolErrorKind::Exists);
+        assert!(error.context.contains("in use in lane 1"), "{error}");
+        for pool in &lanes.pools[1..] {
+            pool.fail_drive("d0").await.unwrap();
+        }
+        for pool in &lanes.pools {
+            pool.add_spare(bench.door(world, "d0")).await.unwrap();
+        }
+        lanes.settled().await;
+        lanes.holds().await;
+        lanes.close().await;
+    });
+}
+
+#[test]
+fn a_lane_takes_no_drive_that_it_uses_as_another() {
+    const BUG: &str = "drive in two places of a lane";
+    let bench = Bench::new(RAID6, 4, 0);
+    // The first lane has it as another, as one did before it asked the others.
+    bench.run(Some(BUG), async |bench, world| {
+        let lanes = failed_in_first_lane(bench, world).await;
+        let door = bench.door(world, "d0");
+        lanes.pools[0].add_spare(door).await.unwrap();
+        lanes.settled().await;
+        lanes.close().await;
+    });
+    bench.run(None, async |bench, world| {
+        let lanes = bench.open(world).await.unwrap();
+        let first = lanes.pools[0].info();
+        for pool in &lanes.pools[1..] {
+            assert_eq!(pool.drives_missing(&first), ["d0"]);
+            let added = pool.add_spare(bench.door(world, "d0")).await;
+            assert_eq!(added.unwrap_err().kind, PoolErrorKind::Exists);
+        }
+        lanes.holds().await;
         lanes.close().await;
     });
 }

@@ -104,6 +104,7 @@ impl Host {
         let places: Vec<Place> = self.books.units[command.unit].places(sectors).collect();
         let deeds = places.into_iter().enumerate();
         let deeds = deeds.map(|(nth, place)| (place, Deed::Write(value(nth))));
+        let rooms = self.books.rooms.get();
         let Some((deeds, response)) = self.perform_all(command, deeds.collect()).await else {
             return;
         };
@@ -118,6 +119,7 @@ impl Host {
                 self.check_failure(command, &response);
             }
         }
+        self.books.repeat_since(rooms, &deeds);
     }
 
     /// Runs a command that does `deeds`, again until there is nothing else to say first.
@@ -128,12 +130,14 @@ impl Host {
         deeds: Vec<(Place, Deed)>,
     ) -> Option<(Vec<(Place, usize)>, scsi::Response)> {
         for _ in 0..super::host::ATTENTIONS_MAX {
+            let rooms = self.books.rooms.get();
             let begun = self.books.begin(deeds.clone(), command.first_part)?;
             match self.ask(command).await {
                 Answer::Said(response) => return Some((begun, response)),
                 Answer::Attention => self.books.refuse(&begun),
                 Answer::Aborted(at) => {
                     self.books.abandon(&begun, at);
+                    self.books.repeat_since(rooms, &begun);
                     return None;
                 }
                 Answer::Refused if command.needs.len() == 1 => {
@@ -143,6 +147,7 @@ impl Host {
                 // What looks at several units may find that late.
                 Answer::Refused | Answer::Absent => {
                     self.books.abandon(&begun, self.books.tick());
+                    self.books.repeat_since(rooms, &begun);
                     return None;
                 }
             }

@@ -19,6 +19,9 @@ pub(super) type Place = (usize, usize);
 /// Operations of one register that are looked at together, at most.
 const OPERATIONS_MAX: usize = 64;
 
+/// Of these, as many are for commands that are under way.
+const ROOM: usize = 16;
+
 /// What an operation does, and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
@@ -134,9 +137,13 @@ impl History {
         operation.ended = operation.begun;
     }
 
-    /// It may have happened twice.
+    /// It may have happened twice, if it has.
     pub(super) fn repeat(&mut self, number: usize) {
         let mut again = self.operations[number].clone();
+        let is_full = self.operations.len() + ROOM > OPERATIONS_MAX;
+        if is_full || matches!(again.deed, Deed::Read(_) | Deed::Perhaps { .. }) {
+            return;
+        }
         again.is_doubtful = true;
         self.operations.push(again);
     }

@@ -207,8 +207,8 @@ impl Books {
         }
     }
 
-    /// What was copied since room had been made `rooms` times may have come twice: where
-    /// there was none for a part, the whole part is tried again.
+    /// What was written since room had been made `rooms` times may have come twice: where
+    /// there was none for a part, the whole is tried again.
     fn repeat_since(&self, rooms: u64, deeds: &[(Place, usize)]) {
         if self.rooms.get() == rooms {
             return;
