@@ -19,7 +19,7 @@ fn the_demo_is_the_ten_vm_mix() {
     );
     assert_eq!(demo.pools[0].groups[0].level, Level::Raid10);
     let file = |size_bytes| move |d: &site::Drive| matches!(d.source, DriveSource::File { size_bytes: s, .. } if s == size_bytes);
-    assert!(demo.drives.iter().all(file(4 << 30)));
+    assert!(demo.drives.iter().all(file(2 << 30)));
     let sum: u64 = demo.volumes.iter().map(|volume| volume.size_bytes).sum();
     assert_eq!(
         sum >> 20,

@@ -51,7 +51,7 @@ struct Table {
     /// Lanes that answer no more.
     silent: BTreeSet<u16>,
     /// Of each lane, pages taken or promised, and those that its zones give.
-    spaces: BTreeMap<u16, (u64, u64)>,
+    spaces: BTreeMap<u16, (u64, i64)>,
     /// What was last said of how full the pool is.
     judged: Judged,
 }
@@ -274,8 +274,8 @@ impl Commons {
         standings.any(|lane| lane.contains_key(&drive)) || spares.any(|lane| lane.contains(&drive))
     }
 
-    /// A lane that uses this drive, or has it wait.
-    pub fn user_of(&self, drive: Uuid) -> Option<u16> {
+    /// Another lane that uses this drive, or has it wait.
+    pub fn user_beside(&self, lane: u16, drive: Uuid) -> Option<u16> {
         let table = self.table();
         let has_failed = |lane| {
             let failed = table.failed.get(lane);
@@ -288,7 +288,7 @@ impl Commons {
         let lanes = stand
             .map(|(lane, _)| *lane)
             .chain(wait.map(|(lane, _)| *lane));
-        lanes.min()
+        lanes.filter(|other| *other != lane).min()
     }
 
     /// A lane says where its drives stand, which of them have failed, and which wait to
@@ -356,13 +356,14 @@ impl Commons {
         })
     }
 
-    /// A lane says how many pages are taken or promised, and how many its zones give.
-    pub fn say_space(&self, lane: u16, taken: u64, pages: u64) {
+    /// A lane says how many pages are taken or promised, and how many its zones give, without what
+    /// it keeps of all there is.
+    pub fn say_space(&self, lane: u16, taken: u64, pages: i64) {
         self.table().spaces.insert(lane, (taken, pages));
     }
 
     /// What all lanes have said.
-    pub fn space(&self) -> (u64, u64) {
+    pub fn space(&self) -> (u64, i64) {
         let table = self.table();
         let spaces = table.spaces.values();
         spaces.fold((0, 0), |sum, lane| (sum.0 + lane.0, sum.1 + lane.1))
@@ -527,13 +528,14 @@ mod tests {
         let (drive, spare) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let stands = BTreeMap::from([(drive, (0, 1))]);
         let spares = BTreeSet::from([spare]);
-        assert_eq!(commons.user_of(drive), None);
+        assert_eq!(commons.user_beside(0, drive), None);
         commons.set_standings(1, stands.clone(), BTreeSet::new(), spares);
-        assert_eq!(commons.user_of(drive), Some(1));
-        assert_eq!(commons.user_of(spare), Some(1));
+        assert_eq!(commons.user_beside(0, drive), Some(1));
+        assert_eq!(commons.user_beside(0, spare), Some(1));
+        assert_eq!(commons.user_beside(1, drive), None, "its own");
         commons.set_standings(1, stands, BTreeSet::from([drive]), BTreeSet::new());
-        assert_eq!(commons.user_of(drive), None);
-        assert_eq!(commons.user_of(spare), None);
+        assert_eq!(commons.user_beside(0, drive), None);
+        assert_eq!(commons.user_beside(0, spare), None);
     }
 
     #[test]

@@ -1,44 +1,40 @@
-//! Which pages of a volume have been copied lately: a read compares.
+//! Whether pages of a volume have been copied lately: a read compares.
 //!
 //! Where a page lies before and after a read does not tell that: two copies may bring it
 //! back to the same place, which was a page of others in between.
 
 use base::PageIndex;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 
-/// Copies that are remembered. A read during which there are more is repeated.
-const REMEMBERED: usize = 256;
+/// Pages share counters: a read that is repeated for the copy of another page is rare, and
+/// does no harm.
+const COUNTERS: usize = 1024;
 
-/// The last copies of a volume's pages, numbered from 0.
+/// Counts the copies of a volume's pages.
 #[derive(Debug, Default)]
 pub struct Copied {
-    count: Cell<u64>,
-    last: RefCell<VecDeque<PageIndex>>,
+    /// None of a volume that never shared a page.
+    counters: RefCell<Vec<Cell<u32>>>,
 }
 
 impl Copied {
-    /// How many copies there have been.
-    pub fn count(&self) -> u64 {
-        self.count.get()
+    /// Changes when `page` is copied.
+    pub fn count(&self, page: PageIndex) -> u32 {
+        let counters = self.counters.borrow();
+        counters.get(place(page)).map_or(0, Cell::get)
     }
 
     /// `page` has been copied: it lies elsewhere from now on.
     pub fn add(&self, page: PageIndex) {
-        let mut last = self.last.borrow_mut();
-        if last.len() == REMEMBERED {
-            last.pop_front();
-        }
-        last.push_back(page);
-        self.count.set(self.count.get() + 1);
+        let mut counters = self.counters.borrow_mut();
+        counters.resize_with(COUNTERS, Cell::default);
+        let counter = &counters[place(page)];
+        counter.set(counter.get().wrapping_add(1));
     }
+}
 
-    /// Whether `page` may have been copied since there were `count` copies.
-    pub fn may_have_been(&self, page: PageIndex, count: u64) -> bool {
-        let since = (self.count.get() - count) as usize;
-        let last = self.last.borrow();
-        since > last.len() || last.iter().rev().take(since).any(|copied| *copied == page)
-    }
+fn place(page: PageIndex) -> usize {
+    (page.0 % COUNTERS as u64) as usize
 }
 
 #[cfg(test)]
@@ -48,24 +44,13 @@ mod tests {
     #[test]
     fn a_copy_is_seen_by_those_that_began_before() {
         let copied = Copied::default();
-        assert!(!copied.may_have_been(PageIndex(1), copied.count()));
-        let before = copied.count();
+        let before = [1, 2, 3].map(|page| copied.count(PageIndex(page)));
         copied.add(PageIndex(1));
-        let after = copied.count();
+        let after = copied.count(PageIndex(1));
         copied.add(PageIndex(2));
-        assert!(copied.may_have_been(PageIndex(1), before));
-        assert!(!copied.may_have_been(PageIndex(1), after));
-        assert!(copied.may_have_been(PageIndex(2), after));
-        assert!(!copied.may_have_been(PageIndex(3), before));
-    }
-
-    #[test]
-    fn more_copies_than_are_remembered_may_have_been_of_any_page() {
-        let copied = Copied::default();
-        for page in 0..=REMEMBERED as u64 {
-            copied.add(PageIndex(page));
-        }
-        assert!(copied.may_have_been(PageIndex(9999), 0));
-        assert!(!copied.may_have_been(PageIndex(9999), 1));
+        assert_ne!(copied.count(PageIndex(1)), before[0]);
+        assert_eq!(copied.count(PageIndex(1)), after);
+        assert_ne!(copied.count(PageIndex(2)), before[1]);
+        assert_eq!(copied.count(PageIndex(3)), before[2]);
     }
 }

@@ -258,7 +258,7 @@ impl<W: World> Volume<W> {
     async fn read_run(&self, run: Run) -> Result<Payload, IoError> {
         let copied = &self.core.live.copied;
         let read = loop {
-            let before = copied.count();
+            let before = copied.count(run.page);
             let Some(phys) = self.lookup(run.page) else {
                 return Ok(self.zeros(run.len));
             };
@@ -266,8 +266,7 @@ impl<W: World> Volume<W> {
             // A write to blocks of the page that are not held here may have copied it, and
             // the volumes that it was shared with may have let go of it since: it may be a
             // page of others by now, who write to it.
-            let has_moved =
-                self.lookup(run.page) != Some(phys) || copied.may_have_been(run.page, before);
+            let has_moved = self.lookup(run.page) != Some(phys) || copied.count(run.page) != before;
             if !has_moved || self.inner.world.planted("page read after it was let go") {
                 break read;
             }

@@ -168,6 +168,7 @@ impl<W: World> Volume<W> {
                 Err(error) => Err(error),
             },
         };
+        self.core.live.copied.add(run.page);
         // When this fails the pool has stopped: the page stays taken, mapped or not.
         outcome.map_err(|error| failed(VolumeOffset(run.page.0 * page_bytes), error))
     }

@@ -19,7 +19,7 @@ impl<W: World> Volume<W> {
     pub fn room(&self) -> Room {
         let commons = &self.inner.drives.lane().commons;
         let (taken, in_use) = commons.space();
-        let capacity = in_use + self.inner.unopened_pages();
+        let capacity = self.inner.unopened_pages().saturating_add_signed(in_use);
         let thresholds = commons.with_judged(|judged| judged.info.thresholds);
         let left_percent = u64::from(100u8.saturating_sub(thresholds.warn_percent));
         let page_bytes = self.inner.page_bytes();

@@ -213,6 +213,7 @@ fn a_lane_takes_no_drive_that_it_uses_as_another() {
         lanes.settled().await;
         lanes.close().await;
     });
+    bench.has_drive_twice.set(true);
     bench.run(None, async |bench, world| {
         let lanes = bench.open(world).await.unwrap();
         let first = lanes.pools[0].info();

@@ -99,7 +99,10 @@ async fn complete(
                 let mut missed = drives.clone();
                 missed.retain(|(name, _)| *name == missing);
                 for door in doors(&state, &missed) {
-                    pool.add_spare(door).await?;
+                    // One that is not taken keeps back none of the others.
+                    if let Err(error) = pool.add_spare(door).await {
+                        tracing::warn!("lane {lane} of pool {name}: drive {missing}: {error}");
+                    }
                 }
             }
             Ok(())

@@ -237,11 +237,15 @@ impl<W: World> Drives<W> {
 
     /// Whether it was a spare: it is none any more.
     pub(super) fn drop_spare(&self, member: &Rc<Member<W>>) -> bool {
-        let mut spares = self.spares.borrow_mut();
-        let before = spares.len();
-        spares.retain(|spare| !Rc::ptr_eq(spare, member));
-        let dropped = spares.len() < before;
+        let mut dropped = false;
+        self.change_spares(|spares| {
+            let before = spares.len();
+            spares.retain(|spare| !Rc::ptr_eq(spare, member));
+            dropped = spares.len() < before;
+        });
         if dropped {
+            // Where it comes back the other lanes are asked whether they have it.
+            self.tell_standings();
             self.event(
                 EventKind::DriveFailed,
                 format!(

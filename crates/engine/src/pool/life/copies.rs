@@ -209,6 +209,9 @@ impl<W: World> Inner<W> {
             self.checkpoint_to_all().await?;
             let fill = |member: &Rc<Member<W>>| member.set_metadata(member.is_whole());
             takers.iter().for_each(fill);
+            if !takers.iter().any(|member| member.metadata()) {
+                return Ok(false);
+            }
         }
         if here.iter().any(|member| member.log()) {
             let Some(carriers) = self.log_carriers_beside(leaving) else {

@@ -117,7 +117,8 @@ impl<W: World> Inner<W> {
             (space.used(), space.free())
         };
         let kept = promise::kept_of(used + free + self.unopened_pages());
-        let pages = (used + free).saturating_sub(kept);
+        // Less than none, where what is kept lies in zones that are not yet in use.
+        let pages = (used + free) as i64 - kept as i64;
         let lane = self.drives.lane();
         let taken = used + self.promised_pages();
         lane.commons.say_space(lane.index, taken, pages);
@@ -126,7 +127,7 @@ impl<W: World> Inner<W> {
     fn judge_fullness(&self) {
         let commons = &self.drives.lane().commons;
         let (taken, in_use) = commons.space();
-        let capacity = in_use + self.unopened_pages();
+        let capacity = self.unopened_pages().saturating_add_signed(in_use);
         let now = self.world.now();
         let judge = |judged: &mut Judged| {
             let before = judged.info.fullness;

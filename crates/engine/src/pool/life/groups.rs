@@ -375,9 +375,11 @@ impl<W: World> Inner<W> {
             if self.drives.lane().index > 0 {
                 continue;
             }
-            if let Some(label) = Pool::<W>::probe(&self.world, opened).await?
-                && self.drives.has_use_for(&label)
-            {
+            let Some(label) = Pool::<W>::probe(&self.world, opened).await? else {
+                continue;
+            };
+            self.check_unused_elsewhere(drive, &label)?;
+            if self.drives.has_use_for(&label) {
                 let context = format!(
                     "drive '{drive}' belongs to pool '{}' already; it is not taken for pool '{name}'",
                     label.pool_name

@@ -181,15 +181,30 @@ impl<W: World> Inner<W> {
         Ok(label.filter(|label| label.pool_uuid == self.drives.uuid() && !planted))
     }
 
-    /// A lane that uses a drive which the first one has let go of. It would be another in
-    /// each.
-    fn used_elsewhere(&self, label: &LabelSummary) -> Option<u16> {
+    /// That no other lane uses a drive which the first one has let go of: it would be
+    /// another in each.
+    ///
+    /// # Errors
+    /// `Exists` when one does.
+    pub(super) fn check_unused_elsewhere(
+        &self,
+        name: &str,
+        label: &LabelSummary,
+    ) -> Result<(), PoolError> {
         let lane = self.drives.lane();
         let planted = self.world.planted("drive in two places of a lane");
         let is_asked = lane.index == 0 && lane.commons.lanes() > 1 && !planted;
-        is_asked
-            .then(|| lane.commons.user_of(label.drive_uuid))
-            .flatten()
+        let user = lane.commons.user_beside(lane.index, label.drive_uuid);
+        match user.filter(|_| is_asked) {
+            None => Ok(()),
+            Some(user) => Err(PoolError::new(
+                PoolErrorKind::Exists,
+                format!(
+                    "drive '{name}' is in use in lane {user} of pool '{}': take it out of use before it comes back",
+                    self.drives.name()
+                ),
+            )),
+        }
     }
 
     fn named_spare(&self, name: &str) -> Option<Rc<Member<W>>> {
@@ -332,14 +347,8 @@ impl<W: World> Pool<W> {
                 ),
             ));
         }
-        if let Some(lane) = found.as_ref().and_then(|label| inner.used_elsewhere(label)) {
-            return Err(PoolError::new(
-                PoolErrorKind::Exists,
-                format!(
-                    "drive '{name}' is in use in lane {lane} of pool '{}': take it out of use before it comes back",
-                    inner.drives.name()
-                ),
-            ));
+        if let Some(label) = &found {
+            inner.check_unused_elsewhere(&name, label)?;
         }
         let drive = inner.drives.view(drive);
         let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
