@@ -298,9 +298,15 @@ impl Lanes {
         new: &str,
     ) -> Result<(), PoolError> {
         let prefix = format!("{}{SNAPSHOT_MARK}", volume.name);
+        // Only its own snapshots keep up with its name, not those of one that was called so.
+        let is_of = |info: &VolumeInfo| {
+            let about = lane.volume(&info.name).map(|volume| volume.about());
+            let origin = about.and_then(|about| about.origin);
+            info.read_only && origin.is_some_and(|origin| origin.uuid == volume.uuid)
+        };
         let follower = |info: VolumeInfo| {
             let own = info.name.strip_prefix(&prefix)?;
-            Some(format!("{new}{SNAPSHOT_MARK}{own}"))
+            is_of(&info).then(|| format!("{new}{SNAPSHOT_MARK}{own}"))
         };
         let followers = lane.volumes().into_iter().filter_map(follower);
         let others = self.pools.iter().filter(|pool| pool.lane() != lane.lane());
