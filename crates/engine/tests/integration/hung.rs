@@ -248,6 +248,32 @@ fn a_process_that_was_paused_expels_nobody() {
 }
 
 #[test]
+fn a_pause_that_was_short_by_the_limits_before_expels_nobody() {
+    let shelf = Shelf::with_pool(4, Level::Raid5);
+    shelf.open(async |pool| {
+        let world = pool.world().clone();
+        let strict = Limits {
+            hung: Duration::from_secs(1),
+            ..Limits::default()
+        };
+        // The drive answers soon after the process goes on.
+        let until = world.now() + Duration::from_millis(2_400);
+        let slow = shelf.named("d1");
+        slow.with_faults(|faults| faults.stalled_until = Some(until));
+        let pausing = async {
+            world.sleep(Duration::from_millis(10)).await;
+            world.pause(Duration::from_millis(1_900));
+            world.sleep(Duration::from_millis(1)).await;
+            pool.set_health_limits(strict);
+        };
+        futures_util::future::join(write_all(&pool, 2), pausing).await;
+        world.sleep(Duration::from_secs(5)).await;
+        assert_eq!(state(&pool, "d1"), MemberState::Healthy);
+        read_some(&pool, 2, 8).await;
+    });
+}
+
+#[test]
 fn when_no_drive_answers_none_is_given_up_for_it() {
     for (drives, level) in [(2, RAID10), (4, Level::Raid5), (5, Level::Raid6)] {
         let shelf = Shelf::with_pool(drives, level);

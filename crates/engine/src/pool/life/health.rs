@@ -185,10 +185,16 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
         disturbed: false,
         checks: Rc::default(),
     };
+    let mut before = None;
     loop {
         let Some(limits) = pool.upgrade().map(|inner| inner.life.limits.get()) else {
             return;
         };
+        if before.replace(limits) != Some(limits) {
+            // A gap between two looks that was short by the limits before may be a pause of
+            // the process by these.
+            (watch.hung, watch.late) = (Looks::new(world.now()), Looks::new(world.now()));
+        }
         world.sleep(limits.pause()).await;
         let Some(inner) = pool.upgrade() else { return };
         inner.look(&limits, &mut watch);
