@@ -7,7 +7,7 @@ use super::format::{self, Superblock};
 use super::{Ring, RingError, RingErrorKind};
 use crate::raid::Member;
 use crate::world::World;
-use base::Slice;
+use base::{Buf, Slice};
 
 /// A batch of the ring, as RAM knows it.
 struct Known {
@@ -62,17 +62,16 @@ impl<W: World> Ring<W> {
     async fn whole_copy(&self, batch: &Known) -> Result<Slice, RingError> {
         for source in self.in_use() {
             let buf = self.world.buffers().data(batch.len_bytes as usize);
-            let Ok(buf) = source.read(self.on_drive(batch.at), buf).await else {
-                continue;
-            };
-            let is_whole = match buf.bytes() {
+            let read = source.read(self.on_drive(batch.at), buf).await;
+            let is_whole = |buf: &Buf| match buf.bytes() {
                 // A world without bytes has nothing that could be wrong with them.
                 None => true,
                 Some(bytes) => format::decode(&self.spec, bytes).is_some_and(|whole| {
                     whole.id.sequence == batch.sequence && whole.id.at == batch.at
                 }),
             };
-            if is_whole || self.world.planted("log copied unverified") {
+            let unverified = self.world.planted("log copied unverified");
+            if let Some(buf) = read.ok().filter(|buf| is_whole(buf) || unverified) {
                 return Ok(buf.freeze());
             }
             self.world.reached("log copied from another drive");
