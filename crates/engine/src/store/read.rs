@@ -32,6 +32,8 @@ use std::rc::Rc;
 pub struct Unreadable {
     /// Offset in the run that was asked for.
     pub start: usize,
+    /// A drive that does not answer may have it: it is not lost yet.
+    pub may_be_whole: bool,
     /// For people.
     pub context: String,
 }
@@ -39,6 +41,8 @@ pub struct Unreadable {
 /// A block of a zone that no redundancy can give.
 struct LostBlock {
     block: u64,
+    /// As [`Unreadable::may_be_whole`].
+    may_be_whole: bool,
     /// For people.
     context: String,
 }
@@ -48,6 +52,7 @@ impl LostBlock {
     fn in_run(self, first: u64) -> Unreadable {
         Unreadable {
             start: (self.block - first) as usize * BLOCK_BYTES,
+            may_be_whole: self.may_be_whole,
             context: self.context,
         }
     }
@@ -258,7 +263,22 @@ impl<W: World> Store<W> {
             "block {block} of zone {} is lost: more of its stripe was damaged than its level covers",
             zone.shape.zone
         );
-        LostBlock { block, context }
+        LostBlock {
+            block,
+            may_be_whole: false,
+            context,
+        }
+    }
+
+    fn away(&self, zone: &Zone<W>, block: u64, member: &Member<W>) -> LostBlock {
+        let (name, zone) = (&member.name, zone.shape.zone);
+        LostBlock {
+            block,
+            may_be_whole: true,
+            context: format!(
+                "block {block} of zone {zone} can't be read: drive '{name}' does not answer, and is needed"
+            ),
+        }
     }
 
     async fn ask_drive(
@@ -395,13 +415,14 @@ impl<W: World> Store<W> {
                     self.mend(zone, &row).await;
                     match row.content(column) {
                         Some(slice) => slice,
-                        None => {
-                            // What a drive that does not answer holds may be whole.
-                            if silent.is_none() {
+                        // What a drive that does not answer holds may be whole.
+                        None => match silent {
+                            Some(member) => return Err(self.away(zone, block, &member)),
+                            None => {
                                 self.note_lost(zone.shape.zone, block);
+                                return Err(self.lost(zone, block));
                             }
-                            return Err(self.lost(zone, block));
-                        }
+                        },
                     }
                 }
             };

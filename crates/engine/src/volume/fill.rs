@@ -17,7 +17,7 @@ impl<W: World> Volume<W> {
     /// took; none when it is elsewhere by now.
     ///
     /// # Errors
-    /// `PoolFailed`.
+    /// `PoolFailed`; `Media` while a drive that is needed does not answer.
     pub(crate) async fn fill_page(
         &self,
         page: PageIndex,
@@ -55,6 +55,7 @@ impl<W: World> Volume<W> {
             let data = self
                 .piece(backing.page, first, missing.len(), &mut lost)
                 .await;
+            let data = data.map_err(|away| self.unreadable(start + first, away))?;
             for (offset, part) in parts_to_write(&data, first, &lost) {
                 bytes += part.len() as u64;
                 writes.push(Write::Data(place(phys, missing.start + offset), part));

@@ -10,7 +10,7 @@
 use super::{IoError, IoErrorKind, Volume};
 use crate::meta::Record;
 use crate::pool::{Claim, PoolError};
-use crate::store::Write;
+use crate::store::{Unreadable, Write};
 use crate::world::World;
 use base::{
     BLOCK_BYTES, PageIndex, Payload, PhysPage, PoolOffset, SECTOR_BYTES, Slice, VolumeOffset,
@@ -272,18 +272,21 @@ impl<W: World> Volume<W> {
             }
             self.inner.world.reached("page read again where it is now");
         };
-        read.map_err(|unreadable| {
-            let start = run.page.0 * self.inner.page_bytes() + run.inside;
-            let at = start + unreadable.start as u64;
-            IoError {
-                kind: IoErrorKind::Media,
-                at: VolumeOffset(at),
-                context: format!(
-                    "volume '{}' at {at}: {}",
-                    self.core.name, unreadable.context
-                ),
-            }
-        })
+        let start = run.page.0 * self.inner.page_bytes() + run.inside;
+        read.map_err(|unreadable| self.unreadable(start, unreadable))
+    }
+
+    /// What is told of a run that begins at `start`.
+    pub(super) fn unreadable(&self, start: u64, unreadable: Unreadable) -> IoError {
+        let at = start + unreadable.start as u64;
+        IoError {
+            kind: IoErrorKind::Media,
+            at: VolumeOffset(at),
+            context: format!(
+                "volume '{}' at {at}: {}",
+                self.core.name, unreadable.context
+            ),
+        }
     }
 
     fn zeros(&self, len: usize) -> Payload {

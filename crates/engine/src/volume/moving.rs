@@ -3,7 +3,8 @@
 //! Invariants:
 //! - Who reads or writes a page waits while it moves, so nothing is lost or torn.
 //! - The page's old place is free only when the map says so durably.
-//! - A block that can't be read stays one: it is marked as lost in its new place.
+//! - A block that is lost stays lost: it is marked in its new place. Nothing is copied
+//!   while a drive that may have it does not answer.
 
 use super::{IoError, Volume, io::failed};
 use crate::pool::Claim;
@@ -29,7 +30,7 @@ impl<W: World> Volume<W> {
     /// Moves `page`, which lies at `from`, to a free page.
     ///
     /// # Errors
-    /// `PoolFailed`.
+    /// `PoolFailed`; `Media` while a drive that is needed does not answer.
     pub(crate) async fn move_page(
         &self,
         page: PageIndex,
@@ -69,7 +70,11 @@ impl<W: World> Volume<W> {
         moved.map(|()| Moved::Done)
     }
 
-    /// Makes `to` hold what `from` does, durably.
+    /// Makes `to`, which was just taken, hold what `from` does, durably.
+    ///
+    /// # Errors
+    /// `PoolFailed`; `Media` while a drive that is needed does not answer: `to` is given
+    /// back then.
     pub(super) async fn copy_page(
         &self,
         from: PhysPage,
@@ -83,6 +88,10 @@ impl<W: World> Volume<W> {
         while at < page_bytes {
             let len = PIECE_BYTES.min(page_bytes - at) as usize;
             let data = self.piece(from, at, len, &mut lost).await;
+            let data = data.map_err(|away| {
+                store.release(to);
+                self.unreadable(volume_at.0 + at, away)
+            })?;
             let place = PoolOffset(to.0 * page_bytes + at);
             let written = match len as u64 == page_bytes {
                 true => store.write_fresh(place, &data).await,
@@ -100,28 +109,41 @@ impl<W: World> Volume<W> {
         Ok(())
     }
 
-    /// A run of blocks of a page, through to its backing, with zeroes for those that can't
-    /// be read: these are named in `lost`, by where in the page they are.
+    /// A run of blocks of a page, through to its backing, with zeroes for those that are
+    /// lost: these are named in `lost`, by where in the page they are.
+    ///
+    /// # Errors
+    /// The first block that a drive may have which does not answer.
     pub(super) async fn piece(
         &self,
         page: PhysPage,
         inside: u64,
         len: usize,
         lost: &mut Vec<u64>,
-    ) -> Slice {
+    ) -> Result<Slice, Unreadable> {
         let mut whole = self.inner.world.buffers().zeroed(len);
         if let Ok(payload) = self.read_at(page, inside, len).await {
             whole.put_all(0, &payload);
-            return whole.freeze();
+            return Ok(whole.freeze());
         }
+        let away = "copied without what a drive has that is away";
+        let goes_on = self.inner.world.planted(away);
         for start in (0..len).step_by(BLOCK_BYTES) {
             let block = inside + start as u64;
             match self.read_at(page, block, BLOCK_BYTES).await {
                 Ok(payload) => whole.put_all(start, &payload),
+                Err(unreadable) if unreadable.may_be_whole && !goes_on => {
+                    self.inner.world.reached("no copy while a drive is away");
+                    let start = start + unreadable.start;
+                    return Err(Unreadable {
+                        start,
+                        ..unreadable
+                    });
+                }
                 Err(_) => lost.push(block),
             }
         }
-        whole.freeze()
+        Ok(whole.freeze())
     }
 
     /// Reads whole blocks of a page, through to its backing.

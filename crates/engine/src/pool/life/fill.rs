@@ -38,10 +38,12 @@ pub(super) async fn watch<W: World>(world: W, pool: Weak<Inner<W>>) {
                 true => inner.fill_pages().await,
                 false => inner.go_on(),
             };
-            if filled.is_err() {
-                return;
-            }
-            let pause = inner.life.fill_pause.get().unwrap_or(PAUSE);
+            let pause = match filled {
+                Ok(()) => inner.life.fill_pause.get().unwrap_or(PAUSE),
+                Err(_) if inner.go_on().is_err() => return,
+                // A drive that is needed does not answer.
+                Err(_) => TICK,
+            };
             let is_done = inner.backed_pages() == 0;
             (is_done.then(|| Rc::clone(&inner.store)), pause)
         };
@@ -64,7 +66,7 @@ impl<W: World> Pool<W> {
     /// them is free then, and what a volume shared with them is its own.
     ///
     /// # Errors
-    /// When the pool has stopped.
+    /// When the pool has stopped; while a drive that is needed does not answer.
     pub async fn free_backings(&self) -> Result<(), PoolError> {
         let _filling = self.inner.life.filling.lock().await;
         self.inner.fill_pages().await

@@ -70,14 +70,14 @@ impl<W: World> Inner<W> {
         let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
         let given = match least {
             // Somebody waits for it, and a zone is soon empty: no drive goes first.
-            Some(zone) => self.empty_zone(&zone, &unseen, true).await?,
-            None => Emptied::CalledOff,
+            Some(zone) => self.empty_zone(&zone, &unseen, true).await,
+            None => Ok(Emptied::CalledOff),
         };
         match given {
-            Emptied::Done => self.world.reached("lane gives a zone to another"),
-            Emptied::CalledOff | Emptied::PutOff => lane.commons.refuse_zone(lane.index),
+            Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
+            _ => lane.commons.refuse_zone(lane.index),
         }
-        Ok(())
+        given.map(drop)
     }
 
     /// Takes pages of a zone that another lane gives; none when no lane can, or does in
