@@ -3,7 +3,9 @@
 
 mod bench;
 mod changes;
+mod lending;
 mod salvage;
+mod spares;
 
 use crate::common::PAGE;
 use base::VolumeOffset;

@@ -23,6 +23,7 @@ mod shrink;
 mod snapshots;
 mod space;
 mod stops;
+mod sums;
 mod twins;
 mod two_hosts;
 mod volumes;
