@@ -96,7 +96,7 @@ impl<W: World> Volume<W> {
         if let Some(data) = mirrored {
             self.mirror_write(at.0, data, written.is_ok()).await;
         }
-        written?;
+        written.map_err(|error| error.within(at, len as u64))?;
         self.settle(at)?;
         Ok(Altered::Done)
     }
@@ -178,10 +178,7 @@ impl<W: World> Volume<W> {
         let (start, end) = block_span(at.0, data.len() as u64);
         let data = match data.len() as u64 == end - start && data.is_aligned() {
             true => data,
-            false => {
-                let whole = self.whole_blocks(start, end, at, data).await;
-                whole.map_err(|error| error.no_earlier_than(at))?
-            }
+            false => self.whole_blocks(start, end, at, data).await?,
         };
         let page_bytes = self.inner.page_bytes();
         let runs: SmallVec<[Run; 2]> = runs(page_bytes, start, data.len()).collect();

@@ -66,7 +66,7 @@ impl<W: World> Volume<W> {
             };
             let to = ((from / page_bytes + most) * page_bytes).min(end);
             let cleared = self.clear_piece(from..to).await;
-            let moved = cleared.map_err(|error| error.no_earlier_than(at))?;
+            let moved = cleared.map_err(|error| error.within(at, len))?;
             if let Some(there) = moved {
                 return there.clear(VolumeOffset(from), end - from).await;
             }

@@ -88,7 +88,7 @@ impl<W: World> Volume<W> {
             // What could not be read because the pool has stopped is not lost.
             self.settle(at)?;
         }
-        let blocks = blocks.map_err(|error| error.no_earlier_than(at))?;
+        let blocks = blocks.map_err(|error| error.within(at, len as u64))?;
         Ok(blocks.slice((at.0 - start) as usize, len))
     }
 
@@ -120,12 +120,15 @@ impl<W: World> Volume<W> {
             return there.write(at, data).await;
         }
         self.check_end(at, data.len() as u64)?;
-        let mirrored = self.core.live.mirror().map(|_| data.clone());
+        let (mirrored, len) = (
+            self.core.live.mirror().map(|_| data.clone()),
+            data.len() as u64,
+        );
         let written = self.write_held(at, data).await;
         if let Some(data) = mirrored {
             Box::pin(self.mirror_write(at.0, data, written.is_ok())).await;
         }
-        written?;
+        written.map_err(|error| error.within(at, len))?;
         self.settle(at)
     }
 
@@ -212,7 +215,7 @@ impl<W: World> Volume<W> {
     pub(super) async fn read_held(&self, at: u64, len: u64) -> Result<Slice, IoError> {
         let (start, end) = block_span(at, len);
         let read = self.read_blocks(start, (end - start) as usize).await;
-        let read = read.map_err(|error| error.no_earlier_than(VolumeOffset(at)))?;
+        let read = read.map_err(|error| error.within(VolumeOffset(at), len))?;
         let mut whole = self.inner.world.buffers().data((end - start) as usize);
         whole.put_all(0, &read);
         Ok(whole.freeze().slice((at - start) as usize, len as usize))
@@ -223,10 +226,7 @@ impl<W: World> Volume<W> {
         let (start, end) = block_span(at.0, data.len() as u64);
         let data = match data.len() as u64 == end - start && data.is_aligned() {
             true => data,
-            false => {
-                let whole = Box::pin(self.whole_blocks(start, end, at, data)).await;
-                whole.map_err(|error| error.no_earlier_than(at))?
-            }
+            false => Box::pin(self.whole_blocks(start, end, at, data)).await?,
         };
         match self.core.detects_zeroes.get() {
             false => self.write_blocks(start, data).await,

@@ -36,7 +36,7 @@ pub use room::Room;
 use crate::meta::VolumeCore;
 use crate::pool::Inner;
 use crate::world::World;
-use base::{Uuid, VolumeOffset};
+use base::{SECTOR_BYTES, Uuid, VolumeOffset};
 use std::rc::Rc;
 
 /// How a volume takes space.
@@ -120,10 +120,11 @@ pub struct IoError {
 }
 
 impl IoError {
-    /// As told to somebody who asked for what begins at `at`, when the block that
-    /// failed begins before.
-    fn no_earlier_than(self, at: VolumeOffset) -> Self {
-        let at = self.at.max(at);
+    /// As told to somebody who asked for `len` bytes from `at` on, when the block that failed
+    /// is one beside them: blocks are written as a whole, and pages copied.
+    fn within(self, at: VolumeOffset, len: u64) -> Self {
+        let last = at + len.saturating_sub(SECTOR_BYTES as u64);
+        let at = self.at.clamp(at, last);
         IoError { at, ..self }
     }
 }
@@ -186,5 +187,26 @@ impl<W: World> Volume<W> {
     /// The world that it runs in (its buffers take data to write).
     pub fn world(&self) -> &W {
         &self.inner.world
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_a_place_that_was_asked_for() {
+        let told = |failed| {
+            let error = IoError {
+                kind: IoErrorKind::Media,
+                at: VolumeOffset(failed),
+                context: String::new(),
+            };
+            error.within(VolumeOffset(1024), 2048).at.0
+        };
+        assert_eq!(
+            [0, 1024, 1536, 3071, 9000].map(told),
+            [1024, 1024, 1536, 2560, 2560]
+        );
     }
 }
