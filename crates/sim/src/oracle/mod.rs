@@ -131,11 +131,20 @@ impl Oracle {
     }
 
     /// Whether the block of a sector may be lost: more was damaged than the redundancy
-    /// covers, and not all of the block has been written since.
+    /// covers, and not all of the block has been written since, or what is lost elsewhere is
+    /// being copied there.
     pub fn may_be_lost(&self, volume: u64, sectors: Range<u64>) -> bool {
         let Some(damaged) = self.damaged else {
             return false;
         };
+        let concerns = |copy: &WriteTicket| {
+            let meets = copy.sectors.start < sectors.end && sectors.start < copy.sectors.end;
+            copy.volume == volume && meets
+        };
+        let mut copies = self.derived.iter().filter_map(|id| self.writes.get(id));
+        if copies.any(concerns) {
+            return true;
+        }
         let volume = self.volume(volume);
         let is_old = |sector: u64| {
             let history = volume.history(sector);
@@ -212,7 +221,7 @@ impl Oracle {
         for history in volume.histories(ticket.sectors.clone()) {
             match ended {
                 Ended::Acknowledged => history.acknowledge(ticket.id, now, !derived),
-                Ended::Failed => history.leave_open(ticket.id, now),
+                Ended::Failed => history.leave_open(ticket.id, now, !derived),
             }
         }
     }
@@ -258,15 +267,15 @@ impl Oracle {
     pub fn power_cut(&mut self) {
         self.copies.clear();
         let now = self.tick();
+        let derived = std::mem::take(&mut self.derived);
         for ticket in std::mem::take(&mut self.writes).into_values() {
             let volume = self.volume_mut(ticket.volume);
             volume.forget_outside(ticket.id, &ticket.sectors);
             for history in volume.histories(ticket.sectors) {
-                history.leave_open(ticket.id, now);
+                history.leave_open(ticket.id, now, !derived.contains(&ticket.id));
             }
         }
         self.under_way.clear();
-        self.derived.clear();
     }
 }
 
@@ -332,9 +341,15 @@ mod tests {
         let rest = oracle.begin_clear(volume, 7..8);
         oracle.end_write(&rest, Ended::Acknowledged);
         assert!(!oracle.may_be_lost(volume, 0..8));
-        let copy = oracle.begin_copy((volume, 0), (volume, 0), 8);
-        oracle.end_copy(&copy, Ended::Acknowledged);
-        assert!(oracle.may_be_lost(volume, 0..8), "a copy of what is lost");
+        for ended in [Ended::Acknowledged, Ended::Failed] {
+            let copy = oracle.begin_copy((volume, 0), (volume, 0), 8);
+            assert!(oracle.may_be_lost(volume, 0..8), "it is being copied");
+            oracle.end_copy(&copy, ended);
+            assert!(oracle.may_be_lost(volume, 0..8), "a copy of what is lost");
+            let all = oracle.begin_write(volume, 0..8);
+            oracle.end_write(&all, Ended::Acknowledged);
+            assert!(!oracle.may_be_lost(volume, 0..8));
+        }
     }
 
     #[test]

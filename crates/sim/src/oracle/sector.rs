@@ -163,9 +163,12 @@ impl History {
         }
     }
 
-    /// A write will never be acknowledged, and may have been done or not.
-    pub fn leave_open(&mut self, id: WriteId, now: Event) {
-        self.end(id, now);
+    /// A write will never be acknowledged, and may have been done or not. It brought its
+    /// content along, or took it from elsewhere.
+    pub fn leave_open(&mut self, id: WriteId, now: Event, brought: bool) {
+        if self.end(id, now).is_some() && !brought {
+            self.rewritten = 0;
+        }
         // What is shown by several that are over is one value.
         let mut over: Vec<Value> = Vec::new();
         self.values.retain(|value| {
