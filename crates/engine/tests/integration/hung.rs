@@ -298,6 +298,28 @@ fn when_no_drive_answers_none_is_given_up_for_it() {
 }
 
 #[test]
+fn when_a_group_needs_one_of_those_that_hang_none_is_given_up() {
+    let shelf = Shelf::with_pool(4, Level::Raid5);
+    shelf.open(async |pool| {
+        let world = pool.world().clone();
+        read_some(&pool, 1, 8).await;
+        let stood_still = Duration::from_secs(8);
+        for name in ["d1", "d2"] {
+            let until = world.now() + stood_still;
+            let media = shelf.named(name);
+            media.with_faults(|faults| faults.stalled_until = Some(until));
+        }
+        let took = write_all(&pool, 2).await;
+        assert!(took >= stood_still - MARGIN, "{took:?}");
+        world.sleep(Duration::from_secs(20)).await;
+        for name in ["d0", "d1", "d2", "d3"] {
+            assert_eq!(state(&pool, name), MemberState::Healthy, "{name}");
+        }
+        read_some(&pool, 2, 8).await;
+    });
+}
+
+#[test]
 fn a_drive_that_hangs_through_a_pause_is_given_up_after_it() {
     let shelf = Shelf::with_pool(2, RAID10);
     shelf.open(async |pool| {

@@ -3,8 +3,10 @@
 //! Invariants:
 //! - Who looks after drives that hang waits for no I/O, and for nobody who does: not for
 //!   labels either. So whatever waits for a drive ends, if the pool can do without it.
-//! - All drives that hang at a look are given up in that look. One that the pool needs
-//!   stays, and is waited for.
+//! - All drives that hang at a look are given up in that look. Where a group can't do
+//!   without all of them, none goes: what they have in common is the reason (a shelf, a
+//!   cable), and without the first the rest are needed. One that the pool needs stays, too,
+//!   and is waited for.
 //! - Only time in which the process ran counts against a drive: after a pause everything
 //!   in flight counts as begun when the process went on.
 //! - Nor does time in which none of a pool's drives answers, of several: what they have
@@ -15,7 +17,7 @@
 
 use super::health::Limits;
 use crate::pool::Inner;
-use crate::pool::drives::Drives;
+use crate::pool::drives::{Drives, Group};
 use crate::raid::Member;
 use crate::world::World;
 use base::Time;
@@ -148,7 +150,7 @@ impl<W: World> Inner<W> {
                 member.vitals().give_up();
             }
         }
-        let hung = hung(&self.drives, looks, limits.hung);
+        let mut hung = hung(&self.drives, looks, limits.hung);
         if hung.is_empty() {
             return;
         }
@@ -168,8 +170,28 @@ impl<W: World> Inner<W> {
             looks.forgive();
             return;
         }
-        self.drives.give_up(hung);
-        self.drives.settle_labels_soon();
+        let all: Vec<Rc<Member<W>>> = hung.iter().map(|(member, _)| Rc::clone(member)).collect();
+        hung.retain(|(member, _)| self.can_do_without_all(&all, member));
+        if !hung.is_empty() {
+            self.drives.give_up(hung);
+            self.drives.settle_labels_soon();
+        }
+    }
+
+    /// Whether the group of `member`, if it is in one, can do without those of `all` that are
+    /// in it.
+    fn can_do_without_all(&self, all: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> bool {
+        let mut groups = self.drives.groups().into_iter();
+        let is_in = |group: &Rc<Group<W>>, member: &Rc<Member<W>>| {
+            let mut places = group.places().into_iter();
+            places.any(|place| Rc::ptr_eq(&place, member))
+        };
+        let Some(group) = groups.find(|group| is_in(group, member)) else {
+            return true;
+        };
+        let of_group = all.iter().filter(|other| is_in(&group, other));
+        let places: Vec<usize> = of_group.map(|other| usize::from(other.place())).collect();
+        self.drives.survives_without(&group, &places)
     }
 
     /// Ends reads that others can answer, on drives that let them wait. A drive is late
