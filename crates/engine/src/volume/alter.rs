@@ -87,7 +87,11 @@ impl<W: World> Volume<W> {
             return there.alter(at, alteration).await;
         }
         self.check_end(at, len as u64)?;
-        let data = match self.outcome(at, &alteration).await? {
+        let outcome = self.outcome(at, &alteration).await;
+        if outcome.is_err() {
+            self.settle(at)?;
+        }
+        let data = match outcome? {
             Ok(data) => data,
             Err(differs) => return Ok(differs),
         };
@@ -96,8 +100,8 @@ impl<W: World> Volume<W> {
         if let Some(data) = mirrored {
             self.mirror_write(at.0, data, written.is_ok()).await;
         }
-        written.map_err(|error| error.within(at, len as u64))?;
         self.settle(at)?;
+        written.map_err(|error| error.within(at, len as u64))?;
         Ok(Altered::Done)
     }
 

@@ -66,6 +66,9 @@ impl<W: World> Volume<W> {
             };
             let to = ((from / page_bytes + most) * page_bytes).min(end);
             let cleared = self.clear_piece(from..to).await;
+            if cleared.is_err() {
+                self.settle(at)?;
+            }
             let moved = cleared.map_err(|error| error.within(at, len))?;
             if let Some(there) = moved {
                 return there.clear(VolumeOffset(from), end - from).await;

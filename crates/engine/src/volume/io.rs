@@ -128,8 +128,9 @@ impl<W: World> Volume<W> {
         if let Some(data) = mirrored {
             Box::pin(self.mirror_write(at.0, data, written.is_ok())).await;
         }
-        written.map_err(|error| error.within(at, len))?;
-        self.settle(at)
+        // What could not be copied because the pool has stopped is not lost.
+        self.settle(at)?;
+        written.map_err(|error| error.within(at, len))
     }
 
     /// Ends when everything acknowledged before is durable (it is already; this

@@ -344,9 +344,10 @@ impl<W: World> Volume<W> {
         }
         for (bytes, data) in parts {
             match data {
-                None => self.clear_held(bytes, Claim::Clearing).await?,
-                Some(data) => self.write_held(VolumeOffset(bytes.start), data).await?,
+                None => self.clear_held(bytes.clone(), Claim::Clearing).await,
+                Some(data) => self.write_held(VolumeOffset(bytes.start), data).await,
             }
+            .map_err(|error| error.within(VolumeOffset(bytes.start), bytes.end - bytes.start))?;
         }
         self.inner.world.reached("bytes copied by reading");
         Ok(())

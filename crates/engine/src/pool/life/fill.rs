@@ -77,13 +77,17 @@ impl<W: World> Inner<W> {
     /// Makes the pages whole that volumes have at the call.
     async fn fill_pages(self: &Rc<Self>) -> Result<(), PoolError> {
         self.go_on()?;
+        let mut outcome = Ok(());
         let cores: Vec<_> = self.state.borrow().volumes.values().cloned().collect();
         for core in cores {
             let (mut next, mut seen) = (0, 0);
             while let Some((index, pages)) = self.backed_of(&core, next) {
                 next = index + 1;
                 for some in pages.chunks(PAGES_AT_ONCE) {
-                    self.fill_some(&core, some).await?;
+                    // What is on other drives can be done.
+                    let filled = self.fill_some(&core, some).await;
+                    self.go_on()?;
+                    outcome = outcome.and(filled);
                 }
                 seen += 1;
                 if seen % CHUNKS_AT_ONCE == 0 {
@@ -92,7 +96,7 @@ impl<W: World> Inner<W> {
                 }
             }
         }
-        Ok(())
+        outcome
     }
 
     /// The first chunk from `next` on that is there, and its pages that have a backing.

@@ -77,7 +77,15 @@ impl<W: World> Inner<W> {
             Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
             _ => lane.commons.refuse_zone(lane.index),
         }
-        given.map(drop)
+        match given {
+            // It may be tried again; the rest of the round is not held up for it.
+            Err(error) => {
+                self.go_on()?;
+                self.tell_trouble(error);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Takes pages of a zone that another lane gives; none when no lane can, or does in
