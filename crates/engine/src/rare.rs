@@ -42,6 +42,7 @@ pub const MARKS: &[&str] = &[
     "lost block moved",
     "no copy while a drive is away",
     "page laid over another",
+    "opening looks again",
     "page made whole",
     "page read again where it is now",
     "part of a page copied",

@@ -5,11 +5,14 @@ use crate::config::Theme;
 use crate::damage;
 use crate::lanes::{Lanes, NamedMedia};
 use crate::scenario::OnMedia;
-use base::BLOCK_BYTES;
+use base::{BLOCK_BYTES, Prng};
 use engine::pool::METADATA_COPIES;
 use engine::raid::Geometry;
-use engine::{PoolError, PoolErrorKind};
+use engine::{PoolError, PoolErrorKind, World};
+use futures_util::future::{Either, pending, select};
+use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 use world::sim::{Faults, Media};
 
 /// Drives that were dead at an opening are none any more.
@@ -114,7 +117,10 @@ impl Boot {
             true => self.without_the_late(self.shuffled()),
             false => self.shuffled(),
         };
-        let mut opened = self.try_open(there).await;
+        let mut opened = match config.has(Theme::Outages) && self.draw(|prng| prng.chance(1, 4)) {
+            true => self.open_through_blips(there).await,
+            false => self.try_open(there).await,
+        };
         revive(&self.books.victims.borrow());
         if let Err(error) = &opened
             && self.books.config.damage
@@ -259,6 +265,41 @@ impl Boot {
             Err(error) => format!("not opened: {error}"),
         });
         opened
+    }
+
+    /// For moments of the opening all drives call their blocks damaged. It may be refused for
+    /// that, and is tried again then; it must not take what it can't read for lost.
+    async fn open_through_blips(&self, media: Vec<Rc<Media>>) -> Result<Lanes, PoolError> {
+        let moments = self.draw(|prng| {
+            let moment = |prng: &mut Prng| (prng.below(8_000), prng.between(1, 4) as u32);
+            (0..prng.between(1, 4))
+                .map(|_| moment(prng))
+                .collect::<Vec<_>>()
+        });
+        let blips = async {
+            for (pause_us, failures) in moments {
+                self.world.sleep(Duration::from_micros(pause_us)).await;
+                self.world
+                    .note(|| format!("{failures} operations of each drive fail"));
+                for drive in &media {
+                    drive.with_faults(|faults| {
+                        faults.failing = failures;
+                        faults.failing_as_damaged = true;
+                    });
+                }
+            }
+            pending::<()>().await;
+        };
+        let opening = self.try_open(media.clone());
+        let opened = match select(pin!(opening), pin!(blips)).await {
+            Either::Left((opened, _)) => opened,
+            Either::Right(_) => unreachable!("blips do not end before the opening"),
+        };
+        media.iter().for_each(|media| calm(media));
+        match opened {
+            Ok(pool) => Ok(pool),
+            Err(_) => self.try_open(media).await,
+        }
     }
 
     /// Without more drives of a span than it can lose, a pool is not opened.

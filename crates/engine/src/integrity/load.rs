@@ -6,7 +6,7 @@ use super::sums::Sums;
 use super::{Cached, Integrity, Slot, Sum, key};
 use crate::drive::{DriveError, DriveErrorKind};
 use crate::pool::drives::{EventKind, Mended, Zone};
-use crate::raid::{DriveFault, Member};
+use crate::raid::{Doubt, DriveFault, Member, Verdict};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_channel::oneshot;
@@ -198,7 +198,7 @@ impl<W: World> Integrity<W> {
     /// and then the pool stops.
     async fn read_with_patience(&self, zone: &Zone<W>, index: u64) -> Option<Found> {
         let mut tries = 0;
-        let mut is_first = true;
+        let mut doubt = Doubt::default();
         loop {
             let began = self.world.now();
             let found = self.read_copies(zone, index).await;
@@ -206,13 +206,11 @@ impl<W: World> Integrity<W> {
             if is_certain || self.drives.check_failure().is_err() {
                 return found;
             }
-            let Some(member) = self.drives.silent(zone, began).await else {
-                // A drive that was cut off for a moment may be back by now.
-                if is_first && self.drives.may_have_been_away(zone, began) {
-                    is_first = false;
-                    continue;
-                }
-                return found;
+            let places = zone.group.places();
+            let member = match doubt.judge(&self.world, &places, began).await {
+                Verdict::Away(member) => member,
+                Verdict::LookAgain => continue,
+                Verdict::Damaged => return found,
             };
             tries += 1;
             if tries == TRIES {

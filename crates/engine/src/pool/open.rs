@@ -15,7 +15,7 @@ use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
 use super::strangers;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
-use crate::drive::Drive;
+use crate::drive::{Drive, DriveError, DriveErrorKind};
 use crate::label::{
     Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
 };
@@ -23,7 +23,7 @@ use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
 use crate::raid::Member;
 use crate::world::World;
-use base::{DriveOffset, Uuid};
+use base::{Buf, DriveOffset, Uuid};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -38,6 +38,10 @@ struct Labelled<W: World> {
 
 /// How often a lane looks whether the others could be opened.
 const OTHERS_READY: Duration = Duration::from_millis(1);
+
+/// How often a slot of a label is read again that can't be read, and how far apart.
+const SLOT_LOOKS: u32 = 2;
+const SLOT_PAUSE: Duration = Duration::from_millis(100);
 
 fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
     PoolError::new(kind, context)
@@ -432,12 +436,13 @@ async fn read_there<W: World>(
         if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
             continue;
         }
-        let buf = world.buffers().bytes(SLOT_BYTES);
-        let (buf, outcome) = drive.read(at, buf).await;
-        if let Err(error) = outcome {
-            failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
-            continue;
-        }
+        let buf = match read_slot(world, drive, at).await {
+            Ok(buf) => buf,
+            Err(error) => {
+                failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
+                continue;
+            }
+        };
         match Label::decode(buf.bytes().unwrap_or_default()) {
             Slot::Empty => {}
             Slot::Other(version) => {
@@ -458,6 +463,29 @@ async fn read_there<W: World>(
     match (newest, failure) {
         (None, Some(failure)) => Err(failure),
         (newest, _) => Ok(newest),
+    }
+}
+
+/// A slot of a label. A drive that was cut off for a moment is asked again: what others say
+/// may be older.
+async fn read_slot<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    at: DriveOffset,
+) -> Result<Buf, DriveError> {
+    let mut looks = 0;
+    loop {
+        let (buf, outcome) = drive.read(at, world.buffers().bytes(SLOT_BYTES)).await;
+        match outcome {
+            Ok(()) => return Ok(buf),
+            Err(error) if error.kind == DriveErrorKind::Gone || looks == SLOT_LOOKS => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+        looks += 1;
+        world.reached("opening looks again");
+        world.sleep(SLOT_PAUSE).await;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::label::PoolIdentity;
 use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
-use crate::raid::{DriveFault, Member};
+use crate::raid::{Doubt, DriveFault, Member, Verdict};
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset, Time, Uuid};
 use futures_util::StreamExt;
@@ -58,9 +58,15 @@ pub(super) async fn recover<W: World>(
         copies: copies.cloned().collect(),
         unread: RefCell::default(),
     };
-    let began = world.now();
-    let recovered = copies.recover().await;
-    copies.check_one_read(began)?;
+    let mut doubt = Doubt::default();
+    let recovered = loop {
+        let began = world.now();
+        let recovered = copies.recover().await;
+        if copies.has_read_one() || !copies.looks_again(&mut doubt, began).await? {
+            break recovered;
+        }
+        copies.unread.take();
+    };
     recovered.map_err(|what| {
         let context = format!("metadata of pool '{}': {what}", pool.name);
         PoolError::new(PoolErrorKind::Corrupt, context)
@@ -77,26 +83,33 @@ struct Copies<'a, W: World> {
 }
 
 impl<W: World> Copies<'_, W> {
-    /// That nothing newer can be on a drive that did not answer: another has been read
-    /// without an error.
-    fn check_one_read(&self, began: Time) -> Result<(), PoolError> {
+    /// Whether one drive has been read without an error: none of the others has anything
+    /// newer.
+    fn has_read_one(&self) -> bool {
         let unread = self.unread.borrow();
-        if self
-            .copies
-            .iter()
-            .any(|member| !unread.contains(&member.uuid))
-        {
-            return Ok(());
-        }
         let mut copies = self.copies.iter();
-        let Some(silent) = copies.find(|member| member.was_silent_since(began)) else {
-            return Ok(());
-        };
-        let context = format!(
-            "metadata of pool '{}': drive '{}' can't be read now, and no other has all of it: try again, or bring the missing drives back",
-            self.pool.name, silent.name
-        );
-        Err(PoolError::new(PoolErrorKind::Drive, context))
+        copies.any(|member| !unread.contains(&member.uuid))
+    }
+
+    /// Whether to look again, since no drive could be read without an error.
+    ///
+    /// # Errors
+    /// `Drive` when one that may have all of it does not answer.
+    async fn looks_again(&self, doubt: &mut Doubt, began: Time) -> Result<bool, PoolError> {
+        match doubt.judge(self.world, &self.copies, began).await {
+            Verdict::Damaged => Ok(false),
+            Verdict::LookAgain => {
+                self.world.reached("opening looks again");
+                Ok(true)
+            }
+            Verdict::Away(member) => {
+                let context = format!(
+                    "metadata of pool '{}': drive '{}' can't be read now, and no other has all of it: try again, or bring the missing drives back",
+                    self.pool.name, member.name
+                );
+                Err(PoolError::new(PoolErrorKind::Drive, context))
+            }
+        }
     }
 
     async fn recover(&self) -> Result<Recovered<W>, String> {

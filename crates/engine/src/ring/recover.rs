@@ -2,9 +2,9 @@
 
 use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
-use crate::raid::{DriveFault, Member};
+use crate::raid::{Doubt, DriveFault, Member, Verdict};
 use crate::world::World;
-use base::{BLOCK_BYTES, Slice};
+use base::{BLOCK_BYTES, Slice, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -76,21 +76,20 @@ impl<W: World> Ring<W> {
     /// over the only whole one of a drive that does not.
     async fn newest_superblock(&self) -> Result<Option<Superblock>, RingError> {
         let members = self.in_use();
-        let began = self.world.now();
-        let (mut found, mut unread) = (Vec::new(), 0);
-        for member in &members {
-            let (superblock, is_read) = self.superblock_of(member).await;
-            found.push(superblock);
-            unread += usize::from(!is_read);
-        }
-        let silent = members.iter().find(|m| m.was_silent_since(began));
-        if let Some(silent) = silent.filter(|_| unread == members.len()) {
+        let mut doubt = Doubt::default();
+        let found = loop {
+            let began = self.world.now();
+            let (mut found, mut unread) = (Vec::new(), 0);
+            for member in &members {
+                let (superblock, is_read) = self.superblock_of(member).await;
+                found.push(superblock);
+                unread += usize::from(!is_read);
+            }
             // An older superblock would take the end of the log for reached too early.
-            let (label, name) = (self.spec.label, &silent.name);
-            let context =
-                format!("{label}: drive '{name}' can't be read now, and no other has all of it");
-            return Err(RingError::new(RingErrorKind::Drive, context));
-        }
+            if unread < members.len() || !self.looks_again(&mut doubt, &members, began).await? {
+                break found;
+            }
+        };
         let version = |superblock: &Superblock| superblock.version;
         let Some(newest) = found.iter().flatten().max_by_key(|found| version(found)) else {
             return Ok(None);
@@ -108,6 +107,32 @@ impl<W: World> Ring<W> {
         }
         self.absorb(faults).await?;
         Ok(found.into_iter().flatten().max_by_key(version))
+    }
+
+    /// Whether to look again for something that none of `members` could give.
+    ///
+    /// # Errors
+    /// `Drive` when one that may have it does not answer.
+    async fn looks_again(
+        &self,
+        doubt: &mut Doubt,
+        members: &[Rc<Member<W>>],
+        began: Time,
+    ) -> Result<bool, RingError> {
+        match doubt.judge(&self.world, members, began).await {
+            Verdict::Damaged => Ok(false),
+            Verdict::LookAgain => {
+                self.world.reached("opening looks again");
+                Ok(true)
+            }
+            Verdict::Away(member) => {
+                let (label, name) = (self.spec.label, &member.name);
+                let context = format!(
+                    "{label}: drive '{name}' can't be read now, and no other has all of it"
+                );
+                Err(RingError::new(RingErrorKind::Drive, context))
+            }
+        }
     }
 
     /// The newer superblock of a drive, and whether both places could be read.
@@ -222,7 +247,46 @@ impl<W: World> Ring<W> {
         sequence: u64,
         incarnation: u32,
     ) -> Result<Option<Found>, RingError> {
-        let began = self.world.now();
+        let members: Vec<_> = copies.iter().map(|copy| Rc::clone(&copy.member)).collect();
+        let mut doubt = Doubt::default();
+        let (found, lacking) = loop {
+            let began = self.world.now();
+            match self.look(copies, at, sequence, incarnation).await {
+                (Some(found), lacking) => break (found, lacking),
+                (None, _) => {
+                    // One may have the batch: the chain is not taken to end here.
+                    if !self.looks_again(&mut doubt, &members, began).await? {
+                        return Ok(None);
+                    }
+                    copies.iter_mut().for_each(|copy| copy.bytes.clear());
+                }
+            }
+        };
+        let mut faults = Vec::new();
+        if !self.world.planted("log copies not made equal") {
+            for index in lacking {
+                self.world.reached("log copy rewritten in recovery");
+                let member = Rc::clone(&copies[index].member);
+                let written = member
+                    .write_durably(self.on_drive(at), found.bytes.clone())
+                    .await;
+                // What was read ahead of it is out of date.
+                copies[index].bytes.clear();
+                faults.extend(written.err().map(|error| DriveFault { member, error }));
+            }
+        }
+        self.absorb(faults).await?;
+        Ok(Some(found))
+    }
+
+    /// The batch, from the first copy that has it whole, and which copies have not.
+    async fn look(
+        &self,
+        copies: &mut [Copy<W>],
+        at: u64,
+        sequence: u64,
+        incarnation: u32,
+    ) -> (Option<Found>, Vec<usize>) {
         let mut found: Option<Found> = None;
         let mut lacking = Vec::new();
         for (index, copy) in copies.iter_mut().enumerate() {
@@ -242,35 +306,7 @@ impl<W: World> Ring<W> {
                 _ => lacking.push(index),
             }
         }
-        let Some(found) = found else {
-            let is_silent = |copy: &&Copy<W>| copy.member.was_silent_since(began);
-            return match copies.iter().find(is_silent) {
-                None => Ok(None),
-                // It may have the batch: the chain is not taken to end here.
-                Some(copy) => {
-                    let (label, name) = (self.spec.label, &copy.member.name);
-                    let context = format!(
-                        "{label}: drive '{name}' can't be read, and no other has all of it"
-                    );
-                    Err(RingError::new(RingErrorKind::Drive, context))
-                }
-            };
-        };
-        let mut faults = Vec::new();
-        if !self.world.planted("log copies not made equal") {
-            for index in lacking {
-                self.world.reached("log copy rewritten in recovery");
-                let member = Rc::clone(&copies[index].member);
-                let written = member
-                    .write_durably(self.on_drive(at), found.bytes.clone())
-                    .await;
-                // What was read ahead of it is out of date.
-                copies[index].bytes.clear();
-                faults.extend(written.err().map(|error| DriveFault { member, error }));
-            }
-        }
-        self.absorb(faults).await?;
-        Ok(Some(found))
+        (found, lacking)
     }
 
     async fn whole_on(&self, copy: &mut Copy<W>, at: u64) -> Option<(Whole, Vec<u8>)> {

@@ -12,7 +12,7 @@ use crate::integrity::{Pinned, Sum};
 use crate::pool::drives::{Mended, Zone};
 use crate::raid::parity;
 use crate::raid::vitals::Patience;
-use crate::raid::{Code, DriveFault, Member};
+use crate::raid::{Code, Doubt, DriveFault, Member, Verdict};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice};
 use futures_util::future::{join, join_all};
@@ -83,9 +83,7 @@ impl Row {
 
 impl<W: World> Store<W> {
     /// As [`Store::load_row`]; where something is lost, with the drive that may have it and
-    /// does not answer. Damage is believed when a second look finds it: a drive that was cut
-    /// off for a moment has called its blocks damaged, and may be back when its labels are
-    /// asked for.
+    /// does not answer.
     pub(crate) async fn look_at_row(
         &self,
         zone: &Rc<Zone<W>>,
@@ -93,19 +91,19 @@ impl<W: World> Store<W> {
         pinned: &Pinned,
         want: Want,
     ) -> (Row, Option<Rc<Member<W>>>) {
-        let mut is_first = true;
+        let mut doubt = Doubt::default();
         loop {
             let began = self.world.now();
             let loaded = self.load_row(zone, stripe, row, pinned, want).await;
             if loaded.lost().next().is_none() {
                 return (loaded, None);
             }
-            let silent = self.drives.silent(zone, began).await;
-            if silent.is_some() || !(is_first && self.drives.may_have_been_away(zone, began)) {
-                return (loaded, silent);
+            let places = zone.group.places();
+            match doubt.judge(&self.world, &places, began).await {
+                Verdict::Away(member) => return (loaded, Some(member)),
+                Verdict::Damaged => return (loaded, None),
+                Verdict::LookAgain => self.world.reached("row looked at again"),
             }
-            self.world.reached("row looked at again");
-            is_first = false;
         }
     }
 

@@ -59,6 +59,22 @@ fn blocks_of_a_drive_that_says_eio_to_everything_for_a_while_are_not_lost() {
 /// One failed read, wherever it comes, of the one drive that there is.
 #[test]
 fn an_opening_that_misses_a_read_refuses_or_has_everything() {
+    let (refused, opened) = open_with_failures(1, false);
+    assert!(refused >= 5 && opened >= 5, "{refused}, {opened}");
+}
+
+/// The drive calls its blocks damaged, as kernels do of one that is cut off for a moment.
+#[test]
+fn an_opening_that_is_told_of_damage_for_a_moment_has_everything() {
+    for failures in [1, 2, 4] {
+        let (_, opened) = open_with_failures(failures, true);
+        assert!(opened >= 100, "{failures} failures: {opened} opened");
+    }
+}
+
+/// Opens a pool again and again, with so many failures at all times of the opening. How
+/// often that is refused, and how often not.
+fn open_with_failures(failures: u32, as_damaged: bool) -> (u32, u32) {
     let (mut refused, mut opened) = (0, 0);
     for step in 0..300 {
         let shelf = Shelf::with_pool(1, Level::Simple);
@@ -79,7 +95,10 @@ fn an_opening_that_misses_a_read_refuses_or_has_everything() {
             let drives = shelf.drives(&world);
             let fail = async {
                 world.sleep(Duration::from_micros(step / 2 * 6)).await;
-                shelf.named("d0").with_faults(|faults| faults.failing = 1);
+                shelf.named("d0").with_faults(|faults| {
+                    faults.failing = failures;
+                    faults.failing_as_damaged = as_damaged;
+                });
             };
             let (pool, ()) = join(Pool::open(world.clone(), drives), fail).await;
             shelf.named("d0").with_faults(|faults| faults.failing = 0);
@@ -106,8 +125,5 @@ fn an_opening_that_misses_a_read_refuses_or_has_everything() {
             assert!(read(&pool).await.unwrap() == bytes(1, 8 * PAGE));
         });
     }
-    assert!(
-        refused >= 5 && opened >= 5,
-        "{refused} refused, {opened} opened"
-    );
+    (refused, opened)
 }

@@ -5,14 +5,13 @@
 //!   ends at once: nobody waits for it.
 //! - Whoever has gone on without a drive reports success only when the labels say so.
 
-use super::{Drives, EventKind, Group, Zone};
+use super::{Drives, EventKind, Group};
 use crate::drive::{DriveError, DriveErrorKind};
-use crate::label::SLOT_OFFSETS;
 use crate::pool::{MemberState, PoolError};
 use crate::raid::{DriveFault, Geometry, Member};
 use crate::ring::Losses;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset, Time};
+use base::DriveOffset;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -66,60 +65,12 @@ impl<W: World> Drives<W> {
         Ok(())
     }
 
-    /// The first drive in use of `zone`'s group that has not answered a read since `began`.
-    /// What it holds may be whole: nothing is given up as lost for want of it.
-    ///
-    /// A drive that is cut off may answer as if each block were damaged. So one that can't
-    /// read its own labels either counts as silent.
-    pub async fn silent(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
-        if let Some(silent) = self.silent_since(zone, began) {
-            return Some(silent);
-        }
-        for member in zone.group.places() {
-            let may_be_cut_off = member.was_damaged_since(began)
-                && !self
-                    .world
-                    .planted("damage believed of a drive that is cut off");
-            if may_be_cut_off && !self.reads_labels(&member).await {
-                self.world.reached("damage of a drive that is cut off");
-                return Some(member);
-            }
-        }
-        None
-    }
-
-    /// Whether a drive in use of `zone`'s group has called a block damaged since `began`.
-    /// It may have been cut off, and be back now, when it is not [silent](Self::silent).
-    pub fn may_have_been_away(&self, zone: &Zone<W>, began: Time) -> bool {
-        let places = zone.group.places();
-        places.iter().any(|member| member.was_damaged_since(began))
-            && !self.world.planted("damage believed at the first look")
-    }
-
     /// Stops the pool, for the only drive that has something does not answer.
     pub fn stop_without(&self, member: &Member<W>) {
         let name = &member.name;
         self.stop(format!(
             "it can't do without drive '{name}', which does not answer"
         ));
-    }
-
-    async fn reads_labels(&self, member: &Member<W>) -> bool {
-        for slot in SLOT_OFFSETS {
-            let buf = self.world.buffers().data(BLOCK_BYTES);
-            if member.probe(DriveOffset(slot), buf).await.is_ok() {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn silent_since(&self, zone: &Zone<W>, began: Time) -> Option<Rc<Member<W>>> {
-        let is_silent = |member: &Rc<Member<W>>| {
-            member.was_silent_since(began)
-                && !self.world.planted("given up for a drive that is away")
-        };
-        zone.group.places().into_iter().find(is_silent)
     }
 
     /// Whether the labels say of every drive that it is out of use which is. Until then

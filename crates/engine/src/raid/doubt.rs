@@ -1,0 +1,81 @@
+//! Whether drives that could not read something are damaged, or away for a moment.
+//!
+//! Invariants:
+//! - A drive in use that does not answer may hold everything: nothing is given up for it.
+//! - Damage that no other drive makes good is believed only when each of several looks,
+//!   apart from each other, has found it, and the drive's labels can be read. A drive that
+//!   is cut off (a cable, a link that resets) calls its blocks damaged as well.
+
+use super::Member;
+use crate::label::SLOT_OFFSETS;
+use crate::world::World;
+use base::{BLOCK_BYTES, DriveOffset, Time};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Looks after the first one, and the time between two.
+const LOOKS: u32 = 2;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is to be done about something that could not be read.
+pub enum Verdict<W: World> {
+    /// This drive may hold it, and does not answer.
+    Away(Rc<Member<W>>),
+    /// To look again: a drive that was away may be back.
+    LookAgain,
+    /// It is gone.
+    Damaged,
+}
+
+/// How often something was looked at that could not be read.
+#[derive(Debug, Default)]
+pub struct Doubt {
+    looks: u32,
+}
+
+impl Doubt {
+    /// What is to be done about something that none of `members` could give in a look that
+    /// began at `began`. Before another look it waits.
+    pub async fn judge<W: World>(
+        &mut self,
+        world: &W,
+        members: &[Rc<Member<W>>],
+        began: Time,
+    ) -> Verdict<W> {
+        let believes = world.planted("given up for a drive that is away");
+        let mut silent = members
+            .iter()
+            .filter(|member| member.was_silent_since(began));
+        if let Some(silent) = silent.next().filter(|_| !believes) {
+            return Verdict::Away(Rc::clone(silent));
+        }
+        let damaged = members
+            .iter()
+            .filter(|member| member.was_damaged_since(began));
+        let damaged: Vec<_> = damaged.cloned().collect();
+        let believes = world.planted("damage believed of a drive that is cut off");
+        for member in damaged.iter().filter(|_| !believes) {
+            if !reads_labels(world, member).await {
+                world.reached("damage of a drive that is cut off");
+                return Verdict::Away(Rc::clone(member));
+            }
+        }
+        let believes = world.planted("damage believed at the first look");
+        if damaged.is_empty() || self.looks == LOOKS || believes {
+            return Verdict::Damaged;
+        }
+        self.looks += 1;
+        world.sleep(PAUSE).await;
+        Verdict::LookAgain
+    }
+}
+
+async fn reads_labels<W: World>(world: &W, member: &Member<W>) -> bool {
+    for slot in SLOT_OFFSETS {
+        let buf = world.buffers().data(BLOCK_BYTES);
+        if member.probe(DriveOffset(slot), buf).await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
