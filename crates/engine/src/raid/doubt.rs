@@ -56,6 +56,10 @@ impl Doubt {
         let believes = world.planted("damage believed of a drive that is cut off");
         for member in damaged.iter().filter(|_| !believes) {
             if !reads_labels(world, member).await {
+                if !member.is_writable() {
+                    // It went out of use meanwhile: what is left has to do without it.
+                    return Verdict::LookAgain;
+                }
                 world.reached("damage of a drive that is cut off");
                 return Verdict::Away(Rc::clone(member));
             }
