@@ -22,7 +22,8 @@ pub enum Theme {
     Openings,
     /// Damage spreads to the neighbours within a unit of flash.
     FlashUnits,
-    /// More is lost, while the pool runs, than it can do without, and comes back.
+    /// More is lost, while the pool runs or for moments of an opening, than it can do without,
+    /// and comes back.
     Outages,
     /// The process stands still for up to a minute.
     Pauses,
