@@ -43,6 +43,9 @@ const OTHERS_READY: Duration = Duration::from_millis(1);
 const SLOT_LOOKS: u32 = 2;
 const SLOT_PAUSE: Duration = Duration::from_millis(100);
 
+/// A read of a slot that takes longer is not repeated.
+const SLOT_TIME: Duration = Duration::from_millis(500);
+
 fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
     PoolError::new(kind, context)
 }
@@ -475,12 +478,15 @@ async fn read_slot<W: World>(
 ) -> Result<Buf, DriveError> {
     let mut looks = 0;
     loop {
+        let began = world.now();
         let (buf, outcome) = drive.read(at, world.buffers().bytes(SLOT_BYTES)).await;
         match outcome {
             Ok(()) => return Ok(buf),
             Err(error) if error.kind == DriveErrorKind::Gone || looks == SLOT_LOOKS => {
                 return Err(error);
             }
+            // The drive has tried hard by itself, and the other slot is still to be read.
+            Err(error) if world.now().since(began) > SLOT_TIME => return Err(error),
             Err(_) => {}
         }
         looks += 1;

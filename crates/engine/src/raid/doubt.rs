@@ -4,7 +4,8 @@
 //! - A drive in use that does not answer may hold everything: nothing is given up for it.
 //! - Damage that no other drive makes good is believed only when each of several looks,
 //!   apart from each other, has found it, and the drive's labels can be read. A drive that
-//!   is cut off (a cable, a link that resets) calls its blocks damaged as well.
+//!   is cut off (a cable, a link that resets) calls its blocks damaged as well. For a second
+//!   after that one look is enough, and the labels.
 
 use super::Member;
 use crate::label::SLOT_OFFSETS;
@@ -16,6 +17,10 @@ use std::time::Duration;
 /// Looks after the first one, and the time between two.
 const LOOKS: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// So long nobody waits again for drives whose damage has just been believed: many damaged
+/// blocks cost little more than one.
+const KNOWN: Duration = Duration::from_secs(1);
 
 /// What is to be done about something that could not be read.
 pub enum Verdict<W: World> {
@@ -65,7 +70,18 @@ impl Doubt {
             }
         }
         let believes = world.planted("damage believed at the first look");
-        if damaged.is_empty() || self.looks == LOOKS || believes {
+        if damaged.is_empty() || believes {
+            return Verdict::Damaged;
+        }
+        let is_known = |member: &Rc<Member<W>>| {
+            let since = member.believed_since();
+            since.is_some_and(|since| since < KNOWN)
+        };
+        if self.looks == 0 && damaged.iter().all(is_known) {
+            return Verdict::Damaged;
+        }
+        if self.looks == LOOKS {
+            damaged.iter().for_each(|member| member.note_believed());
             return Verdict::Damaged;
         }
         self.looks += 1;

@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A drive of a pool.
 pub struct Member<W: World> {
@@ -40,6 +41,8 @@ pub struct Member<W: World> {
     /// When a read last failed for another reason than damage.
     silent_at: Cell<Option<Time>>,
     damaged_at: Cell<Option<Time>>,
+    /// When damage was believed last.
+    believed_at: Cell<Option<Time>>,
 }
 
 impl<W: World> Member<W> {
@@ -72,6 +75,7 @@ impl<W: World> Member<W> {
             vitals: Vitals::default(),
             silent_at: Cell::new(None),
             damaged_at: Cell::new(None),
+            believed_at: Cell::new(None),
         }
     }
 
@@ -316,6 +320,16 @@ impl<W: World> Member<W> {
     /// Whether a drive in use has said since then that a block is damaged.
     pub fn was_damaged_since(&self, began: Time) -> bool {
         self.is_writable() && self.damaged_at.get().is_some_and(|at| at >= began)
+    }
+
+    /// Damage of this drive was found in look after look.
+    pub fn note_believed(&self) {
+        self.believed_at.set(Some(self.world.now()));
+    }
+
+    /// How long ago that was.
+    pub fn believed_since(&self) -> Option<Duration> {
+        self.believed_at.get().map(|at| self.world.now().since(at))
     }
 
     /// Whether the drive is still what it was when it was opened; not counted as an

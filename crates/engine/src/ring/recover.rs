@@ -253,6 +253,7 @@ impl<W: World> Ring<W> {
             let began = self.world.now();
             match self.look(copies, at, sequence, incarnation).await {
                 (Some(found), lacking) => break (found, lacking),
+                (None, _) if has_read_one(&members, began) => return Ok(None),
                 (None, _) => {
                     // One may have the batch: the chain is not taken to end here.
                     if !self.looks_again(&mut doubt, &members, began).await? {
@@ -346,4 +347,12 @@ impl<W: World> Ring<W> {
         let buf = member.read(place, buf).await.ok()?;
         buf.bytes().map(<[u8]>::to_vec)
     }
+}
+
+/// Whether one drive was read since then without an error, and none is silent: what that one
+/// has not got was never acknowledged.
+fn has_read_one<W: World>(members: &[Rc<Member<W>>], began: Time) -> bool {
+    let in_use = || members.iter().filter(|member| member.is_writable());
+    !in_use().any(|member| member.was_silent_since(began))
+        && in_use().any(|member| !member.was_damaged_since(began))
 }

@@ -156,6 +156,22 @@ impl<W: World> Drives<W> {
     /// Whether a group's data survives without the drives at `places`, at every level
     /// in use there.
     pub fn survives_without(&self, group: &Rc<Group<W>>, places: &[usize]) -> bool {
+        let shapes = self.shapes_of(group);
+        shapes
+            .iter()
+            .all(|shape| group.has_enough_for(shape, places))
+    }
+
+    /// Whether two places of a group are of one span, at any level in use there.
+    pub fn share_a_span(&self, group: &Rc<Group<W>>, one: usize, other: usize) -> bool {
+        let shapes = self.shapes_of(group);
+        shapes
+            .iter()
+            .any(|shape| shape.span_of(one) == shape.span_of(other))
+    }
+
+    /// The shapes of a group's zones, and of those that it would take into use.
+    fn shapes_of(&self, group: &Rc<Group<W>>) -> Vec<Geometry> {
         let unit = u64::from(self.identity.stripe_unit_bytes);
         // A group that leaves takes no new zones: what it has in use is all there is.
         let of_new = Geometry::of(group.level(), group.drives(), unit).into_iter();
@@ -171,7 +187,7 @@ impl<W: World> Drives<W> {
                 seen.push(geometry);
             }
         }
-        seen.iter().all(|shape| group.has_enough_for(shape, places))
+        seen
     }
 }
 

@@ -126,14 +126,21 @@ impl<W: World> Inner<W> {
             let volume = Volume::new(Rc::clone(self), Rc::clone(core));
             async move { volume.fill_page(*page, *phys).await }
         });
-        let mut bytes = 0;
+        let (mut bytes, mut outcome) = (0, Ok(()));
         for filled in join_all(fills).await {
-            let filled =
-                filled.map_err(|error| PoolError::new(PoolErrorKind::Failed, error.context))?;
-            bytes += filled.unwrap_or(0);
+            match filled {
+                Ok(filled) => bytes += filled.unwrap_or(0),
+                Err(error) => {
+                    // What was read of it counts, too.
+                    bytes += self.page_bytes();
+                    let error = PoolError::new(PoolErrorKind::Failed, error.context);
+                    outcome = outcome.and(Err(error));
+                }
+            }
         }
         let rate = self.life.pace.rates().rebuild_bytes_per_s;
         self.rest(rate, bytes, began).await;
-        self.go_on()
+        self.go_on()?;
+        outcome
     }
 }

@@ -17,7 +17,7 @@
 
 use super::health::Limits;
 use crate::pool::Inner;
-use crate::pool::drives::{Drives, Group};
+use crate::pool::drives::Drives;
 use crate::raid::Member;
 use crate::world::World;
 use base::Time;
@@ -170,27 +170,33 @@ impl<W: World> Inner<W> {
             looks.forgive();
             return;
         }
-        let all: Vec<Rc<Member<W>>> = hung.iter().map(|(member, _)| Rc::clone(member)).collect();
-        hung.retain(|(member, _)| self.can_do_without_all(&all, member));
+        members.retain(lets_wait);
+        hung.retain(|(member, _)| self.can_do_without_all(&members, member));
         if !hung.is_empty() {
             self.drives.give_up(hung);
             self.drives.settle_labels_soon();
         }
     }
 
-    /// Whether the group of `member`, if it is in one, can do without those of `all` that are
-    /// in it.
-    fn can_do_without_all(&self, all: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> bool {
-        let mut groups = self.drives.groups().into_iter();
-        let is_in = |group: &Rc<Group<W>>, member: &Rc<Member<W>>| {
+    /// Whether the group of `member` can do without it and without all of `waiting` that are
+    /// of its span. One that is not whole counts as lost already, and a spare is in no group.
+    fn can_do_without_all(&self, waiting: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> bool {
+        let own = usize::from(member.place());
+        let group = self.drives.groups().into_iter().find(|group| {
             let mut places = group.places().into_iter();
             places.any(|place| Rc::ptr_eq(&place, member))
-        };
-        let Some(group) = groups.find(|group| is_in(group, member)) else {
+        });
+        let Some(group) = group.filter(|_| member.is_whole()) else {
             return true;
         };
-        let of_group = all.iter().filter(|other| is_in(&group, other));
-        let places: Vec<usize> = of_group.map(|other| usize::from(other.place())).collect();
+        let of_group = group.places();
+        let waits = |place: &usize| {
+            let mut waiting = waiting.iter();
+            let is_waited_for = waiting.any(|other| Rc::ptr_eq(other, &of_group[*place]));
+            is_waited_for && self.drives.share_a_span(&group, own, *place)
+        };
+        let places = 0..of_group.len();
+        let places: Vec<usize> = places.filter(|at| *at == own || waits(at)).collect();
         self.drives.survives_without(&group, &places)
     }
 

@@ -77,15 +77,12 @@ impl<W: World> Inner<W> {
             Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
             _ => lane.commons.refuse_zone(lane.index),
         }
-        match given {
-            // It may be tried again; the rest of the round is not held up for it.
-            Err(error) => {
-                self.go_on()?;
-                self.tell_trouble(error);
-                Ok(())
-            }
-            Ok(_) => Ok(()),
+        if let Err(error) = given {
+            self.go_on()?;
+            // What else there is to do in this round is not held up for it.
+            self.life.lending_failed.replace(Some(error));
         }
+        Ok(())
     }
 
     /// Takes pages of a zone that another lane gives; none when no lane can, or does in

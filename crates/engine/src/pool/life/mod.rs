@@ -122,6 +122,8 @@ pub(crate) struct Life {
     no_carriers: RefCell<BTreeSet<Uuid>>,
     /// Why the last round ended early, as it was told.
     trouble: RefCell<Option<String>>,
+    /// Why a zone that another lane wants could not be emptied, in this round.
+    lending_failed: RefCell<Option<PoolError>>,
     /// How often pages are looked for that lie over others.
     fill_pause: Cell<Option<Duration>>,
     /// Held while pages are made whole.
@@ -280,9 +282,12 @@ impl<W: World> Inner<W> {
         }
         self.lend().await?;
         self.rebuild_next().await?;
-        self.empty_zones().await?;
+        let emptied = self.empty_zones().await;
+        self.go_on()?;
         self.part_with_groups().await?;
-        self.scrub_if_wanted().await
+        self.scrub_if_wanted().await?;
+        let lent = self.life.lending_failed.take();
+        emptied.and(lent.map_or(Ok(()), Err))
     }
 
     /// Whether a drive has failed, or holds less than it should, and something can be done

@@ -15,6 +15,7 @@ use crate::volume::moving::Moved;
 use crate::world::World;
 use base::{PageIndex, PhysPage};
 use futures_util::future::join_all;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -66,9 +67,16 @@ impl<W: World> Inner<W> {
     }
 
     async fn empty_all(self: &Rc<Self>, task: &super::Task) -> Result<(), PoolError> {
+        let mut failed: BTreeMap<u32, PoolError> = BTreeMap::new();
         loop {
             let space = || self.space.borrow();
-            let zones = self.zones_to_empty();
+            let mut zones = self.zones_to_empty();
+            zones.retain(|zone| !failed.contains_key(&zone.shape.zone));
+            if zones.is_empty()
+                && let Some((_, error)) = failed.pop_first()
+            {
+                return Err(error);
+            }
             let next = zones
                 .into_iter()
                 .min_by_key(|zone| space().used_in(zone.shape.zone));
@@ -79,8 +87,14 @@ impl<W: World> Inner<W> {
                 self.life.no_room.set(false);
                 return Ok(());
             };
-            if self.empty_zone(&zone, task, false).await? != Emptied::Done {
-                return Ok(());
+            match self.empty_zone(&zone, task, false).await {
+                Ok(Emptied::Done) => {}
+                Ok(Emptied::CalledOff | Emptied::PutOff) => return Ok(()),
+                // Others may have all that they need.
+                Err(error) => {
+                    self.go_on()?;
+                    failed.insert(zone.shape.zone, error);
+                }
             }
             self.lend().await?;
         }
@@ -146,6 +160,7 @@ impl<W: World> Inner<W> {
                 return Ok(Emptied::CalledOff);
             }
             let mut moved_any = false;
+            let mut failed = None;
             for some in owned.chunks(PAGES_AT_ONCE) {
                 let began = self.world.now();
                 let moves = some.iter().map(|(core, page, phys)| {
@@ -153,12 +168,19 @@ impl<W: World> Inner<W> {
                     async move { volume.move_page(*page, *phys).await }
                 });
                 for moved in join_all(moves).await {
-                    let moved = moved
-                        .map_err(|error| PoolError::new(PoolErrorKind::Failed, error.context))?;
-                    moved_any |= moved == Moved::Done;
-                    if moved == Moved::NoRoom {
-                        self.say_no_room();
-                        return Ok(Emptied::CalledOff);
+                    match moved {
+                        Ok(Moved::Done) => moved_any = true,
+                        Ok(Moved::Gone) => {}
+                        Ok(Moved::NoRoom) => {
+                            self.say_no_room();
+                            return Ok(Emptied::CalledOff);
+                        }
+                        // A drive that is needed does not answer; others may.
+                        Err(error) => {
+                            self.go_on()?;
+                            let kind = PoolErrorKind::Failed;
+                            failed.get_or_insert(PoolError::new(kind, error.context));
+                        }
                     }
                 }
                 if self.emptying.get() != Some(zone) {
@@ -178,6 +200,9 @@ impl<W: World> Inner<W> {
             }
             if self.space.borrow().used_in(zone) == 0 {
                 return Ok(Emptied::Done);
+            }
+            if let Some(error) = failed {
+                return Err(error);
             }
             if !moved_any {
                 // Taken, and soon mapped or given back: by a write, or a deletion.
