@@ -22,6 +22,7 @@ use crate::label::{
 use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
 use crate::raid::Member;
+use crate::raid::doubt::{LOOKS, PAUSE};
 use crate::world::World;
 use base::{Buf, DriveOffset, Uuid};
 use futures_util::future::join_all;
@@ -38,10 +39,6 @@ struct Labelled<W: World> {
 
 /// How often a lane looks whether the others could be opened.
 const OTHERS_READY: Duration = Duration::from_millis(1);
-
-/// How often a slot of a label is read again that can't be read, and how far apart.
-const SLOT_LOOKS: u32 = 2;
-const SLOT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A read of a slot that takes longer is not repeated.
 const SLOT_TIME: Duration = Duration::from_millis(500);
@@ -482,7 +479,7 @@ async fn read_slot<W: World>(
         let (buf, outcome) = drive.read(at, world.buffers().bytes(SLOT_BYTES)).await;
         match outcome {
             Ok(()) => return Ok(buf),
-            Err(error) if error.kind == DriveErrorKind::Gone || looks == SLOT_LOOKS => {
+            Err(error) if error.kind == DriveErrorKind::Gone || looks == LOOKS => {
                 return Err(error);
             }
             // The drive has tried hard by itself, and the other slot is still to be read.
@@ -491,7 +488,7 @@ async fn read_slot<W: World>(
         }
         looks += 1;
         world.reached("opening looks again");
-        world.sleep(SLOT_PAUSE).await;
+        world.sleep(PAUSE).await;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::label::PoolIdentity;
 use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
-use crate::raid::{Doubt, DriveFault, Member, Verdict};
+use crate::raid::{Doubt, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset, Time, Uuid};
 use futures_util::StreamExt;
@@ -96,20 +96,14 @@ impl<W: World> Copies<'_, W> {
     /// # Errors
     /// `Drive` when one that may have all of it does not answer.
     async fn looks_again(&self, doubt: &mut Doubt, began: Time) -> Result<bool, PoolError> {
-        match doubt.judge(self.world, &self.copies, began).await {
-            Verdict::Damaged => Ok(false),
-            Verdict::LookAgain => {
-                self.world.reached("opening looks again");
-                Ok(true)
-            }
-            Verdict::Away(member) => {
-                let context = format!(
-                    "metadata of pool '{}': drive '{}' can't be read now, and no other has all of it: try again, or bring the missing drives back",
-                    self.pool.name, member.name
-                );
-                Err(PoolError::new(PoolErrorKind::Drive, context))
-            }
-        }
+        let again = doubt.opening_looks_again(self.world, &self.copies, began);
+        again.await.map_err(|away| {
+            let context = format!(
+                "metadata of pool '{}': drive '{}' can't be read now, and no other has all of it: try again, or bring the missing drives back",
+                self.pool.name, away.name
+            );
+            PoolError::new(PoolErrorKind::Drive, context)
+        })
     }
 
     async fn recover(&self) -> Result<Recovered<W>, String> {

@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Looks after the first one, and the time between two.
-const LOOKS: u32 = 2;
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const LOOKS: u32 = 2;
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// So long nobody waits again for drives whose damage has just been believed: many damaged
 /// blocks cost little more than one.
@@ -87,6 +87,26 @@ impl Doubt {
         self.looks += 1;
         world.sleep(PAUSE).await;
         Verdict::LookAgain
+    }
+
+    /// As [`Doubt::judge`], for an opening: whether to look again.
+    ///
+    /// # Errors
+    /// The drive that may hold it, and does not answer.
+    pub async fn opening_looks_again<W: World>(
+        &mut self,
+        world: &W,
+        members: &[Rc<Member<W>>],
+        began: Time,
+    ) -> Result<bool, Rc<Member<W>>> {
+        match self.judge(world, members, began).await {
+            Verdict::Away(member) => Err(member),
+            Verdict::Damaged => Ok(false),
+            Verdict::LookAgain => {
+                world.reached("opening looks again");
+                Ok(true)
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
-use crate::raid::{Doubt, DriveFault, Member, Verdict};
+use crate::raid::{Doubt, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice, Time};
 use std::cell::Cell;
@@ -119,20 +119,13 @@ impl<W: World> Ring<W> {
         members: &[Rc<Member<W>>],
         began: Time,
     ) -> Result<bool, RingError> {
-        match doubt.judge(&self.world, members, began).await {
-            Verdict::Damaged => Ok(false),
-            Verdict::LookAgain => {
-                self.world.reached("opening looks again");
-                Ok(true)
-            }
-            Verdict::Away(member) => {
-                let (label, name) = (self.spec.label, &member.name);
-                let context = format!(
-                    "{label}: drive '{name}' can't be read now, and no other has all of it"
-                );
-                Err(RingError::new(RingErrorKind::Drive, context))
-            }
-        }
+        let again = doubt.opening_looks_again(&self.world, members, began);
+        again.await.map_err(|away| {
+            let (label, name) = (self.spec.label, &away.name);
+            let context =
+                format!("{label}: drive '{name}' can't be read now, and no other has all of it");
+            RingError::new(RingErrorKind::Drive, context)
+        })
     }
 
     /// The newer superblock of a drive, and whether both places could be read.

@@ -120,10 +120,8 @@ impl<W: World> Volume<W> {
             return there.write(at, data).await;
         }
         self.check_end(at, data.len() as u64)?;
-        let (mirrored, len) = (
-            self.core.live.mirror().map(|_| data.clone()),
-            data.len() as u64,
-        );
+        let len = data.len() as u64;
+        let mirrored = self.core.live.mirror().map(|_| data.clone());
         let written = self.write_held(at, data).await;
         if let Some(data) = mirrored {
             Box::pin(self.mirror_write(at.0, data, written.is_ok())).await;

@@ -28,7 +28,11 @@ fn out_at() -> Duration {
 }
 
 fn stall(shelf: &Shelf, world: &SimWorld, name: &str) {
-    let until = world.now() + STALL;
+    stall_for(shelf, world, name, STALL);
+}
+
+fn stall_for(shelf: &Shelf, world: &SimWorld, name: &str, time: Duration) {
+    let until = world.now() + time;
     shelf
         .named(name)
         .with_faults(|faults| faults.stalled_until = Some(until));
@@ -257,9 +261,7 @@ fn a_pause_that_was_short_by_the_limits_before_expels_nobody() {
             ..Limits::default()
         };
         // The drive answers soon after the process goes on.
-        let until = world.now() + Duration::from_millis(2_400);
-        let slow = shelf.named("d1");
-        slow.with_faults(|faults| faults.stalled_until = Some(until));
+        stall_for(&shelf, &world, "d1", Duration::from_millis(2_400));
         let pausing = async {
             world.sleep(Duration::from_millis(10)).await;
             world.pause(Duration::from_millis(1_900));
@@ -281,10 +283,10 @@ fn when_no_drive_answers_none_is_given_up_for_it() {
             let world = pool.world().clone();
             read_some(&pool, 1, 8).await;
             let stood_still = Duration::from_secs(25);
-            for (at, (_, media)) in shelf.media.iter().enumerate() {
+            for (at, (name, _)) in shelf.media.iter().enumerate() {
                 // They do not come back in the same instant.
-                let until = world.now() + stood_still + Duration::from_millis(300) * at as u32;
-                media.with_faults(|faults| faults.stalled_until = Some(until));
+                let time = stood_still + Duration::from_millis(300) * at as u32;
+                stall_for(&shelf, &world, name, time);
             }
             let took = write_all(&pool, 2).await;
             assert!(took >= stood_still, "{level}: {took:?}");
@@ -303,11 +305,8 @@ fn when_a_group_needs_one_of_those_that_hang_none_is_given_up() {
     shelf.open(async |pool| {
         let world = pool.world().clone();
         read_some(&pool, 1, 8).await;
-        let stood_still = Duration::from_secs(8);
         for name in ["d1", "d2"] {
-            let until = world.now() + stood_still;
-            let media = shelf.named(name);
-            media.with_faults(|faults| faults.stalled_until = Some(until));
+            stall_for(&shelf, &world, name, Duration::from_secs(8));
         }
         // One of them is asked by and by only.
         let volume = pool.volume("v").unwrap();
@@ -329,10 +328,8 @@ fn a_drive_goes_though_one_of_another_pair_is_needed_and_hangs() {
         let world = pool.world().clone();
         read_some(&pool, 1, 8).await;
         pool.fail_drive("d0").await.unwrap();
-        let until = world.now() + Duration::from_secs(20);
         for name in ["d1", "d2"] {
-            let media = shelf.named(name);
-            media.with_faults(|faults| faults.stalled_until = Some(until));
+            stall_for(&shelf, &world, name, Duration::from_secs(20));
         }
         let (_, ()) = futures_util::future::join(write_all(&pool, 2), async {
             world.sleep(out_at() + MARGIN).await;

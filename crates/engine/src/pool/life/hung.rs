@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Who looks after drives that hang waits for no I/O, and for nobody who does: not for
 //!   labels either. So whatever waits for a drive ends, if the pool can do without it.
-//! - All drives that hang at a look are given up in that look. Where a group can't do
-//!   without all of them, none goes: what they have in common is the reason (a shelf, a
+//! - All drives that hang at a look are given up in that look. Where a span can't do
+//!   without all of its own, none of these goes: what they have in common is the reason (a shelf, a
 //!   cable), and without the first the rest are needed. One that the pool needs stays, too,
 //!   and is waited for.
 //! - Only time in which the process ran counts against a drive: after a pause everything
