@@ -102,25 +102,25 @@ impl Boot {
     /// it is opened again in the same world, by the same process as it were. Nobody writes
     /// any more for the one that has stopped.
     async fn open_again(&self, session: &Session) -> Option<Lanes> {
-        let closed = session.pool.close();
-        if self
-            .asked
-            .ask(WRONG, "close".to_owned(), closed)
-            .await
-            .is_ok()
-        {
-            session.fail("a pool that has stopped was closed well");
+        self.end_stopped(&session.pool).await;
+        self.books.oracle.borrow_mut().power_cut();
+        self.world.note(|| "the pool is opened again".to_owned());
+        self.asked
+            .set_bound(self.books.config.patience_at_openings());
+        self.open().await
+    }
+
+    /// Closes a pool that has stopped, and waits until none of its I/O is under way.
+    pub async fn end_stopped(&self, pool: &Lanes) {
+        let closed = self.asked.ask(WRONG, "close".to_owned(), pool.close());
+        if closed.await.is_ok() {
+            self.books.fail("a pool that has stopped was closed well");
         }
         let media = self.books.media.borrow().clone();
         while media.iter().any(|media| media.running() > 0) {
             self.world.sleep(Duration::from_millis(1)).await;
         }
         media.iter().for_each(|media| media.hand_over());
-        self.books.oracle.borrow_mut().power_cut();
-        self.world.note(|| "the pool is opened again".to_owned());
-        self.asked
-            .set_bound(self.books.config.patience_at_openings());
-        self.open().await
     }
 
     /// The tail of a log moves long after it was told to.

@@ -15,6 +15,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Faults, Media};
 
+/// After so long a pool has stopped that a moment at the end of its opening stops.
+const AFTER_BLIPS: Duration = Duration::from_millis(20);
+
 /// Drives that were dead at an opening are none any more.
 fn revive(media: &[Rc<Media>]) {
     for drive in media {
@@ -296,10 +299,14 @@ impl Boot {
             Either::Right(_) => unreachable!("blips do not end before the opening"),
         };
         media.iter().for_each(|media| calm(media));
-        match opened {
-            Ok(pool) => Ok(pool),
-            Err(_) => self.try_open(media).await,
+        if let Ok(pool) = opened {
+            self.world.sleep(AFTER_BLIPS).await;
+            if pool.all().iter().all(|lane| lane.info().failure.is_none()) {
+                return Ok(pool);
+            }
+            self.end_stopped(&pool).await;
         }
+        self.try_open(media).await
     }
 
     /// Without more drives of a span than it can lose, a pool is not opened.

@@ -24,6 +24,7 @@ use crate::label::NAME_BYTES_MAX;
 use crate::lane::Part;
 use crate::pool::NamedDrive;
 use crate::raid::Member;
+use crate::raid::doubt::{LOOKS, PAUSE, read_again};
 use crate::world::{Host, World};
 use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
 use futures_channel::oneshot;
@@ -119,10 +120,11 @@ async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Bea
     if at.0 + BLOCK_BYTES as u64 > drive.geometry().capacity_bytes {
         return None;
     }
-    let reading = drive.read(at, world.buffers().bytes(BLOCK_BYTES));
+    let reading = read_again(world, drive, at, BLOCK_BYTES);
     // One that does not answer says nothing; its label is waited for next.
-    let (buf, outcome) = in_time(world, Limits::default().hung, reading).await?;
-    outcome.ok()?;
+    let buf = in_time(world, Limits::default().hung, reading)
+        .await?
+        .ok()?;
     Beat::decode(buf.bytes()?)
 }
 
@@ -325,10 +327,7 @@ fn beats<W: World>(drives: &Rc<Drives<W>>) -> Vec<oneshot::Receiver<()>> {
 
 /// Looks who beat last on a drive, and beats, unless that was another who came later.
 async fn beat_once<W: World>(world: W, drives: Weak<Drives<W>>, member: Rc<Member<W>>) {
-    let read = member
-        .read_uncounted(PLACE, world.buffers().bytes(BLOCK_BYTES))
-        .await;
-    let found = read.ok().and_then(|buf| Beat::decode(buf.bytes()?));
+    let found = found_on(&world, &member).await;
     // Nothing is held while the drive takes its time: a pool may end meanwhile.
     let own = drives.upgrade().and_then(|drives| drives.answer(found));
     if let Some(own) = own {
@@ -339,6 +338,21 @@ async fn beat_once<W: World>(world: W, drives: Weak<Drives<W>>, member: Rc<Membe
     if let Some(drives) = drives.upgrade() {
         drives.heart.late.borrow_mut().remove(&member.uuid);
     }
+}
+
+/// The heartbeat on a drive in use. One that was cut off for a moment is asked again: another
+/// host may have beaten there. One that stays unreadable is written over.
+async fn found_on<W: World>(world: &W, member: &Member<W>) -> Option<Beat> {
+    for _ in 0..LOOKS {
+        let buf = world.buffers().bytes(BLOCK_BYTES);
+        if let Ok(buf) = member.read_uncounted(PLACE, buf).await {
+            return Beat::decode(buf.bytes()?);
+        }
+        world.sleep(PAUSE).await;
+    }
+    let buf = world.buffers().bytes(BLOCK_BYTES);
+    let read = member.read_uncounted(PLACE, buf).await;
+    Beat::decode(read.ok()?.bytes()?)
 }
 
 impl<W: World> Drives<W> {

@@ -15,16 +15,16 @@ use super::life::hung::{self, in_time};
 use super::recover::{Recovered, recover};
 use super::strangers;
 use super::{Inner, LabelSummary, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind};
-use crate::drive::{Drive, DriveError, DriveErrorKind};
+use crate::drive::Drive;
 use crate::label::{
     Label, MemberEntry, PoolIdentity, SLOT_BYTES, SLOT_OFFSETS, Slot, other_version,
 };
 use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
 use crate::raid::Member;
-use crate::raid::doubt::{LOOKS, PAUSE};
+use crate::raid::doubt::read_again;
 use crate::world::World;
-use base::{Buf, DriveOffset, Uuid};
+use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -39,9 +39,6 @@ struct Labelled<W: World> {
 
 /// How often a lane looks whether the others could be opened.
 const OTHERS_READY: Duration = Duration::from_millis(1);
-
-/// A read of a slot that takes longer is not repeated.
-const SLOT_TIME: Duration = Duration::from_millis(500);
 
 fn refuse(kind: PoolErrorKind, context: String) -> PoolError {
     PoolError::new(kind, context)
@@ -436,7 +433,7 @@ async fn read_there<W: World>(
         if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
             continue;
         }
-        let buf = match read_slot(world, drive, at).await {
+        let buf = match read_again(world, drive, at, SLOT_BYTES).await {
             Ok(buf) => buf,
             Err(error) => {
                 failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
@@ -463,32 +460,6 @@ async fn read_there<W: World>(
     match (newest, failure) {
         (None, Some(failure)) => Err(failure),
         (newest, _) => Ok(newest),
-    }
-}
-
-/// A slot of a label. A drive that was cut off for a moment is asked again: what others say
-/// may be older.
-async fn read_slot<W: World>(
-    world: &W,
-    drive: &impl Drive,
-    at: DriveOffset,
-) -> Result<Buf, DriveError> {
-    let mut looks = 0;
-    loop {
-        let began = world.now();
-        let (buf, outcome) = drive.read(at, world.buffers().bytes(SLOT_BYTES)).await;
-        match outcome {
-            Ok(()) => return Ok(buf),
-            Err(error) if error.kind == DriveErrorKind::Gone || looks == LOOKS => {
-                return Err(error);
-            }
-            // The drive has tried hard by itself, and the other slot is still to be read.
-            Err(error) if world.now().since(began) > SLOT_TIME => return Err(error),
-            Err(_) => {}
-        }
-        looks += 1;
-        world.reached("opening looks again");
-        world.sleep(PAUSE).await;
     }
 }
 

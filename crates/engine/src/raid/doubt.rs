@@ -8,9 +8,10 @@
 //!   after that one look is enough, and the labels.
 
 use super::Member;
+use crate::drive::{Drive, DriveError, DriveErrorKind};
 use crate::label::SLOT_OFFSETS;
 use crate::world::World;
-use base::{BLOCK_BYTES, DriveOffset, Time};
+use base::{BLOCK_BYTES, Buf, DriveOffset, Time};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// So long nobody waits again for drives whose damage has just been believed: many damaged
 /// blocks cost little more than one.
 const KNOWN: Duration = Duration::from_secs(1);
+
+/// A read before there is a pool that takes longer is not repeated.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is to be done about something that could not be read.
 pub enum Verdict<W: World> {
@@ -107,6 +111,36 @@ impl Doubt {
                 Ok(true)
             }
         }
+    }
+}
+
+/// Reads from a drive whose label is not known yet. One that was cut off for a moment is asked
+/// again: what others say may be older.
+///
+/// # Errors
+/// What the drive said last.
+pub(crate) async fn read_again<W: World>(
+    world: &W,
+    drive: &impl Drive,
+    at: DriveOffset,
+    len_bytes: usize,
+) -> Result<Buf, DriveError> {
+    let mut looks = 0;
+    loop {
+        let began = world.now();
+        let (buf, outcome) = drive.read(at, world.buffers().bytes(len_bytes)).await;
+        match outcome {
+            Ok(()) => return Ok(buf),
+            Err(error) if error.kind == DriveErrorKind::Gone || looks == LOOKS => {
+                return Err(error);
+            }
+            // The drive has tried hard by itself.
+            Err(error) if world.now().since(began) > PATIENCE => return Err(error),
+            Err(_) => {}
+        }
+        looks += 1;
+        world.reached("opening looks again");
+        world.sleep(PAUSE).await;
     }
 }
 

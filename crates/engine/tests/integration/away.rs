@@ -3,10 +3,11 @@
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::VolumeOffset;
 use engine::pool::drives::EventKind;
+use engine::pool::life::health::Limits;
 use engine::{Level, Pool, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world::sim::{Outcome, SimWorld};
 
 const BLOCK: usize = 4096;
 
@@ -54,6 +55,54 @@ fn blocks_of_a_drive_that_says_eio_to_everything_for_a_while_are_not_lost() {
         assert!(lost.is_none(), "{lost:?}");
     });
     shelf.open(async |pool| assert!(read(&pool).await.unwrap() == written));
+}
+
+/// Hosts write a block of pages that a snapshot shares, and the rest is copied from it later:
+/// not while a drive is away that has a part of it.
+#[test]
+fn a_page_is_not_filled_without_a_drive_that_is_away() {
+    let shelf = Shelf::with_pool(5, Level::Raid5);
+    shelf.open(async |pool| {
+        pool.fail_drive("d0").await.unwrap();
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
+        pool.store().drain().await.unwrap();
+        pool.close().await.unwrap();
+    });
+    let bug = "copied without what a drive has that is away";
+    for (bug, is_kept) in [(Some(bug), false), (None, true)] {
+        let shelf = shelf.copied(1);
+        let world = shelf.world();
+        world.plant(bug);
+        let test = async {
+            let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+            fill_without(&shelf, &pool.unwrap(), "d4").await
+        };
+        assert_eq!(world.run(u64::MAX, test), Ok(Outcome::Done(is_kept)));
+    }
+}
+
+/// Writes a block of each page while nothing on a drive can be read. Whether all is as it was
+/// written when the drive is back, and the pages have been filled.
+async fn fill_without(shelf: &Shelf, pool: &Pool<SimWorld>, drive: &str) -> bool {
+    let (away, mut whole) = (shelf.named(drive), bytes(1, 8 * PAGE));
+    // What is written can be read again. Of a suspect drive labels are written.
+    pool.set_health_limits(Limits {
+        errors: u64::MAX,
+        ..Limits::default()
+    });
+    let all = 0..(crate::common::DRIVE_BYTES / BLOCK as u64);
+    away.with_faults(|faults| faults.unreadable.extend(all));
+    let volume = pool.volume("v").unwrap();
+    for page in 0..8 {
+        let (tag, at) = (50 + page as u64, page * PAGE);
+        let data = content(pool.world(), tag, BLOCK);
+        volume.write(VolumeOffset(at as u64), data).await.unwrap();
+        whole[at..at + BLOCK].copy_from_slice(&bytes(tag, BLOCK));
+    }
+    pool.world().sleep(Duration::from_secs(30)).await;
+    away.with_faults(|faults| faults.unreadable.clear());
+    pool.world().sleep(Duration::from_secs(30)).await;
+    read(pool).await.is_some_and(|found| found == whole)
 }
 
 /// One failed read, wherever it comes, of the one drive that there is.

@@ -84,6 +84,59 @@ fn a_pool_that_beats_on_another_host_is_not_opened() {
     });
 }
 
+/// No drive's heartbeat can be read until `end` ends.
+async fn without_heartbeats(bench: &Bench, end: impl Future<Output = ()>) {
+    let block = HEARTBEAT.0 / 4096;
+    for (_, media) in &bench.shelf.media {
+        media.with_faults(|faults| faults.unreadable.extend(block..block + 1));
+    }
+    end.await;
+    for (_, media) in &bench.shelf.media {
+        media.with_faults(|faults| faults.unreadable.clear());
+    }
+}
+
+#[test]
+fn a_heartbeat_that_can_not_be_read_for_a_moment_keeps_a_second_host_away() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        bench.world.sleep(Duration::from_secs(3)).await;
+        let moment = bench.world.sleep(Duration::from_millis(150));
+        let (second, ()) = join(bench.open(2), without_heartbeats(&bench, moment)).await;
+        let refused = second.err().map(|error| error.kind);
+        assert_eq!(refused, Some(PoolErrorKind::InUse));
+        assert!(first.info().failure.is_none() && holds(&first).await);
+    });
+}
+
+#[test]
+fn an_owner_that_can_not_read_who_beat_looks_again_before_it_beats() {
+    let bench = Bench::new();
+    bench.run(async {
+        let first = bench.open(1).await.unwrap();
+        bench.world.sleep(Duration::from_secs(3)).await;
+        for NamedDrive { drive, .. } in bench.drives(&bench.world) {
+            let nothing = bench.world.buffers().zeroed(4096).freeze();
+            drive.write_durable(HEARTBEAT, nothing).await.unwrap();
+        }
+        let second = bench.open(2).await.unwrap();
+        let errors = || -> u64 { first.info().members.iter().map(|m| m.errors).sum() };
+        let looks = async {
+            let end = bench.world.now() + Duration::from_secs(3);
+            while errors() == 0 && bench.world.now() < end {
+                bench.world.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        without_heartbeats(&bench, looks).await;
+        assert!(errors() > 0 && first.info().failure.is_none());
+        bench.world.sleep(Duration::from_millis(250)).await;
+        let failure = first.info().failure;
+        assert!(failure.is_some_and(|failure| failure.contains("host2")));
+        assert!(second.info().failure.is_none() && holds(&second).await);
+    });
+}
+
 #[test]
 fn the_pool_of_a_host_that_is_gone_is_taken_over_after_three_periods() {
     let bench = Bench::new();

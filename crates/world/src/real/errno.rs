@@ -18,11 +18,11 @@ pub(super) fn kind(error: &io::Error) -> DriveErrorKind {
         // errors; a mirror's other copy decides which it was.
         Some(libc::EIO | libc::EILSEQ | libc::ENODATA | libc::EREMOTEIO) => DriveErrorKind::Media,
         Some(libc::ENOSPC | libc::EDQUOT) => DriveErrorKind::NoSpace,
-        Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::ESHUTDOWN | libc::ENOLINK) => {
-            DriveErrorKind::Gone
-        }
+        Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::ESHUTDOWN) => DriveErrorKind::Gone,
         // So do file systems whose server is gone: FUSE, NFS.
         Some(libc::ENOTCONN | libc::ESTALE | libc::ENOMEDIUM) => DriveErrorKind::Gone,
+        // ENOLINK among them: a transport that resets, and is back soon. The block layer has no
+        // word for one that stays away but that the device goes (ENODEV).
         _ => DriveErrorKind::Other,
     }
 }
@@ -75,6 +75,7 @@ mod tests {
             (libc::ENOTCONN, DriveErrorKind::Gone),
             (libc::ENOMEM, DriveErrorKind::Other),
             (libc::EINVAL, DriveErrorKind::Other),
+            (libc::ENOLINK, DriveErrorKind::Other),
         ];
         for (errno, expected) in cases {
             let error = count(-errno).unwrap_err();

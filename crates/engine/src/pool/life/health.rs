@@ -42,7 +42,8 @@ pub struct Limits {
     pub quiet_windows: u32,
     /// Failed operations in a window, or blocks put right, that are wrong.
     pub errors: u64,
-    /// Failed operations in one window that take the drive out of use.
+    /// Failed operations in one window that take the drive out of use, if they are `ratio`
+    /// times those of the other drives (their median): where all fail, what they hang on did.
     pub errors_out: u64,
     /// An operation that takes longer counts as slow. A mean below it is never wrong.
     pub slow: Duration,
@@ -142,6 +143,15 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
             )
         })
     })
+}
+
+/// Whether so much fails on a drive that it has to go, and not on the others.
+fn fails_alone(own: &Window, others: &[Window], limits: &Limits) -> bool {
+    let mut errors: Vec<u64> = others.iter().map(|other| other.errors).collect();
+    errors.sort_unstable();
+    let usual = errors.get(errors.len().saturating_sub(1) / 2).copied();
+    let alone = usual.unwrap_or(0) * u64::from(limits.ratio);
+    own.errors >= limits.errors_out && own.errors >= alone
 }
 
 /// The median of the means of those that did enough.
@@ -305,7 +315,7 @@ impl<W: World> Inner<W> {
             for (at, (member, window)) in seen.iter().enumerate() {
                 let others = seen.iter().enumerate().filter(|(other, _)| *other != at);
                 let others: Vec<Window> = others.map(|(_, (_, window))| *window).collect();
-                if window.errors >= limits.errors_out {
+                if fails_alone(window, &others, limits) {
                     let reason =
                         format!("{} operations failed in {:?}", window.errors, limits.window);
                     self.drives.give_up(vec![(Rc::clone(member), reason)]);
@@ -441,6 +451,25 @@ mod tests {
             };
             assert_eq!(is_wrong(own, &[], false), wrong, "{errors}, {mends}");
         }
+    }
+
+    #[test]
+    fn only_a_drive_that_fails_alone_has_to_go() {
+        let limits = Limits::default();
+        let failed = |errors| Window {
+            errors,
+            ..Window::default()
+        };
+        let (many, few, none) = (failed(1_000), failed(999), failed(0));
+        assert!(fails_alone(&many, &[none, none], &limits));
+        assert!(!fails_alone(&few, &[none, none], &limits));
+        assert!(fails_alone(&many, &[], &limits));
+        assert!(fails_alone(&many, &[failed(125)], &limits));
+        // A cable that all hang on, an adapter that resets.
+        assert!(!fails_alone(&many, &[failed(126)], &limits));
+        assert!(!fails_alone(&many, &[many, many, none], &limits));
+        // Two of four that fail together are two drives.
+        assert!(fails_alone(&many, &[many, none, none], &limits));
     }
 
     #[test]

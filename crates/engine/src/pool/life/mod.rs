@@ -270,8 +270,14 @@ impl<W: World> Inner<W> {
         before
     }
 
-    /// One round of everything.
+    /// One round of everything. Where the round ends early, lending may have failed all the same.
     async fn look_after(self: &Rc<Self>) -> Result<(), PoolError> {
+        let round = self.look_after_each().await;
+        let lent = self.life.lending_failed.take();
+        round.and(lent.map_or(Ok(()), Err))
+    }
+
+    async fn look_after_each(self: &Rc<Self>) -> Result<(), PoolError> {
         self.follow_first_lane().await?;
         self.follow_others().await?;
         self.take_spares().await?;
@@ -286,8 +292,7 @@ impl<W: World> Inner<W> {
         self.go_on()?;
         self.part_with_groups().await?;
         self.scrub_if_wanted().await?;
-        let lent = self.life.lending_failed.take();
-        emptied.and(lent.map_or(Ok(()), Err))
+        emptied
     }
 
     /// Whether a drive has failed, or holds less than it should, and something can be done
