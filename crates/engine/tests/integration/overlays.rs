@@ -4,9 +4,10 @@
 use crate::common::{PAGE, Shelf, bytes, content, thin};
 use base::VolumeOffset;
 use engine::pool::VolumeChange;
-use engine::{Level, Pool, Provisioning, Volume, World};
+use engine::{IoErrorKind, Level, Pool, Provisioning, Volume, World};
+use futures_util::future::join;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world::sim::{Outcome, SimWorld};
 
 const MIRROR: Level = Level::Raid10 { copies: 2 };
 const BLOCK: usize = 4096;
@@ -194,4 +195,66 @@ fn where_room_is_short_a_page_is_copied_as_a_whole() {
         assert_eq!(pool.info().backed_bytes, 0);
         assert!(page(&pool, "v", 0).await == expected(0, &[(1, 7)]));
     });
+}
+
+/// Reads through a page whose rest is filled in the meantime, and what backed it goes to another
+/// volume, while the drives take their time for the read. Whether it finds what it should.
+async fn read_while_backing_goes(shelf: &Shelf, pool: &Pool<SimWorld>) -> bool {
+    let world = pool.world();
+    pool.set_fill_pause(Duration::from_secs(3_600));
+    pool.store().cache.set_capacity(0);
+    let volume = pool.volume("v").unwrap();
+    pool.clone_volume("v", "s", true, 0).await.unwrap();
+    write(&volume, world, 2 * PAGE, 7).await;
+    pool.store().drain().await.unwrap();
+    let other = pool.create_volume(thin("w", 1 << 40)).await.unwrap();
+    let rest = VolumeOffset((2 * PAGE + BLOCK) as u64);
+    // Sums are in RAM from now on.
+    volume.read(rest, BLOCK).await.unwrap();
+
+    let stall = |until| {
+        let media = shelf.media.iter();
+        media.for_each(|(_, media)| media.with_faults(|faults| faults.stalled_until = until));
+    };
+    stall(Some(world.now() + Duration::from_millis(250)));
+    let takes_it_away = async {
+        world.sleep(Duration::from_micros(1)).await;
+        stall(None);
+        pool.free_backings().await.unwrap();
+        pool.delete_volume("s").await.unwrap();
+        let mut page = 0;
+        let full = loop {
+            let data = content(world, 9, PAGE);
+            match other.write(VolumeOffset(page * PAGE as u64), data).await {
+                Ok(()) => page += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind, IoErrorKind::PoolFull, "{full}");
+    };
+    let (read, ()) = join(volume.read(rest, BLOCK), takes_it_away).await;
+    read.unwrap().to_vec() == expected(2, &[])[BLOCK..2 * BLOCK]
+}
+
+#[test]
+fn what_backs_a_page_stays_while_somebody_reads_it() {
+    let shelf = Shelf::with_pool(2, MIRROR);
+    let reads = |bug| {
+        let right = (0..8).filter(|seed| {
+            let shelf = shelf.copied(*seed);
+            let world = shelf.world();
+            world.plant(bug);
+            let test = async {
+                let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+                read_while_backing_goes(&shelf, &pool.unwrap()).await
+            };
+            match world.run(u64::MAX, test) {
+                Ok(Outcome::Done(is_right)) => is_right,
+                other => panic!("seed {seed}: {other:?}"),
+            }
+        });
+        right.count()
+    };
+    assert_eq!(reads(None), 8);
+    assert!(reads(Some("backing let go while it is read")) < 8);
 }

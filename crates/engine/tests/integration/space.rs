@@ -5,8 +5,9 @@ use base::{BLOCK_BYTES, VolumeOffset};
 use engine::pool::life::fullness::{Fullness, Thresholds};
 use engine::pool::{EventKind, VolumeChange};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
+use futures_util::future::join;
 use std::time::Duration;
-use world::sim::SimWorld;
+use world::sim::{Outcome, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 const P: u64 = PAGE as u64;
@@ -317,4 +318,50 @@ fn what_a_volume_holds_alone_is_what_its_deletion_gives_back() {
         assert_eq!((of("c").await, pool.info().mapped_bytes), ((8, 0), 8 * P));
         assert!(pool.holdings("v").await.is_err());
     });
+}
+
+/// A volume becomes thick at each moment while a page is given back that its snapshot has, too,
+/// so that no room comes of it. How often more was promised than the pool has.
+fn promised_too_much(bug: Option<&'static str>) -> usize {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        pool.clone_volume("v", "s", true, 0).await.unwrap();
+        let info = pool.info();
+        let left = info.capacity_bytes - info.mapped_bytes;
+        pool.create_volume(thick("all", left)).await.unwrap();
+        pool.close().await.unwrap();
+    });
+    let promises = |step: u64| {
+        let shelf = shelf.copied(step);
+        let world = shelf.world();
+        world.plant(bug);
+        let test = async {
+            let pool = Pool::open(world.clone(), shelf.drives(&world)).await;
+            let pool = pool.unwrap();
+            let volume = pool.volume("v").unwrap();
+            let becomes_thick = async {
+                world.sleep(Duration::from_micros(step)).await;
+                let change = VolumeChange {
+                    provisioning: Some(Provisioning::Thick),
+                    ..VolumeChange::default()
+                };
+                let _ = pool.change_volume("v", change).await;
+            };
+            // What is kept has to be copied first, and there is no room.
+            let (_, ()) = join(volume.clear(page(1), P), becomes_thick).await;
+            let info = pool.info();
+            info.mapped_bytes + info.promised_bytes > info.capacity_bytes
+        };
+        match world.run(u64::MAX, test) {
+            Ok(Outcome::Done(too_much)) => too_much,
+            other => panic!("step {step}: {other:?}"),
+        }
+    };
+    (0..40).filter(|step| promises(step * 5)).count()
+}
+
+#[test]
+fn no_more_is_promised_than_there_is_when_a_page_is_given_back() {
+    assert_eq!(promised_too_much(None), 0);
+    assert!(promised_too_much(Some("thick while pages are given back")) > 0);
 }
