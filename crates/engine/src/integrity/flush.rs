@@ -5,6 +5,7 @@ use super::sums::Sums;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
 use crate::pool::drives::Zone;
+use crate::raid::doubt::{LOOKS, PAUSE};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice};
@@ -62,7 +63,10 @@ impl<W: World> Integrity<W> {
             return Ok(());
         };
         let (index, version) = (u64::from(cached.index), cached.version.get());
-        let Some(slots) = self.whole_pair(&zone, index, version, &behind).await else {
+        let Some(slots) = self
+            .whole_pair_at_last(&zone, index, version, &behind)
+            .await
+        else {
             cached.anew.set(true);
             return Ok(());
         };
@@ -81,6 +85,29 @@ impl<W: World> Integrity<W> {
             true => Ok(()),
             false => self.drives.absorb(faults).await,
         }
+    }
+
+    /// A whole copy of that version. Where there may be one it is looked for several times: to
+    /// write the block anew would go over the only whole copy, of a drive that was cut off for
+    /// a moment.
+    async fn whole_pair_at_last(
+        &self,
+        zone: &Zone<W>,
+        index: u64,
+        version: u64,
+        behind: &[usize],
+    ) -> Option<[Slice; 2]> {
+        for _ in 0..LOOKS {
+            let found = self.whole_pair(zone, index, version, behind).await;
+            let mut others = block::copies(zone.shape.geometry, index)
+                .filter(|(place, _)| !behind.contains(place))
+                .map(|(place, _)| zone.group.place(place));
+            if found.is_some() || !others.any(|other| other.is_readable(zone.shape.zone)) {
+                return found;
+            }
+            self.world.sleep(PAUSE).await;
+        }
+        self.whole_pair(zone, index, version, behind).await
     }
 
     /// Writes the older slot of a pair, then the newer one.

@@ -24,7 +24,7 @@ use crate::label::NAME_BYTES_MAX;
 use crate::lane::Part;
 use crate::pool::NamedDrive;
 use crate::raid::Member;
-use crate::raid::doubt::{LOOKS, PAUSE, read_again};
+use crate::raid::doubt::{LOOKS, PAUSE, is_final, read_again};
 use crate::world::{Host, World};
 use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
 use futures_channel::oneshot;
@@ -343,16 +343,19 @@ async fn beat_once<W: World>(world: W, drives: Weak<Drives<W>>, member: Rc<Membe
 /// The heartbeat on a drive in use. One that was cut off for a moment is asked again: another
 /// host may have beaten there. One that stays unreadable is written over.
 async fn found_on<W: World>(world: &W, member: &Member<W>) -> Option<Beat> {
-    for _ in 0..LOOKS {
-        let buf = world.buffers().bytes(BLOCK_BYTES);
-        if let Ok(buf) = member.read_uncounted(PLACE, buf).await {
-            return Beat::decode(buf.bytes()?);
+    let mut looks = 0;
+    loop {
+        let (began, buf) = (world.now(), world.buffers().bytes(BLOCK_BYTES));
+        match member.read_uncounted(PLACE, buf).await {
+            Ok(buf) => return Beat::decode(buf.bytes()?),
+            Err(error) if is_final(&error, world.now().since(began)) || looks == LOOKS => {
+                return None;
+            }
+            Err(_) => {}
         }
+        looks += 1;
         world.sleep(PAUSE).await;
     }
-    let buf = world.buffers().bytes(BLOCK_BYTES);
-    let read = member.read_uncounted(PLACE, buf).await;
-    Beat::decode(read.ok()?.bytes()?)
 }
 
 impl<W: World> Drives<W> {

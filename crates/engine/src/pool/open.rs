@@ -26,7 +26,7 @@ use crate::raid::doubt::read_again;
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolErro
     }
     take_over(&drives, &laggards).await?;
     if let Some(behind) = &found.behind {
-        let faults = behind.put_right(world, &pool).await;
+        let faults = behind.put_right(world, &pool).await?;
         drives.absorb(faults).await.map_err(|error| {
             let what = format!("metadata of pool '{}': {error}", pool.name);
             refuse(PoolErrorKind::Drive, what)
@@ -428,7 +428,12 @@ async fn read_there<W: World>(
 ) -> Result<Option<Label>, PoolError> {
     let mut newest: Option<Label> = None;
     let mut failure = None;
-    for offset in SLOT_OFFSETS {
+    // A slot that can't be read may have the newer label: when the drive was away for a moment
+    // it can be read after the other one.
+    let mut slots = VecDeque::from(SLOT_OFFSETS);
+    let mut left = SLOT_OFFSETS.len() + 1;
+    while let Some(offset) = slots.pop_front().filter(|_| left > 0) {
+        left -= 1;
         let at = part.place(DriveOffset(offset), SLOT_BYTES as u64);
         if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
             continue;
@@ -437,6 +442,7 @@ async fn read_there<W: World>(
             Ok(buf) => buf,
             Err(error) => {
                 failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
+                slots.push_back(offset);
                 continue;
             }
         };

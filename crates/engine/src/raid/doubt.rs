@@ -23,7 +23,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// blocks cost little more than one.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// A read before there is a pool that takes longer is not repeated.
+/// A read that takes longer, outside of a pool in use, is not repeated.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is to be done about something that could not be read.
@@ -114,6 +114,12 @@ impl Doubt {
     }
 }
 
+/// Whether a read that failed after `took` is not worth another: the drive is gone, or has
+/// tried hard by itself.
+pub(crate) fn is_final(error: &DriveError, took: Duration) -> bool {
+    error.kind == DriveErrorKind::Gone || took > PATIENCE
+}
+
 /// Reads from a drive whose label is not known yet. One that was cut off for a moment is asked
 /// again: what others say may be older.
 ///
@@ -131,11 +137,9 @@ pub(crate) async fn read_again<W: World>(
         let (buf, outcome) = drive.read(at, world.buffers().bytes(len_bytes)).await;
         match outcome {
             Ok(()) => return Ok(buf),
-            Err(error) if error.kind == DriveErrorKind::Gone || looks == LOOKS => {
+            Err(error) if is_final(&error, world.now().since(began)) || looks == LOOKS => {
                 return Err(error);
             }
-            // The drive has tried hard by itself.
-            Err(error) if world.now().since(began) > PATIENCE => return Err(error),
             Err(_) => {}
         }
         looks += 1;

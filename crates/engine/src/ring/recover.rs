@@ -2,6 +2,7 @@
 
 use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};
+use crate::drive::DriveErrorKind;
 use crate::raid::{Doubt, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Slice, Time};
@@ -247,6 +248,7 @@ impl<W: World> Ring<W> {
             match self.look(copies, at, sequence, incarnation).await {
                 (Some(found), lacking) => break (found, lacking),
                 (None, _) if has_read_one(&members, began) => return Ok(None),
+                (None, _) if self.lose_the_gone(&members, began).await? => {}
                 (None, _) => {
                     // One may have the batch: the chain is not taken to end here.
                     if !self.looks_again(&mut doubt, &members, began).await? {
@@ -271,6 +273,40 @@ impl<W: World> Ring<W> {
         }
         self.absorb(faults).await?;
         Ok(Some(found))
+    }
+
+    /// Takes drives out of use that have gone since `began`, as any read of a pool in use does,
+    /// where another one was read without an error: that one says where the chain ends.
+    /// Whether there are any.
+    ///
+    /// # Errors
+    /// `Drive` when one of them is needed.
+    async fn lose_the_gone(
+        &self,
+        members: &[Rc<Member<W>>],
+        began: Time,
+    ) -> Result<bool, RingError> {
+        let is_silent = |member: &&Rc<Member<W>>| member.was_silent_since(began);
+        let mut in_use = members.iter().filter(|member| member.is_writable());
+        if in_use.all(|member| is_silent(&member) || member.was_damaged_since(began)) {
+            return Ok(false);
+        }
+        let mut faults = Vec::new();
+        for member in members.iter().filter(is_silent) {
+            let buf = self.world.buffers().data(BLOCK_BYTES);
+            let probed = member.probe(self.spec.superblock_at(0), buf).await;
+            if let Err(error) = probed
+                && error.kind == DriveErrorKind::Gone
+            {
+                let member = Rc::clone(member);
+                faults.push(DriveFault { member, error });
+            }
+        }
+        let has_gone = !faults.is_empty();
+        if has_gone {
+            self.absorb(faults).await?;
+        }
+        Ok(has_gone)
     }
 
     /// The batch, from the first copy that has it whole, and which copies have not.

@@ -16,6 +16,7 @@ mod hung;
 mod lanes;
 mod metadata;
 mod moves;
+mod openings;
 mod overlays;
 mod ring;
 mod shared_reads;

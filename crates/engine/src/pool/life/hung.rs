@@ -16,11 +16,12 @@
 //!   pool is started, each drive that does not answer counts as missing.
 
 use super::health::Limits;
+use crate::label::SLOT_OFFSETS;
 use crate::pool::Inner;
 use crate::pool::drives::Drives;
 use crate::raid::Member;
 use crate::world::World;
-use base::Time;
+use base::{BLOCK_BYTES, DriveOffset, Time};
 use futures_util::future::{Either, select};
 use std::cmp::Reverse;
 use std::pin::pin;
@@ -132,11 +133,51 @@ async fn guarding<W: World>(world: W, drives: Weak<Drives<W>>) {
             return;
         };
         looks.look(world.now(), pause);
+        ask_all(&drives, &looks, pause);
+        let hung = hung(&drives, &looks, limits.hung);
+        let waiting = waiting(&drives, &looks, &limits);
+        let goes = |(member, _): &(Rc<Member<W>>, String)| {
+            !member.is_writable() || can_do_without_all(&drives, &waiting, member)
+        };
+        let (alone, together): (Vec<_>, Vec<_>) = hung.into_iter().partition(goes);
         // Labels are the opening's: it writes none before it has found everything good.
-        for needed in drives.give_up(hung(&drives, &looks, limits.hung)) {
+        let needed = drives.give_up(alone).into_iter();
+        for needed in needed.chain(together.into_iter().map(|(member, _)| member)) {
             drives.stop_for_silence(&needed);
         }
     }
+}
+
+/// Asks the drives that are idle, once any lets others wait: what took that one may have taken
+/// more, and then none of these goes out of use for it.
+fn ask_all<W: World>(drives: &Rc<Drives<W>>, looks: &Looks, patience: Duration) {
+    let members = drives.members();
+    let lets_wait = |member: &Rc<Member<W>>| {
+        let oldest = member.vitals().oldest();
+        oldest.is_some_and(|begun| looks.waited(begun) >= patience)
+    };
+    if !members.iter().any(lets_wait) {
+        return;
+    }
+    let world = drives.world();
+    for member in members {
+        if member.is_writable() && member.outstanding() == 0 {
+            let buf = world.buffers().data(BLOCK_BYTES);
+            world.spawn(async move { drop(member.probe(DriveOffset(SLOT_OFFSETS[0]), buf).await) });
+        }
+    }
+}
+
+/// Drives in use that have let somebody wait for half of what makes a drive hung: all that were
+/// idle when the first did so were asked then.
+fn waiting<W: World>(drives: &Drives<W>, looks: &Looks, limits: &Limits) -> Vec<Rc<Member<W>>> {
+    let mut members = drives.members();
+    members.retain(|member| {
+        let oldest = member.vitals().oldest();
+        let lets_wait = oldest.is_some_and(|begun| looks.waited(begun) > limits.hung / 2);
+        member.is_writable() && lets_wait
+    });
+    members
 }
 
 impl<W: World> Inner<W> {
@@ -159,45 +200,18 @@ impl<W: World> Inner<W> {
                 .for_each(|(member, _)| member.vitals().give_up());
             return;
         }
-        // Those that were idle when the first let others wait were asked then.
-        let lets_wait = |member: &Rc<Member<W>>| {
-            let oldest = member.vitals().oldest();
-            oldest.is_some_and(|begun| looks.waited(begun) > limits.hung / 2)
-        };
-        let mut members = self.drives.members();
-        members.retain(|member| member.is_writable());
-        if members.len() > 1 && members.iter().all(lets_wait) {
+        let waiting = waiting(&self.drives, looks, limits);
+        let members = self.drives.members();
+        let in_use = members.iter().filter(|member| member.is_writable()).count();
+        if in_use > 1 && waiting.len() == in_use {
             looks.forgive();
             return;
         }
-        members.retain(lets_wait);
-        hung.retain(|(member, _)| self.can_do_without_all(&members, member));
+        hung.retain(|(member, _)| can_do_without_all(&self.drives, &waiting, member));
         if !hung.is_empty() {
             self.drives.give_up(hung);
             self.drives.settle_labels_soon();
         }
-    }
-
-    /// Whether the group of `member` can do without it and without all of `waiting` that are
-    /// of its span. One that is not whole counts as lost already, and a spare is in no group.
-    fn can_do_without_all(&self, waiting: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> bool {
-        let own = usize::from(member.place());
-        let group = self.drives.groups().into_iter().find(|group| {
-            let mut places = group.places().into_iter();
-            places.any(|place| Rc::ptr_eq(&place, member))
-        });
-        let Some(group) = group.filter(|_| member.is_whole()) else {
-            return true;
-        };
-        let of_group = group.places();
-        let waits = |place: &usize| {
-            let mut waiting = waiting.iter();
-            let is_waited_for = waiting.any(|other| Rc::ptr_eq(other, &of_group[*place]));
-            is_waited_for && self.drives.share_a_span(&group, own, *place)
-        };
-        let places = 0..of_group.len();
-        let places: Vec<usize> = places.filter(|at| *at == own || waits(at)).collect();
-        self.drives.survives_without(&group, &places)
     }
 
     /// Ends reads that others can answer, on drives that let them wait. A drive is late
@@ -228,6 +242,32 @@ impl<W: World> Inner<W> {
             }
         }
     }
+}
+
+/// Whether the group of `member` can do without it and without all of `waiting` that are
+/// of its span. One that is not whole counts as lost already, and a spare is in no group.
+fn can_do_without_all<W: World>(
+    drives: &Drives<W>,
+    waiting: &[Rc<Member<W>>],
+    member: &Rc<Member<W>>,
+) -> bool {
+    let own = usize::from(member.place());
+    let group = drives.groups().into_iter().find(|group| {
+        let mut places = group.places().into_iter();
+        places.any(|place| Rc::ptr_eq(&place, member))
+    });
+    let Some(group) = group.filter(|_| member.is_whole()) else {
+        return true;
+    };
+    let of_group = group.places();
+    let waits = |place: &usize| {
+        let mut waiting = waiting.iter();
+        let is_waited_for = waiting.any(|other| Rc::ptr_eq(other, &of_group[*place]));
+        is_waited_for && drives.share_a_span(&group, own, *place)
+    };
+    let places = 0..of_group.len();
+    let places: Vec<usize> = places.filter(|at| *at == own || waits(at)).collect();
+    drives.survives_without(&group, &places)
 }
 
 /// What a read takes of late on the other drives of a group, the median of those that
