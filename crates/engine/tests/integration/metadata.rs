@@ -4,8 +4,10 @@ use crate::common::{Shelf, thin};
 use base::{BLOCK_BYTES, DriveOffset};
 use engine::label::{Label, PoolIdentity, SLOT_BYTES, Slot};
 use engine::meta::checkpoint;
-use engine::{Drive, Level, PoolErrorKind, World};
-use world::sim::{Outcome, SimDrive};
+use engine::{Drive, Level, Pool, PoolErrorKind, World};
+use futures_util::future::join;
+use std::time::Duration;
+use world::sim::{Faults, Outcome, SimDrive};
 
 const DRIVES: [&str; 3] = ["d0", "d1", "d2"];
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -129,6 +131,45 @@ fn a_drive_without_the_newest_checkpoint_gets_it_before_the_next_one_is_written(
         assert_eq!(generation_on(&shelf, drive, newest % 2), newest, "{drive}");
         assert_eq!(generation_on(&shelf, drive, (newest + 1) % 2), newest + 3);
     }
+}
+
+/// The only drive that has the newest checkpoint dies at any moment of an opening: the others
+/// get that checkpoint, or keep the one before.
+#[test]
+fn no_checkpoint_is_written_over_the_only_one_of_a_drive() {
+    let shelf = shelf();
+    let (one, other) = (generation(&shelf, 0), generation(&shelf, 1));
+    let (newest, identity) = (one.max(other), identity(&shelf));
+    for drive in &DRIVES[1..] {
+        shelf.named(drive).corrupt(payload(&shelf, newest) - 1);
+    }
+    let mut refused = 0;
+    for step in 0..250 {
+        let shelf = shelf.copied(step);
+        let world = shelf.world();
+        let root = async {
+            let dies = async {
+                world.sleep(Duration::from_micros(step * 10)).await;
+                let dies = |faults: &mut Faults| faults.gone = true;
+                shelf.named("d0").with_faults(dies);
+            };
+            let opening = Pool::open(world.clone(), shelf.drives(&world));
+            join(opening, dies).await.0.is_err()
+        };
+        refused += usize::from(world.run(u64::MAX, root) == Ok(Outcome::Done(true)));
+        world.power_off();
+        for drive in &DRIVES[1..] {
+            let has = |generation: u64| {
+                let at = identity.checkpoint_offset(generation);
+                let header = raw(&shelf, drive, at, BLOCK_BYTES);
+                let header = checkpoint::decode_header(&header, identity.uuid);
+                header.is_some_and(|header| header.generation == generation)
+            };
+            assert!(has(newest) || has(newest - 1), "step {step}: {drive}");
+        }
+        opens(&shelf);
+    }
+    assert!(refused > 0);
 }
 
 #[test]
