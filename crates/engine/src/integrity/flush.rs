@@ -5,7 +5,7 @@ use super::sums::Sums;
 use super::{Cached, Integrity, Sum};
 use crate::drive::DriveError;
 use crate::pool::drives::Zone;
-use crate::raid::doubt::{LOOKS, PAUSE};
+use crate::raid::doubt::{LOOKS, PATIENCE, PAUSE};
 use crate::raid::{DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, DriveOffset, Slice};
@@ -59,6 +59,10 @@ impl<W: World> Integrity<W> {
     /// whole copy is touched, so a crash takes nothing that was there.
     async fn put_right(&self, cached: &Rc<Cached>) -> Result<(), DriveError> {
         let behind = cached.behind.take();
+        if cached.anew.get() {
+            // No copy is whole: all are written.
+            return Ok(());
+        }
         let Some(zone) = self.drives.zone(cached.zone).filter(|_| !behind.is_empty()) else {
             return Ok(());
         };
@@ -98,11 +102,13 @@ impl<W: World> Integrity<W> {
         behind: &[usize],
     ) -> Option<[Slice; 2]> {
         for _ in 0..LOOKS {
+            let began = self.world.now();
             let found = self.whole_pair(zone, index, version, behind).await;
             let mut others = block::copies(zone.shape.geometry, index)
                 .filter(|(place, _)| !behind.contains(place))
                 .map(|(place, _)| zone.group.place(place));
-            if found.is_some() || !others.any(|other| other.is_readable(zone.shape.zone)) {
+            let may_be_whole = others.any(|other| other.is_readable(zone.shape.zone));
+            if found.is_some() || !may_be_whole || self.world.now().since(began) > PATIENCE {
                 return found;
             }
             self.world.sleep(PAUSE).await;

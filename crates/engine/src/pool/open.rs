@@ -22,7 +22,7 @@ use crate::label::{
 use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
 use crate::raid::Member;
-use crate::raid::doubt::read_again;
+use crate::raid::doubt::{is_final, read_again};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
@@ -102,17 +102,22 @@ async fn go_on<W: World>(world: &W, found: Found<W>) -> Result<Pool<W>, PoolErro
         drives.event(EventKind::DriveMissing, text.clone());
     }
     take_over(&drives, &laggards).await?;
+    // The other checkpoint slot, and a generation of which neither journal area can hold a batch
+    // (the last owner was at most one ahead).
+    let mut ahead = 3;
     if let Some(behind) = &found.behind {
-        let faults = behind.put_right(world, &pool).await?;
+        let faults = behind.put_right(world, &pool).await.unwrap_or_else(|| {
+            // They keep the one before, and the journals since: the next goes over the newest.
+            ahead = 4;
+            Vec::new()
+        });
         drives.absorb(faults).await.map_err(|error| {
             let what = format!("metadata of pool '{}': {error}", pool.name);
             refuse(PoolErrorKind::Drive, what)
         })?;
     }
     let inner = Inner::assemble(Rc::clone(&drives), found.state, false).await?;
-    // Three ahead: the other checkpoint slot, and a generation of which neither
-    // journal area can hold a batch (the last owner was at most one ahead).
-    inner.begin_generation(found.generation + 3);
+    inner.begin_generation(found.generation + ahead);
     inner.write_checkpoint(inner.checkpoint_now()).await?;
     inner.check()?;
     Ok(Pool::start(inner))
@@ -438,14 +443,19 @@ async fn read_there<W: World>(
         if at.0 + SLOT_BYTES as u64 > drive.geometry().capacity_bytes {
             continue;
         }
+        let began = world.now();
         let buf = match read_again(world, drive, at, SLOT_BYTES).await {
             Ok(buf) => buf,
             Err(error) => {
+                if !is_final(&error, world.now().since(began)) {
+                    slots.push_back(offset);
+                }
                 failure = Some(refuse(PoolErrorKind::Drive, error.to_string()));
-                slots.push_back(offset);
                 continue;
             }
         };
+        // The drive is back: what could not be read is read once more.
+        left = left.max(slots.len());
         match Label::decode(buf.bytes().unwrap_or_default()) {
             Slot::Empty => {}
             Slot::Other(version) => {

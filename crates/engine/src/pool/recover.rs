@@ -5,12 +5,10 @@
 //! them, is read only when that one is not whole.
 
 use super::{PoolError, PoolErrorKind};
-use crate::drive::DriveErrorKind;
 use crate::label::PoolIdentity;
 use crate::meta::State;
 use crate::meta::checkpoint::{self, Decoder, Header};
 use crate::meta::journal::Scan;
-use crate::raid::doubt::{LOOKS, PAUSE};
 use crate::raid::{Doubt, DriveFault, Member};
 use crate::world::World;
 use base::{BLOCK_BYTES, Buf, DriveOffset, Time, Uuid};
@@ -242,18 +240,11 @@ impl<W: World> Copies<'_, W> {
 }
 
 impl<W: World> Behind<W> {
-    /// Gives the checkpoint to the drives that don't have it, header last. Without it,
-    /// what is written next would go over the only whole one that they have, and if that
-    /// were cut short they would have none. Returns drives that could not be written.
-    ///
-    /// # Errors
-    /// `Drive` when it can't be read any more: nothing may be written then. The next opening
-    /// finds it again, or does with what the others have.
-    pub async fn put_right(
-        &self,
-        world: &W,
-        pool: &PoolIdentity,
-    ) -> Result<Vec<DriveFault<W>>, PoolError> {
+    /// Gives the checkpoint to the drives that don't have it, header last. Without it, one that
+    /// is written into the other slot would go over the only whole one that they have, and if
+    /// that were cut short they would have none. Returns drives that could not be written; none
+    /// when the checkpoint can't be read any more.
+    pub async fn put_right(&self, world: &W, pool: &PoolIdentity) -> Option<Vec<DriveFault<W>>> {
         world.reached("checkpoint copied at an opening");
         let slot = pool.checkpoint_offset(self.header.generation);
         let head = checkpoint::HEADER_BYTES as u64;
@@ -265,7 +256,7 @@ impl<W: World> Behind<W> {
             at += len;
         }
         self.copy(world, slot, head, &mut faults).await?;
-        Ok(faults)
+        Some(faults)
     }
 
     async fn copy(
@@ -274,8 +265,9 @@ impl<W: World> Behind<W> {
         at: u64,
         len: u64,
         faults: &mut Vec<DriveFault<W>>,
-    ) -> Result<(), PoolError> {
-        let data = self.read(world, at, len).await?.freeze();
+    ) -> Option<()> {
+        let buf = world.buffers().bytes(len as usize);
+        let data = self.source.read(DriveOffset(at), buf).await.ok()?.freeze();
         let failed =
             |member: &Rc<Member<W>>| faults.iter().any(|fault| Rc::ptr_eq(&fault.member, member));
         let in_use = |member: &&Rc<Member<W>>| member.is_writable() && !failed(member);
@@ -287,27 +279,6 @@ impl<W: World> Behind<W> {
         });
         let failures: Vec<_> = join_all(writes).await.into_iter().flatten().collect();
         faults.extend(failures);
-        Ok(())
-    }
-
-    async fn read(&self, world: &W, at: u64, len: u64) -> Result<Buf, PoolError> {
-        let mut looks = 0;
-        loop {
-            let buf = world.buffers().bytes(len as usize);
-            let error = match self.source.read(DriveOffset(at), buf).await {
-                Ok(buf) => return Ok(buf),
-                Err(error) => error,
-            };
-            if error.kind == DriveErrorKind::Gone || looks == LOOKS {
-                let context = format!(
-                    "the newest metadata can't be read again from drive '{}' ({error}), and others lack it: try again",
-                    self.source.name
-                );
-                return Err(PoolError::new(PoolErrorKind::Drive, context));
-            }
-            looks += 1;
-            world.reached("opening looks again");
-            world.sleep(PAUSE).await;
-        }
+        Some(())
     }
 }

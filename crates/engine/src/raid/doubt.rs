@@ -24,7 +24,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 const KNOWN: Duration = Duration::from_secs(1);
 
 /// A read that takes longer, outside of a pool in use, is not repeated.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is to be done about something that could not be read.
 pub enum Verdict<W: World> {

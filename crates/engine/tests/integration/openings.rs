@@ -1,7 +1,7 @@
 //! Drives that fail, or fall silent, at any moment of an opening.
 
 use crate::common::{PAGE, Shelf, bytes, content};
-use base::{DriveOffset, VolumeOffset};
+use base::VolumeOffset;
 use engine::pool::drives::EventKind;
 use engine::{Level, MemberState, Pool, PoolError, World};
 use futures_util::future::join;
@@ -54,16 +54,24 @@ fn a_newer_label_that_can_not_be_read_at_first_is_waited_for() {
         let data = content(pool.world(), 2, 8 * PAGE);
         volume.write(VolumeOffset(0), data).await.unwrap();
     });
-    for slot in engine::label::SLOT_OFFSETS {
-        let shelf = shelf.copied(slot);
-        let block = DriveOffset(slot).0 / BLOCK;
-        let away = |faults: &mut Faults| faults.unreadable.extend([block]);
+    let slots = engine::label::SLOT_OFFSETS;
+    let moments = [
+        (&slots[..1], 250),
+        (&slots[1..], 250),
+        (&slots[..], 450),
+        (&slots[..], 550),
+    ];
+    for (step, (slots, back_ms)) in (0..).zip(moments) {
+        let shelf = shelf.copied(step);
+        let blocks = slots.iter().map(|slot| slot / BLOCK);
+        let away = |faults: &mut Faults| faults.unreadable.extend(blocks);
         shelf.named("d0").with_faults(away);
         let back = |_: &SimWorld| {
             let back = |faults: &mut Faults| faults.unreadable.clear();
             shelf.named("d0").with_faults(back);
         };
-        open_with(&shelf, Duration::from_millis(250), back, async |pool| {
+        let after = Duration::from_millis(back_ms);
+        open_with(&shelf, after, back, async |pool| {
             let pool = pool.unwrap();
             assert_eq!(pool.info().members[1].state, MemberState::Failed);
             assert!(holds(&pool, 2).await);
