@@ -48,6 +48,8 @@ struct Table {
     accord: Accord,
     /// Lanes that want a zone, and those that have none to give since.
     wants: BTreeMap<u16, BTreeSet<u16>>,
+    /// Zones that a lane has emptied for others, and which lane.
+    lent: BTreeMap<u32, u16>,
     /// Lanes that answer no more.
     silent: BTreeSet<u16>,
     /// Of each lane, pages taken or promised, and those that its zones give.
@@ -57,6 +59,19 @@ struct Table {
 }
 
 impl Table {
+    /// The first of `zones` that nobody has, and that the lane has not lent.
+    fn first_free(&self, lane: u16, mut zones: Range<u32>) -> Option<u32> {
+        let mut wants = self.wants.keys();
+        let is_wanted = wants.any(|other| *other != lane && !self.silent.contains(other));
+        loop {
+            let free = self.zones.first_free(zones.clone())?;
+            if !is_wanted || self.lent.get(&free) != Some(&lane) {
+                return Some(free);
+            }
+            zones.start = free + 1;
+        }
+    }
+
     fn could_stand(&self, lane: u16, drive: Uuid, standing: Standing) -> bool {
         let others = self.standings.iter().filter(|(other, _)| **other != lane);
         let mut known = others.filter_map(|(_, standings)| standings.get(&drive));
@@ -77,6 +92,20 @@ pub struct ZoneTaken {
     pub zone: u32,
     /// Who has it.
     pub other: u16,
+}
+
+/// Somebody in a lane wants a zone of another's. Others in the same lane may, too: they ask
+/// again when this is dropped.
+#[derive(Debug)]
+pub struct Want {
+    commons: Commons,
+    lane: u16,
+}
+
+impl Drop for Want {
+    fn drop(&mut self) {
+        self.commons.table().wants.remove(&self.lane);
+    }
 }
 
 impl Commons {
@@ -153,10 +182,17 @@ impl Commons {
         if table.opened.len() < usize::from(self.lanes) {
             return None;
         }
-        let free = table.zones.first_free(zones)?;
+        let free = table.first_free(lane, zones)?;
         table.zones.set(free, lane);
+        table.lent.remove(&free);
         table.wants.remove(&lane);
         Some(free)
+    }
+
+    /// A lane has emptied this zone, and has it no more, for others that want one: it does not
+    /// take the zone back as long as any of them does.
+    pub fn lend_zone(&self, lane: u16, zone: u32) {
+        self.table().lent.insert(zone, lane);
     }
 
     /// A lane has this zone no more.
@@ -374,9 +410,12 @@ impl Commons {
         visit(&mut self.table().judged)
     }
 
-    /// A lane has no free pages left and wants a zone of another's.
-    pub fn want_zone(&self, lane: u16) {
+    /// A lane has no free pages left and wants a zone of another's, until the want is dropped.
+    #[must_use]
+    pub fn want_zone(&self, lane: u16) -> Want {
         self.table().wants.entry(lane).or_default();
+        let commons = self.clone();
+        Want { commons, lane }
     }
 
     /// Whether somebody else wants a zone, and has not been told no by this lane yet.
@@ -541,12 +580,13 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_lane_that_answers_no_more() {
         let commons = Commons::new(3);
-        commons.want_zone(0);
+        let first = commons.want_zone(0);
         commons.refuse_zone(2);
         assert!(!commons.all_refused(0));
         commons.fall_silent(1);
         assert!(commons.all_refused(0));
-        commons.want_zone(0);
+        drop(first);
+        let _second = commons.want_zone(0);
         assert!(!commons.all_refused(0), "lane 2 is asked again");
         commons.fall_silent(2);
         commons.refuse_zone(1);
@@ -556,7 +596,7 @@ mod tests {
     #[test]
     fn who_wants_a_zone_hears_from_all_others() {
         let commons = Commons::new(3);
-        commons.want_zone(0);
+        let want = commons.want_zone(0);
         assert!(!commons.is_wanted_of(0));
         assert!(commons.is_wanted_of(1));
         commons.refuse_zone(1);
@@ -567,5 +607,37 @@ mod tests {
         assert!(!commons.is_wanted_of(2));
         assert!(!commons.all_refused(0), "it is asked again");
         assert!(commons.is_wanted_of(2));
+        drop(want);
+        assert!(!commons.is_wanted_of(2));
+    }
+
+    #[test]
+    fn who_lends_a_zone_does_not_take_it_back_while_it_is_wanted() {
+        let commons = Commons::new(2);
+        for (lane, zone) in [(0, 0), (1, 1)] {
+            commons.open(lane, [zone].into_iter()).unwrap();
+        }
+        let lends = || {
+            commons.give_zone_back(1, 1);
+            commons.lend_zone(1, 1);
+        };
+        let want = commons.want_zone(0);
+        lends();
+        assert_eq!(commons.take_zone(1, 0..2), None);
+        assert_eq!(commons.take_zone(1, 0..3), Some(2), "one that nobody had");
+        assert_eq!(commons.take_zone(0, 0..2), Some(1));
+        drop(want);
+        // Nobody wants it any more, or can.
+        commons.give_zone_back(0, 1);
+        assert_eq!(commons.take_zone(1, 0..2), Some(1));
+        let want = commons.want_zone(0);
+        lends();
+        assert_eq!(commons.take_zone(1, 0..2), None);
+        drop(want);
+        assert_eq!(commons.take_zone(1, 0..2), Some(1));
+        let _want = commons.want_zone(0);
+        lends();
+        commons.fall_silent(0);
+        assert_eq!(commons.take_zone(1, 0..2), Some(1));
     }
 }

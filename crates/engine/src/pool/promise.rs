@@ -100,7 +100,7 @@ impl<W: World> Inner<W> {
     /// When the pool has stopped.
     pub(super) async fn pledge(self: &Rc<Self>, pages: u64) -> Result<bool, PoolError> {
         let lane = self.drives.lane();
-        let mut asked = 0;
+        let (mut asked, mut want) = (0, None);
         let waits = match self.world.planted("lanes are not waited for") {
             true => WAITS / 12,
             false => WAITS,
@@ -122,9 +122,7 @@ impl<W: World> Inner<W> {
             if !others || asked == waits {
                 return Ok(false);
             }
-            if asked == 0 {
-                lane.commons.want_zone(lane.index);
-            }
+            want.get_or_insert_with(|| lane.commons.want_zone(lane.index));
             asked += 1;
             let answered = lane.commons.all_refused(lane.index);
             // What came between the answer and now counts, too.

@@ -68,13 +68,16 @@ impl<W: World> Inner<W> {
                 })
         };
         let unseen = Task::of(TaskKind::Move, "", self.world.now(), (0, 0));
-        let given = match least {
+        let given = match &least {
             // Somebody waits for it, and a zone is soon empty: no drive goes first.
-            Some(zone) => self.empty_zone(&zone, &unseen, true).await,
+            Some(zone) => self.empty_zone(zone, &unseen, true).await,
             None => Ok(Emptied::CalledOff),
         };
-        match given {
-            Ok(Emptied::Done) => self.world.reached("lane gives a zone to another"),
+        match (&given, &least) {
+            (Ok(Emptied::Done), Some(zone)) => {
+                lane.commons.lend_zone(lane.index, zone.shape.zone);
+                self.world.reached("lane gives a zone to another");
+            }
             _ => lane.commons.refuse_zone(lane.index),
         }
         if let Err(error) = given {
@@ -99,7 +102,7 @@ impl<W: World> Inner<W> {
         if lane.commons.lanes() == 1 {
             return Ok(None);
         }
-        lane.commons.want_zone(lane.index);
+        let _want = lane.commons.want_zone(lane.index);
         for _ in 0..WAITS {
             let answered = lane.commons.all_refused(lane.index);
             // What came between the answer and now counts, too.
