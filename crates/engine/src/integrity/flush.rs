@@ -91,9 +91,8 @@ impl<W: World> Integrity<W> {
         }
     }
 
-    /// A whole copy of that version. Where there may be one it is looked for several times: to
-    /// write the block anew would go over the only whole copy, of a drive that was cut off for
-    /// a moment.
+    /// A whole copy of that version. Where there may be one it is looked for several times: its
+    /// drive may be cut off for a moment. To write the block anew would go over that copy.
     async fn whole_pair_at_last(
         &self,
         zone: &Zone<W>,

@@ -24,7 +24,7 @@ use crate::label::NAME_BYTES_MAX;
 use crate::lane::Part;
 use crate::pool::NamedDrive;
 use crate::raid::Member;
-use crate::raid::doubt::{LOOKS, PAUSE, is_final, read_again};
+use crate::raid::doubt::{read_again, read_drive_again};
 use crate::world::{Host, World};
 use base::{BLOCK_BYTES, DriveOffset, Uuid, crc32c};
 use futures_channel::oneshot;
@@ -120,7 +120,7 @@ async fn read<W: World>(world: &W, drive: &impl Drive, part: Part) -> Option<Bea
     if at.0 + BLOCK_BYTES as u64 > drive.geometry().capacity_bytes {
         return None;
     }
-    let reading = read_again(world, drive, at, BLOCK_BYTES);
+    let reading = read_drive_again(world, drive, at, BLOCK_BYTES);
     // One that does not answer says nothing; its label is waited for next.
     let buf = in_time(world, Limits::default().hung, reading)
         .await?
@@ -343,19 +343,11 @@ async fn beat_once<W: World>(world: W, drives: Weak<Drives<W>>, member: Rc<Membe
 /// The heartbeat on a drive in use. One that was cut off for a moment is asked again: another
 /// host may have beaten there. One that stays unreadable is written over.
 async fn found_on<W: World>(world: &W, member: &Member<W>) -> Option<Beat> {
-    let mut looks = 0;
-    loop {
-        let (began, buf) = (world.now(), world.buffers().bytes(BLOCK_BYTES));
-        match member.read_uncounted(PLACE, buf).await {
-            Ok(buf) => return Beat::decode(buf.bytes()?),
-            Err(error) if is_final(&error, world.now().since(began)) || looks == LOOKS => {
-                return None;
-            }
-            Err(_) => {}
-        }
-        looks += 1;
-        world.sleep(PAUSE).await;
-    }
+    let read = async || {
+        let buf = world.buffers().bytes(BLOCK_BYTES);
+        member.read_uncounted(PLACE, buf).await
+    };
+    Beat::decode(read_again(world, read).await.ok()?.bytes()?)
 }
 
 impl<W: World> Drives<W> {

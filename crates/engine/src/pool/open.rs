@@ -22,7 +22,7 @@ use crate::label::{
 use crate::lane::{Lane, Part, View};
 use crate::meta::{Record, Stage};
 use crate::raid::Member;
-use crate::raid::doubt::{is_final, read_again};
+use crate::raid::doubt::{is_final, read_drive_again};
 use crate::world::World;
 use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
@@ -444,7 +444,7 @@ async fn read_there<W: World>(
             continue;
         }
         let began = world.now();
-        let buf = match read_again(world, drive, at, SLOT_BYTES).await {
+        let buf = match read_drive_again(world, drive, at, SLOT_BYTES).await {
             Ok(buf) => buf,
             Err(error) => {
                 if !is_final(&error, world.now().since(began)) {

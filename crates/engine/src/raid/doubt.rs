@@ -120,32 +120,45 @@ pub(crate) fn is_final(error: &DriveError, took: Duration) -> bool {
     error.kind == DriveErrorKind::Gone || took > PATIENCE
 }
 
-/// Reads from a drive whose label is not known yet. One that was cut off for a moment is asked
-/// again: what others say may be older.
+/// What `read` gives. A drive that was cut off for a moment is asked again: what others say may
+/// be older.
 ///
 /// # Errors
 /// What the drive said last.
-pub(crate) async fn read_again<W: World>(
+pub(crate) async fn read_again<W: World, T>(
+    world: &W,
+    mut read: impl AsyncFnMut() -> Result<T, DriveError>,
+) -> Result<T, DriveError> {
+    let mut looks = 0;
+    loop {
+        let began = world.now();
+        match read().await {
+            Err(error) if is_final(&error, world.now().since(began)) || looks == LOOKS => {
+                return Err(error);
+            }
+            Err(_) => {}
+            read => return read,
+        }
+        looks += 1;
+        world.sleep(PAUSE).await;
+    }
+}
+
+/// As [`read_again`], from a drive that is no member yet.
+///
+/// # Errors
+/// As there.
+pub(crate) async fn read_drive_again<W: World>(
     world: &W,
     drive: &impl Drive,
     at: DriveOffset,
     len_bytes: usize,
 ) -> Result<Buf, DriveError> {
-    let mut looks = 0;
-    loop {
-        let began = world.now();
+    let read = async || {
         let (buf, outcome) = drive.read(at, world.buffers().bytes(len_bytes)).await;
-        match outcome {
-            Ok(()) => return Ok(buf),
-            Err(error) if is_final(&error, world.now().since(began)) || looks == LOOKS => {
-                return Err(error);
-            }
-            Err(_) => {}
-        }
-        looks += 1;
-        world.reached("opening looks again");
-        world.sleep(PAUSE).await;
-    }
+        outcome.map(|()| buf)
+    };
+    read_again(world, read).await
 }
 
 async fn reads_labels<W: World>(world: &W, member: &Member<W>) -> bool {

@@ -275,9 +275,9 @@ impl<W: World> Ring<W> {
         Ok(Some(found))
     }
 
-    /// Takes drives out of use that have gone since `began`, as any read of a pool in use does,
-    /// where another one was read without an error: that one says where the chain ends.
-    /// Whether there are any.
+    /// Takes drives out of use that have gone since `began`, as any read of a pool in use does.
+    /// None goes unless another was read without an error: that one says where the chain ends.
+    /// Whether any has gone.
     ///
     /// # Errors
     /// `Drive` when one of them is needed.

@@ -1,17 +1,17 @@
 //! Drives that fail, or fall silent, at any moment of an opening.
 
-use crate::common::{PAGE, Shelf, bytes, content};
+use crate::common::{PAGE, Shelf, bytes, content, end};
 use base::VolumeOffset;
 use engine::pool::drives::EventKind;
 use engine::{Level, MemberState, Pool, PoolError, World};
 use futures_util::future::join;
 use std::time::Duration;
-use world::sim::{Faults, Outcome, SimWorld};
+use world::sim::{Faults, SimWorld};
 
 const RAID10: Level = Level::Raid10 { copies: 2 };
 const BLOCK: u64 = 4096;
 
-/// Opens the pool while `event` happens to the drives so many times `step` after the start.
+/// Opens the pool while `event` happens to the drives, so long `after` the start.
 fn open_with<T>(
     shelf: &Shelf,
     after: Duration,
@@ -28,13 +28,7 @@ fn open_with<T>(
         let (pool, ()) = join(opening, happens).await;
         test(pool).await
     };
-    let ended = world.run(u64::MAX, root);
-    world.power_off();
-    match ended {
-        Ok(Outcome::Done(value)) => value,
-        Ok(_) => panic!("out of polls"),
-        Err(deadlock) => panic!("deadlock: {deadlock:?}"),
-    }
+    end(&world, root)
 }
 
 async fn holds(pool: &Pool<SimWorld>, tag: u64) -> bool {

@@ -52,6 +52,18 @@ impl Bench {
         Pool::open(world, drives).await
     }
 
+    /// The pool of the first host, and of the second that has taken it over: as when the first
+    /// one was held up for long, and goes on now.
+    async fn open_on_both(&self) -> (Pool<SimWorld>, Pool<SimWorld>) {
+        let first = self.open(1).await.unwrap();
+        self.world.sleep(Duration::from_secs(3)).await;
+        for NamedDrive { drive, .. } in self.drives(&self.world) {
+            let nothing = self.world.buffers().zeroed(4096).freeze();
+            drive.write_durable(HEARTBEAT, nothing).await.unwrap();
+        }
+        (first, self.open(2).await.unwrap())
+    }
+
     fn run<T>(&self, test: impl Future<Output = T>) -> T {
         match self.world.run(u64::MAX, test) {
             Ok(Outcome::Done(value)) => value,
@@ -114,13 +126,7 @@ fn a_heartbeat_that_can_not_be_read_for_a_moment_keeps_a_second_host_away() {
 fn an_owner_that_can_not_read_who_beat_looks_again_before_it_beats() {
     let bench = Bench::new();
     bench.run(async {
-        let first = bench.open(1).await.unwrap();
-        bench.world.sleep(Duration::from_secs(3)).await;
-        for NamedDrive { drive, .. } in bench.drives(&bench.world) {
-            let nothing = bench.world.buffers().zeroed(4096).freeze();
-            drive.write_durable(HEARTBEAT, nothing).await.unwrap();
-        }
-        let second = bench.open(2).await.unwrap();
+        let (first, second) = bench.open_on_both().await;
         let errors = || -> u64 { first.info().members.iter().map(|m| m.errors).sum() };
         let looks = async {
             let end = bench.world.now() + Duration::from_secs(3);
@@ -156,14 +162,7 @@ fn the_pool_of_a_host_that_is_gone_is_taken_over_after_three_periods() {
 fn an_owner_that_has_been_replaced_stops() {
     let bench = Bench::new();
     bench.run(async {
-        let first = bench.open(1).await.unwrap();
-        bench.world.sleep(Duration::from_secs(3)).await;
-        // As when the first host was held up for long, and goes on now.
-        for NamedDrive { drive, .. } in bench.drives(&bench.world) {
-            let nothing = bench.world.buffers().zeroed(4096).freeze();
-            drive.write_durable(HEARTBEAT, nothing).await.unwrap();
-        }
-        let second = bench.open(2).await.unwrap();
+        let (first, second) = bench.open_on_both().await;
         bench.world.sleep(Duration::from_secs(4)).await;
         let failure = first.info().failure.unwrap();
         assert!(failure.contains("host2"), "{failure}");

@@ -128,7 +128,7 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
         if !enough || ended.slow * 4 < ended.count || mean < limits.slow {
             return None;
         }
-        let usual = match median(kind, others, limits.operations) {
+        let usual = match usual_mean(kind, others, limits.operations) {
             None if is_suspect => return Some(format!("{} take {mean:.1?}", kind.name())),
             usual => usual?,
         };
@@ -147,22 +147,23 @@ fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -
 
 /// Whether so much fails on a drive that it has to go, and not on the others.
 fn fails_alone(own: &Window, others: &[Window], limits: &Limits) -> bool {
-    let mut errors: Vec<u64> = others.iter().map(|other| other.errors).collect();
-    errors.sort_unstable();
-    let usual = errors.get(errors.len().saturating_sub(1) / 2).copied();
-    let alone = usual.unwrap_or(0) * u64::from(limits.ratio);
+    let usual = median(others.iter().map(|other| other.errors)).unwrap_or(0);
+    let alone = usual * u64::from(limits.ratio);
     own.errors >= limits.errors_out && own.errors >= alone
 }
 
 /// The median of the means of those that did enough.
-fn median(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
+fn usual_mean(kind: Kind, windows: &[Window], enough: u64) -> Option<Duration> {
     let ended = windows.iter().map(|window| window.ended[kind as usize]);
-    let mut means: Vec<Duration> = ended
-        .filter(|ended| ended.count >= enough)
-        .map(|ended| ended.mean())
-        .collect();
-    means.sort_unstable();
-    means.get(means.len().saturating_sub(1) / 2).copied()
+    let did_enough = ended.filter(|ended| ended.count >= enough);
+    median(did_enough.map(|ended| ended.mean()))
+}
+
+/// The median; of two in the middle the lower.
+pub(super) fn median<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 /// What the task remembers from one look to the next.
@@ -249,8 +250,8 @@ impl<W: World> Inner<W> {
         }
         let drives = self.drives.members();
         let lets_wait = |member: &Rc<Member<W>>| {
-            let oldest = member.vitals().oldest();
-            oldest.is_some_and(|begun| watch.late.waited(begun) > limits.hedge)
+            let waited = watch.late.waited_for(member);
+            waited.is_some_and(|waited| waited > limits.hedge)
         };
         let asks_all =
             now.since(watch.asked_all) >= limits.hung / hung::LOOKS && drives.iter().any(lets_wait);

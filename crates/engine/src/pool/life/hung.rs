@@ -15,7 +15,7 @@
 //! - No opening waits for a drive for ever: from the first label that is read until the
 //!   pool is started, each drive that does not answer counts as missing.
 
-use super::health::Limits;
+use super::health::{Limits, median};
 use crate::label::SLOT_OFFSETS;
 use crate::pool::Inner;
 use crate::pool::drives::Drives;
@@ -68,6 +68,12 @@ impl Looks {
     pub fn waited(&self, begun: Time) -> Duration {
         self.last.since(begun.max(self.floor))
     }
+
+    /// How long the oldest operation in flight on a drive has been waited for.
+    pub fn waited_for<W: World>(&self, member: &Member<W>) -> Option<Duration> {
+        let oldest = member.vitals().oldest();
+        oldest.map(|begun| self.waited(begun))
+    }
 }
 
 /// What comes of `operation`; none when it has not ended after `patience`.
@@ -100,7 +106,7 @@ fn hung<W: World>(
 ) -> Vec<(Rc<Member<W>>, String)> {
     let members = drives.members().into_iter().chain(drives.spares());
     let mut found: Vec<(Duration, Rc<Member<W>>)> = members
-        .filter_map(|member| Some((looks.waited(member.vitals().oldest()?), member)))
+        .filter_map(|member| Some((looks.waited_for(&member)?, member)))
         .filter(|(waited, _)| *waited > hung)
         .collect();
     found.sort_by_key(|(waited, member)| (member.is_whole(), Reverse(*waited)));
@@ -153,8 +159,8 @@ async fn guarding<W: World>(world: W, drives: Weak<Drives<W>>) {
 fn ask_all<W: World>(drives: &Rc<Drives<W>>, looks: &Looks, patience: Duration) {
     let members = drives.members();
     let lets_wait = |member: &Rc<Member<W>>| {
-        let oldest = member.vitals().oldest();
-        oldest.is_some_and(|begun| looks.waited(begun) >= patience)
+        let waited = looks.waited_for(member);
+        waited.is_some_and(|waited| waited >= patience)
     };
     if !members.iter().any(lets_wait) {
         return;
@@ -173,9 +179,8 @@ fn ask_all<W: World>(drives: &Rc<Drives<W>>, looks: &Looks, patience: Duration) 
 fn waiting<W: World>(drives: &Drives<W>, looks: &Looks, limits: &Limits) -> Vec<Rc<Member<W>>> {
     let mut members = drives.members();
     members.retain(|member| {
-        let oldest = member.vitals().oldest();
-        let lets_wait = oldest.is_some_and(|begun| looks.waited(begun) > limits.hung / 2);
-        member.is_writable() && lets_wait
+        let waited = looks.waited_for(member);
+        member.is_writable() && waited.is_some_and(|waited| waited > limits.hung / 2)
     });
     members
 }
@@ -186,8 +191,8 @@ impl<W: World> Inner<W> {
     pub(super) fn give_up_hung(&self, limits: &Limits, looks: &mut Looks) {
         for member in self.drives.departed() {
             // What was in flight when it left is waited for by nobody else.
-            let oldest = member.vitals().oldest();
-            if oldest.is_some_and(|begun| looks.waited(begun) > limits.hung) {
+            let waited = looks.waited_for(&member);
+            if waited.is_some_and(|waited| waited > limits.hung) {
                 member.vitals().give_up();
             }
         }
@@ -274,13 +279,8 @@ fn can_do_without_all<W: World>(
 /// have read anything.
 fn usual_read<W: World>(places: &[Rc<Member<W>>], member: &Rc<Member<W>>) -> Duration {
     let others = places.iter().filter(|other| !Rc::ptr_eq(other, member));
-    let mut means: Vec<Duration> = others
-        .map(|other| other.vitals().read_latency())
-        .filter(|mean| !mean.is_zero())
-        .collect();
-    means.sort_unstable();
-    let middle = means.len().saturating_sub(1) / 2;
-    means.get(middle).copied().unwrap_or_default()
+    let means = others.map(|other| other.vitals().read_latency());
+    median(means.filter(|mean| !mean.is_zero())).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Shelf {
     }
 }
 
-fn end<T>(world: &SimWorld, root: impl Future<Output = T>) -> T {
+pub fn end<T>(world: &SimWorld, root: impl Future<Output = T>) -> T {
     let outcome = world.run(u64::MAX, root);
     world.power_off();
     match outcome {
