@@ -53,6 +53,8 @@ pub struct SessionKey<'a> {
     pub isid: [u8; 6],
     /// The target; `None` for a discovery session.
     pub target: Option<&'a str>,
+    /// Tag of the portal group that it came in at.
+    pub portal_group: u16,
 }
 
 /// What the front knows of targets and who may see them.

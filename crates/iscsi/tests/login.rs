@@ -106,6 +106,50 @@ fn linux_logs_in_in_two_stages() {
     assert_eq!(negotiated.parameters, parameters);
 }
 
+/// libiscsi with a user and a password, at a target that asks for neither.
+#[test]
+fn who_offers_credentials_that_nobody_asks_for_introduces_itself_twice() {
+    let mut login = login();
+    let introduction = [
+        ("InitiatorName", INITIATOR),
+        ("InitiatorAlias", "host"),
+        ("TargetName", TARGET),
+        ("SessionType", "Normal"),
+    ];
+    let with = |further: &[(&'static str, &'static str)]| [&introduction[..], further].concat();
+    let first = with(&[("AuthMethod", "CHAP,None")]);
+    let (_, answers) = log_in(&mut login, login_request(0, 1, true), &first);
+    let (answer, text) = login_answer(&answers);
+    assert_eq!(text, "AuthMethod=None\0TargetPortalGroupTag=1\0");
+    assert_eq!((answer.status_class, answer.transit), (0, true));
+    let (progress, _) = log_in(&mut login, login_request(1, 3, true), &with(LINUX));
+    let negotiated = done(progress);
+    assert_eq!(negotiated.initiator, INITIATOR);
+    assert_eq!(negotiated.target.as_deref(), Some(TARGET));
+}
+
+/// What it was admitted by can't become another thing: discovery may ask for a proof that the
+/// target does not ask for.
+#[test]
+fn who_is_admitted_to_a_target_gets_no_other_session() {
+    for (key, value) in [
+        ("SessionType", "Discovery"),
+        ("TargetName", "iqn.2026-11.dev.ashlar:other"),
+        ("InitiatorName", "iqn.2026-11.org.example:other"),
+    ] {
+        let mut login = login();
+        let keys = [("InitiatorName", INITIATOR), ("TargetName", TARGET)];
+        let (progress, _) = log_in(&mut login, login_request(0, 1, true), &keys);
+        assert!(matches!(progress, LoginProgress::More), "{progress:?}");
+        let (progress, answers) = log_in(&mut login, login_request(1, 3, true), &[(key, value)]);
+        assert!(
+            matches!(progress, LoginProgress::Close { .. }),
+            "{key}={value}: {progress:?}"
+        );
+        assert_eq!(login_answer(&answers).0.status_class, 2, "{key}={value}");
+    }
+}
+
 #[test]
 fn a_login_may_start_at_the_operational_stage_and_be_over_in_one_step() {
     let keys = [

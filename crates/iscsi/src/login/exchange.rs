@@ -283,12 +283,18 @@ impl Login {
 
     fn take_text(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let pairs = text::parse(bytes).map_err(|error| (INITIATOR_ERROR, error.to_string()))?;
+        let admitted_as = self.admitted.then(|| self.keys.declared.who());
         for (key, value) in pairs {
-            match self.keys.take(key, value, &self.limits) {
+            match self.keys.take(self.stage, key, value, &self.limits) {
                 Outcome::Silent => {}
                 Outcome::Answer(answer) => text::push(&mut self.answers, key, &answer),
                 Outcome::Refuse(detail, why) => return Err(((2, detail), why)),
             }
+        }
+        // What it had to prove was asked for by what it said then.
+        if admitted_as.is_some_and(|before| before != self.keys.declared.who()) {
+            let why = "InitiatorName, TargetName or SessionType after the initiator was admitted";
+            return Err((INITIATOR_ERROR, why.into()));
         }
         Ok(())
     }
@@ -346,6 +352,7 @@ impl Login {
                 initiator,
                 isid: request.isid,
                 target,
+                portal_group: self.portal.portal_group,
             };
             let placed = directory.take_place(session);
             placed.map_err(|refusal| refused(refusal, initiator, target))?;

@@ -2,7 +2,7 @@
 
 use super::{Limits, Parameters};
 use crate::text::number;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// R2Ts that we are ready to have outstanding per task.
@@ -21,6 +21,14 @@ pub(super) struct Declared {
     pub(super) chap: BTreeMap<String, String>,
 }
 
+impl Declared {
+    /// All that decides what the initiator has to prove: its name, the target, and whether it
+    /// wants a discovery session.
+    pub(super) fn who(&self) -> (Option<String>, Option<String>, bool) {
+        (self.initiator.clone(), self.target.clone(), self.discovery)
+    }
+}
+
 /// What a key leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -37,7 +45,15 @@ pub(super) enum Outcome {
 pub(super) struct Keys {
     pub(super) parameters: Parameters,
     pub(super) declared: Declared,
-    seen: BTreeSet<String>,
+    seen: BTreeMap<String, Said>,
+}
+
+/// What a key was when it came first.
+#[derive(Debug)]
+struct Said {
+    stage: u8,
+    /// Absent when it may not come again.
+    value: Option<String>,
 }
 
 const INITIATOR_ERROR: u8 = 0x00;
@@ -51,6 +67,9 @@ const NAME_BYTES_MAX: usize = 223;
 
 /// Keys of one login; usual ones have twenty.
 const KEYS_MAX: usize = 1024;
+
+/// A key with a longer value can't be said again.
+const REPEATED_BYTES_MAX: usize = 255;
 
 /// Whether `key` is one of the operational keys that are negotiated at login
 /// only. In full-feature phase they are rejected.
@@ -89,12 +108,29 @@ pub(crate) fn is_operational(key: &str) -> bool {
     )
 }
 
+/// Whether `key` is a part of who proves what to whom, which is done once.
+fn is_proof(key: &str) -> bool {
+    key == "AuthMethod" || key.starts_with("CHAP_")
+}
+
 impl Keys {
-    /// Takes one pair. A key that was there before ends the login (clause 6.2).
-    pub(super) fn take(&mut self, key: &str, value: &str, limits: &Limits) -> Outcome {
-        if !self.seen.insert(key.to_owned()) {
-            return refuse(format!("{key} is there twice"));
+    /// Takes one pair of the stage `stage`.
+    ///
+    /// A key that was there before ends the login (clause 6.2), unless it says in a later stage
+    /// what it said: libiscsi introduces itself in each stage.
+    pub(super) fn take(&mut self, stage: u8, key: &str, value: &str, limits: &Limits) -> Outcome {
+        if let Some(said) = self.seen.get(key) {
+            let is_same = said.stage != stage && said.value.as_deref() == Some(value);
+            if !is_same {
+                return refuse(format!("{key} is there twice"));
+            }
         }
+        let may_come_again = value.len() <= REPEATED_BYTES_MAX && !is_proof(key);
+        let said = Said {
+            stage,
+            value: may_come_again.then(|| value.to_owned()),
+        };
+        self.seen.insert(key.to_owned(), said);
         if self.seen.len() > KEYS_MAX {
             return refuse(format!("more than {KEYS_MAX} keys"));
         }
@@ -113,8 +149,10 @@ impl Keys {
             "InitiatorName" | "TargetName" if !is_name(value) => {
                 return Some(refuse(format!("{key} is not an iSCSI name")));
             }
-            "InitiatorName" => self.declared.initiator = Some(value.to_owned()),
-            "TargetName" => self.declared.target = Some(value.to_owned()),
+            // Names compare without case (clause 4.2.7.2): from here on there is one way to
+            // write them.
+            "InitiatorName" => self.declared.initiator = Some(value.to_ascii_lowercase()),
+            "TargetName" => self.declared.target = Some(value.to_ascii_lowercase()),
             "InitiatorAlias" => self.declared.alias = Some(value.to_owned()),
             "SessionType" => match value {
                 "Normal" => self.declared.discovery = false,
@@ -226,7 +264,7 @@ mod tests {
 
     fn answer(key: &str, value: &str) -> (Outcome, Parameters) {
         let mut keys = Keys::default();
-        let outcome = keys.take(key, value, &Limits::default());
+        let outcome = keys.take(1, key, value, &Limits::default());
         (outcome, keys.agreed())
     }
 
@@ -325,11 +363,48 @@ mod tests {
     #[test]
     fn a_key_that_comes_twice_ends_the_login() {
         let mut keys = Keys::default();
-        keys.take("ImmediateData", "Yes", &Limits::default());
-        let again = keys.take("ImmediateData", "Yes", &Limits::default());
-        assert!(
-            matches!(again, Outcome::Refuse(INITIATOR_ERROR, _)),
-            "{again:?}"
+        let mut take = |stage, key, value| keys.take(stage, key, value, &Limits::default());
+        take(0, "ImmediateData", "Yes");
+        take(0, "InitiatorName", "iqn.2026-11.org.example:a");
+        take(0, "AuthMethod", "CHAP,None");
+        for (stage, key, value) in [
+            (0, "ImmediateData", "Yes"),
+            (1, "ImmediateData", "No"),
+            (1, "InitiatorName", "iqn.2026-11.org.example:b"),
+            (1, "AuthMethod", "CHAP,None"),
+        ] {
+            let again = take(stage, key, value);
+            assert!(
+                matches!(again, Outcome::Refuse(INITIATOR_ERROR, _)),
+                "{key}={value}: {again:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_may_say_in_the_next_stage_what_it_said() {
+        let mut keys = Keys::default();
+        let mut take = |stage, key, value| keys.take(stage, key, value, &Limits::default());
+        let name = "iqn.2026-11.org.example:a";
+        for stage in [0, 1] {
+            assert_eq!(take(stage, "InitiatorName", name), Outcome::Silent);
+            let answered = take(stage, "ImmediateData", "Yes");
+            assert_eq!(answered, Outcome::Answer("Yes".to_owned()));
+        }
+        let again = take(1, "InitiatorName", name);
+        assert!(matches!(again, Outcome::Refuse(..)), "twice in one stage");
+    }
+
+    #[test]
+    fn names_are_in_lower_case_from_here_on() {
+        let mut keys = Keys::default();
+        keys.take(
+            0,
+            "InitiatorName",
+            "IQN.2026-11.org.Example:A",
+            &Limits::default(),
         );
+        let name = keys.declared.initiator;
+        assert_eq!(name.as_deref(), Some("iqn.2026-11.org.example:a"));
     }
 }

@@ -115,7 +115,12 @@ impl Security {
             None => ("None", Step::Method),
         };
         if !offer.split(',').any(|name| name == method) {
-            let why = format!("the initiator offers {offer}, and {method} is what it needs");
+            let why = match self.account {
+                Some(_) => format!("the initiator offers {offer}, and has to prove itself by CHAP"),
+                None => {
+                    format!("the initiator insists on {offer}, and nothing is asked of it here")
+                }
+            };
             return Err((AUTHENTICATION_FAILURE, why));
         }
         text::push(answers, "AuthMethod", method);

@@ -178,8 +178,8 @@ impl Drop for Ending {
 }
 
 /// Makes the session, after ending the one that it reinstates (RFC 7143 clause
-/// 6.3.5): same initiator, same ISID, same target. `None` when the target went
-/// away meanwhile.
+/// 6.3.5): same initiator, same ISID, same target, same portal group. `None` when the
+/// target went away meanwhile.
 async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>> {
     let Arrival {
         negotiated,
@@ -191,6 +191,7 @@ async fn begin(state: &Rc<ShardState>, arrival: &Arrival) -> Option<Rc<Session>>
         session.target == *target
             && session.initiator == negotiated.initiator
             && session.isid == negotiated.isid
+            && session.admission.portal.portal_group == negotiated.portal_group
     };
     // Again until none is left: others may reinstate the same session at once.
     while state.close_sessions(Closing::Now, is_same).await > 0 {}

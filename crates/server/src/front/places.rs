@@ -16,8 +16,8 @@ pub(crate) struct Places {
     shared: Arc<Mutex<Taken>>,
 }
 
-/// Target and initiator part of the identifier.
-type Session = (String, [u8; 6]);
+/// Target, its portal group, and the initiator's part of the identifier.
+type Session = (String, u16, [u8; 6]);
 
 #[derive(Default)]
 struct Taken {
@@ -44,7 +44,8 @@ impl Places {
     /// A place, unless there are too many.
     pub(crate) fn take(&self, session: SessionKey<'_>) -> Option<Place> {
         let initiator = canonical(session.initiator);
-        let session = (canonical(session.target?), session.isid);
+        let target = canonical(session.target?);
+        let session = (target, session.portal_group, session.isid);
         let mut taken = lock(&self.shared);
         let own = taken.by_initiator.get(&initiator);
         let reinstates = own.is_some_and(|own| own.contains_key(&session));
@@ -97,6 +98,7 @@ mod tests {
             initiator,
             isid: [isid; 6],
             target: Some("iqn.t"),
+            portal_group: 1,
         }
     }
 

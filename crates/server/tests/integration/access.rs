@@ -71,6 +71,23 @@ async fn libiscsi_proves_itself_before_it_discovers() {
 }
 
 #[tokio::test]
+async fn credentials_that_nobody_asks_for_do_no_harm() {
+    let served = Served::start().await;
+    let user = format!("host%{SECRET}");
+    let inquired = succeed("iscsi-inq", &[&url(&served, &user, "")]).await;
+    assert!(inquired.contains("Vendor:ASHLAR"), "{inquired}");
+    // Who wants a proof of ours gets none: it has to find out.
+    let mutual = format!("?target_user=array&target_password={OURS}");
+    fails("iscsi-inq", &[&url(&served, &user, &mutual)]).await;
+    let portal = format!("iscsi://{user}@{}", served.address());
+    let listed = succeed("iscsi-ls", &["--show-luns", &portal]).await;
+    assert!(listed.contains(TARGET), "{listed}");
+    let image = format!("iscsi://{user}@{}/{TARGET}/0", served.address());
+    succeed("qemu-img", &["info", &image]).await;
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn each_login_has_a_challenge_of_its_own() {
     let served = Served::start().await;
     served.allow(proving(account(false)));

@@ -2,8 +2,10 @@
 
 use crate::served::initiator::{Initiator, LUN0, NAME, read10, write10};
 use crate::served::{Served, TARGET, VOLUME_BYTES, limits};
+use server::directory::Portal;
 use server::front::{Front, FrontLimits};
 use server::shard::SessionInfo;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +96,33 @@ async fn a_session_is_reinstated_by_the_same_initiator_and_isid() {
     );
     assert_eq!(served.sessions().await.len(), 2);
     assert_eq!(new.run(&[0; 6], 0, &[]).await.header[3], 0);
-    drop(other);
+    // Names compare without case: it is the same host still.
+    let shouted = NAME.to_uppercase();
+    let again = Initiator::login(served.address(), &shouted, 1, TARGET).await;
+    assert!(new.receive().await.is_none(), "it is closed as well");
+    let sessions = served.sessions().await;
+    assert_eq!(sessions.len(), 2);
+    assert!(sessions.iter().all(|session| session.initiator == NAME));
+    drop((other, again));
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_through_another_portal_group_is_another_one() {
+    let at = |group| Portal {
+        group,
+        ..SocketAddr::from(([127, 0, 0, 1], 0)).into()
+    };
+    let served = Served::at(&[at(1), at(2)]).await;
+    let [one, two] = served.front.portals() else {
+        panic!("{:?}", served.front.portals())
+    };
+    let mut first = Initiator::login(*one, NAME, 1, TARGET).await;
+    let second = Initiator::login(*two, NAME, 1, TARGET).await;
+    assert_eq!(served.sessions().await.len(), 2);
+    first.settle().await;
+    assert_eq!(first.run(&[0; 6], 0, &[]).await.header[3], 0);
+    drop(second);
     served.stop().await;
 }
 
