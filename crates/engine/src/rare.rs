@@ -143,6 +143,7 @@ pub const BUGS: &[&str] = &[
     "one slot of sums believed",
     "overlay before its content",
     "page filled over a write",
+    "page asked for without end",
     "page not zeroed around the data",
     "page read after it was let go",
     "copied without what a drive has that is away",

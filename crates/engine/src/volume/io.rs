@@ -492,7 +492,7 @@ impl<W: World> Volume<W> {
     async fn write_whole_pages(&self, first: PageIndex, data: Slice) -> Result<(), IoError> {
         let page_bytes = self.inner.page_bytes();
         let count = data.len() as u64 / page_bytes;
-        let mut done = 0;
+        let (mut done, mut found_room) = (0, true);
         while done < count {
             let page = PageIndex(first.0 + done);
             let rest = |pages: u64| {
@@ -500,7 +500,8 @@ impl<W: World> Volume<W> {
             };
             let at = VolumeOffset(page.0 * page_bytes);
             let place = self.place(page);
-            if matches!(place, Some((_, false))) && !self.has_room_to_move() {
+            let may_move = found_room && self.has_room_to_move();
+            if matches!(place, Some((_, false))) && !may_move {
                 let run = Run {
                     page,
                     inside: 0,
@@ -524,8 +525,11 @@ impl<W: World> Volume<W> {
                     let taken = self.inner.take_pages(count - done, Claim::Open).await;
                     match taken.map_err(|error| failed(at, error))? {
                         Some(taken) => taken,
-                        // There is no room any more: the log takes it.
-                        None => continue,
+                        // There is no room, or none for this lane: the log takes the rest.
+                        None => {
+                            found_room = self.inner.world.planted("page asked for without end");
+                            continue;
+                        }
                     }
                 }
             };

@@ -25,6 +25,9 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// The slot that stands for the root future in the ready queue.
 const ROOT: u32 = u32::MAX;
 
+/// What a task may ask the world in one poll: far more than any operation needs.
+const STEPS_MAX: u64 = 5_000_000;
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
@@ -103,6 +106,8 @@ struct Slot {
 pub(super) struct Executor {
     now: Cell<Time>,
     polls: Cell<u64>,
+    /// What the task that is being polled has asked the world since.
+    steps: Cell<u64>,
     off: Cell<bool>,
     /// The run ends when so many polls were made.
     cut_at: Cell<u64>,
@@ -124,6 +129,7 @@ impl Executor {
         Executor {
             now: Cell::new(start),
             polls: Cell::new(0),
+            steps: Cell::new(0),
             off: Cell::new(false),
             cut_at: Cell::new(u64::MAX),
             pause: Cell::default(),
@@ -255,8 +261,23 @@ impl Executor {
         self.at_polls.replace(Some((polls, waker)));
     }
 
+    /// A task asks the world something: one that does so without end and never waits would hold
+    /// its shard for good.
+    ///
+    /// # Panics
+    /// At more than [`STEPS_MAX`] in one poll.
+    pub(super) fn step(&self) {
+        let steps = self.steps.get() + 1;
+        assert!(
+            steps <= STEPS_MAX,
+            "a task goes on without waiting: it asked the world {steps} times in one poll"
+        );
+        self.steps.set(steps);
+    }
+
     fn count_poll(&self, id: TaskId) {
         self.polls.set(self.polls.get() + 1);
+        self.steps.set(0);
         let due = self.at_polls.borrow().as_ref().map(|(polls, _)| *polls);
         if due.is_some_and(|polls| polls <= self.polls.get())
             && let Some((_, waker)) = self.at_polls.take()
@@ -368,6 +389,16 @@ mod tests {
         assert_eq!(world.run(u64::MAX, sleep).unwrap(), Outcome::Done(()));
         let order = seen.borrow().clone();
         (order, world.trace_hash())
+    }
+
+    #[test]
+    #[should_panic(expected = "a task goes on without waiting")]
+    fn a_task_that_never_waits_ends_the_run() {
+        let world = world(1, Order::Fifo);
+        let here = world.clone();
+        let endless = async move { while !here.planted("something") {} };
+        // The assertion is in the run.
+        let _ = world.run(u64::MAX, endless);
     }
 
     #[test]

@@ -253,6 +253,7 @@ impl World for SimWorld {
     }
 
     fn planted(&self, bug: &'static str) -> bool {
+        self.executor.step();
         self.rare.planted.borrow().as_deref() == Some(bug)
     }
 }
