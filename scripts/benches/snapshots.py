@@ -108,7 +108,7 @@ def in_turns(site, *pairs):
 def exported(site, volume):
     """The URL of a volume that gets a target of its own."""
     name = f"iqn.2026-11.dev.ashlar:{volume}"
-    site.ask("exports", "POST", {"target": name, "volumes": [volume]})
+    site.ask("exports", "POST", {"target": name, "volumes": [volume], "initiators": "any"})
     return f"iscsi://{site.portal}/{name}/0"
 
 

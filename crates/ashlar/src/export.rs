@@ -29,6 +29,9 @@ pub enum Command {
         volumes: Vec<String>,
         #[command(flatten)]
         access: Access,
+        /// Anybody may log in by name
+        #[arg(long, conflicts_with = "initiators")]
+        any: bool,
         #[command(flatten)]
         chap: ChapArgs,
         /// How long initiators are told that physical blocks are, in bytes, for those that want
@@ -81,8 +84,7 @@ pub enum Command {
 /// Who may log in to a target.
 #[derive(Debug, clap::Args)]
 pub struct Access {
-    /// iSCSI name of an initiator that may log in; may be given more than once [default of a new
-    /// target: any, unless hosts or host groups are named]
+    /// iSCSI name of an initiator that may log in; may be given more than once
     #[arg(long = "initiator", value_name = "IQN")]
     initiators: Vec<String>,
     /// Name of a host that may log in; may be given more than once
@@ -105,6 +107,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             target,
             volumes,
             access,
+            any,
             chap,
             physical_block,
             format,
@@ -112,7 +115,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let create = ExportCreate {
                 target,
                 volumes,
-                initiators: some(access.initiators).map(Initiators::Named),
+                initiators: by_name(access.initiators, any),
                 hosts: access.hosts,
                 host_groups: access.host_groups,
                 chap: chap.read()?,
@@ -138,9 +141,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 true => Some(Vec::new()),
                 false => some(names),
             };
-            let by_name = or_none(access.initiators, no_initiators).map(Initiators::Named);
+            let by_name = match no_initiators {
+                true => Some(Initiators::Named(Vec::new())),
+                false => by_name(access.initiators, any),
+            };
             let change = ExportChange {
-                initiators: by_name.or(any.then_some(Initiators::Any(Any::Any))),
+                initiators: by_name,
                 hosts: or_none(access.hosts, no_hosts),
                 host_groups: or_none(access.host_groups, no_host_groups),
                 chap: chap.read()?,
@@ -220,6 +226,14 @@ fn initiators(initiators: &Initiators) -> String {
         Initiators::Any(Any::Any) => "any".to_owned(),
         Initiators::Named(names) if names.is_empty() => "none".to_owned(),
         Initiators::Named(names) => names.join(", "),
+    }
+}
+
+/// Initiators that may log in by name, where that was said.
+fn by_name(names: Vec<String>, any: bool) -> Option<Initiators> {
+    match any {
+        true => Some(Initiators::Any(Any::Any)),
+        false => some(names).map(Initiators::Named),
     }
 }
 

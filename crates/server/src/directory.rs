@@ -39,7 +39,7 @@ impl TargetEntry {
     pub fn open(shard: usize) -> Self {
         TargetEntry {
             shard,
-            access: Access::default(),
+            access: Access::open(),
         }
     }
 }

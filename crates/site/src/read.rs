@@ -433,14 +433,21 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
     let chap = access::account(&mut reader, "chap", "export.chap");
     let portals = export_portals(&mut reader);
     let physical_block_bytes = power_of_two(&mut reader, "physical_block", 512, 4096);
-    let others = ["hosts", "host_groups"].map(|key| reader.line_of(key));
-    let said = reader.line_of("initiators").is_some();
-    let any = (!said && others == [None, None])
-        || reader.text("initiators").is_some_and(|text| text == "any");
+    let who = ["initiators", "hosts", "host_groups"].map(|key| reader.line_of(key));
+    if who == [None; 3] {
+        let rule = "who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups";
+        reader.report(
+            reader.header_line(),
+            "initiators",
+            "nothing".to_owned(),
+            rule,
+        );
+    }
+    let any = reader.text("initiators").is_some_and(|text| text == "any");
     let initiators = if any {
         reader.optional("initiators", "", |_| Some(()));
         Initiators::Any
-    } else if !said {
+    } else if reader.line_of("initiators").is_none() {
         reader.optional("initiators", "", |_| Some(()));
         Initiators::Named(Vec::new())
     } else {

@@ -323,7 +323,7 @@ pub struct ConsistencyGroup {
 pub enum Initiators {
     /// Everybody.
     Any,
-    /// These iSCSI names; none of them where only hosts may.
+    /// These iSCSI names; none of them unless it is said otherwise.
     Named(Vec<String>),
 }
 

@@ -51,6 +51,7 @@ size = "1 MiB"
 [[export]]
 target = "iqn.2026-11.dev.ashlar:a"
 volumes = ["v0", "v1"]
+initiators = "any"
 [[export]]
 target = "iqn.2026-11.dev.ashlar:b"
 volumes = ["v2"]
@@ -125,6 +126,7 @@ fn a_right_file_is_taken_whole() {
     assert_eq!(site.volumes[1].provisioning, site::Provisioning::Thin);
     assert_eq!(site.pools[1].page_bytes, 256 << 10);
     assert_eq!(site.vms[0].rate_scale, 0.5);
+    assert_eq!(site.exports[0].initiators, site::Initiators::Any);
     assert_eq!(
         site.exports[1].initiators,
         site::Initiators::Named(vec!["iqn.1993-08.org.debian:01:abc".to_owned()])
@@ -274,28 +276,30 @@ cases! {
         ["t.toml:33: volume.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
     thick_beyond_the_drives: "size = \"16 MiB\"" => "size = \"65 MiB\"",
         ["t.toml:32: volume.size: found thick volumes of 65 MiB in pool \"pool0\"; allowed: at most the 64 MiB that its drives hold"];
-    export_target_name: "volumes = [\"v2\"]\n" => "volumes = [\"v2\"]\n[[export]]\ntarget = \"Iqn.x\"\nvolumes = [\"v2\"]\n",
-        [format!("t.toml:49: export.target: found \"Iqn.x\"; allowed: {IQN}"),
-         "t.toml:50: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:b\" exports already; allowed: a volume of no other export"];
+    export_target_name: "volumes = [\"v2\"]\n" => "volumes = [\"v2\"]\ninitiators = \"any\"\n[[export]]\ntarget = \"Iqn.x\"\nvolumes = [\"v2\"]\n",
+        [format!("t.toml:51: export.target: found \"Iqn.x\"; allowed: {IQN}"),
+         "t.toml:52: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:b\" exports already; allowed: a volume of no other export"];
     export_of_no_volume: "volumes = [\"v2\"]" => "volumes = [\"v9\"]",
-        ["t.toml:47: export.volumes: found \"v9\", which no volume has; allowed: the name of a volume (such as v0, v1, v2)"];
+        ["t.toml:48: export.volumes: found \"v9\", which no volume has; allowed: the name of a volume (such as v0, v1, v2)"];
     export_target_twice: "target = \"iqn.2026-11.dev.ashlar:b\"" => "target = \"iqn.2026-11.dev.ashlar:a\"",
-        ["t.toml:46: export.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 43; allowed: one that no other export has"];
+        ["t.toml:47: export.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 43; allowed: one that no other export has"];
+    export_of_nobody: "initiators = [\"iqn.1993-08.org.debian:01:abc\"]\n" => "",
+        ["t.toml:46: export.initiators: found nothing; allowed: who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups"];
     export_initiator_name: "[\"iqn.1993-08.org.debian:01:abc\"]" => "[\"debian\"]",
-        ["t.toml:48: export.initiators: found \"debian\"; allowed: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+        ["t.toml:49: export.initiators: found \"debian\"; allowed: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
     export_initiators_word: "[\"iqn.1993-08.org.debian:01:abc\"]" => "\"all\"",
-        ["t.toml:48: export.initiators: found \"all\"; allowed: a list, not empty, of: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+        ["t.toml:49: export.initiators: found \"all\"; allowed: a list, not empty, of: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
     vm_of_no_export: "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"" => "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:c\"",
-        ["t.toml:51: vm.target: found \"iqn.2026-11.dev.ashlar:c\", which no export has; allowed: the name of a target (such as iqn.2026-11.dev.ashlar:a, iqn.2026-11.dev.ashlar:b)"];
+        ["t.toml:52: vm.target: found \"iqn.2026-11.dev.ashlar:c\", which no export has; allowed: the name of a target (such as iqn.2026-11.dev.ashlar:a, iqn.2026-11.dev.ashlar:b)"];
     vm_twice: "rate_scale = 0.5\n" => "[[vm]]\nname = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"\nprofile = \"p\"\nrole = \"r\"\n",
-        ["t.toml:55: vm.name: found \"A\", as on line 50; allowed: one that no other vm has",
-         "t.toml:56: vm.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 51; allowed: one that no other vm has"];
+        ["t.toml:56: vm.name: found \"A\", as on line 51; allowed: one that no other vm has",
+         "t.toml:57: vm.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 52; allowed: one that no other vm has"];
     vm_rate_nan: "rate_scale = 0.5" => "rate_scale = nan",
-        ["t.toml:54: vm.rate_scale: found the number nan; allowed: a number above zero, at most 1000"];
+        ["t.toml:55: vm.rate_scale: found the number nan; allowed: a number above zero, at most 1000"];
     vm_rate_negative: "rate_scale = 0.5" => "rate_scale = -1",
-        ["t.toml:54: vm.rate_scale: found the number -1; allowed: a number above zero, at most 1000"];
+        ["t.toml:55: vm.rate_scale: found the number -1; allowed: a number above zero, at most 1000"];
     vm_without_profile: "profile = \"hetero10\"\n" => "",
-        [format!("t.toml:49: vm.profile: found nothing; allowed: a name, {NAME}")];
+        [format!("t.toml:50: vm.profile: found nothing; allowed: a name, {NAME}")];
 }
 
 #[test]
@@ -352,8 +356,8 @@ fn all_mistakes_come_at_once_in_the_order_of_lines() {
         [
             "t.toml:3: site.shards",
             "t.toml:37: volume.size",
-            "t.toml:49: vm.role",
-            "t.toml:53: vm.rule"
+            "t.toml:50: vm.role",
+            "t.toml:54: vm.rule"
         ]
     );
 }
@@ -366,7 +370,7 @@ fn too_many_luns_are_refused() {
     }
     let names: Vec<String> = (0..257).map(|index| format!("\"w{index}\"")).collect();
     text += &format!(
-        "[[export]]\ntarget = \"iqn.2026-11.dev.ashlar:w\"\nvolumes = [{}]\n",
+        "[[export]]\ntarget = \"iqn.2026-11.dev.ashlar:w\"\nvolumes = [{}]\ninitiators = \"any\"\n",
         names.join(", ")
     );
     let messages = messages(&text);

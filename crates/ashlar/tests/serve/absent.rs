@@ -47,7 +47,7 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
     let serving = home.serve();
     let target = "iqn.2026-11.dev.ashlar:c";
     serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
-    serving.done(&["export", "create", target, "--volume", "w"]);
+    serving.done(&["export", "create", "--any", target, "--volume", "w"]);
     let uuid = serving.json(&["volume", "show", "v0"])["uuid"].clone();
     drop(serving);
     for drive in ["d0", "d1"] {
@@ -85,6 +85,7 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
     serving.done(&[
         "export",
         "create",
+        "--any",
         "iqn.2026-11.dev.ashlar:d",
         "--volume",
         "y",
@@ -353,7 +354,7 @@ fn two_pools_and_a_kept_target() -> (Home, Value) {
     let home = two_pools();
     let serving = home.serve();
     serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
-    serving.done(&["export", "create", KEPT, "--volume", "w"]);
+    serving.done(&["export", "create", "--any", KEPT, "--volume", "w"]);
     let uuid = serving.json(&["volume", "show", "w"])["uuid"].clone();
     assert_eq!(serving.stop("TERM").code(), Some(0));
     (home, uuid)
@@ -417,7 +418,7 @@ fn a_target_never_shows_another_volume_of_the_same_name() {
     // The record keeps what the target is of.
     serving.done(&["volume", "create", "y", "--pool", "p1", "--size", "1 MiB"]);
     let other = "iqn.2026-11.dev.ashlar:d";
-    serving.done(&["export", "create", other, "--volume", "y"]);
+    serving.done(&["export", "create", "--any", other, "--volume", "y"]);
     let kept = home.records()[1].clone().unwrap();
     assert!(kept.contains(uuid.as_str().unwrap()), "{kept}");
     // With its drives p0 is not open either, and is left alone until the name is free.

@@ -32,6 +32,7 @@ size = "8 MiB"
 [[export]]
 target = "iqn.2026-11.dev.ashlar:a"
 volumes = ["v0"]
+initiators = "any"
 "#;
 
 /// A second pool, of one drive.
@@ -53,6 +54,7 @@ size = "8 MiB"
 [[export]]
 target = "iqn.2026-11.dev.ashlar:b"
 volumes = ["v1"]
+initiators = "any"
 "#;
 
 pub const SECOND: &str = "iqn.2026-11.dev.ashlar:b";

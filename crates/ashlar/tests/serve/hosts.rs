@@ -441,3 +441,30 @@ fn an_export_whose_host_or_portal_has_gone_is_refused_by_name() {
     home.set_site(&format!("{without}{host}{portal}"));
     drop(home.serve());
 }
+
+#[test]
+fn who_may_log_in_has_to_be_said() {
+    let unsaid = SITE.replace("initiators = \"any\"\n", "");
+    assert_ne!(unsaid, SITE);
+    let home = Home::new(&unsaid);
+    let (code, said) = home.refused();
+    let why = "export.initiators: found nothing; allowed: who may log in";
+    assert!(code == 2 && said.contains(why), "{said}");
+    home.set_site(SITE);
+    let serving = home.serve();
+    let size = ["--pool", "p0", "--size", "1 MiB"];
+    serving.done(&[&["volume", "create", "w"][..], &size].concat());
+    let create = ["export", "create", TARGET, "--volume", "w"];
+    let (code, said) = serving.refused(&create);
+    assert!(code == 2 && said.contains("nobody may log in"), "{said}");
+    // A secret says how to log in, and not who may.
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    fs::write(secret.path(), SECRET).unwrap();
+    let file = secret.path().to_str().unwrap();
+    let chap = ["--chap-name", "a", "--chap-secret-file", file];
+    let (_, said) = serving.refused(&[&create[..], &chap].concat());
+    assert!(said.contains("nobody may log in"), "{said}");
+    assert_eq!(session(&serving).unwrap_err(), (2, 3));
+    serving.done(&[&create[..], &["--any"]].concat());
+    session(&serving).unwrap();
+}

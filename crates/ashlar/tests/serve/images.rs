@@ -109,7 +109,7 @@ fn a_volume_that_is_not_whole_is_not_exported_by_the_site_file_either() {
     assert!(serving.stop("TERM").success());
     home.set_site(&format!(
         "{site}[[volume]]\nname = \"new\"\npool = \"p0\"\nsize = \"4 MiB\"\n\
-         [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"new\"]\n"
+         [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"new\"]\ninitiators = \"any\"\n"
     ));
     let (code, said) = home.refused();
     assert_eq!(code, 1);
@@ -123,6 +123,7 @@ fn a_volume_that_is_not_whole_is_not_exported_by_the_site_file_either() {
     serving.done(&[
         "export",
         "create",
+        "--any",
         "iqn.2026-11.dev.ashlar:b",
         "--volume",
         "new",

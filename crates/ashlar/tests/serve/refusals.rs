@@ -130,6 +130,7 @@ fn an_export_of_the_api_that_the_site_contradicts_is_named() {
     first.done(&[
         "export",
         "create",
+        "--any",
         "iqn.2026-11.dev.ashlar:b",
         "--volume",
         "made",

@@ -152,7 +152,7 @@ fn wrong_schedules_are_refused_and_failures_are_told() {
     });
     let snapshot = list[0]["name"].as_str().unwrap();
     let target = "iqn.2026-11.dev.ashlar:b";
-    let exported = serving.run(&["export", "create", target, "--volume", snapshot]);
+    let exported = serving.run(&["export", "create", "--any", target, "--volume", snapshot]);
     if exported.status.success() {
         let events = serving.wait(&["events"], |events| {
             let events = events.as_array().unwrap();

@@ -134,7 +134,7 @@ fn a_renamed_volume_keeps_its_identity_its_export_and_its_snapshots() {
     let other = "iqn.2026-11.dev.ashlar:b";
     serving.done(&["snapshot", "create", "api@s"]);
     let create = [
-        "export", "create", other, "--volume", "api", "--volume", "api@s",
+        "export", "create", "--any", other, "--volume", "api", "--volume", "api@s",
     ];
     serving.done(&create);
     let uuid = serving.json(&["volume", "show", "v0"])["uuid"].clone();

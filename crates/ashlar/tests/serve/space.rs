@@ -75,6 +75,7 @@ fn an_export_that_cannot_be_kept_is_not_served() {
     let create = [
         "export",
         "create",
+        "--any",
         "iqn.2026-11.dev.ashlar:b",
         "--volume",
         "made",

@@ -41,6 +41,7 @@ fn a_deleted_volume_comes_back_from_the_trash_after_a_restart_too() {
     let exported = [
         "export",
         "create",
+        "--any",
         "iqn.2026-11.dev.ashlar:b",
         "--volume",
         "a",
@@ -88,7 +89,9 @@ fn an_exported_volume_goes_by_force_only() {
     serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "1 MiB"]);
     serving.done(&["volume", "create", "x", "--pool", "p0", "--size", "1 MiB"]);
     let target = "iqn.2026-11.dev.ashlar:b";
-    serving.done(&["export", "create", target, "--volume", "w", "--volume", "x"]);
+    serving.done(&[
+        "export", "create", "--any", target, "--volume", "w", "--volume", "x",
+    ]);
     let (code, said) = serving.refused(&["volume", "delete", "w", "--force"]);
     assert_eq!(code, 6, "{said}");
     assert!(said.contains("and others"), "{said}");

@@ -131,7 +131,6 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     }
     let by_name = match by_name {
         Some(by_name) => initiators(by_name)?,
-        None if hosts.is_empty() && host_groups.is_empty() => directory::Initiators::Any,
         None => directory::Initiators::Named(BTreeSet::new()),
     };
     Ok(array::Export {

@@ -683,7 +683,8 @@ pub struct ExportCreate {
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
     pub volumes: Vec<String>,
-    /// Anybody unless hosts or host groups are named.
+    /// Who may log in by name: `"any"`, or iSCSI names. Nobody unless it is said; hosts or host
+    /// groups must be named then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiators: Option<Initiators>,
     /// Names of hosts that may log in.

@@ -399,9 +399,8 @@ impl Array {
         let (target, access) = (&export.target, &export.access);
         let wrong =
             |kind, why: String| Err(ArrayError::new(kind, format!("target {target}: {why}")));
-        let nobody = matches!(&access.initiators, Initiators::Named(names) if names.is_empty());
-        if nobody && access.hosts.is_empty() && access.host_groups.is_empty() {
-            let why = "nobody may log in; name initiators, hosts or host groups";
+        if access.is_closed() {
+            let why = "nobody may log in; name initiators, hosts or host groups, or admit any";
             return wrong(ArrayErrorKind::Invalid, why.to_owned());
         }
         if let Some(missing) = self.known_hosts().missing(access) {

@@ -40,15 +40,34 @@ pub struct Access {
 }
 
 impl Default for Access {
-    /// Anybody, through every portal.
+    /// Nobody.
     fn default() -> Self {
         Access {
-            initiators: Initiators::Any,
+            initiators: Initiators::Named(BTreeSet::new()),
             hosts: BTreeSet::new(),
             host_groups: BTreeSet::new(),
             account: None,
             portals: None,
         }
+    }
+}
+
+impl Access {
+    /// Anybody, through every portal.
+    pub fn open() -> Self {
+        Access {
+            initiators: Initiators::Any,
+            ..Access::default()
+        }
+    }
+
+    /// Whether nobody at all may log in: neither initiators nor hosts are named.
+    pub fn is_closed(&self) -> bool {
+        let by_name = match &self.initiators {
+            Initiators::Any => true,
+            Initiators::Named(names) => !names.is_empty(),
+        };
+        !by_name && self.hosts.is_empty() && self.host_groups.is_empty()
     }
 }
 

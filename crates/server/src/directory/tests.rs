@@ -40,14 +40,6 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Nobody, unless more is said.
-fn nobody() -> Access {
-    Access {
-        initiators: Initiators::Named(BTreeSet::new()),
-        ..Access::default()
-    }
-}
-
 fn portal(address: &str, group: u16) -> Portal {
     let address = address.parse().unwrap();
     Portal {
@@ -102,14 +94,14 @@ fn with_hosts() -> Directory {
         "iqn.t:safe",
         Access {
             hosts: hosts.clone(),
-            ..nobody()
+            ..Access::default()
         },
     );
     target(
         "iqn.t:group",
         Access {
             host_groups: host_groups.clone(),
-            ..nobody()
+            ..Access::default()
         },
     );
     target(
@@ -117,7 +109,7 @@ fn with_hosts() -> Directory {
         Access {
             host_groups,
             account: own.clone(),
-            ..nobody()
+            ..Access::default()
         },
     );
     target(
@@ -126,7 +118,7 @@ fn with_hosts() -> Directory {
             initiators,
             hosts: none,
             account: own,
-            ..nobody()
+            ..Access::default()
         },
     );
     directory
@@ -233,7 +225,7 @@ fn a_target_is_seen_through_its_portals_only() {
     let directory = directory();
     let only = Access {
         portals: Some(["[::1]:3261".parse().unwrap()].into()),
-        ..Access::default()
+        ..Access::open()
     };
     let (shard, access) = (0, only);
     directory.set_target("iqn.t:six", TargetEntry { shard, access });

@@ -26,7 +26,7 @@ fn account(mutual: bool) -> Option<Arc<Account>> {
 fn proving(account: Option<Arc<Account>>) -> Access {
     Access {
         account,
-        ..Access::default()
+        ..Access::open()
     }
 }
 
@@ -116,7 +116,7 @@ async fn who_is_not_admitted_hears_of_no_target() {
     let named = |name: &str| Initiators::Named([name.to_owned()].into());
     served.allow(Access {
         initiators: named("iqn.2026-11.test:other"),
-        ..Access::default()
+        ..Access::open()
     });
     let at = served.address();
     let status = |target: &'static str| async move {
@@ -128,7 +128,7 @@ async fn who_is_not_admitted_hears_of_no_target() {
     assert_eq!((status(TARGET).await, status(none).await), ((2, 3), (2, 3)));
     served.allow(Access {
         initiators: named(NAME),
-        ..Access::default()
+        ..Access::open()
     });
     assert_eq!(status(TARGET).await, (0, 0));
     served.stop().await;
@@ -166,7 +166,7 @@ async fn a_portal_group_has_its_tag_and_its_targets() {
     // Now through the second portal only.
     served.allow(Access {
         portals: Some([second].into()),
-        ..Access::default()
+        ..Access::open()
     });
     let listed = succeed("iscsi-ls", &[&served.portal_url()]).await;
     assert!(!listed.contains(TARGET), "{listed}");
@@ -194,7 +194,7 @@ async fn a_host_s_own_secret_counts_before_the_target_s() {
     served.allow(Access {
         initiators: Initiators::Named(BTreeSet::new()),
         hosts: ["esx".to_owned()].into(),
-        ..Access::default()
+        ..Access::open()
     });
     let named = |name: &str| format!("host%{name}");
     let [name, url] = [

@@ -139,7 +139,7 @@ fn the_trash_gives_way_before_a_write_is_refused() {
         let create = ["volume", "create", name, "--pool", "p", "--size", "64 MiB"];
         array.command(&create).ok();
         let target = format!("iqn.2026-11.test:{number}");
-        let create = ["export", "create", &target, "--volume", name];
+        let create = ["export", "create", "--any", &target, "--volume", name];
         array.command(&create).ok();
         let mut host = Initiator::login(array.portal(), "iqn.2026-11.test:host", &target).unwrap();
         for page in 0..100 {

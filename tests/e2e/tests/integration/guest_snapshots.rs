@@ -134,7 +134,7 @@ fn whole_slots(guest: &mut Guest, directory: &str) -> Vec<u64> {
 /// Shows a volume or snapshot behind a target of its own, and gives its URL.
 fn export(array: &Array, volume: &str, number: usize) -> String {
     let target = format!("iqn.2026-11.dev.ashlar:s{number}");
-    let create = ["export", "create", &target, "--volume", volume];
+    let create = ["export", "create", "--any", &target, "--volume", volume];
     array.command(&create).ok();
     format!("{}/{target}/0", array.portal_url())
 }

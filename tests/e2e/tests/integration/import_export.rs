@@ -162,6 +162,7 @@ fn an_import_goes_on_after_a_kill() {
         let export = [
             "export",
             "create",
+            "--any",
             "iqn.2026-11.dev.ashlar:x",
             "--volume",
             "slow",

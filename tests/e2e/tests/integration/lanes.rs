@@ -131,7 +131,7 @@ fn lanes_share_the_space_of_the_pool() {
             .ok();
         let target = format!("iqn.2026-11.dev.ashlar:{name}");
         array
-            .command(&["export", "create", &target, "--volume", name])
+            .command(&["export", "create", "--any", &target, "--volume", name])
             .ok();
         let mut ledger = Ledger::new(0..large_mib << 11);
         fill(array.portal(), &target, &mut ledger);
@@ -156,7 +156,7 @@ fn a_target_shows_volumes_of_other_shards() {
             .ok();
     }
     let target = "iqn.2026-11.dev.ashlar:all";
-    let mut command = vec!["export", "create", target];
+    let mut command = vec!["export", "create", "--any", target];
     names
         .iter()
         .for_each(|name| command.extend(["--volume", name]));

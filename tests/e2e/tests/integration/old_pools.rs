@@ -92,7 +92,7 @@ fn a_pool_made_before_there_were_snapshots_opens_and_has_them() {
     }
     let target = "iqn.2026-11.dev.ashlar:clones";
     let create = [
-        "export", "create", target, "--volume", "of-thin", "--volume", "of-thick",
+        "export", "create", "--any", target, "--volume", "of-thin", "--volume", "of-thick",
     ];
     array.command(&create).ok();
     let write = ["-f", "raw", "-c", "write -P 9 0 2M", &array.lun_url(0)];

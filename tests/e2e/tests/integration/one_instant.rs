@@ -86,7 +86,7 @@ fn number_in(array: &Array, target: &str) -> u64 {
 }
 
 fn export(array: &Array, volume: &str, target: &str) {
-    let create = ["export", "create", target, "--volume", volume];
+    let create = ["export", "create", "--any", target, "--volume", volume];
     array.command(&create).ok();
 }
 

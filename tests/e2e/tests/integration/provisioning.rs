@@ -152,7 +152,9 @@ fn a_volume_of_another_shard_gives_space_back_just_so() {
         let create = ["volume", "create", name, "--pool", "p", "--size", "32 MiB"];
         array.command(&create).ok();
     }
-    let export = ["export", "create", TARGET, "--volume", "a", "--volume", "b"];
+    let export = [
+        "export", "create", "--any", TARGET, "--volume", "a", "--volume", "b",
+    ];
     array.command(&export).ok();
     for (lun, name) in ["a", "b"].into_iter().enumerate() {
         let url = array.lun_url(lun);

@@ -88,7 +88,7 @@ fn is_shut_out(initiator: &mut Initiator) -> bool {
 #[test]
 fn what_is_to_be_kept_outlives_kills_moves_and_exports() {
     let mut array = Array::start_with(SITE);
-    let export = ["export", "create", TARGET, "--volume", "v"];
+    let export = ["export", "create", "--any", TARGET, "--volume", "v"];
     assert_eq!(array.command(&export).code, Some(0));
     {
         let (mut one, mut two) = (login(&array, 0), login(&array, 1));

@@ -84,7 +84,7 @@ fn compare(one: &str, other: &str) -> Option<i32> {
 /// Shows a volume or snapshot behind a target of its own, and gives its URL.
 fn export(array: &Array, volume: &str, number: usize) -> String {
     let target = format!("iqn.2026-11.dev.ashlar:s{number}");
-    let create = ["export", "create", &target, "--volume", volume];
+    let create = ["export", "create", "--any", &target, "--volume", volume];
     array.command(&create).ok();
     url(array, number)
 }
@@ -227,7 +227,9 @@ fn a_volume_of_another_shard_is_renamed_and_shown_as_a_snapshot_too() {
         array.command(&create).ok();
     }
     let target = "iqn.2026-11.dev.ashlar:both";
-    let create = ["export", "create", target, "--volume", "a", "--volume", "b"];
+    let create = [
+        "export", "create", "--any", target, "--volume", "a", "--volume", "b",
+    ];
     array.command(&create).ok();
     let lun = |lun: usize| format!("{}/{target}/{lun}", array.portal_url());
     let run = |value| Run {
@@ -248,7 +250,7 @@ fn a_volume_of_another_shard_is_renamed_and_shown_as_a_snapshot_too() {
     drop(hosts);
     let snapshots = "iqn.2026-11.dev.ashlar:snapshots";
     let create = [
-        "export", "create", snapshots, "--volume", "new-a@s", "--volume", "new-b@s",
+        "export", "create", "--any", snapshots, "--volume", "new-a@s", "--volume", "new-b@s",
     ];
     array.command(&create).ok();
     for number in 0..2 {
