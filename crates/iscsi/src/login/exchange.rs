@@ -115,6 +115,11 @@ impl Login {
         self.portal
     }
 
+    /// Whether the initiator has proved who it is.
+    pub fn has_proved(&self) -> bool {
+        self.security.proved().is_some()
+    }
+
     /// Consumes whole PDUs from the front of `input`, appends answers to `out`.
     ///
     /// Feed it until it says anything but [`LoginProgress::More`]. `input` never

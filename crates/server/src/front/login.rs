@@ -1,5 +1,6 @@
 //! One connection from its first byte until it is at its shard.
 
+use super::seats::Seat;
 use super::{Desk, discovery, turned_away};
 use crate::connection::{Arrival, serve as serve_on_shard};
 use crate::directory::canonical;
@@ -15,10 +16,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes read at once; a login is a few hundred.
 const RECEIVE_BYTES: usize = 16 << 10;
+
+/// A peer may take this part of the time of a login for one request.
+const REQUESTS_OF_A_LOGIN: u32 = 3;
 
 /// A connection in full-feature phase, with bytes on their way in and out.
 struct LoggedIn {
@@ -60,17 +64,21 @@ impl TargetDirectory for Gate<'_> {
 }
 
 /// Takes the login of `stream`, and moves it to its shard or serves discovery.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat: &Seat) {
     let Some(lease) = desk.tsihs.lease() else {
         tracing::warn!(%peer, "turned away: there are too many sessions");
         return turned_away::tell(stream).await;
     };
-    let logged_in =
-        match timeout(desk.limits.login_timeout, login(stream, lease.tsih(), desk)).await {
-            Ok(Ok(logged_in)) => logged_in,
-            Ok(Err(reason)) => return tracing::info!(%peer, reason, "no login"),
-            Err(_) => return tracing::info!(%peer, "no login: it took too long"),
-        };
+    let logged_in = match timeout(
+        desk.limits.login_timeout,
+        login(stream, lease.tsih(), desk, seat),
+    )
+    .await
+    {
+        Ok(Ok(logged_in)) => logged_in,
+        Ok(Err(reason)) => return tracing::info!(%peer, reason, "no login"),
+        Err(_) => return tracing::info!(%peer, "no login: it took too long"),
+    };
     let LoggedIn {
         mut stream,
         negotiated,
@@ -130,7 +138,12 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk) {
     }
 }
 
-async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn, String> {
+async fn login(
+    mut stream: TcpStream,
+    tsih: u16,
+    desk: &Desk,
+    seat: &Seat,
+) -> Result<LoggedIn, String> {
     let said = |error: io::Error| error.to_string();
     stream.set_nodelay(true).map_err(said)?;
     let address = stream.local_addr().map_err(said)?;
@@ -145,14 +158,26 @@ async fn login(mut stream: TcpStream, tsih: u16, desk: &Desk) -> Result<LoggedIn
         place: Cell::default(),
     };
     let (mut input, mut output) = (Vec::new(), Vec::new());
+    let patience = desk.limits.login_timeout / REQUESTS_OF_A_LOGIN;
+    let mut due = Instant::now() + patience;
     loop {
         input.reserve(RECEIVE_BYTES);
-        if stream.read_buf(&mut input).await.map_err(said)? == 0 {
+        let Ok(read) = timeout_at(due, stream.read_buf(&mut input)).await else {
+            return Err(format!("no whole request came for {patience:?}"));
+        };
+        if read.map_err(said)? == 0 {
             return Err("the initiator closed the connection".to_owned());
         }
-        match login.receive(&mut input, &gate, &mut output) {
+        let progress = login.receive(&mut input, &gate, &mut output);
+        if login.has_proved() {
+            seat.keep();
+        }
+        match progress {
             LoginProgress::More => {
                 stream.write_all(&output).await.map_err(said)?;
+                if !output.is_empty() {
+                    due = Instant::now() + patience;
+                }
                 output.clear();
             }
             LoginProgress::Done(negotiated) => {

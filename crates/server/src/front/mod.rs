@@ -10,6 +10,7 @@ mod berths;
 mod discovery;
 mod login;
 mod places;
+mod seats;
 mod tsih;
 mod turned_away;
 
@@ -21,25 +22,25 @@ use crate::directory::{Directory, Portal};
 use crate::shard::ShardHandle;
 use berths::Berths;
 use places::Places;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use seats::Seats;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task;
 use tsih::Tsihs;
 
 /// Bounds on what peers can make the front hold.
 #[derive(Clone, Debug)]
 pub struct FrontLimits {
-    /// A login that takes longer is cut; so is a discovery session.
+    /// A login that takes longer is cut; so is a discovery session, and a peer that takes a third
+    /// of it for one request.
     pub login_timeout: Duration,
     /// Logins under way, and discovery sessions.
     pub half_open_max: usize,
-    /// Those from one address.
+    /// Those from one address; a network of 64 bits counts as one.
     pub half_open_per_address_max: usize,
     /// Sessions, each with one connection.
     pub sessions_max: usize,
@@ -121,9 +122,7 @@ struct Desk {
     tsihs: Tsihs,
     places: Places,
     berths: Berths,
-    half_open: Arc<Semaphore>,
-    /// Of them, those from each address.
-    half_open_from: RefCell<BTreeMap<IpAddr, usize>>,
+    seats: Seats,
     /// Peers that are being told that there are too many.
     turned_away: Arc<Semaphore>,
 }
@@ -135,47 +134,11 @@ impl Desk {
             tsihs: Tsihs::new(limits.sessions_max.saturating_add(limits.half_open_max)),
             places: Places::new(limits.sessions_max, limits.sessions_per_initiator_max),
             berths: Berths::new(shards.len()),
-            half_open: Arc::new(Semaphore::new(limits.half_open_max)),
-            half_open_from: RefCell::default(),
+            seats: Seats::new(limits.half_open_max, limits.half_open_per_address_max),
             turned_away: Arc::new(Semaphore::new(turned_away::AT_ONCE_MAX)),
             directory,
             shards,
             limits,
-        }
-    }
-
-    /// A place for a login under way from `address`, if there is one.
-    fn sit_down(self: &Rc<Self>, address: IpAddr) -> Option<Seat> {
-        let permit = Arc::clone(&self.half_open).try_acquire_owned().ok()?;
-        let mut from = self.half_open_from.borrow_mut();
-        let there = from.entry(address).or_default();
-        if *there >= self.limits.half_open_per_address_max {
-            return None;
-        }
-        *there += 1;
-        Some(Seat {
-            desk: Rc::clone(self),
-            address,
-            _permit: permit,
-        })
-    }
-}
-
-/// The place of a login under way; free again when this is dropped.
-struct Seat {
-    desk: Rc<Desk>,
-    address: IpAddr,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut from = self.desk.half_open_from.borrow_mut();
-        if let Some(there) = from.get_mut(&self.address) {
-            *there -= 1;
-            if *there == 0 {
-                from.remove(&self.address);
-            }
         }
     }
 }
@@ -294,14 +257,18 @@ async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {
         if let Err(error) = attend(&stream, desk.limits.manners.silence) {
             tracing::warn!(%peer, %error, "a dead peer may be noticed late");
         }
-        let Some(seat) = desk.sit_down(peer.ip()) else {
+        let Some(seat) = desk.seats.take(peer.ip()) else {
             turned_away::begin(stream, peer, &desk);
             continue;
         };
         let desk = Rc::clone(&desk);
         task::spawn_local(async move {
-            login::serve(stream, peer, &desk).await;
-            drop(seat);
+            tokio::select! {
+                () = login::serve(stream, peer, &desk, &seat) => {}
+                () = seat.given_away() => {
+                    tracing::info!(%peer, "no login: too many are under way, and it had proved nothing");
+                }
+            }
         });
     }
 }

@@ -2,9 +2,10 @@
 //! portals and their groups, and what happens to sessions when their admission goes.
 
 use crate::served::initiator::{Initiator, NAME};
-use crate::served::{Served, TARGET, run, succeed};
+use crate::served::{Served, TARGET, limits, run, succeed};
 use iscsi::chap::{Account, Algorithm, Credential, Secret};
 use server::directory::{Access, Host, Initiators, Portal};
+use server::front::FrontLimits;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -107,6 +108,45 @@ async fn each_login_has_a_challenge_of_its_own() {
         challenges.insert(keys.split('\0').nth(2).unwrap().to_owned());
     }
     assert_eq!(challenges.len(), 20);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn who_has_proved_who_it_is_keeps_its_seat() {
+    let one = FrontLimits {
+        half_open_max: 1,
+        ..limits()
+    };
+    let served = Served::with_limits(one).await;
+    served.directory.set_discovery(account(false));
+    let mut first = Initiator::connect(served.address()).await;
+    let who = [
+        ("InitiatorName", NAME),
+        ("SessionType", "Discovery"),
+        ("AuthMethod", "CHAP"),
+    ];
+    assert_eq!(first.negotiate(0x00, &who).await.0, (0, 0));
+    let (_, keys) = first.negotiate(0x00, &[("CHAP_A", "5")]).await;
+    let value = |key: &str| {
+        let mut pairs = keys.split('\0').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).unwrap().1
+    };
+    let challenge = iscsi::text::binary(value("CHAP_C")).unwrap();
+    let secret = Secret::new(SECRET.as_bytes()).unwrap();
+    let response = Algorithm::Md5.response(value("CHAP_I").parse().unwrap(), &secret, &challenge);
+    let digits: String = response.iter().map(|byte| format!("{byte:02x}")).collect();
+    let proof = [("CHAP_N", "host"), ("CHAP_R", &format!("0x{digits}"))];
+    assert_eq!(first.negotiate(0x83, &proof).await.0, (0, 0));
+    // Its discovery session has the only seat.
+    let status = async || {
+        let mut other = Initiator::connect(served.address()).await;
+        other.send_login(NAME, 1, TARGET).await;
+        let answer = other.receive().await.unwrap();
+        (answer.header[36], answer.header[37])
+    };
+    assert_eq!(status().await, (3, 2));
+    drop(first);
+    while status().await == (3, 2) {}
     served.stop().await;
 }
 
