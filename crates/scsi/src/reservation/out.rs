@@ -4,6 +4,7 @@ use super::port::{self, Named};
 use super::{Held, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant, Reservations, Told};
 use crate::cdb::ReserveOut;
 use crate::sense::{Attention, Sense};
+use std::collections::BTreeSet;
 
 /// Bytes of the parameter list that is there always.
 const LIST_BYTES: usize = 24;
@@ -182,10 +183,17 @@ impl Change<'_> {
         if list.len() != at + len {
             return Err(Sense::LIST_LENGTH);
         }
-        let mut ports = Vec::new();
+        let (mut seen, mut ports) = (BTreeSet::new(), Vec::new());
         while at < list.len() {
             let (named, bytes) = port::parse(&list[at..], at)?;
-            ports.extend(self.ports_of(named, at)?);
+            // A list can name a device thousands of times, and each has as many ports as it has
+            // sessions.
+            if seen.insert(named.clone()) {
+                ports.extend(self.ports_of(named, at)?);
+            }
+            if ports.len() > REGISTRANTS_MAX {
+                return Err(Sense::NO_ROOM_FOR_REGISTRATION);
+            }
             at += bytes;
         }
         Ok(ports)

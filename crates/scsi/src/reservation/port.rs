@@ -54,7 +54,7 @@ pub struct NexusId {
 }
 
 /// A TransportID as somebody wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Named {
     /// One port.
     Port(InitiatorPort),

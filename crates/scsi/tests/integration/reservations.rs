@@ -1,7 +1,7 @@
 //! Reservations, persistent and of the old kind, as several initiators meet them.
 
 use crate::bench::{Bench, PAGE_BYTES, TARGET, port, sense, thin, unit, with_bench};
-use scsi::{Nexus, Target};
+use scsi::{InitiatorPort, Nexus, Target};
 use std::rc::Rc;
 use world::sim::SimWorld;
 
@@ -295,6 +295,40 @@ fn clearing_and_releasing_is_told_to_those_who_are_registered() {
         assert_eq!(out(&bench, &two, CLEAR, 0, (2, 0)).await, GOOD);
         assert_eq!(told(&bench, &one).await, (6, 0x2a, 3));
         assert_eq!(told(&bench, &three).await, (0, 0, 0));
+    });
+}
+
+#[test]
+fn a_list_names_each_port_once_and_no_more_than_there_is_room_for() {
+    with_bench(async |bench| {
+        let host = bench.settled_as(1).await;
+        let name = "iqn.2026-11.dev.ashlar:many";
+        let of_many = |isid: u8| InitiatorPort::new(name, [0x80, 0, 0, 0, 0, isid]);
+        let _many: Vec<_> = (0..20)
+            .map(|isid| bench.target.connect(of_many(isid), 1))
+            .collect();
+        let mut device = vec![5, 0, 0, 28];
+        device.extend(name.bytes());
+        device.resize(32, 0);
+        let naming = |ids: Vec<u8>| {
+            let len = (ids.len() as u32).to_be_bytes();
+            [&list(0, 5, SPEC_I_PT)[..], &len, &ids].concat()
+        };
+        // Byte for byte within what a list can be.
+        let often = out_with(&bench, &host, REGISTER, 0, &naming(device.repeat(2000))).await;
+        assert_eq!(often, (GOOD, 0, 0));
+        assert_eq!(keys(&bench, &host).await, [5; 21]);
+        assert_eq!(out(&bench, &host, CLEAR, 0, (5, 0)).await, GOOD);
+        let id = |isid: u32| {
+            let mut id = vec![0x45, 0, 0, 48];
+            id.extend(format!("{name},i,0x8000{isid:08x}").bytes());
+            id.resize(52, 0);
+            id
+        };
+        let crowd = naming((0..300).flat_map(id).collect());
+        let refused = out_with(&bench, &host, REGISTER, 0, &crowd).await;
+        assert_eq!(refused, (2, 0x55, 4), "insufficient registration resources");
+        assert_eq!(keys(&bench, &host).await, Vec::<u64>::new());
     });
 }
 
