@@ -1,10 +1,11 @@
 //! Sizes as people write them: "4 GiB", "1.5 TB".
 //!
-//! KiB, MiB, GiB and TiB are powers of 1024; kB, MB, GB and TB powers of 1000.
+//! KiB, MiB, GiB, TiB and PiB are powers of 1024, and so are K, M, G, T and P, as in `lvcreate` and
+//! `qemu-img`; kB, MB, GB, TB and PB are powers of 1000. Upper and lower case are the same.
 //! A size is a whole number of bytes, above zero; arithmetic is exact.
 
 /// What [`parse`] takes, for messages.
-pub const SIZE_RULE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
+pub const SIZE_RULE: &str = "a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\"";
 
 /// What [`is_volume_size`] takes, for messages.
 pub const VOLUME_SIZE_RULE: &str = "up to 1 PiB, a multiple of 512 bytes";
@@ -23,18 +24,23 @@ pub fn is_volume_size(size_bytes: u64) -> bool {
     (1..=SIZE_BYTES_MAX).contains(&size_bytes) && size_bytes.is_multiple_of(VOLUME_GRAIN_BYTES)
 }
 
-const UNITS: [(&str, u64); 11] = [
-    ("B", 1),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("TiB", 1 << 40),
-    ("PiB", 1 << 50),
-    ("kB", 1_000),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("TB", 1_000_000_000_000),
+const UNITS: [(&str, u64); 16] = [
+    ("b", 1),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("p", 1 << 50),
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("pib", 1 << 50),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("pb", 1_000_000_000_000_000),
 ];
 
 /// The bytes of a size such as "4 GiB"; `None` when it is none, is zero, isn't a
@@ -44,7 +50,9 @@ pub fn parse(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);
     let unit = unit.trim_start();
-    let &(_, unit_bytes) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let &(_, unit_bytes) = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.len() > 15 || fraction.contains('.') {
         return None;
@@ -92,6 +100,10 @@ mod tests {
         assert_eq!(parse("1.5 TB"), Some(1_500_000_000_000));
         assert_eq!(parse("0.5 KiB"), Some(512));
         assert_eq!(parse("512 B"), Some(512));
+        assert_eq!(parse("1 PB"), Some(1_000_000_000_000_000));
+        for four in ["4G", "4g", "4 G", "4 gib", "4GIB", "4096M"] {
+            assert_eq!(parse(four), Some(4 << 30), "{four}");
+        }
     }
 
     #[test]
@@ -106,7 +118,6 @@ mod tests {
             "inf GiB",
             "0 GiB",
             "0.0 TiB",
-            "4 gib",
             "4 GiB GiB",
             "1..5 GiB",
             ".5 GiB",
@@ -116,6 +127,7 @@ mod tests {
             "16777216 TiB",
             "99999999999999999999 B",
             "4 Gi",
+            "4 E",
             "٤ GiB",
             "0x10 B",
             "+4 GiB",

@@ -66,7 +66,7 @@ rate_scale = 0.5
 
 const NAME: &str = "1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit";
 const LEVEL: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)";
-const SIZE: &str = "a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\"";
+const SIZE: &str = "a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\"";
 const IQN: &str = "an iSCSI qualified name in lower case, iqn.YYYY-MM.reversed.domain[:name], such as \"iqn.2026-11.dev.ashlar:vm1\", at most 223 bytes";
 const DIRECTORY: &str = "an absolute path without \"..\", such as \"/srv/images\"";
 const LOOPBACK: &str = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no authentication yet, so it is not offered to the network)";

@@ -243,7 +243,7 @@ mod values {
         controller_cores_none: "partner = \"b\"" => "cores = 0",
             ["t.toml:9: controller.cores: found the number 0; allowed: a whole number from 1 to 1024"];
         controller_cache_without_unit: "partner = \"b\"" => "cache = \"64\"",
-            ["t.toml:9: controller.cache: found \"64\"; allowed: \"none\", or a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\""];
+            ["t.toml:9: controller.cache: found \"64\"; allowed: \"none\", or a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         controller_cost_negative: "partner = \"b\"" => "per_command_us = -1",
             ["t.toml:9: controller.per_command_us: found the number -1; allowed: microseconds: a number, zero or above"];
         controller_cost_nan: "partner = \"b\"" => "per_command_us = nan",
@@ -329,9 +329,9 @@ mod values {
         host_clock_in_mhz: "clock_ghz = 2.4" => "clock_ghz = 2400",
             ["t.toml:47: host.clock_ghz: found the number 2400; allowed: a number from 0.1 to 10"];
         host_memory_without_unit: "memory = \"192 GiB\"" => "memory = 192",
-            ["t.toml:48: host.memory: found the number 192; allowed: a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\""];
+            ["t.toml:48: host.memory: found the number 192; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         host_memory_none: "memory = \"192 GiB\"" => "memory = \"0 GiB\"",
-            ["t.toml:48: host.memory: found \"0 GiB\"; allowed: a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\""];
+            ["t.toml:48: host.memory: found \"0 GiB\"; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         host_numa_nodes: "memory = \"192 GiB\"" => "memory = \"192 GiB\"\nnuma_nodes = 0",
             ["t.toml:49: host.numa_nodes: found the number 0; allowed: a whole number from 1 to 64"];
         host_witness: "memory = \"192 GiB\"" => "memory = \"192 GiB\"\nwitness = \"yes\"",
@@ -375,7 +375,7 @@ mod values {
         block_outstanding: "scale = 0.5" => "outstanding = 0",
             ["t.toml:57: block.outstanding: found the number 0; allowed: a whole number from 1 to 4096"];
         block_memory_without_unit: "scale = 0.5" => "memory = \"4\"",
-            ["t.toml:57: block.memory: found \"4\"; allowed: a number above zero and a unit (B, KiB, MiB, GiB, TiB, or decimal kB, MB, GB, TB), such as \"4 GiB\""];
+            ["t.toml:57: block.memory: found \"4\"; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         event_without_time: "at = \"30 s\"\n" => "",
             ["t.toml:58: event.at: found nothing; allowed: a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_time_without_unit: "at = \"30 s\"" => "at = \"30\"",

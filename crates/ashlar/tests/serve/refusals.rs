@@ -9,7 +9,7 @@ use std::net::TcpListener;
 fn a_wrong_site_file_is_refused_whole() {
     let wrong = SITE
         .replace("level = \"10\"", "level = \"7\"")
-        .replace("8 MiB", "8 Mib");
+        .replace("8 MiB", "8 MiX");
     let home = Home::new(&wrong);
     let (code, said) = home.refused();
     assert_eq!(code, 2);
@@ -20,7 +20,7 @@ fn a_wrong_site_file_is_refused_whole() {
         "{said}"
     );
     assert!(
-        lines[1].contains("site.toml:22: volume.size: found \"8 Mib\"; allowed: "),
+        lines[1].contains("site.toml:22: volume.size: found \"8 MiX\"; allowed: "),
         "{said}"
     );
     assert!(!home.data().exists(), "nothing is made");
