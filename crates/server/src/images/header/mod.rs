@@ -11,6 +11,7 @@
 //! - Every file of an image is under an allowed directory.
 //! - Nothing that a header claims makes us read or keep more than a bounded amount.
 
+mod foreign;
 mod qcow2;
 pub(crate) mod vhdx;
 mod vmdk;
@@ -68,10 +69,19 @@ pub(crate) struct Layer {
 /// What one file says.
 struct Said {
     size_bytes: u64,
-    /// Other files, and how long they are at least.
-    extents: Vec<(PathBuf, u64)>,
+    /// Other files.
+    extents: Vec<Extent>,
     /// Name, as written, and format where that is said.
     backing: Option<(PathBuf, Format)>,
+}
+
+/// A file that an image consists of beside its own.
+struct Extent {
+    name: PathBuf,
+    /// How long it is at least.
+    len_bytes: u64,
+    /// Whether it holds nothing but bytes of the disk; QEMU reads the headers of others.
+    is_flat: bool,
 }
 
 impl Layer {
@@ -129,15 +139,18 @@ fn layer(
         true => failed(format!("it is no {format} image")),
         false => failed(why),
     })?;
-    let extent = |(name, len): &(PathBuf, u64)| {
-        let extent = beside(name)?;
-        let found = extent
-            .metadata()
-            .map_err(|error| failed(error.to_string()))?;
-        match found.len() >= *len {
-            true => Ok(extent),
-            false => Err(failed(format!("its extent {name:?} was cut short"))),
+    let extent = |extent: &Extent| {
+        let (name, path) = (&extent.name, beside(&extent.name)?);
+        let file = File::open(&path).map_err(|error| failed(error.to_string()))?;
+        let found = file.metadata().map_err(|error| failed(error.to_string()))?;
+        if found.len() < extent.len_bytes {
+            return Err(failed(format!("its extent {name:?} was cut short")));
         }
+        if !extent.is_flat {
+            let checked = vmdk::check_extent(&file);
+            checked.map_err(|why| failed(format!("its extent {name:?} {why}")))?;
+        }
+        Ok(path)
     };
     let extents = said.extents.iter().map(extent);
     let extents = extents.collect::<Result<Vec<_>, _>>()?;
@@ -208,22 +221,21 @@ fn tell(path: &Path, file: &File) -> Result<Format, String> {
         "vmdk" => Some(Format::Vmdk),
         _ => None,
     };
-    let mut head = [0; 32];
+    let mut head = [0; foreign::HEAD_BYTES];
     let got = file
         .read_at(&mut head, 0)
         .map_err(|error| error.to_string())?;
+    if let Some(other) = foreign::name_of(&head[..got], &foreign::tail(file)?, &ending) {
+        return Err(format!(
+            "it looks like {other}, which can't be imported; make a qcow2 image of it (qemu-img \
+             convert), or say --format raw if its bytes are those of the disk"
+        ));
+    }
     let looks = match &head[..got] {
         head if head.starts_with(b"QFI\xfb") => Format::Qcow2,
         head if head.starts_with(b"vhdxfile") => Format::Vhdx,
         head if head.starts_with(b"KDMV") || head.starts_with(b"# Disk DescriptorFile") => {
             Format::Vmdk
-        }
-        head if head.starts_with(b"conectix") => {
-            return Err(
-                "it looks like a VHD image, which is not known here; convert it to \
-                        VHDX, or say --format raw"
-                    .to_owned(),
-            );
         }
         _ => Format::Raw,
     };

@@ -186,6 +186,65 @@ fn extents_are_plain_files_beside() {
     home.refused("disk.vmdk", "images may be under");
 }
 
+/// A descriptor that names an extent, whose own descriptor names any file: QEMU would open that.
+#[test]
+fn a_sparse_extent_with_a_descriptor_of_its_own_is_refused() {
+    let home = Home::new();
+    let mut head = vec![0; 1024];
+    head[..4].copy_from_slice(b"KDMV");
+    head[28..36].copy_from_slice(&1u64.to_le_bytes());
+    head[36..44].copy_from_slice(&1u64.to_le_bytes());
+    let inner = "# Disk DescriptorFile\nRW 8 FLAT \"/etc/passwd\" 0\n";
+    head[512..512 + inner.len()].copy_from_slice(inner.as_bytes());
+    for kind in ["SPARSE", "VMFSSPARSE", "SESPARSE"] {
+        home.put("inner.vmdk", &head);
+        let outer = vmdk(&format!("RW 8 {kind} \"inner.vmdk\""));
+        home.put("disk.vmdk", outer.as_bytes());
+        home.refused(
+            "disk.vmdk",
+            "its extent \"inner.vmdk\" says that it is empty",
+        );
+        // As a text of its own, too.
+        home.put("inner.vmdk", vmdk("RW 8 FLAT \"/etc/passwd\" 0").as_bytes());
+        home.refused("disk.vmdk", "no header of a sparse extent");
+    }
+    head[12..20].copy_from_slice(&8u64.to_le_bytes());
+    home.put("inner.vmdk", &head);
+    let outer = vmdk("RW 8 SPARSE \"inner.vmdk\"");
+    home.put("disk.vmdk", outer.as_bytes());
+    let disk = home.inspect("disk.vmdk", None).unwrap();
+    assert_eq!((disk.size_bytes, disk.extents.len()), (4096, 1));
+}
+
+#[test]
+fn other_formats_are_not_taken_for_raw_disks() {
+    let home = Home::new();
+    let at = |at: usize, magic: &[u8]| {
+        let mut bytes = vec![0; 4096];
+        bytes[at..at + magic.len()].copy_from_slice(magic);
+        bytes
+    };
+    for (name, bytes, what) in [
+        ("disk", at(64, b"\x7f\x10\xda\xbe"), "a VDI image"),
+        ("disk.img", at(0, b"QED\0"), "a QED image"),
+        ("disk.raw", at(0, b"WithouFreSpacExt"), "a Parallels image"),
+        ("disk", at(0, b"LUKS\xba\xbe"), "a LUKS container"),
+        ("disk.img", at(257, b"ustar"), "a tar archive"),
+        ("disk.img", at(0, b"\x1f\x8b\x08"), "a gzip file"),
+        ("disk.img", at(0, b"conectix"), "a VHD image"),
+        ("disk.img", at(4096 - 512, b"conectix"), "a VHD image"),
+        ("disk.ova", at(0, b""), "an OVA archive"),
+        ("disk.vhd", at(0, b""), "a VHD image"),
+    ] {
+        home.put(name, &bytes);
+        home.refused(name, &format!("it looks like {what}"));
+        let raw = home.inspect(name, Some(Format::Raw)).unwrap();
+        assert_eq!(raw.size_bytes, 4096, "when it is said");
+    }
+    home.put("short", b"x");
+    assert_eq!(home.inspect("short", None).unwrap().size_bytes, 1);
+}
+
 #[test]
 fn an_empty_sparse_vmdk_is_refused() {
     let home = Home::new();

@@ -1,6 +1,6 @@
 //! VMDK, as far as its header and descriptor go (VMware's "Virtual Disk Format 5.0").
 
-use super::{Format, Said, bytes, number, some_bytes};
+use super::{Extent, Format, Said, bytes, number, some_bytes};
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -10,6 +10,9 @@ const SECTOR: u64 = 512;
 const DESCRIPTOR_MAX: u64 = 1 << 20;
 
 const NO_PARENT: &str = "ffffffff";
+
+/// How extents of that kind begin (QEMU's `block/vmdk.c`).
+const SESPARSE: [u8; 4] = 0xcafe_babe_u32.to_le_bytes();
 
 pub(super) fn read(file: &File) -> Result<Said, String> {
     let head: [u8; 4] = bytes(file, 0).map_err(|_| String::new())?;
@@ -29,9 +32,13 @@ pub(super) fn read(file: &File) -> Result<Said, String> {
             let mut lens = extents.iter().map(|extent| extent.sectors);
             let sectors = lens.try_fold(0u64, |sum, len| sum.checked_add(len));
             let size_bytes = size(sectors.unwrap_or(u64::MAX))?;
-            let extents = extents.into_iter().map(|extent| match extent.flat_at {
-                Some(at) => Ok((extent.name, size(at.saturating_add(extent.sectors))?)),
-                None => Ok((extent.name, 0)),
+            let extents = extents.into_iter().map(|part| {
+                let flat_end = part.flat_at.map(|at| at.saturating_add(part.sectors));
+                Ok(Extent {
+                    name: part.name,
+                    len_bytes: flat_end.map_or(Ok(0), size)?,
+                    is_flat: flat_end.is_some(),
+                })
             });
             Ok(Said {
                 size_bytes,
@@ -66,13 +73,31 @@ fn sparse(file: &File) -> Result<Said, String> {
     })
 }
 
+/// Whether QEMU takes an extent for what it is, and opens no other file for it.
+///
+/// QEMU looks at the header of an extent that is not flat. One that says that it is empty has a
+/// descriptor of its own, and QEMU opens the files that this one names, whatever they are.
+///
+/// # Errors
+/// What it is.
+pub(super) fn check_extent(file: &File) -> Result<(), String> {
+    let head: [u8; 20] = bytes(file, 0).map_err(|_| "has no header".to_owned())?;
+    let capacity = number!(u64, from_le_bytes, head, 12);
+    match &head[..4] {
+        b"KDMV" if capacity == 0 => Err("says that it is empty".to_owned()),
+        b"KDMV" | b"COWD" => Ok(()),
+        magic if magic == SESPARSE => Ok(()),
+        _ => Err("has no header of a sparse extent".to_owned()),
+    }
+}
+
 fn size(sectors: u64) -> Result<u64, String> {
     let too_large = || format!("it claims a size of {sectors} sectors, which no disk has");
     sectors.checked_mul(SECTOR).ok_or_else(too_large)
 }
 
 /// A part of a disk, in a file of its own.
-struct Extent {
+struct Part {
     sectors: u64,
     name: PathBuf,
     /// Where it begins, in sectors, when it has nothing but the bytes of the disk.
@@ -112,9 +137,9 @@ impl Descriptor {
         }
     }
 
-    /// The extents. Whatever is quoted and no value of a key is
+    /// The parts. Whatever is quoted and no value of a key is
     /// taken for one, so that nothing is missed that another reader would open.
-    fn extents(&self) -> Result<Vec<Extent>, String> {
+    fn extents(&self) -> Result<Vec<Part>, String> {
         let mut extents = Vec::new();
         for line in self.text.lines() {
             let Some((before, rest)) = line.split_once('"') else {
@@ -137,7 +162,7 @@ impl Descriptor {
                 return Err(format!("its extent {name:?} has to be a file beside it"));
             }
             let is_flat = ["FLAT", "VMFS"].contains(&kind);
-            extents.push(Extent {
+            extents.push(Part {
                 sectors: count(sectors)?,
                 name: name.into(),
                 flat_at: match after.split_whitespace().next().filter(|_| is_flat) {
