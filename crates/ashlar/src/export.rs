@@ -1,6 +1,7 @@
 //! `ashlar export`.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, by, said_of};
 use crate::output::{Align, Format, Table, pairs};
@@ -76,6 +77,8 @@ pub enum Command {
     Delete {
         /// iSCSI name of the target
         target: String,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -156,7 +159,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let export: Export = client.patch(&["exports", &target], &change)?;
             format.print_text(&export, show)
         }
-        Command::Delete { target, format } => {
+        Command::Delete {
+            target,
+            confirm,
+            format,
+        } => {
+            confirm.deletion(&format!("target {target}"), &target)?;
             client.delete(&["exports", &target])?;
             format.done(&format!("target {target} is taken away"))
         }

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod client;
+mod confirm;
 mod drive;
 mod events;
 mod export;

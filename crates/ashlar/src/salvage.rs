@@ -2,10 +2,10 @@
 //!
 //! Nothing is written before it was shown and somebody agreed.
 
+use crate::confirm::typed;
 use crate::failure::Failure;
 use crate::offline::{self, Found, Sorted};
 use crate::output::print;
-use crate::volume::typed;
 use engine::salvage::{self, Plan};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

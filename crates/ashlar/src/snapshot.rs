@@ -1,6 +1,7 @@
 //! `ashlar snapshot`.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use server::api::types::{
@@ -96,6 +97,8 @@ pub enum Command {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
         #[command(flatten)]
+        confirm: Confirm,
+        #[command(flatten)]
         format: Format,
     },
 }
@@ -140,7 +143,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let what = format!("volume {volume}");
             schedule(client, (&["volumes", &volume, "schedules"], &what), when)
         }
-        Command::Delete { snapshot, format } => {
+        Command::Delete {
+            snapshot,
+            confirm,
+            format,
+        } => {
+            confirm.deletion(&format!("snapshot {snapshot}"), &snapshot)?;
             client.delete(&["snapshots", &snapshot])?;
             format.done(&format!("snapshot {snapshot} is deleted"))
         }

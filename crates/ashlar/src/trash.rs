@@ -1,12 +1,12 @@
 //! `ashlar trash`.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, utc};
-use crate::volume::{confirmed, show};
+use crate::volume::show;
 use server::api::types::{TrashRestore, Trashed, Volume};
 use site::human;
-use std::io::{self, IsTerminal};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -29,9 +29,8 @@ pub enum Command {
     Empty {
         /// Name or UUID of one volume
         volume: Option<String>,
-        /// Don't ask, also at a terminal
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -52,7 +51,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         }
         Command::Empty {
             volume,
-            yes,
+            confirm,
             format,
         } => {
             let what = match &volume {
@@ -60,9 +59,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 None => "everything in the trash".to_owned(),
             };
             let word = volume.as_deref().unwrap_or("empty");
-            if !yes && io::stdin().is_terminal() && !confirmed(&what, word)? {
-                return Err(Failure::Failed("the trash is kept".to_owned()));
-            }
+            confirm.deletion(&what, word)?;
             match &volume {
                 Some(volume) => client.delete(&["trash", volume])?,
                 None => client.delete(&["trash"])?,

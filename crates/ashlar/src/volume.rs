@@ -1,6 +1,7 @@
 //! `ashlar volume`.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::job;
 use crate::moves;
@@ -11,7 +12,6 @@ use server::api::types::{
 };
 use site::human;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const IMAGES: &str = "\
@@ -219,9 +219,8 @@ pub enum Command {
     Delete {
         /// Name of the volume
         name: String,
-        /// Don't ask, also at a terminal
-        #[arg(long)]
-        yes: bool,
+        #[command(flatten)]
+        confirm: Confirm,
         /// Also when it is exported: its export goes with it
         #[arg(long)]
         force: bool,
@@ -413,15 +412,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Move(wanted) => moves::run(client, wanted),
         Command::Delete {
             name,
-            yes,
+            confirm,
             force,
             at_once,
             format,
         } => {
-            let what = format!("volume {name}");
-            if !yes && io::stdin().is_terminal() && !confirmed(&what, &name)? {
-                return Err(Failure::Failed(format!("volume {name} is kept")));
-            }
+            confirm.deletion(&format!("volume {name}"), &name)?;
             let mut query = Vec::new();
             query.extend(force.then_some(("force", "true")));
             query.extend(at_once.then_some(("at_once", "true")));
@@ -460,21 +456,6 @@ fn told(deleted: &Deleted) -> String {
         }
     }
     text
-}
-
-/// Whether somebody at the terminal types `word`.
-pub fn confirmed(what: &str, word: &str) -> Result<bool, Failure> {
-    typed(&format!("Delete {what}"), word)
-}
-
-/// Whether somebody at the terminal types `word` when asked to.
-pub fn typed(question: &str, word: &str) -> Result<bool, Failure> {
-    let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));
-    eprint!("{question}? Type {word}: ");
-    io::stderr().flush().map_err(failed)?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(failed)?;
-    Ok(answer.trim() == word)
 }
 
 fn tag(text: &str) -> Result<(String, String), String> {

@@ -96,8 +96,8 @@ fn what_the_api_made_survives_a_kill() {
         (&export["origin"], &export["initiators"][0]),
         (&"api".into(), &initiator.into())
     );
-    second.done(&["export", "delete", "iqn.2026-11.dev.ashlar:made"]);
-    second.done(&["volume", "delete", "made"]);
+    second.done(&["export", "delete", "--yes", "iqn.2026-11.dev.ashlar:made"]);
+    second.done(&["volume", "delete", "--yes", "made"]);
     drop(second);
 
     let third = home.serve();
@@ -114,7 +114,7 @@ fn what_the_api_made_survives_a_kill() {
 fn an_export_of_the_site_is_there_again_after_its_deletion() {
     let home = Home::new(SITE);
     let first = home.serve();
-    first.done(&["export", "delete", "iqn.2026-11.dev.ashlar:a"]);
+    first.done(&["export", "delete", "--yes", "iqn.2026-11.dev.ashlar:a"]);
     assert_eq!(first.json(&["export", "list"]).as_array().unwrap().len(), 0);
     drop(first);
     assert_eq!(

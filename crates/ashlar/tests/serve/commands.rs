@@ -69,7 +69,7 @@ fn exit_codes_tell_failures_apart() {
         ),
         (
             5,
-            &["volume", "delete", "../pools/p0"],
+            &["volume", "delete", "--yes", "../pools/p0"],
             "error: there is no volume ../pools/p0\n",
         ),
         (
@@ -79,7 +79,7 @@ fn exit_codes_tell_failures_apart() {
         ),
         (
             6,
-            &["volume", "delete", "v0"],
+            &["volume", "delete", "--yes", "v0"],
             "volume v0 is LUN 0 of target iqn.2026-11.dev.ashlar:a; delete that export first",
         ),
         (

@@ -346,7 +346,7 @@ fn what_comes_from_the_trash_is_in_its_group_with_the_schedules_of_now() {
         );
     };
     hourly("1h");
-    serving.done(&["volume", "delete", "a"]);
+    serving.done(&["volume", "delete", "--yes", "a"]);
     assert_eq!(group(&serving, &["show", "db"])["volumes"], json!(["c"]));
     let taken = group(&serving, &["snapshot", "db", "without"]);
     assert_eq!(names(&taken), ["c@without"]);
@@ -368,7 +368,7 @@ fn what_comes_from_the_trash_is_in_its_group_with_the_schedules_of_now() {
     );
 
     // A group whose last volume is in the trash is gone as long as that is.
-    serving.done(&["volume", "delete", "a"]);
+    serving.done(&["volume", "delete", "--yes", "a"]);
     assert_eq!(serving.refused(&["group", "show", "db"]).0, 5);
     serving.done(&["trash", "restore", "a", "--name", "again"]);
     let shown = group(&serving, &["show", "db"]);

@@ -29,7 +29,7 @@ fn works(serving: &Serving) {
         assert!(answers(serving));
         let name = format!("n{turn}");
         serving.done(&["volume", "create", &name, "--pool", "p0", "--size", "1 MiB"]);
-        serving.done(&["volume", "delete", &name, "--at-once"]);
+        serving.done(&["volume", "delete", "--yes", &name, "--at-once"]);
     }
 }
 

@@ -84,7 +84,7 @@ fn a_schedule_rests_while_its_volume_is_in_the_trash() {
     serving.done(&["snapshot", "schedule", "w", "--every", "1s", "--keep", "9"]);
     let list = ["snapshot", "list"];
     serving.wait(&list, |list| !list.as_array().unwrap().is_empty());
-    let deleted = serving.json(&["volume", "delete", "w"]);
+    let deleted = serving.json(&["volume", "delete", "--yes", "w"]);
     let stayed = names(&serving).len();
     assert_eq!(deleted["snapshots"].as_array().unwrap().len(), stayed);
     std::thread::sleep(std::time::Duration::from_secs(2));

@@ -39,13 +39,13 @@ fn snapshots_and_clones_come_and_go_in_any_order() {
     );
 
     // What others were taken from goes first.
-    serving.done(&["snapshot", "delete", "v0@one"]);
+    serving.done(&["snapshot", "delete", "--yes", "v0@one"]);
     let gone = &serving.json(&["volume", "show", "copy"])["origin"];
     assert_eq!(
         (&gone["volume"], &gone["name"]),
         (&json!(null), &json!("v0@one"))
     );
-    let deleted = serving.json(&["volume", "delete", "copy", "--at-once"]);
+    let deleted = serving.json(&["volume", "delete", "--yes", "copy", "--at-once"]);
     assert_eq!(deleted["snapshots"], json!(["copy@s"]));
     assert_eq!(deleted["clones"], json!(["copy2"]));
     assert_eq!(deleted["until_unix_s"], json!(null));
@@ -60,7 +60,7 @@ fn snapshots_and_clones_come_and_go_in_any_order() {
     assert_eq!(names(&all), ["copy@s", "v0@two"]);
     let volumes = serving.json(&["volume", "list"]);
     assert_eq!(names(&volumes), ["copy2", "v0"]);
-    serving.done(&["snapshot", "delete", "copy@s"]);
+    serving.done(&["snapshot", "delete", "--yes", "copy@s"]);
 }
 
 #[test]
@@ -82,7 +82,11 @@ fn wrong_requests_for_snapshots_are_refused_and_change_nothing() {
             "there is a volume v0@s already",
         ),
         (5, &["snapshot", "show", "v0"], "there is no snapshot v0"),
-        (5, &["snapshot", "delete", "v0"], "there is no snapshot v0"),
+        (
+            5,
+            &["snapshot", "delete", "--yes", "v0"],
+            "there is no snapshot v0",
+        ),
         (5, &["snapshot", "list", "no"], "there is no volume no"),
         (5, &["volume", "clone", "no", "x"], "there is no volume no"),
         (2, &["volume", "clone", "v0", "x@y"], "name: found \"x@y\""),

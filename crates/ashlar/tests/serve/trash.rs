@@ -3,6 +3,8 @@
 use crate::array::{Home, SITE};
 use serde_json::{Value, json};
 
+const OTHER: &str = "iqn.2026-11.dev.ashlar:other";
+
 fn site(trash: &str) -> String {
     SITE.replacen(
         "name = \"test\"",
@@ -23,13 +25,36 @@ fn create(serving: &crate::array::Serving, name: &str) -> String {
     serving.json(&made)["uuid"].as_str().unwrap().to_owned()
 }
 
+/// A script that was meant to ask destroys nothing.
+#[test]
+fn nothing_is_deleted_unasked_where_nobody_can_be_asked() {
+    let home = Home::new(&site("\"1 h\""));
+    let serving = home.serve();
+    create(&serving, "a");
+    serving.done(&["snapshot", "create", "a@s"]);
+    serving.done(&["export", "create", "--any", OTHER, "--volume", "a"]);
+    for (args, what) in [
+        (&["volume", "delete", "a", "--force"][..], "volume a"),
+        (&["snapshot", "delete", "a@s"], "snapshot a@s"),
+        (&["export", "delete", OTHER], "target iqn."),
+        (&["trash", "empty"], "everything in the trash"),
+    ] {
+        let (code, said) = serving.refused(args);
+        assert!(code == 2 && said.contains(what), "{said}");
+        assert!(said.contains("is kept") && said.contains("--yes"), "{said}");
+    }
+    assert_eq!(serving.json(&["volume", "show", "a"])["name"], "a");
+    assert_eq!(serving.json(&["export", "show", OTHER])["target"], OTHER);
+    serving.done(&["snapshot", "show", "a@s"]);
+}
+
 #[test]
 fn a_deleted_volume_comes_back_from_the_trash_after_a_restart_too() {
     let home = Home::new(&site("\"1 h\""));
     let serving = home.serve();
     let uuid = create(&serving, "a");
     serving.done(&["volume", "tag", "a", "vm=x"]);
-    let deleted = serving.json(&["volume", "delete", "a"]);
+    let deleted = serving.json(&["volume", "delete", "--yes", "a"]);
     assert_eq!(deleted["uuid"], uuid);
     let trash = serving.json(&["trash", "list"]);
     assert_eq!(trash[0]["until_unix_s"], deleted["until_unix_s"]);
@@ -68,13 +93,13 @@ fn a_deleted_volume_comes_back_from_the_trash_after_a_restart_too() {
     );
     assert_eq!(names(&serving.json(&["volume", "list"])), ["a", "b", "v0"]);
     assert_eq!(serving.refused(&["trash", "restore", &uuid]).0, 5);
-    assert_eq!(serving.refused(&["trash", "empty", "b"]).0, 5);
+    assert_eq!(serving.refused(&["trash", "empty", "--yes", "b"]).0, 5);
 
-    serving.done(&["volume", "delete", "a"]);
-    serving.done(&["volume", "delete", "b"]);
-    serving.done(&["trash", "empty", &uuid]);
+    serving.done(&["volume", "delete", "--yes", "a"]);
+    serving.done(&["volume", "delete", "--yes", "b"]);
+    serving.done(&["trash", "empty", "--yes", &uuid]);
     assert_eq!(names(&serving.json(&["trash", "list"])), ["a"]);
-    serving.done(&["trash", "empty"]);
+    serving.done(&["trash", "empty", "--yes"]);
     assert_eq!(serving.json(&["trash", "list"]), json!([]));
     assert_eq!(serving.json(&["pool", "show", "p0"])["mapped_bytes"], 0);
 }
@@ -83,7 +108,7 @@ fn a_deleted_volume_comes_back_from_the_trash_after_a_restart_too() {
 fn an_exported_volume_goes_by_force_only() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let (code, said) = serving.refused(&["volume", "delete", "v0"]);
+    let (code, said) = serving.refused(&["volume", "delete", "--yes", "v0"]);
     assert_eq!(code, 6, "{said}");
     assert!(said.contains("is LUN 0 of target"), "{said}");
     serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "1 MiB"]);
@@ -92,10 +117,10 @@ fn an_exported_volume_goes_by_force_only() {
     serving.done(&[
         "export", "create", "--any", target, "--volume", "w", "--volume", "x",
     ]);
-    let (code, said) = serving.refused(&["volume", "delete", "w", "--force"]);
+    let (code, said) = serving.refused(&["volume", "delete", "--yes", "w", "--force"]);
     assert_eq!(code, 6, "{said}");
     assert!(said.contains("and others"), "{said}");
-    serving.done(&["volume", "delete", "v0", "--force"]);
+    serving.done(&["volume", "delete", "--yes", "v0", "--force"]);
     assert_eq!(names(&serving.json(&["volume", "list"])), ["w", "x"]);
     let exports = serving.json(&["export", "list"]);
     assert_eq!(exports.as_array().unwrap().len(), 1);
@@ -107,7 +132,7 @@ fn the_trash_lets_go_when_the_time_is_over() {
     let home = Home::new(&site("\"1 s\""));
     let serving = home.serve();
     create(&serving, "a");
-    serving.done(&["volume", "delete", "a"]);
+    serving.done(&["volume", "delete", "--yes", "a"]);
     serving.wait(&["trash", "list"], |trash| trash == &json!([]));
     serving.wait(&["pool", "show", "p0"], |pool| pool["mapped_bytes"] == 0);
     let events = serving.events(false);
@@ -120,7 +145,7 @@ fn without_a_trash_volumes_are_gone_at_once() {
     let home = Home::new(&site("0"));
     let serving = home.serve();
     create(&serving, "a");
-    let deleted = serving.json(&["volume", "delete", "a"]);
+    let deleted = serving.json(&["volume", "delete", "--yes", "a"]);
     assert_eq!(deleted["until_unix_s"], json!(null));
     assert_eq!(serving.json(&["trash", "list"]), json!([]));
     assert_eq!(serving.json(&["pool", "show", "p0"])["mapped_bytes"], 0);
@@ -134,9 +159,9 @@ fn a_pool_without_room_takes_it_from_the_trash_the_oldest_first() {
     let capacity = pool["capacity_bytes"].as_u64().unwrap();
     let old = create(&serving, "old");
     let young = create(&serving, "young");
-    serving.done(&["volume", "delete", "old"]);
+    serving.done(&["volume", "delete", "--yes", "old"]);
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    serving.done(&["volume", "delete", "young"]);
+    serving.done(&["volume", "delete", "--yes", "young"]);
     // All but two pages.
     let size = format!("{} KiB", (capacity - (2 << 20) - (512 << 10)) >> 10);
     let fill = [

@@ -104,7 +104,9 @@ fn space_and_restoring(fs: Fs) {
     check(&mut guest, fs);
 
     remove_and_trim(&mut guest, fs);
-    array.command(&["snapshot", "delete", "v@full"]).ok();
+    array
+        .command(&["snapshot", "delete", "--yes", "v@full"])
+        .ok();
     let free = mapped(&array, fs, "removed, trimmed, and the snapshot deleted");
     assert_eq!(free.0, free.1, "the volume has all that is mapped");
     assert!(free.0 + REMOVED - 4 * MIB <= full.0);

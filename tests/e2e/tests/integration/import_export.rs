@@ -149,7 +149,7 @@ fn an_import_goes_on_after_a_kill() {
         // Nobody else gets what is not whole.
         refused(
             &array,
-            &["volume", "delete", "slow"],
+            &["volume", "delete", "--yes", "slow"],
             6,
             "is being imported",
         );

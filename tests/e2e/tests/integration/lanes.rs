@@ -136,7 +136,7 @@ fn lanes_share_the_space_of_the_pool() {
         let mut ledger = Ledger::new(0..large_mib << 11);
         fill(array.portal(), &target, &mut ledger);
         verify(array.portal(), &target, &mut ledger, "when it is full");
-        array.command(&["export", "delete", &target]).ok();
+        array.command(&["export", "delete", "--yes", &target]).ok();
         array
             .command(&["volume", "delete", name, "--yes", "--at-once"])
             .ok();

@@ -185,10 +185,12 @@ fn copies_between_lanes_shards_and_pools_are_what_the_source_had() {
     assert_eq!(volumes, 6);
     let sum: u64 = ["p", "q"].iter().map(|pool| mapped(&array, pool)).sum();
     for name in ["one", "two", "other", "private"] {
-        array.command(&["export", "delete", &target(name)]).ok();
+        array
+            .command(&["export", "delete", "--yes", &target(name)])
+            .ok();
     }
     for name in ["a", "b", "c", "s", "t", "o"] {
-        array.command(&["volume", "delete", name]).ok();
+        array.command(&["volume", "delete", "--yes", name]).ok();
         volumes -= 1;
     }
     assert!(sum > 0 && volumes == 0);
@@ -236,7 +238,7 @@ fn cve_2020_28374_a_host_copies_only_what_it_could_read_and_write_itself() {
     assert_eq!(more.sense(), Some((5, (0x26, 0))));
     // The LUN is taken away: so is the token.
     array
-        .command(&["export", "delete", &target("private")])
+        .command(&["export", "delete", "--yes", &target("private")])
         .ok();
     let revoked = use_token(&mut one, &token, 0, &[(0, 8)]);
     assert_eq!(revoked.sense(), Some((5, (0x23, 0x06))));

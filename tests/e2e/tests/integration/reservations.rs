@@ -118,7 +118,10 @@ fn what_is_to_be_kept_outlives_kills_moves_and_exports() {
     assert_eq!(reserved(&mut login(&array, 0)), expected);
 
     // Unexported, it is not deleted by mistake, and exported again it is as it was.
-    assert_eq!(array.command(&["export", "delete", TARGET]).code, Some(0));
+    assert_eq!(
+        array.command(&["export", "delete", "--yes", TARGET]).code,
+        Some(0)
+    );
     let refused = array.command(&["volume", "delete", "v", "--yes"]);
     assert_eq!(refused.code, Some(6), "busy");
     let said = format!("{refused:?}");
@@ -128,7 +131,10 @@ fn what_is_to_be_kept_outlives_kills_moves_and_exports() {
     assert_eq!(reserved(&mut two), expected);
     out(&mut two, 3, 0, [22, 0]);
     drop(two);
-    assert_eq!(array.command(&["export", "delete", TARGET]).code, Some(0));
+    assert_eq!(
+        array.command(&["export", "delete", "--yes", TARGET]).code,
+        Some(0)
+    );
     let deleted = array.command(&["volume", "delete", "v", "--yes"]);
     assert_eq!(deleted.code, Some(0), "{deleted:?}");
 }

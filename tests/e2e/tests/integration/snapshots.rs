@@ -278,7 +278,7 @@ fn what_is_in_use_is_neither_restored_nor_deleted() {
     let restore = ["snapshot", "restore", "thin@s"];
     let refused = array.command(&restore);
     assert_eq!(refused.code, Some(6), "{refused:?}");
-    let refused = array.command(&["volume", "delete", "thin"]);
+    let refused = array.command(&["volume", "delete", "--yes", "thin"]);
     assert_eq!(refused.code, Some(6), "{refused:?}");
     drop(host);
     verify(&lun, &[run(2)]);

@@ -1,0 +1,43 @@
+//! Asking before something is destroyed.
+
+use crate::failure::Failure;
+use std::io::{self, IsTerminal, Write};
+
+/// Whether to ask.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Confirm {
+    /// Don't ask; required where nobody can be asked, as in a script
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Confirm {
+    /// Has somebody at the terminal type `word` before `what` is deleted, unless told not to ask.
+    ///
+    /// # Errors
+    /// `Wrong` where there is no terminal, `Failed` when something else is typed: it is kept.
+    pub fn deletion(self, what: &str, word: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::Wrong(format!(
+                "{what} is kept: there is no terminal to ask at; --yes deletes it"
+            )));
+        }
+        match typed(&format!("Delete {what}"), word)? {
+            true => Ok(()),
+            false => Err(Failure::Failed(format!("{what} is kept"))),
+        }
+    }
+}
+
+/// Whether somebody at the terminal types `word` when asked to.
+pub fn typed(question: &str, word: &str) -> Result<bool, Failure> {
+    let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));
+    eprint!("{question}? Type {word}: ");
+    io::stderr().flush().map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(answer.trim() == word)
+}
