@@ -98,9 +98,11 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let new = with.unwrap_or_else(|| name.clone());
             let with = is_elsewhere.then(|| place.named(new.clone()));
             client.act(&["drives", &name, "replace"], &DriveReplace { with })?;
-            print(&format!(
-                "drive {new} takes the place of {name}; see ashlar pool show\n"
-            ))
+            let what = match new == name {
+                true => format!("drive {name} is replaced by the one that is now there"),
+                false => format!("drive {name} is replaced by {new}"),
+            };
+            print(&format!("{what}; ashlar pool show shows its rebuild\n"))
         }
         Command::AddSpare { name, pool, place } => {
             let add = place.named(name.clone());

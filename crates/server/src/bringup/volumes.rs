@@ -44,6 +44,27 @@ pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, Bring
     Ok(plan)
 }
 
+/// Volumes that a line of the log names; it counts the others.
+const NAMED_MAX: usize = 3;
+
+/// What the log says of volumes that the site file does not describe, by pool and name.
+fn kept(volumes: &[(String, String)]) -> Option<String> {
+    let names = volumes.iter().map(|(_, volume)| volume.as_str());
+    let named: Vec<&str> = names.take(NAMED_MAX).collect();
+    let others = volumes.len() - named.len();
+    let named = named.join(", ");
+    match (volumes.len(), others) {
+        (0, _) => None,
+        (1, _) => Some(format!("volume {named} isn't in the site file: it is kept")),
+        (_, 0) => Some(format!(
+            "volumes {named} aren't in the site file: they are kept"
+        )),
+        _ => Some(format!(
+            "volumes {named} and {others} more aren't in the site file: they are kept"
+        )),
+    }
+}
+
 /// Makes and grows volumes.
 ///
 /// # Errors
@@ -53,8 +74,8 @@ pub(super) async fn apply(
     site: &Site,
     array: &Arc<Array>,
 ) -> Result<(), BringUpError> {
-    for (pool, volume) in &plan.kept {
-        tracing::info!("volume {volume} in pool {pool} isn't in the site file: it is kept");
+    if let Some(line) = kept(&plan.kept) {
+        tracing::info!("{line}");
     }
     for (volume, pool) in &plan.moved {
         tracing::info!(
@@ -119,4 +140,26 @@ pub(super) async fn apply(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_of_commands_are_one_line_of_the_log() {
+        let volumes = |count: u32| -> Vec<(String, String)> {
+            let volume = |n| ("p".to_owned(), format!("v{n}"));
+            (0..count).map(volume).collect()
+        };
+        assert_eq!(kept(&volumes(0)), None);
+        for (count, who) in [
+            (1, "volume v0 isn't"),
+            (3, "volumes v0, v1, v2 aren't"),
+            (1008, "volumes v0, v1, v2 and 1005 more aren't"),
+        ] {
+            let line = kept(&volumes(count)).unwrap_or_default();
+            assert!(line.starts_with(who), "{line}");
+        }
+    }
 }
