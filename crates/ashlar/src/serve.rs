@@ -38,7 +38,14 @@ pub struct Args {
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let api = api.map(loopback).transpose()?;
     let site = site::load(&args.site).map_err(site_file::wrong)?;
-    let exposed = site.has_secrets() && others_read(&args.site);
+    if site.has_secrets() && others_read(&args.site) {
+        let file = args.site.display();
+        return Err(Failure::Wrong(format!(
+            "{file} has secrets, and others can read it: chmod go= {file}"
+        )));
+    }
+    // What is made from here on is nobody else's to read.
+    world::real::make_files_private();
     let options = Options {
         site,
         data: args.data,
@@ -49,10 +56,6 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let log = log.map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
     let last = log.clone();
     server::panics::end_the_process(move || last.flush());
-    if exposed {
-        let file = args.site.display();
-        tracing::warn!("{file} has secrets, and others can read it: chmod go= {file}");
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

@@ -10,6 +10,7 @@
 //! - [`images`]: volumes from image files, and image files from volumes.
 //! - [`offload`]: copies that initiators have the array make.
 //! - [`panics`]: what a failed assertion does.
+//! - `private`: files for the array's user only.
 //! - [`record`]: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
@@ -26,6 +27,7 @@ pub mod front;
 pub mod images;
 pub mod offload;
 pub mod panics;
+mod private;
 pub mod record;
 pub mod shard;
 

@@ -5,11 +5,11 @@
 //! directory is synced. A record that is there and can't be understood is an
 //! error, never an empty record.
 
+use crate::private;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Version of the records' format; a newer one is refused.
@@ -96,9 +96,13 @@ fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
 /// Of the file system. Unless only the last sync failed, what was there still is.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file = File::create(&beside)?;
+    // What a write that was cut short has left may be for others.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     // Some have secrets, and none is for others.
-    file.set_permissions(Permissions::from_mode(0o600))?;
+    let mut file = private::create(&beside)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -111,6 +115,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_record_comes_back_and_replaces_the_one_before() {

@@ -7,6 +7,7 @@ use crate::program;
 use crate::program::Ended;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -101,7 +102,11 @@ impl Array {
     /// directory.
     pub fn start_over(site: &str, prepare: impl FnOnce(&Path)) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        std::fs::write(home.path().join("site.toml"), site).expect("write the site file");
+        let file = home.path().join("site.toml");
+        std::fs::write(&file, site).expect("write the site file");
+        // It may have secrets.
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, private).expect("keep the site file private");
         let data = home.path().join("data");
         std::fs::create_dir(&data).expect("make the data directory");
         prepare(&data);

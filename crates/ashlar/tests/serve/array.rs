@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
@@ -100,6 +101,8 @@ impl Home {
 
     pub fn set_site(&self, site: &str) {
         fs::write(self.site(), site).unwrap();
+        // It may have secrets.
+        fs::set_permissions(self.site(), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     pub fn site(&self) -> PathBuf {

@@ -211,7 +211,7 @@ fn sessions_that_lose_their_admission_end() {
         serving.json(&["session", "list"]).as_array().unwrap().len(),
         1
     );
-    serving.done(&["export", "delete", TARGET]);
+    serving.done(&["export", "delete", "--yes", TARGET]);
     assert_eq!(parting(stream), [1, 2]);
 }
 
@@ -364,19 +364,13 @@ fn what_the_site_file_describes_is_changed_there() {
                  [chap]\ndiscovery = { name = \"all\", secret = \"to-discover-with\" }\n";
     let home = Home::new(&format!("{SITE}hosts = [\"esx1\"]\n{hosts}"));
     let site = home.site();
-    let warns = |mode| {
-        fs::set_permissions(&site, fs::Permissions::from_mode(mode)).unwrap();
-        let serving = home.serve();
-        (
-            home.log().contains("has secrets, and others can read it"),
-            serving,
-        )
-    };
-    let (warned, serving) = warns(0o644);
-    assert!(warned);
-    drop(serving);
-    let (warned, serving) = warns(0o600);
-    assert!(!warned);
+    let allow = |mode| fs::set_permissions(&site, fs::Permissions::from_mode(mode)).unwrap();
+    allow(0o644);
+    let (code, said) = home.refused();
+    let why = "has secrets, and others can read it: chmod go= ";
+    assert!(code == 2 && said.contains(why), "{said}");
+    allow(0o600);
+    let serving = home.serve();
     let export = serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"]);
     assert_eq!(
         (&export["hosts"][0], &export["origin"]),

@@ -31,4 +31,5 @@ mod site_words;
 mod snapshots;
 mod space;
 mod stats;
+mod strangers;
 mod trash;

@@ -4,9 +4,11 @@
 use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::EVENTS_FILE;
+use crate::private;
 use site::DriveSource;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A data directory that is ours until this is dropped.
@@ -24,16 +26,19 @@ impl DataDir {
             let context = format!("data directory {}: {context}", path.display());
             BringUpError::new(BringUpErrorKind::Data, context)
         };
-        fs::create_dir_all(path).map_err(|error| failed(format!("can't make it: {error}")))?;
+        private::create_directory(path)
+            .map_err(|error| failed(format!("can't make it: {error}")))?;
         let path = path
             .canonicalize()
             .map_err(|error| failed(format!("can't find out where it is: {error}")))?;
         let lock_path = path.join("ashlar.lock");
+        private::tighten_directory(&path, lock_path.exists());
         let mut lock = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&lock_path)
             .map_err(|error| failed(format!("can't write to it: {error}")))?;
         match lock.try_lock() {
@@ -104,6 +109,7 @@ impl DataDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_second_taker_is_told_who_has_it() {

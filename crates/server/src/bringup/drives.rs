@@ -9,8 +9,8 @@
 //! - A look ends, whatever it looks at: nobody waits for what does not answer.
 
 use super::second_look;
-use crate::blank;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
+use crate::{blank, private};
 use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
 use futures_util::future::join_all;
@@ -169,7 +169,10 @@ async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Foun
     let path = place.path.display();
     let reading = async {
         match Pool::probe(state.world(), &drive).await {
-            Ok(Some(label)) => Found::Labelled(label),
+            Ok(Some(label)) => {
+                tighten_aside(place.path.clone());
+                Found::Labelled(label)
+            }
             Err(error) if error.kind == PoolErrorKind::Drive => {
                 Found::Unusable(format!("{path}: its label can't be read: {error}"))
             }
@@ -187,6 +190,17 @@ async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Foun
             "{path}: it does not answer: a read has not ended after {READ_TIME:?}"
         ))
     })
+}
+
+/// Keeps a drive file private. Its file system may hold whoever asks: no shard waits for that.
+fn tighten_aside(path: PathBuf) {
+    let tighten = move || private::tighten(&path);
+    let begun = std::thread::Builder::new()
+        .name("tighten".to_owned())
+        .spawn(tighten);
+    if let Err(error) = begun {
+        tracing::warn!("no thread to keep a drive file private: {error}");
+    }
 }
 
 fn wrong_size(place: &Place, capacity_bytes: u64) -> Option<WrongSize> {

@@ -38,6 +38,7 @@ pub use start::{NewExport, NewImport};
 pub use volume_copy::NewCopy;
 
 use crate::array::{ArrayError, ArrayErrorKind};
+use crate::private;
 use crate::record::{self, RecordError};
 use digest::Digest;
 use engine::pool::SNAPSHOT_MARK;
@@ -323,7 +324,7 @@ impl Images {
 
     /// The directory for the socket of a job, to be made.
     fn socket(&self, id: u64) -> Result<PathBuf, String> {
-        let made = std::fs::create_dir_all(&self.sockets);
+        let made = private::create_directory(&self.sockets);
         made.map_err(|error| format!("can't make {}: {error}", self.sockets.display()))?;
         Ok(self.sockets.join(id.to_string()))
     }

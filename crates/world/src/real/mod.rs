@@ -11,6 +11,7 @@
 //! - `open` finds out what a path is, locks it, and creates drive files.
 //! - `retry` says what is tried again, `aside` keeps calls that may hang off the shard, and
 //!   `descriptors` raises the limit of open files.
+//! - `privacy` keeps files that are made for their user only.
 //! - `child` binds programs that we start to our life, `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
@@ -30,6 +31,7 @@ mod entropy;
 mod errno;
 mod host;
 mod open;
+mod privacy;
 mod retry;
 mod ring;
 mod setup;
@@ -41,6 +43,7 @@ pub use child::ends_with_us;
 pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind};
+pub use privacy::make_files_private;
 pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 

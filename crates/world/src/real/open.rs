@@ -331,6 +331,7 @@ pub(super) fn create_file(path: &Path, capacity_bytes: u64) -> Result<(), OpenEr
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(path)
         .map_err(said)?;
     let made = fill(&mut file, path, capacity_bytes).and_then(|()| {

@@ -1,0 +1,103 @@
+//! Other users of the machine: they read none of an array's files, and lock none.
+
+use crate::array::{Home, SITE};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Nobody's user and group.
+const NOBODY: &str = "65534";
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// The data directory and all that is in it.
+fn files(home: &Home) -> Vec<PathBuf> {
+    let mut found = vec![home.data()];
+    let mut looked = 0;
+    while looked < found.len() {
+        if found[looked].is_dir() {
+            let entries = fs::read_dir(&found[looked]).unwrap();
+            found.extend(entries.map(|entry| entry.unwrap().path()));
+        }
+        looked += 1;
+    }
+    found
+}
+
+/// What another user is allowed, among these commands.
+fn allowed(commands: &[(&str, &[&str])], path: &Path) -> Vec<String> {
+    let mut allowed = Vec::new();
+    for (program, args) in commands {
+        let ran = Command::new("setpriv")
+            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+            .arg(program)
+            .args(*args)
+            .arg(path)
+            .output()
+            .unwrap();
+        if ran.status.success() {
+            allowed.push(format!("{program} {}", path.display()));
+        }
+    }
+    allowed
+}
+
+#[test]
+fn another_user_reads_and_locks_nothing() {
+    let home = Home::new(SITE);
+    // The way there is open, as it is under /srv or /var/lib.
+    set_mode(home.site().parent().unwrap(), 0o755);
+    let serving = home.serve();
+    serving.done(&[
+        "host",
+        "create",
+        "esx1",
+        "--initiator",
+        "iqn.2026-11.test:a",
+    ]);
+    let open = |path: &PathBuf| fs::metadata(path).unwrap().mode() & 0o077 != 0;
+    let files_of_array = files(&home);
+    assert!(files_of_array.len() > 4, "{files_of_array:?}");
+    let of_others: Vec<_> = files_of_array.iter().filter(|path| open(path)).collect();
+    assert!(of_others.is_empty(), "{of_others:?}");
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        let reads: &[(&str, &[&str])] = &[("head", &["-c1"]), ("ls", &[])];
+        let locks: &[(&str, &[&str])] = &[("sh", &["-c", "flock -n -s \"$0\" true"])];
+        for path in &files_of_array {
+            assert_eq!(allowed(reads, path), Vec::<String>::new());
+            assert_eq!(allowed(locks, path), Vec::<String>::new());
+        }
+        let other = home.site().with_file_name("theirs");
+        fs::write(&other, "x").unwrap();
+        assert_eq!(allowed(&reads[..1], &other).len(), 1, "it can read at all");
+    }
+}
+
+#[test]
+fn files_that_others_could_open_are_tightened_and_told() {
+    let home = Home::new(SITE);
+    assert!(home.serve().stop("TERM").success());
+    let (drive, record) = (home.file("d0.img"), home.file("ashlar-data.json"));
+    set_mode(&home.data(), 0o755);
+    for file in [&drive, &record] {
+        set_mode(file, 0o644);
+    }
+    let _serving = home.serve();
+    for path in [&home.data(), &drive, &record] {
+        let told = format!("{}: others than its owner could open it", path.display());
+        // Drives are tightened beside the opening.
+        for _ in 0..500 {
+            if home.log().contains(&told) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(home.log().contains(&told), "{}", home.log());
+        let mode = fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
+}
