@@ -32,6 +32,26 @@ impl Confirm {
     }
 }
 
+impl Confirm {
+    /// Has somebody at the terminal agree to a change, unless told not to ask.
+    ///
+    /// # Errors
+    /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is changed.
+    pub fn change(self, what: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            let why = "nothing is changed: there is no terminal to ask at; --yes changes it";
+            return Err(Failure::Wrong(why.to_owned()));
+        }
+        match typed(&format!("Change {what}"), "yes")? {
+            true => Ok(()),
+            false => Err(Failure::Failed("nothing is changed".to_owned())),
+        }
+    }
+}
+
 /// Whether somebody at the terminal types `word` when asked to.
 pub fn typed(question: &str, word: &str) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::host::{ChapArgs, by, said_of};
+use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
 use server::api::types::{Any, Export, ExportChange, ExportCreate, Initiators};
 
@@ -180,7 +180,6 @@ fn table(exports: &[Export]) -> Table {
         ("INITIATORS", Left),
         ("HOSTS", Left),
         ("CHAP", Left),
-        ("BY", Left),
     ];
     let mut table = Table::new(&columns);
     for export in exports {
@@ -192,7 +191,6 @@ fn table(exports: &[Export]) -> Table {
                 initiators(&export.initiators),
                 hosts(export),
                 said_of(export.chap.as_ref()),
-                by(export.origin).to_owned(),
             ]);
         }
     }
@@ -215,7 +213,6 @@ fn show(export: &Export) -> String {
                 .as_ref()
                 .map_or("all".to_owned(), |portals| portals.join(", ")),
         ),
-        ("by", by(export.origin).to_owned()),
     ];
     if let Some(why) = &export.withheld {
         lines.push(("withheld", why.clone()));

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs};
 use server::api::types::{
     Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
-    Origin, SecretText,
+    SecretText,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
 
 fn table(hosts: &[Host]) -> Table {
     use Align::Left;
-    let columns = ["HOST", "INITIATORS", "CHAP", "GROUPS", "BY"];
+    let columns = ["HOST", "INITIATORS", "CHAP", "GROUPS"];
     let mut table = Table::new(&columns.map(|column| (column, Left)));
     for host in hosts {
         table.row(vec![
@@ -168,7 +168,6 @@ fn table(hosts: &[Host]) -> Table {
             host.initiators.join(", "),
             said_of(host.chap.as_ref()),
             host.host_groups.join(", "),
-            by(host.origin).to_owned(),
         ]);
     }
     table
@@ -180,7 +179,6 @@ fn show(host: &Host) -> String {
         ("initiators", host.initiators.join(", ")),
         ("chap", said_of(host.chap.as_ref())),
         ("groups", host.host_groups.join(", ")),
-        ("by", by(host.origin).to_owned()),
     ])
 }
 
@@ -194,15 +192,6 @@ pub fn said_of(chap: Option<&Chap>) -> String {
         },
     }
 }
-
-/// Who described something.
-pub fn by(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Site => "site",
-        Origin::Api => "api",
-    }
-}
-
 #[derive(clap::Subcommand)]
 pub enum GroupCommand {
     /// List groups of hosts
@@ -283,11 +272,10 @@ pub fn run_group(client: &Client, command: GroupCommand) -> Result<(), Failure> 
 }
 
 fn group_table(groups: &[HostGroup]) -> Table {
-    let columns = ["GROUP", "HOSTS", "BY"];
+    let columns = ["GROUP", "HOSTS"];
     let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
     for group in groups {
-        let by = by(group.origin).to_owned();
-        table.row(vec![group.name.clone(), group.hosts.join(", "), by]);
+        table.row(vec![group.name.clone(), group.hosts.join(", ")]);
     }
     table
 }
@@ -296,6 +284,5 @@ fn show_group(group: &HostGroup) -> String {
     pairs(&[
         ("group", group.name.clone()),
         ("hosts", group.hosts.join(", ")),
-        ("by", by(group.origin).to_owned()),
     ])
 }

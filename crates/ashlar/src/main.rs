@@ -97,7 +97,7 @@ enum Command {
     Stats(stats::Command),
     /// Show what happened to drives and pools
     Events(events::Args),
-    /// Check site files
+    /// Check site files, compare them with the array, apply them
     #[command(subcommand)]
     Site(site_file::Command),
     /// Look through pools that nobody serves, and say what is damaged; writes nothing
@@ -123,7 +123,9 @@ fn main() -> ExitCode {
             Ok(false) => return ExitCode::from(3),
             Err(failure) => Err(failure),
         },
-        Command::Site(command) => site_file::run(command),
+        Command::Site(command) => {
+            return site_file::run(command, api.as_deref()).unwrap_or_else(Failure::report);
+        }
         other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
     };
     match outcome {

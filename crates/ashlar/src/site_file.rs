@@ -1,13 +1,17 @@
 //! `ashlar site`.
 
+use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Align, Format, Table};
 use rehearse::advice::{self, Finding, Severity};
 use rehearse::demand::Demand;
 use rehearse::{fit, thumb, workload};
+use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
 use site::{Site, SiteError, SiteErrorKind};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// Names of variants that are said of a finding, before a number of them.
 const VARIANTS_NAMED: usize = 2;
@@ -21,7 +25,40 @@ pub enum Command {
         /// The site file
         file: PathBuf,
     },
+    /// Show where the array is not what a site file says; changes nothing
+    #[command(after_help = DIFF_HELP)]
+    Diff {
+        /// The site file
+        file: PathBuf,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Have the array be what a site file says; deletes, shrinks and moves nothing
+    #[command(after_help = APPLY_HELP)]
+    Apply {
+        /// The site file
+        file: PathBuf,
+        #[command(flatten)]
+        format: Format,
+        #[command(flatten)]
+        confirm: Confirm,
+    },
 }
+
+const DIFF_HELP: &str = "\
+The array keeps its own configuration: exports, hosts, CHAP, volumes. `ashlar serve` takes it from
+the site file at the first start only. Each line says what `ashlar site apply` would do: create,
+change, or keep what the array has.
+
+Exit codes: 0 when there is nothing to create or change, 3 when there is.";
+
+const APPLY_HELP: &str = "\
+Volumes are made and grown, hosts and exports are made and changed: who may log in to a target of
+the file is then what the file says. Nothing is deleted, shrunk or moved. Pools of the file that
+are missing are made by the next start of `ashlar serve`. First the differences are shown, and the
+command asks.
+
+Exit codes: 0 when the array is as the file says, 1 when something can't be so: it says why.";
 
 const CHECK_HELP: &str = "\
 A file that describes hardware is one to rehearse: it is looked through for what published best
@@ -31,15 +68,109 @@ docs/SITE-CHECKS.md lists them all.
 Exit codes: 0 when the file is right and nothing is found that is an error, 1 with such a finding,
 2 for a file that is wrong.";
 
-pub fn run(command: Command) -> Result<(), Failure> {
-    let Command::Check { file } = command;
-    // What can't be read, or is no TOML, `site::load` says below.
-    let is_plan = std::fs::read_to_string(&file).is_ok_and(|text| plan::is_plan(&text));
-    if is_plan {
-        return check_plan(&file);
+pub fn run(command: Command, api: Option<&str>) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Check { file } => check(&file).map(|()| ExitCode::SUCCESS),
+        Command::Diff { file, format } => diff(&Client::new(api)?, &file, format),
+        Command::Apply {
+            file,
+            format,
+            confirm,
+        } => apply(&Client::new(api)?, &file, format, confirm),
     }
-    let site = site::load(&file).map_err(wrong)?;
+}
+
+fn check(file: &Path) -> Result<(), Failure> {
+    // What can't be read, or is no TOML, `site::load` says below.
+    let is_plan = std::fs::read_to_string(file).is_ok_and(|text| plan::is_plan(&text));
+    if is_plan {
+        return check_plan(file);
+    }
+    let site = site::load(file).map_err(wrong)?;
     output::print(&format!("{}: good: {}\n", file.display(), summary(&site)))
+}
+
+/// There is something to create or change.
+const DIFFERS: u8 = 3;
+
+fn diff(client: &Client, file: &Path, format: Format) -> Result<ExitCode, Failure> {
+    let found = differences(client, &text_of(file)?)?;
+    format.print_text(&found, |found| match found.is_empty() {
+        true => as_said(file),
+        false => table(found).render(),
+    })?;
+    Ok(match found.iter().any(is_to_do) {
+        true => ExitCode::from(DIFFERS),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn apply(
+    client: &Client,
+    file: &Path,
+    format: Format,
+    confirm: Confirm,
+) -> Result<ExitCode, Failure> {
+    let text = text_of(file)?;
+    let mut found = differences(client, &text)?;
+    found.retain(is_to_do);
+    let mut done: Vec<SiteDifference> = Vec::new();
+    if !found.is_empty() {
+        format.done(table(&found).render().trim_end())?;
+        confirm.change(&format!("{} things", found.len()))?;
+        done = client.post(&["site", "apply"], &text)?;
+    }
+    let failed = done
+        .iter()
+        .filter_map(|one| Some((one, one.failed.as_ref()?)));
+    let failed: Vec<String> = failed
+        .map(|(one, why)| format!("{}: {why}", one.what))
+        .collect();
+    format.print_text(&done, |_| match failed.is_empty() {
+        true => as_said(file),
+        false => String::new(),
+    })?;
+    match failed.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(Failure::Failed(failed.join("\n"))),
+    }
+}
+
+fn as_said(file: &Path) -> String {
+    format!("the array is as {} says\n", file.display())
+}
+
+fn text_of(file: &Path) -> Result<SiteText, Failure> {
+    // Said here, with the lines, before anything is asked of the array.
+    site::load(file).map_err(wrong)?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::Wrong(format!("{}: {error}", file.display())))?;
+    Ok(SiteText {
+        file: file.display().to_string(),
+        text,
+    })
+}
+
+fn differences(client: &Client, text: &SiteText) -> Result<Vec<SiteDifference>, Failure> {
+    client.post(&["site", "diff"], text)
+}
+
+fn is_to_do(one: &SiteDifference) -> bool {
+    one.action != SiteAction::Keep
+}
+
+fn table(found: &[SiteDifference]) -> Table {
+    let columns = ["ACTION", "WHAT", "HOW"];
+    let mut table = Table::new(&columns.map(|column| (column, Align::Left)));
+    for one in found {
+        let action = match one.action {
+            SiteAction::Create => "create",
+            SiteAction::Change => "change",
+            SiteAction::Keep => "keep",
+        };
+        table.row(vec![action.to_owned(), one.what.clone(), one.how.clone()]);
+    }
+    table
 }
 
 /// A site file's mistakes as a failure.

@@ -5,6 +5,7 @@
 //! - [`front`]: portals, logins, discovery. Hands connections to shards.
 //! - [`directory`]: the targets, as front and API see them.
 //! - [`array`]: pools, volumes, exports and sessions over all shards.
+//! - `apply`: a site file against an array that serves.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
 //! - [`images`]: volumes from image files, and image files from volumes.
@@ -17,6 +18,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod api;
+mod apply;
 pub mod array;
 mod blank;
 pub mod bringup;

@@ -394,7 +394,7 @@ fn names_that_a_pool_may_have_that_is_not_open_are_not_given_away() {
 fn a_target_never_shows_another_volume_of_the_same_name() {
     let (home, uuid) = two_pools_and_a_kept_target();
     // Another volume w comes to be in p1, as a server of before may have let it.
-    let exports = home.file("ashlar-exports.json");
+    let exports = home.file("ashlar-configuration.json");
     fs::rename(&exports, home.file("exports.away")).unwrap();
     let alone = SITE.split("[[drive]]").next().unwrap();
     home.set_site(&format!("{alone}{SECOND_POOL}{SECOND_VOLUME}"));
@@ -448,7 +448,7 @@ fn a_target_never_shows_another_volume_of_the_same_name() {
 #[test]
 fn a_target_that_is_withheld_is_served_as_soon_as_its_volume_is_back() {
     let (home, uuid) = two_pools_and_a_kept_target();
-    let exports = home.file("ashlar-exports.json");
+    let exports = home.file("ashlar-configuration.json");
     fs::rename(&exports, home.file("exports.away")).unwrap();
     let serving = home.serve();
     serving.done(&["volume", "delete", "w", "--yes"]);

@@ -184,7 +184,7 @@ impl Home {
 
     /// The records in the data directory, as text.
     pub fn records(&self) -> Vec<Option<String>> {
-        let names = ["ashlar-data.json", "ashlar-exports.json"];
+        let names = ["ashlar-data.json", "ashlar-configuration.json"];
         names
             .iter()
             .map(|name| fs::read_to_string(self.file(name)).ok())
@@ -206,6 +206,12 @@ pub fn said(output: Output) -> (i32, String) {
 }
 
 impl Serving {
+    /// Applies the site file of `home`.
+    pub fn apply(&self, home: &Home) {
+        let site = home.site();
+        self.done(&["site", "apply", "--yes", site.to_str().unwrap()]);
+    }
+
     /// Runs `command`, which is to serve, with its log in `log`.
     pub fn start(mut command: Command, log: &Path) -> Self {
         command

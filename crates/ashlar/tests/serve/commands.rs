@@ -340,6 +340,8 @@ fn the_description_names_every_resource() {
             "/api/v1/pools/{name}/thresholds",
             "/api/v1/sessions",
             "/api/v1/sessions/{id}",
+            "/api/v1/site/apply",
+            "/api/v1/site/diff",
             "/api/v1/snapshots",
             "/api/v1/snapshots/{name}",
             "/api/v1/stats",

@@ -89,7 +89,7 @@ fn a_host_with_chap_is_kept_and_its_secret_never_given() {
     assert_eq!(export["initiators"].as_array().unwrap().len(), 0);
     assert!(inquires(&serving, &user()));
     assert!(!inquires(&serving, "") && !inquires(&serving, "esx1%wrong-wrong-wrong@"));
-    let file = home.file("ashlar-hosts.json");
+    let file = home.file("ashlar-configuration.json");
     assert_eq!(
         fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o600
@@ -109,15 +109,32 @@ fn a_host_with_chap_is_kept_and_its_secret_never_given() {
     ] {
         assert!(!said.contains(SECRET) && !said.contains("0x0001"), "{said}");
     }
-    // In the site file, too, it has to be the same.
+    // What a site file says counts when it is applied.
     let (site, _) = SITE.split_once("[[export]]").unwrap();
     let other = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:other\"]\n";
     drop(serving);
     home.set_site(&format!("{site}{other}"));
-    let (code, said) = home.refused();
-    let expected = "host esx1, made by the API: the site file describes it otherwise; correct the \
-                    site file, or take it out of ";
-    assert!(code == 1 && said.contains(expected), "{said}");
+    let serving = home.serve();
+    assert_eq!(serving.json(&["host", "list"]), hosts);
+    let there = home.site();
+    let there = there.to_str().unwrap();
+    let shown = serving.run(&["site", "diff", there]);
+    assert_eq!(shown.status.code(), Some(3));
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let how = "initiators iqn.2026-11.test:esx1 becomes iqn.2026-11.test:other; CHAP esx1, mutual \
+               array becomes none";
+    assert!(shown.contains(how) && !shown.contains(SECRET), "{shown}");
+    assert_eq!(serving.json(&["host", "list"]), hosts, "it only shows");
+    serving.done(&["site", "apply", "--yes", there]);
+    let applied = serving.json(&["host", "show", "esx1"]);
+    assert_eq!(
+        (&applied["initiators"][0], &applied["chap"]),
+        (&"iqn.2026-11.test:other".into(), &serde_json::Value::Null)
+    );
+    assert!(!inquires(&serving, &user()));
+    let create = ["host", "change", "esx1", "--add", HOST];
+    serving.done(&[&create[..], &chap, &mutual].concat());
+    drop(serving);
     // A secret that is none doesn't let anybody in.
     home.set_site(site);
     let damaged = fs::read_to_string(&file)
@@ -358,7 +375,7 @@ fn what_can_t_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_the_site_file_describes_is_changed_there() {
+fn what_the_site_file_described_is_changed_as_anything_else() {
     let hosts = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n\
                  [[host_group]]\nname = \"cluster\"\nhosts = [\"esx1\"]\n\
                  [chap]\ndiscovery = { name = \"all\", secret = \"to-discover-with\" }\n";
@@ -372,23 +389,26 @@ fn what_the_site_file_describes_is_changed_there() {
     allow(0o600);
     let serving = home.serve();
     let export = serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"]);
-    assert_eq!(
-        (&export["hosts"][0], &export["origin"]),
-        (&"esx1".into(), &"site".into())
-    );
+    assert_eq!(export["hosts"][0], "esx1");
     for args in [
-        &["host", "delete", "esx1"][..],
-        &["host", "change", "esx1", "--add", "iqn.2026-11.test:other"],
+        &["host", "change", "esx1", "--add", "iqn.2026-11.test:other"][..],
         &["host-group", "delete", "cluster"],
-        &["host-group", "add", "cluster", "esx1"],
-        &["export", "change", "iqn.2026-11.dev.ashlar:a", "--any"],
+        &[
+            "export",
+            "change",
+            "iqn.2026-11.dev.ashlar:a",
+            "--no-initiators",
+        ],
     ] {
-        let (_, said) = serving.refused(args);
-        assert!(
-            said.contains("is described by the site file; change it there"),
-            "{args:?}: {said}"
-        );
+        serving.done(args);
     }
+    let now = ["host", "host-group", "export"].map(|what| serving.json(&[what, "list"]));
+    assert_eq!(now[2][0]["initiators"], serde_json::json!([]));
+    drop(serving);
+    // The site file still says that anybody may log in.
+    let serving = home.serve();
+    let then = ["host", "host-group", "export"].map(|what| serving.json(&[what, "list"]));
+    assert_eq!(now, then);
     let list = |user: &str| {
         let url = format!("iscsi://{user}{}", serving.portal);
         let output = Command::new("iscsi-ls")
@@ -403,7 +423,7 @@ fn what_the_site_file_describes_is_changed_there() {
 }
 
 #[test]
-fn an_export_whose_host_or_portal_has_gone_is_refused_by_name() {
+fn an_export_whose_portal_has_gone_is_named() {
     let (without, _) = SITE.split_once("[[export]]").unwrap();
     let host = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n";
     let portal = "[[portal]]\naddress = \"[::1]:0\"\n";
@@ -420,20 +440,18 @@ fn an_export_whose_host_or_portal_has_gone_is_refused_by_name() {
         "through the other portal"
     );
     drop(serving);
-    for (site, why) in [
-        (format!("{without}{portal}"), "there is no host esx1"),
-        (
-            format!("{without}{host}"),
-            "the site file describes no portal [::1]:0",
-        ),
-    ] {
-        home.set_site(&site);
-        let (code, said) = home.refused();
-        let expected = format!("target {TARGET}, made by the API: {why}; correct the site file");
-        assert!(code == 1 && said.contains(&expected), "{said}");
-    }
-    home.set_site(&format!("{without}{host}{portal}"));
-    drop(home.serve());
+    home.set_site(without);
+    let serving = home.serve();
+    let line = format!("target {TARGET}: the site file describes no portal [::1]:0");
+    assert!(home.log().contains(&line), "{}", home.log());
+    let export = serving.json(&["export", "show", TARGET]);
+    assert_eq!(
+        (&export["hosts"][0], &export["portals"][0]),
+        (&"esx1".into(), &"[::1]:0".into())
+    );
+    assert_eq!(session(&serving).unwrap_err(), (2, 3), "it is not wider");
+    serving.done(&["export", "change", TARGET, "--all-portals"]);
+    drop(session(&serving).unwrap());
 }
 
 #[test]

@@ -111,21 +111,15 @@ fn a_volume_that_is_not_whole_is_not_exported_by_the_site_file_either() {
         "{site}[[volume]]\nname = \"new\"\npool = \"p0\"\nsize = \"4 MiB\"\n\
          [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"new\"]\ninitiators = \"any\"\n"
     ));
-    let (code, said) = home.refused();
+    let serving = home.serve();
+    let path = home.site();
+    let (code, said) = serving.refused(&["site", "apply", "--yes", path.to_str().unwrap()]);
     assert_eq!(code, 1);
     assert!(
         said.contains("volume new is being imported by job 1"),
         "{said}"
     );
-    home.set_site(&site);
-    let serving = home.serve();
     serving.wait(&["job", "show", "1"], |job| job["state"] == "done");
-    serving.done(&[
-        "export",
-        "create",
-        "--any",
-        "iqn.2026-11.dev.ashlar:b",
-        "--volume",
-        "new",
-    ]);
+    serving.apply(&home);
+    serving.done(&["export", "show", "iqn.2026-11.dev.ashlar:b"]);
 }

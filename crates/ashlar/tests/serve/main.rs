@@ -21,6 +21,7 @@ mod images;
 mod limits;
 mod logs;
 mod moves;
+mod one_truth;
 mod panics;
 mod provisioning;
 mod refusals;

@@ -95,21 +95,20 @@ fn without_the_new_pool_it_is_withheld_until_that_is_there_or_given_up() {
     );
     assert_eq!(serving.stop("KILL").code(), None);
 
-    // What the site file wants of it waits, and keeps nothing from being served.
+    // What the site file wants of it can't be yet.
     let larger = SITE.replace("\"8 MiB\"", "\"16 MiB\"");
     home.set_site(&larger);
     let serving = home.serve();
     assert_eq!(places(&serving.json(&["volume", "list"])), withheld);
-    let log = home.log();
-    assert!(
-        log.contains("volume v0 is grown at the next start"),
-        "{log}"
-    );
+    let path = home.site();
+    let (code, said) = serving.refused(&["site", "apply", "--yes", path.to_str().unwrap()]);
+    assert!(code == 1 && said.contains("volume v0: "), "{said}");
     assert_eq!(serving.stop("KILL").code(), None);
 
     // Given back, it is all there.
     home.set_site(&format!("{larger}{SECOND_POOL}"));
     let serving = home.serve();
+    serving.apply(&home);
     let all = serving.json(&["volume", "list"]);
     assert_eq!(places(&all), [("p1", &Value::Null)]);
     assert_eq!(all[0]["size_bytes"], 16 << 20);

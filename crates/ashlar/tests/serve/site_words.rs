@@ -87,6 +87,7 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
     assert_eq!(serving.stop("TERM").code(), Some(0));
     home.set_site(&site(OF_V0, GROUP));
     let serving = home.serve();
+    serving.apply(&home);
     let tags = json!({"owner": "ann", "vm": "web01"});
     check(&serving, "v0", tags.clone());
     assert_eq!(serving.refused(&["group", "show", "mine"]).0, 5);
@@ -96,12 +97,15 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
         "{log}"
     );
 
-    // What people take away comes back, also under another name.
+    // What people take away comes back when the file is applied, also under another name.
     serving.done(&["group", "remove", "erp", "v0"]);
     serving.done(&["volume", "tag", "v0", "--remove", "vm"]);
     serving.done(&["volume", "rename", "v0", "web"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
     let serving = home.serve();
+    let shown = serving.json(&["group", "show", "erp"]);
+    assert_eq!(shown["volumes"], json!(["w"]), "a start applies nothing");
+    serving.apply(&home);
     let shown = serving.json(&["group", "show", "erp"]);
     assert_eq!(shown["volumes"], json!(["w", "web"]));
     assert_eq!(serving.json(&["volume", "show", "web"])["tags"], tags);
@@ -110,6 +114,7 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
     // A file that says no more takes nothing away.
     home.set_site(&site("", "").replace("\"v0\"", "\"web\""));
     let serving = home.serve();
+    serving.apply(&home);
     assert_eq!(serving.json(&["group", "show", "erp"]), shown);
     let own = schedules(&serving, &["snapshot", "schedule", "web"]);
     assert_eq!(own, [(1, 3600, 24), (2, 7200, 3)]);
@@ -120,7 +125,7 @@ fn what_the_site_says_is_applied_to_what_is_there_and_what_it_does_not_say_stays
 }
 
 #[test]
-fn what_can_not_be_said_is_told_and_the_array_comes_up() {
+fn what_can_not_be_said_is_told() {
     let home = Home::new(&site("", ""));
     let serving = home.serve();
     let tags: Vec<String> = (0..32).map(|number| format!("k{number}=v")).collect();
@@ -130,6 +135,9 @@ fn what_can_not_be_said_is_told_and_the_array_comes_up() {
     assert_eq!(serving.stop("TERM").code(), Some(0));
     home.set_site(&site(OF_V0, GROUP));
     let serving = home.serve();
+    let path = home.site();
+    let (code, said) = serving.refused(&["site", "apply", "--yes", path.to_str().unwrap()]);
+    assert_eq!(code, 1);
     assert_eq!(serving.json(&["group", "list"]), json!([]));
     let v0 = serving.json(&["volume", "show", "v0"]);
     assert_eq!(
@@ -137,12 +145,14 @@ fn what_can_not_be_said_is_told_and_the_array_comes_up() {
         (&json!(""), &json!(true))
     );
     let log = home.log();
-    for what in [
-        "volume v0, description and tags",
-        "volume v0, a schedule",
-        "group erp",
+    for (what, part) in [
+        ("volume v0", "description and tags"),
+        ("volume v0", "a schedule"),
+        ("group erp", "its volumes"),
     ] {
-        let line = format!("{what}: it can't be as the site file says: ");
+        let line = format!("{what}, {part}: it can't be as the site file says: ");
         assert!(log.contains(&line), "{line}\n{log}");
+        let of = said.lines().find(|line| line.contains(what));
+        assert!(of.unwrap().contains(&format!("{part}: ")), "{said}");
     }
 }

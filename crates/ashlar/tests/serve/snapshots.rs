@@ -206,6 +206,7 @@ fn a_renamed_volume_keeps_its_identity_its_export_and_its_snapshots() {
             .replace("[[export]]", more),
     );
     let serving = home.serve();
+    serving.apply(&home);
     let volumes = serving.json(&["volume", "list"]);
     assert_eq!(names(&volumes), ["api", "web02", "web03"]);
 }

@@ -83,7 +83,7 @@ fn an_export_that_cannot_be_kept_is_not_served() {
     let (code, said) = serving.refused(&create);
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("ashlar-exports.json: can't write it"),
+        said.contains("ashlar-configuration.json: can't write it"),
         "{said}"
     );
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Exports: targets and the volumes behind them.
 
-use super::hosts::{account, chap, check_initiators, new_account, origin};
+use super::hosts::{account, chap, check_initiators, new_account};
 use super::problem::{Body, Segment};
 use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, Problem};
 use crate::array::{self, Array};
@@ -81,8 +81,7 @@ pub(super) async fn change_export(
     Ok(Json(export(array.change_export(&target, changed).await?)))
 }
 
-/// Closes the target's sessions and takes it away; the volumes stay. An export
-/// that the site file describes is there again after the next start.
+/// Closes the target's sessions and takes it away; the volumes stay.
 #[utoipa::path(
     delete, path = "/api/v1/exports/{target}", tag = "exports",
     params(("target" = String, Path, description = "iSCSI name of the target")),
@@ -145,7 +144,6 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
             portals: portals(&shown)?,
         },
         physical_block_bytes,
-        origin: array::Origin::Api,
         withheld: None,
     })
 }
@@ -194,7 +192,6 @@ fn export(export: array::Export) -> Export {
             portals.map(|portal| portal.to_string()).collect()
         }),
         physical_block_bytes: export.physical_block_bytes.unwrap_or(4096),
-        origin: origin(export.origin),
         withheld: export.withheld,
     }
 }

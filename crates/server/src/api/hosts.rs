@@ -3,7 +3,7 @@
 use super::problem::{Body, Segment};
 use super::types::{
     Chap, ChapCreate, Host, HostChange, HostCreate, HostGroup, HostGroupChange, HostGroupCreate,
-    Origin, Problem,
+    Problem,
 };
 use super::volumes::check_name;
 use crate::array::hosts::account_of;
@@ -58,7 +58,6 @@ pub(super) async fn create_host(
         name: create.name,
         initiators: create.initiators.into_iter().collect(),
         account: create.chap.map(account).transpose()?,
-        origin: array::Origin::Api,
     };
     array.create_host(wanted).await?;
     Ok((StatusCode::CREATED, Json(host(&array, array.host(&name)?))))
@@ -145,7 +144,6 @@ pub(super) async fn create_host_group(
     let wanted = array::HostGroup {
         name: create.name,
         hosts: create.hosts.into_iter().collect(),
-        origin: array::Origin::Api,
     };
     array.create_host_group(wanted.clone()).await?;
     Ok((StatusCode::CREATED, Json(group(wanted))))
@@ -261,13 +259,6 @@ pub(super) fn chap(account: &Account) -> Chap {
     }
 }
 
-pub(super) fn origin(origin: array::Origin) -> Origin {
-    match origin {
-        array::Origin::Site => Origin::Site,
-        array::Origin::Api => Origin::Api,
-    }
-}
-
 fn host(array: &Array, host: array::Host) -> Host {
     let groups = array.host_groups().into_iter();
     let groups = groups.filter(|group| group.hosts.contains(&host.name));
@@ -275,7 +266,6 @@ fn host(array: &Array, host: array::Host) -> Host {
         host_groups: groups.map(|group| group.name).collect(),
         initiators: host.initiators.into_iter().collect(),
         chap: host.account.as_deref().map(chap),
-        origin: origin(host.origin),
         name: host.name,
     }
 }
@@ -284,6 +274,5 @@ fn group(group: array::HostGroup) -> HostGroup {
     HostGroup {
         name: group.name,
         hosts: group.hosts.into_iter().collect(),
-        origin: origin(group.origin),
     }
 }

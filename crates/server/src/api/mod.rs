@@ -18,6 +18,7 @@ mod problem;
 mod restore;
 mod schedules;
 mod sessions;
+mod site;
 mod snapshots;
 mod space;
 mod statistics;
@@ -137,6 +138,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         ))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
+        .merge(of_site_files())
         .with_state(served.clone())
         .split_for_parts();
     let description = Arc::new(description);
@@ -159,6 +161,14 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(served, deadline::in_time))
         .layer(middleware::from_fn(guard::loopback_only))
+}
+
+/// What takes whole site files.
+fn of_site_files() -> OpenApiRouter<Served> {
+    OpenApiRouter::new()
+        .routes(routes!(site::diff_site))
+        .routes(routes!(site::apply_site))
+        .layer(DefaultBodyLimit::max(site::TEXT_BYTES_MAX))
 }
 
 /// Answers requests on `listener` until `stop` ends; requests under way then

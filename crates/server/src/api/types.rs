@@ -8,6 +8,7 @@ mod access;
 mod consistency;
 mod jobs;
 mod problem;
+mod site;
 mod statistics;
 mod words;
 
@@ -22,6 +23,7 @@ pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
 pub use problem::{Problem, ProblemKind};
+pub use site::{SiteAction, SiteDifference, SiteText};
 pub use statistics::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
     TransferStats, VolumeStats,
@@ -644,8 +646,6 @@ pub struct Export {
     /// How long initiators are told that physical blocks are.
     #[serde(default = "four_kib")]
     pub physical_block_bytes: u32,
-    /// Who described it.
-    pub origin: Origin,
     /// Why nobody can log in for now: a volume of it is in a pool that is not open. Absent
     /// when it is served.
     #[serde(default)]
@@ -663,16 +663,6 @@ pub struct Lun {
     pub lun: u64,
     /// The volume behind it.
     pub volume: String,
-}
-
-/// Who described an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// The site file; there again after every start.
-    Site,
-    /// The API; kept until it is deleted.
-    Api,
 }
 
 /// An export to create.

@@ -1,33 +1,18 @@
 //! Exports: targets, the volumes behind them, and who may log in.
 //!
-//! The site file's exports come from the site file at every start; those made by
-//! the API are kept in a file of their own, written whole and synced before the
-//! target takes logins.
+//! Those that the array makes are kept before the target takes logins, and so is each change.
 
-use super::hosts::{KeptAccount, not_of_site, restored};
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use crate::directory::{Access, Initiators, TargetEntry};
-use crate::record;
+use crate::directory::{Access, TargetEntry};
 use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::Disk;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use world::real::RealWorld;
-
-/// Who described an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The site file; there again after every start.
-    Site,
-    /// The API; kept in the data directory.
-    Api,
-}
 
 /// A target and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +28,6 @@ pub struct Export {
     pub access: Access,
     /// How long initiators are told that physical blocks are, where that is not 4 KiB.
     pub physical_block_bytes: Option<u32>,
-    /// Who described it.
-    pub origin: Origin,
     /// Why it is not served, if it isn't: a volume of it is in a pool that is not open.
     pub withheld: Option<String>,
 }
@@ -58,66 +41,6 @@ impl Export {
             None => volume.info.name == *name,
         })
     }
-}
-
-/// How an export is kept.
-#[derive(Serialize, Deserialize)]
-struct KeptExport {
-    target: String,
-    volumes: Vec<String>,
-    /// Absent where it was written before volumes could be renamed.
-    #[serde(default)]
-    uuids: Vec<String>,
-    /// Absent for any.
-    initiators: Option<Vec<String>>,
-    #[serde(default)]
-    hosts: BTreeSet<String>,
-    #[serde(default)]
-    host_groups: BTreeSet<String>,
-    #[serde(default)]
-    chap: Option<KeptAccount>,
-    /// Absent for all.
-    #[serde(default)]
-    portals: Option<BTreeSet<SocketAddr>>,
-    #[serde(default)]
-    physical_block_bytes: Option<u32>,
-}
-
-/// The exports that the API made, as kept in `file`.
-///
-/// # Errors
-/// The file is there and can't be read or understood.
-pub(crate) fn kept(file: &Path) -> Result<Vec<Export>, record::RecordError> {
-    let kept: Vec<KeptExport> = record::read(file)?.unwrap_or_default();
-    let export = |kept: KeptExport| {
-        Ok(Export {
-            uuids: known(&kept),
-            volumes: kept.volumes,
-            access: Access {
-                initiators: match kept.initiators {
-                    None => Initiators::Any,
-                    Some(names) => Initiators::Named(names.into_iter().collect()),
-                },
-                hosts: kept.hosts,
-                host_groups: kept.host_groups,
-                account: restored(kept.chap, file, &format!("target {}", kept.target))?,
-                portals: kept.portals,
-            },
-            target: kept.target,
-            physical_block_bytes: kept.physical_block_bytes,
-            origin: Origin::Api,
-            withheld: None,
-        })
-    };
-    kept.into_iter().map(export).collect()
-}
-
-/// The identities of an export's volumes, when all of them are known.
-fn known(kept: &KeptExport) -> Vec<Uuid> {
-    let uuids = kept.uuids.iter().map(|text| Uuid::parse_str(text).ok());
-    let uuids: Option<Vec<Uuid>> = uuids.collect();
-    let uuids = uuids.filter(|uuids| uuids.len() == kept.volumes.len());
-    uuids.unwrap_or_default()
 }
 
 impl Array {
@@ -156,12 +79,10 @@ impl Array {
     /// The target is there already, a volume isn't there or is behind another
     /// target, or the export can't be kept.
     pub async fn create_export(self: &Arc<Self>, export: Export) -> Result<(), ArrayError> {
-        let keep = export.origin == Origin::Api;
-        self.add_export(export, None, keep).await
+        self.add_export(export, None, true).await
     }
 
-    /// As [`Array::create_export`], for what is kept already or comes from the
-    /// site file. One with a volume that may be in a pool that is not open is withheld, whole:
+    /// As [`Array::create_export`], for what is kept already, and at the first start. One with a volume that may be in a pool that is not open is withheld, whole:
     /// initiators are told that it is not operational, and try again, while a LUN that went
     /// missing would be one that was taken away. So is one whose volume is another by now than
     /// the one that it was made with: initiators would take it for that.
@@ -212,7 +133,7 @@ impl Array {
     }
 
     /// Has an export be there, and not served.
-    async fn withhold_export(
+    pub(crate) async fn withhold_export(
         self: &Arc<Self>,
         mut export: Export,
         seen: Option<Export>,
@@ -247,22 +168,28 @@ impl Array {
         self: &Arc<Self>,
         mut export: Export,
         seen: Option<Export>,
-        keep: bool,
+        is_new: bool,
     ) -> Result<(), ArrayError> {
+        // One that was withheld may not have known which volumes it is of.
+        let keep = is_new || seen.is_some() && export.uuids.is_empty();
         self.change(move |array| async move {
             let now = array.export_map().get(&export.target).cloned();
             if seen.is_some() && now != seen {
                 return Ok(());
             }
-            let (shard, volumes) = array.check(&export, keep).await?;
+            let (shard, volumes) = array.check(&export, is_new).await?;
             array.check_access(&export)?;
+            if is_new {
+                array.check_portals(&export)?;
+            }
             export.withheld = None;
             export.uuids = volumes.iter().map(|(_, volume)| volume.info.uuid).collect();
             array.show(&shard, &export, volumes).await?;
             if keep {
-                let mut exports = array.exports_by_target();
+                let mut configuration = array.configuration();
+                let exports = &mut configuration.exports;
                 exports.insert(export.target.clone(), export.clone());
-                if let Err(error) = array.keep(&exports).await {
+                if let Err(error) = array.keep(configuration).await {
                     hide(&shard, &export.target).await?;
                     return Err(error);
                 }
@@ -286,7 +213,7 @@ impl Array {
     /// Changes who may log in to `target`. Sessions that are not admitted any more end.
     ///
     /// # Errors
-    /// There is no such target, the site file describes it, or what is named isn't there.
+    /// There is no such target, or what is named isn't there.
     pub async fn change_export(
         self: &Arc<Self>,
         target: &str,
@@ -294,15 +221,18 @@ impl Array {
     ) -> Result<Export, ArrayError> {
         let target = target.to_ascii_lowercase();
         self.change(move |array| async move {
-            let mut exports = array.exports_by_target();
-            let Some(export) = exports.get_mut(&target) else {
+            let mut configuration = array.configuration();
+            let Some(export) = configuration.exports.get_mut(&target) else {
                 return Err(no_export(&target));
             };
-            not_of_site(export.origin, "target", &target)?;
+            let before = export.access.portals.clone();
             export.access = change(export.access.clone());
             let export = export.clone();
             array.check_access(&export)?;
-            array.keep(&exports).await?;
+            if export.access.portals != before {
+                array.check_portals(&export)?;
+            }
+            array.keep(configuration).await?;
             array.export_map().insert(target.clone(), export.clone());
             let access = export.access.clone();
             if export.withheld.is_some() {
@@ -317,21 +247,18 @@ impl Array {
         .await
     }
 
-    /// Closes the sessions of `target` and takes it away. The volumes stay. An
-    /// export of the site file is there again after the next start.
+    /// Closes the sessions of `target` and takes it away. The volumes stay.
     ///
     /// # Errors
     /// There is none, or its removal can't be kept.
     pub async fn delete_export(self: &Arc<Self>, target: &str) -> Result<(), ArrayError> {
         let target = target.to_ascii_lowercase();
         self.change(move |array| async move {
-            let mut exports = array.exports_by_target();
-            let Some(export) = exports.remove(&target) else {
+            let mut configuration = array.configuration();
+            let Some(export) = configuration.exports.remove(&target) else {
                 return Err(no_export(&target));
             };
-            if export.origin == Origin::Api {
-                array.keep(&exports).await?;
-            }
+            array.keep(configuration).await?;
             array.export_map().remove(&target);
             let entry = array.directory.remove_target(&target);
             let shard = entry.and_then(|entry| array.shards.get(entry.shard));
@@ -406,11 +333,6 @@ impl Array {
         if let Some(missing) = self.known_hosts().missing(access) {
             return wrong(ArrayErrorKind::NotFound, missing);
         }
-        let mut portals = access.portals.iter().flatten();
-        if let Some(portal) = portals.find(|portal| !self.portals.contains(portal)) {
-            let why = format!("the site file describes no portal {portal}");
-            return wrong(ArrayErrorKind::NotFound, why);
-        }
         let others = self.exports_by_target();
         let others = others.values().filter(|other| other.target != *target);
         let others = others.filter_map(|other| other.access.account.clone());
@@ -418,6 +340,27 @@ impl Array {
         let hosts = hosts.into_values().filter_map(|host| host.account);
         let all = others.chain(hosts).chain(access.account.clone());
         self.check_secrets(all.collect())
+    }
+
+    /// Whether the portals that an export names are there.
+    fn check_portals(&self, export: &Export) -> Result<(), ArrayError> {
+        match self.missing_portal(&export.access) {
+            None => Ok(()),
+            Some(portal) => {
+                let target = &export.target;
+                let context =
+                    format!("target {target}: the site file describes no portal {portal}");
+                Err(ArrayError::new(ArrayErrorKind::NotFound, context))
+            }
+        }
+    }
+
+    /// A portal that an export names and the site file does not describe.
+    pub(crate) fn missing_portal(&self, access: &Access) -> Option<SocketAddr> {
+        let mut portals = access.portals.iter().flatten();
+        portals
+            .find(|portal| !self.portals.contains(portal))
+            .copied()
     }
 
     /// Puts the volumes behind the target on its shard, all or none.
@@ -438,35 +381,6 @@ impl Array {
             shown
         };
         shard.call(visit).await?
-    }
-
-    /// Writes the exports that the API made.
-    pub(super) async fn keep(&self, exports: &BTreeMap<String, Export>) -> Result<(), ArrayError> {
-        let kept: Vec<KeptExport> = exports
-            .values()
-            .filter(|export| export.origin == Origin::Api)
-            .map(|export| KeptExport {
-                target: export.target.clone(),
-                volumes: export.volumes.clone(),
-                uuids: export.uuids.iter().map(ToString::to_string).collect(),
-                initiators: match &export.access.initiators {
-                    Initiators::Any => None,
-                    Initiators::Named(names) => Some(names.iter().cloned().collect()),
-                },
-                hosts: export.access.hosts.clone(),
-                host_groups: export.access.host_groups.clone(),
-                chap: export.access.account.as_deref().map(KeptAccount::of),
-                portals: export.access.portals.clone(),
-                physical_block_bytes: export.physical_block_bytes,
-            })
-            .collect();
-        let file = self.exports_file.clone();
-        let written = tokio::task::spawn_blocking(move || record::write(&file, &kept)).await;
-        let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
-        match written {
-            Ok(outcome) => outcome.map_err(|error| failed(error.to_string())),
-            Err(error) => Err(failed(format!("writing the exports ended early: {error}"))),
-        }
     }
 }
 

@@ -7,10 +7,11 @@
 //! - Changes happen one at a time, and each runs to its end even when the one
 //!   who asked goes away; one that waits for a pool which does not answer lets others go on
 //!   ([`turns`]).
-//! - An export made by the API is on stable media before it can be logged in to,
-//!   so it is there again after a restart.
+//! - An export is on stable media before it can be logged in to, so it is there again after a
+//!   restart. So is each change of who may log in before it counts ([`configuration`]).
 
 mod absent;
+pub(crate) mod configuration;
 pub(crate) mod consistency;
 mod drives;
 mod error;
@@ -39,8 +40,7 @@ pub use absent::{ClosedPool, MissingDrive};
 pub use consistency::ConsistencyGroup;
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
-pub(crate) use exports::kept;
-pub use exports::{Export, Origin};
+pub use exports::Export;
 pub use groups::NewGroup;
 pub use history::{History, PoolEvent};
 pub use hosts::{Host, HostChange, HostGroup};
@@ -61,8 +61,8 @@ use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use world::real::RealWorld;
@@ -77,9 +77,10 @@ pub struct Array {
     absent: Mutex<absent::Absent>,
     directory: Arc<Directory>,
     exports: Mutex<BTreeMap<String, Export>>,
-    exports_file: PathBuf,
     hosts: Mutex<hosts::Known>,
-    hosts_file: PathBuf,
+    /// Where exports, hosts and the like are kept.
+    store: Arc<dyn configuration::Store>,
+    is_complete: AtomicBool,
     /// Addresses of the portals that the site file describes.
     portals: Vec<SocketAddr>,
     recorder: events::Recorder,
@@ -99,18 +100,18 @@ pub struct Array {
 
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
-    /// that `homes` says, without exports and hosts. Those that the API makes are kept in
-    /// `exports_file` and `hosts_file`, and events in `history`; `drives` says where the drives are, `images`
+    /// that `homes` says, without exports and hosts. They are kept in
+    /// `store`, and events in `history`; `drives` says where the drives are, `images`
     /// which images are on their way, and `site` what the site file says.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
-    pub fn new(
+    pub(crate) fn new(
         name: String,
         shards: Vec<ShardHandle>,
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
-        (exports_file, hosts_file, history): (PathBuf, PathBuf, History),
+        (store, history): (Arc<dyn configuration::Store>, History),
         (drives, images): (DrivePlaces, Images),
         site: &site::Site,
     ) -> Arc<Self> {
@@ -125,9 +126,9 @@ impl Array {
             absent: Mutex::default(),
             directory,
             exports: Mutex::default(),
-            exports_file,
             hosts: Mutex::default(),
-            hosts_file,
+            store,
+            is_complete: AtomicBool::new(false),
             portals: site.portals.iter().map(|portal| portal.address).collect(),
             recorder: events::Recorder::new(history),
             drives,

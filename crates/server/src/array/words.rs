@@ -199,8 +199,7 @@ impl Array {
                 }
             }
         }
-        let exports = self.exports_by_target();
-        if let Err(error) = self.keep(&exports).await {
+        if let Err(error) = self.keep(self.configuration()).await {
             tracing::warn!("volume {old} is called {new} now, and exports can't be kept: {error}");
         }
     }

@@ -90,12 +90,17 @@ impl DataDir {
         self.path.join("ashlar-data.json")
     }
 
-    /// The exports that the API made.
+    /// The array's configuration.
+    pub(super) fn configuration_file(&self) -> PathBuf {
+        self.path.join("ashlar-configuration.json")
+    }
+
+    /// The exports that the API made, where servers of before kept them.
     pub(super) fn exports_file(&self) -> PathBuf {
         self.path.join("ashlar-exports.json")
     }
 
-    /// The hosts and their groups that the API made.
+    /// The hosts and their groups that the API made, as of before.
     pub(super) fn hosts_file(&self) -> PathBuf {
         self.path.join("ashlar-hosts.json")
     }

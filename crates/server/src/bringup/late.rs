@@ -6,8 +6,8 @@
 //! drive that nobody asked for.
 //!
 //! Invariants:
-//! - Nothing is made here but volumes of the site file, and those only when all pools are
-//!   open: never a pool.
+//! - Nothing is made here but volumes of the site file that the first start could not make, and
+//!   those only when all pools are open: never a pool.
 //! - A pool that has opened is settled in when every step of it has ended well; until then each
 //!   round tries again, later and later. What can't be settled keeps nothing else from it.
 //! - A pool that does not open, or settle, for it waits for a drive, holds up no other, and not
@@ -17,7 +17,8 @@ use super::data_dir::DataDir;
 use super::drives::{self, Found, Place};
 use super::made::Made;
 use super::pools::{self, Known, Outcome};
-use super::{BringUpError, BringUpErrorKind, exports, renamed, said, volumes};
+use super::{BringUpError, BringUpErrorKind, exports, make_volumes};
+use crate::apply;
 use crate::array::{self, Array, MissingDrive};
 use crate::images::Images;
 use crate::shard::{ShardHandle, ShardState};
@@ -69,8 +70,6 @@ struct Looker {
 /// What is under way, and what came of it before.
 struct Rounds {
     looker: Arc<Looker>,
-    /// The site file with the names that volumes have, as of the last settling.
-    site: Site,
     opening: JoinSet<String>,
     under_way: BTreeSet<String>,
     failed: BTreeMap<String, Failed>,
@@ -95,7 +94,6 @@ impl Late {
     ) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let mut rounds = Rounds {
-            site: site.clone(),
             looker: Arc::new(Looker {
                 site,
                 data: Arc::downgrade(data),
@@ -201,7 +199,7 @@ impl Rounds {
             if before.is_some_and(|before| Instant::now() < before.again_at) {
                 continue;
             }
-            let settling = self.looker.settle_in(&name, array, &mut self.site);
+            let settling = self.looker.settle_in(&name, array);
             let settled = timeout(SETTLE_TIME, settling).await.unwrap_or_else(|_| {
                 Err(vec![format!(
                     "it has no end after {SETTLE_TIME:?}: a drive may hang"
@@ -243,7 +241,7 @@ impl Rounds {
         {
             return;
         }
-        let again = timeout(SETTLE_TIME, exports::again(&self.site, array)).await;
+        let again = timeout(SETTLE_TIME, exports::again(array)).await;
         // Without an answer a shard has stopped, or a change does not end: both are told of.
         let Ok(Ok(failed)) = again else {
             return;
@@ -300,12 +298,7 @@ impl Looker {
     ///
     /// # Errors
     /// All that could not be done.
-    async fn settle_in(
-        &self,
-        name: &str,
-        array: &Arc<Array>,
-        followed: &mut Site,
-    ) -> Result<(), Vec<String>> {
+    async fn settle_in(&self, name: &str, array: &Arc<Array>) -> Result<(), Vec<String>> {
         let mut wrong = Vec::new();
         let mut note = |done: Result<(), BringUpError>| {
             wrong.extend(done.err().map(|error| error.to_string()));
@@ -320,18 +313,10 @@ impl Looker {
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;
         note(forgotten.map_err(BringUpError::from));
         note(settle_moves(name, array).await);
-        match renamed::follow(&self.site, array).await {
-            Ok(site) => *followed = site,
-            Err(error) => note(Err(error.into())),
+        if !array.is_complete() {
+            note(self.complete(array).await);
         }
-        let planned = volumes::plan(followed, array).await;
-        note(match planned {
-            Ok(plan) => volumes::apply(plan, followed, array).await,
-            Err(error) => Err(error),
-        });
-        let said = said::apply(followed, array).await;
-        note(said.map_err(BringUpError::from));
-        note(exports::again(followed, array).await.map(drop));
+        note(exports::again(array).await.map(drop));
         let learned = array.learn_all_schedules().await;
         note(learned.map_err(BringUpError::from));
         array.watch_departures();
@@ -340,6 +325,18 @@ impl Looker {
             true => Ok(()),
             false => Err(wrong),
         }
+    }
+
+    /// Makes what the first start could not make.
+    async fn complete(&self, array: &Arc<Array>) -> Result<(), BringUpError> {
+        apply::forget(&self.site, array).await?;
+        let site = apply::follow(&self.site, array).await?;
+        let plan = apply::plan(&site, array).await?;
+        make_volumes(plan, &site, array).await?;
+        if array.closed_names().is_none() {
+            array.settle_configuration(true).await?;
+        }
+        Ok(())
     }
 
     /// Whether a drive that a pool is without is there again; an event says so then.

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - Everything that can be checked is checked before anything is made, and
 //!   what fails later undoes what it made itself.
-//! - Only what is missing is made: a second start changes nothing.
+//! - The site file is applied once, at the first start; later ones change nothing but that they
+//!   make pools that are missing. What the array keeps of itself counts.
 //! - A drive that holds something is never made anew: not one with a label, not
 //!   one of a pool that was made before, not one that isn't empty.
 //! - Two servers never work on one data directory.
@@ -11,6 +12,7 @@
 //!   without, holds up itself and the targets that show its volumes, and is looked for until
 //!   it is there ([`late`]).
 
+mod configuration;
 mod data_dir;
 mod descriptors;
 mod drives;
@@ -21,16 +23,15 @@ mod lanes;
 mod late;
 mod made;
 mod pools;
-mod renamed;
-mod said;
 mod second_look;
-mod volumes;
 
 pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
 
 use crate::api;
-use crate::array::{self, AddedDrive, Array, DrivePlaces, History};
+use crate::apply;
+use crate::array::configuration::{InFile, Store};
+use crate::array::{self, AddedDrive, Array, ArrayErrorKind, DrivePlaces, History};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
@@ -38,6 +39,7 @@ use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
 use data_dir::DataDir;
 use futures_util::future::join_all;
 use late::Late;
+use site::diff::VolumePlan;
 use site::{DriveSource, Site};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -128,6 +130,7 @@ async fn furnish(
     let homes = pools::homes(&plans);
     let opening = plans.iter().map(|plan| pools::open(plan, shards));
     let opened = join_all(opening).await;
+    let store = Arc::new(InFile::new(data.configuration_file()));
     let directory = Arc::new(Directory::new());
     hosts::prepare(&directory, &site.chap);
     let array = Array::new(
@@ -136,8 +139,7 @@ async fn furnish(
         homes,
         Arc::clone(&directory),
         (
-            data.exports_file(),
-            data.hosts_file(),
+            Arc::clone(&store) as Arc<dyn Store>,
             History::read(data.events_file()),
         ),
         (drive_places(site, data, added), images),
@@ -162,21 +164,71 @@ async fn furnish(
     }
     array.keep_events();
     array.watch_departures();
-    let site = &renamed::follow(site, &array).await?;
-    let volume_plan = volumes::plan(site, &array).await?;
-    let hosts = hosts::plan(site, data)?;
-    let exports = exports::plan(site, data, &array, &hosts).await?;
+    apply::forget(site, &array).await?;
+    let site = &apply::follow(site, &array).await?;
+    let beginning = configuration::begin(site, data, store.as_ref())?;
+    let is_first = beginning.is_first;
+    let is_complete = beginning.configuration.is_complete;
+    let volumes = apply::plan(site, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
-    volumes::apply(volume_plan, site, &array).await?;
-    said::apply(site, &array).await?;
-    array.restore_hosts(hosts);
-    exports::apply(exports, &array).await?;
+    apply::tell(&volumes);
+    if !is_complete {
+        make_volumes(volumes, site, &array).await?;
+    }
+    configuration::restore(beginning, &array).await?;
+    let is_complete_now = is_complete || array.closed_names().is_none();
+    if is_first || is_complete_now != is_complete {
+        array.settle_configuration(is_complete_now).await?;
+    }
+    tell_differences(site, &array).await?;
     array.keep_trash().await?;
     array.keep_schedules().await?;
     let limits = front_limits(limits);
     let front = Front::open(portals, directory, shards.to_vec(), limits).await?;
     Images::resume(&array);
     Ok((array, front))
+}
+
+/// Makes the volumes of the site file, and has them be what it says.
+///
+/// # Errors
+/// What the first one that can't be made says.
+async fn make_volumes(
+    plan: VolumePlan,
+    site: &Site,
+    array: &Arc<Array>,
+) -> Result<(), BringUpError> {
+    for step in plan.steps {
+        let what = apply::name_of(&step).to_owned();
+        match apply::make(step, site, array).await {
+            Ok(()) => {}
+            // A job that was interrupted goes on with it, as it is. That is no reason not to
+            // serve the others.
+            Err(error) if error.kind == ArrayErrorKind::Busy => {
+                tracing::warn!("volume {what} is left as it is: {error}");
+            }
+            Err(error) => {
+                let context = format!("volume {what}: {error}");
+                return Err(BringUpError::new(BringUpErrorKind::Volume, context));
+            }
+        }
+    }
+    apply::apply_words(site, array).await?;
+    Ok(())
+}
+
+/// Says in the log that the site file is another by now.
+async fn tell_differences(site: &Site, array: &Array) -> Result<(), BringUpError> {
+    let found = apply::differences(site, array).await?;
+    let to_do = found.iter().filter(|one| one.action != apply::Action::Keep);
+    match to_do.count() {
+        0 => {}
+        count => tracing::warn!(
+            "the site file and the array differ in {count} things: `ashlar site diff` shows them, \
+             `ashlar site apply` has the array be as the file says"
+        ),
+    }
+    Ok(())
 }
 
 /// Where the drives of the array are.

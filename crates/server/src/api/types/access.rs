@@ -1,6 +1,6 @@
 //! Hosts, groups of hosts, and what they have to prove. Secrets are taken, never given.
 
-use super::{Initiators, Origin};
+use super::Initiators;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
@@ -53,8 +53,6 @@ pub struct Host {
     pub chap: Option<Chap>,
     /// Names of the host groups that it is in.
     pub host_groups: Vec<String>,
-    /// Who described it.
-    pub origin: Origin,
 }
 
 /// A host to make.
@@ -95,8 +93,6 @@ pub struct HostGroup {
     pub name: String,
     /// Names of its hosts.
     pub hosts: Vec<String>,
-    /// Who described it.
-    pub origin: Origin,
 }
 
 /// A group of hosts to make.

@@ -1,22 +1,14 @@
 //! Hosts and groups of them: the names under which exports admit initiators.
 //!
-//! Those of the site file come from the site file at every start and are changed there;
-//! those made by the API are kept in a file of their own, which only its owner can read.
-//!
 //! Invariants:
 //! - An initiator is of one host at most.
 //! - What an export or a group names is there: it can't be deleted before.
 //! - A secret that proves initiators proves us nowhere (RFC 7143 clause 9.2.1).
 //! - After a change, sessions that would not be admitted any more are ended.
 
-mod kept;
 mod rules;
 
-pub(crate) use kept::kept;
-pub(super) use kept::{KeptAccount, restored};
-pub(super) use rules::not_of_site;
-
-use super::{Array, ArrayError, ArrayErrorKind, Origin};
+use super::{Array, ArrayError, ArrayErrorKind};
 use crate::directory;
 use crate::shard::ShardState;
 use futures_util::future::join_all;
@@ -35,8 +27,6 @@ pub struct Host {
     pub initiators: BTreeSet<String>,
     /// What they have to prove.
     pub account: Option<Arc<Account>>,
-    /// Who described it.
-    pub origin: Origin,
 }
 
 /// Hosts under one name.
@@ -46,8 +36,6 @@ pub struct HostGroup {
     pub name: String,
     /// Names of its hosts, at least one.
     pub hosts: BTreeSet<String>,
-    /// Who described it.
-    pub origin: Origin,
 }
 
 /// What becomes different of a host.
@@ -89,12 +77,10 @@ pub(crate) fn of_site(site: &site::Site) -> Known {
         name: host.name.clone(),
         initiators: host.initiators.iter().cloned().collect(),
         account: host.chap.as_ref().map(account_of),
-        origin: Origin::Site,
     };
     let group = |group: &site::HostGroup| HostGroup {
         name: group.name.clone(),
         hosts: group.hosts.iter().cloned().collect(),
-        origin: Origin::Site,
     };
     let hosts = site.hosts.iter().map(host);
     let groups = site.host_groups.iter().map(group);
@@ -151,7 +137,7 @@ impl Array {
     /// Changes a host; all of that or nothing. Sessions that are not admitted any more end.
     ///
     /// # Errors
-    /// There is none, it is the site file's, it would have no initiator, or as for
+    /// There is none, it would have no initiator, or as for
     /// [`Array::create_host`].
     pub async fn change_host(
         self: &Arc<Self>,
@@ -161,7 +147,6 @@ impl Array {
         self.regroup_hosts(move |_, known| {
             let host = known.hosts.get_mut(&name);
             let host = host.ok_or_else(|| no("host", &name))?;
-            not_of_site(host.origin, "host", &name)?;
             edit(
                 &mut host.initiators,
                 change.add,
@@ -180,11 +165,10 @@ impl Array {
     /// Forgets a host.
     ///
     /// # Errors
-    /// There is none, it is the site file's, or a group or an export names it.
+    /// There is none, or a group or an export names it.
     pub async fn delete_host(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
         self.regroup_hosts(move |array, known| {
-            let host = known.hosts.get(&name).ok_or_else(|| no("host", &name))?;
-            not_of_site(host.origin, "host", &name)?;
+            known.hosts.get(&name).ok_or_else(|| no("host", &name))?;
             let mut groups = known.groups.values();
             if let Some(group) = groups.find(|group| group.hosts.contains(&name)) {
                 let context = format!("host {name} is in host group {}", group.name);
@@ -231,7 +215,6 @@ impl Array {
         self.regroup_hosts(move |_, known| {
             let group = known.groups.get_mut(&name);
             let group = group.ok_or_else(|| no("host group", &name))?;
-            not_of_site(group.origin, "host group", &name)?;
             edit(&mut group.hosts, add, &remove, "host group", &name)
         })
         .await
@@ -240,14 +223,11 @@ impl Array {
     /// Forgets a group; its hosts stay.
     ///
     /// # Errors
-    /// There is none, it is the site file's, or an export names it.
+    /// There is none, or an export names it.
     pub async fn delete_host_group(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
         self.regroup_hosts(move |array, known| {
-            let group = known
-                .groups
-                .get(&name)
-                .ok_or_else(|| no("host group", &name))?;
-            not_of_site(group.origin, "host group", &name)?;
+            let there = known.groups.get(&name);
+            there.ok_or_else(|| no("host group", &name))?;
             let named = array.exports_naming(|one| one.host_groups.contains(&name));
             not_named(named, "host group", &name)?;
             known.groups.remove(&name);
@@ -256,8 +236,22 @@ impl Array {
         .await
     }
 
-    /// Takes hosts and groups over at the start: they are in the site file, or kept.
-    pub(crate) fn restore_hosts(&self, known: Known) {
+    /// Has hosts and groups be as these are, all or none; others stay. Sessions that are not
+    /// admitted any more end.
+    ///
+    /// # Errors
+    /// They can't all be, or can't be kept.
+    pub(crate) async fn adopt_hosts(self: &Arc<Self>, these: Known) -> Result<(), ArrayError> {
+        self.regroup_hosts(move |_, known| {
+            known.hosts.extend(these.hosts);
+            known.groups.extend(these.groups);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Takes hosts and groups over at the start.
+    pub(in crate::array) fn restore_hosts(&self, known: Known) {
         *self.known_hosts() = known;
         self.publish_hosts();
     }
@@ -280,7 +274,9 @@ impl Array {
                 .values()
                 .filter_map(|export| export.access.account.clone());
             array.check_secrets(accounts.chain(of_exports).collect())?;
-            array.keep_hosts(&known).await?;
+            let mut configuration = array.configuration();
+            configuration.known = known.clone();
+            array.keep(configuration).await?;
             *array.known_hosts() = known;
             array.publish_hosts();
             array.end_not_admitted().await;

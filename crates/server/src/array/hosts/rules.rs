@@ -1,7 +1,7 @@
 //! What speaks against hosts, groups, and what exports say of them.
 
 use super::Known;
-use crate::array::{Array, ArrayError, ArrayErrorKind, Origin};
+use crate::array::{Array, ArrayError, ArrayErrorKind};
 use crate::directory;
 use iscsi::chap::Account;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,20 +90,6 @@ pub(super) fn edit(
         return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
     }
     Ok(())
-}
-
-pub(in crate::array) fn not_of_site(
-    origin: Origin,
-    what: &str,
-    name: &str,
-) -> Result<(), ArrayError> {
-    match origin {
-        Origin::Api => Ok(()),
-        Origin::Site => {
-            let context = format!("{what} {name} is described by the site file; change it there");
-            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
-        }
-    }
 }
 
 pub(super) fn not_named(target: Option<String>, what: &str, name: &str) -> Result<(), ArrayError> {

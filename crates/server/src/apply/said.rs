@@ -1,26 +1,27 @@
 //! What the site file says of volumes beside where they are and how large: what they are for,
 //! tags, zeroes, schedules, consistency groups.
 //!
-//! It is applied at every start, to volumes that are there as to those that were just made.
-//!
-//! Invariants:
-//! - What the file does not say stays: other tags, other schedules, other volumes of a group.
-//!   A second start changes nothing.
-//! - None of it keeps the array from coming up: what can't be said is named in the log.
+//! Invariant: what the file does not say stays: other tags, other schedules, other volumes of a
+//! group.
 
+use super::{Action, Difference};
 use crate::array::consistency::group_of;
 use crate::array::{Array, ArrayError, ConsistencyGroup, NewWords, PlacedVolume, Schedule};
 use crate::array::{schedule, words};
 use engine::pool::VolumeChange;
 use site::Site;
-use std::fmt::Display;
 use std::sync::Arc;
 
-/// Has volumes and groups be what the site says of them.
+/// Things that could not be as the site file says, and why.
+pub(crate) type Failed = Vec<(String, String)>;
+
+/// Has volumes and groups be what the site says of them. Gives what can't be, which the log has,
+/// too.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Result<(), ArrayError> {
+pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Failed, ArrayError> {
+    let mut failed = Failed::new();
     let volumes = array.volumes().await?;
     for wanted in &site.volumes {
         let there = volumes.iter().find(|there| there.info.name == wanted.name);
@@ -28,45 +29,118 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Result<(), ArrayEr
         let Some(there) = there.filter(|there| !there.is_snapshot()) else {
             continue;
         };
-        say(array, wanted, there).await;
+        say(array, wanted, there, &mut failed).await;
         for new in missing(&wanted.schedules, &schedule::of(there)) {
             let (every_s, keep) = (new.every.as_secs(), new.keep);
             let added = array.add_schedule(&wanted.name, every_s, keep).await;
-            told(format_args!("volume {}, a schedule", wanted.name), added);
+            told(
+                &mut failed,
+                &format!("volume {}", wanted.name),
+                "a schedule",
+                added,
+            );
         }
     }
     for wanted in &site.groups {
         let called = &wanted.name;
         let gathered = gather(array, wanted).await;
-        let Some(there) = told(format_args!("group {called}"), gathered) else {
+        let group = format!("group {called}");
+        let Some(there) = told(&mut failed, &group, "its volumes", gathered) else {
             continue;
         };
         for new in missing(&wanted.schedules, &there.schedules) {
             let (every_s, keep) = (new.every.as_secs(), new.keep);
             let added = array.add_group_schedule(called.clone(), every_s, keep);
             let added = added.await;
-            told(format_args!("group {called}, a schedule"), added);
+            told(&mut failed, &group, "a schedule", added);
         }
     }
-    Ok(())
+    Ok(failed)
 }
 
-/// What came of it, and a warning where nothing did.
-fn told<T>(what: impl Display, outcome: Result<T, ArrayError>) -> Option<T> {
+/// Where volumes and groups are not what the site says of them.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+    let volumes = array.volumes().await?;
+    let mut found = Vec::new();
+    let mut differs = |what: String, how: Vec<&str>| {
+        if !how.is_empty() {
+            found.push(Difference {
+                action: Action::Change,
+                what,
+                how: how.join("; "),
+            });
+        }
+    };
+    for wanted in &site.volumes {
+        let there = volumes.iter().find(|there| there.info.name == wanted.name);
+        let Some(there) = there.filter(|there| !there.is_snapshot()) else {
+            continue;
+        };
+        let zeroes = wanted.detect_zeroes;
+        let of = [
+            (
+                new_words(wanted, there) != NewWords::default(),
+                "description or tags",
+            ),
+            (
+                zeroes.is_some_and(|detects| detects != there.info.detects_zeroes),
+                "detect_zeroes",
+            ),
+            (
+                !missing(&wanted.schedules, &schedule::of(there)).is_empty(),
+                "schedules",
+            ),
+        ];
+        let how = of.iter().filter(|(differs, _)| *differs);
+        let how = how.map(|(_, word)| *word).collect();
+        differs(format!("volume {}", wanted.name), how);
+    }
+    for wanted in &site.groups {
+        let there = array.consistency_group(&wanted.name).await.ok();
+        let has = there.as_ref().map_or(&[][..], |group| &group.volumes);
+        let is_in = |volume: &String| has.iter().any(|there| there.info.name == *volume);
+        let lacks = !wanted.volumes.iter().all(is_in);
+        let schedules = there.as_ref().map_or(&[][..], |group| &group.schedules);
+        let of = [
+            (lacks || there.is_none(), "volumes"),
+            (
+                !missing(&wanted.schedules, schedules).is_empty(),
+                "schedules",
+            ),
+        ];
+        let how = of.iter().filter(|(differs, _)| *differs);
+        let how = how.map(|(_, word)| *word).collect();
+        differs(format!("group {}", wanted.name), how);
+    }
+    Ok(found)
+}
+
+/// What came of it; where nothing did, a warning and a note.
+fn told<T>(
+    failed: &mut Failed,
+    what: &str,
+    part: &str,
+    outcome: Result<T, ArrayError>,
+) -> Option<T> {
     if let Err(error) = &outcome {
-        tracing::warn!("{what}: it can't be as the site file says: {error}");
+        tracing::warn!("{what}, {part}: it can't be as the site file says: {error}");
+        failed.push((what.to_owned(), format!("{part}: {error}")));
     }
     outcome.ok()
 }
 
 /// Description, tags and zeroes of a volume.
-async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume) {
+async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume, failed: &mut Failed) {
     let name = &wanted.name;
+    let what = &format!("volume {name}");
     let new = new_words(wanted, there);
     if new != NewWords::default() {
         tracing::info!("volume {name} has description and tags of the site file");
         let said = array.change_words(name.clone(), new).await;
-        told(format_args!("volume {name}, description and tags"), said);
+        told(failed, what, "description and tags", said);
     }
     let zeroes = wanted.detect_zeroes;
     if zeroes.is_some_and(|detects| detects != there.info.detects_zeroes) {
@@ -76,7 +150,7 @@ async fn say(array: &Arc<Array>, wanted: &site::Volume, there: &PlacedVolume) {
             ..VolumeChange::default()
         };
         let changed = array.convert_volume(name.clone(), change).await;
-        told(format_args!("volume {name}, detect_zeroes"), changed);
+        told(failed, what, "detect_zeroes", changed);
     }
 }
 

@@ -9,12 +9,35 @@ use site::Site;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Forgets the old names of volumes that `site` calls by their new ones. For a site file as it
+/// was written, not one that [`follow`] gave.
+///
+/// # Errors
+/// A shard has stopped.
+pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayError> {
+    for volume in array.volumes().await? {
+        let now = volume.info.name;
+        let is_described = site.volumes.iter().any(|volume| volume.name == now);
+        if !is_described || !volume.about.attributes.contains_key(SITE_NAME) {
+            continue;
+        }
+        let words = NewWords {
+            tags: vec![(SITE_NAME.to_owned(), String::new())],
+            ..NewWords::default()
+        };
+        if let Err(error) = array.change_words(now.clone(), words).await {
+            tracing::warn!("volume {now}: that it had another name stays on record: {error}");
+        }
+    }
+    Ok(())
+}
+
 /// `site` with the names that volumes have now, where it says older ones. Each is named in
 /// the log.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, ArrayError> {
+pub(crate) async fn follow(site: &Site, array: &Array) -> Result<Site, ArrayError> {
     let volumes = array.volumes().await?;
     let is_there = |name: &str| volumes.iter().any(|volume| volume.info.name == name);
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
@@ -24,16 +47,7 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
         let Some(was) = volume.about.attributes.get(SITE_NAME) else {
             continue;
         };
-        if describes(now) {
-            // The site file has caught up.
-            let words = NewWords {
-                tags: vec![(SITE_NAME.to_owned(), String::new())],
-                ..NewWords::default()
-            };
-            if let Err(error) = array.change_words(now.to_owned(), words).await {
-                tracing::warn!("volume {now}: that it had another name stays on record: {error}");
-            }
-        } else if describes(was) && !is_there(was) {
+        if !describes(now) && describes(was) && !is_there(was) {
             tracing::warn!(
                 "volume {was} of the site file is called {now} now: write that name there, also \
                  in exports and groups"
@@ -55,15 +69,5 @@ pub(super) async fn follow(site: &Site, array: &Arc<Array>) -> Result<Site, Arra
         .for_each(follow);
     let groups = followed.groups.iter_mut();
     groups.flat_map(|group| &mut group.volumes).for_each(follow);
-    for volume in array.trash().await? {
-        let name = &volume.info.name;
-        if followed.volumes.iter().any(|of_site| of_site.name == *name) && !is_there(name) {
-            tracing::warn!(
-                "volume {name} of the site file is in the trash: it is made anew, without data; \
-                 what it had comes back with ashlar trash restore {} --name NEW",
-                volume.info.uuid
-            );
-        }
-    }
     Ok(followed)
 }

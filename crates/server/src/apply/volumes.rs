@@ -1,8 +1,7 @@
-//! Volumes: the site's are made or grown; others are kept and named. What a job has to itself
-//! is grown another time.
+//! Volumes: the site's are made or grown; others are kept and named.
 
-use super::{BringUpError, BringUpErrorKind};
-use crate::array::{Array, ArrayErrorKind};
+use super::{Action, Difference};
+use crate::array::{Array, ArrayError};
 use engine::VolumeSpec;
 use site::diff::{self, ExistingVolume, Step, VolumePlan};
 use site::{Provisioning, Site, human};
@@ -13,7 +12,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A shard has stopped.
-pub(super) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, BringUpError> {
+pub(crate) async fn plan(site: &Site, array: &Array) -> Result<VolumePlan, ArrayError> {
     let mut existing = Vec::new();
     let there = array.volumes().await?.into_iter();
     for volume in there.filter(|volume| !volume.is_snapshot()) {
@@ -65,15 +64,8 @@ fn kept(volumes: &[(String, String)]) -> Option<String> {
     }
 }
 
-/// Makes and grows volumes.
-///
-/// # Errors
-/// What the first step that fails says.
-pub(super) async fn apply(
-    plan: VolumePlan,
-    site: &Site,
-    array: &Arc<Array>,
-) -> Result<(), BringUpError> {
+/// Says in the log what a start leaves as it is.
+pub(crate) fn tell(plan: &VolumePlan) {
     if let Some(line) = kept(&plan.kept) {
         tracing::info!("{line}");
     }
@@ -95,51 +87,104 @@ pub(super) async fn apply(
             "volume {volume} is {is}, the site file says otherwise: write provisioning = \"{is}\" there"
         );
     }
-    for step in plan.steps {
-        let failed = |what: &str, error: crate::array::ArrayError| {
-            BringUpError::new(BringUpErrorKind::Volume, format!("{what}: {error}"))
-        };
-        match step {
-            Step::Create(volume) => {
-                let what = format!("volume {}", volume.name);
-                tracing::info!(
-                    "making volume {}, {}",
-                    volume.name,
-                    human(volume.size_bytes)
-                );
-                let spec = VolumeSpec {
-                    name: volume.name,
-                    size_bytes: volume.size_bytes,
-                    provisioning: match volume.provisioning {
-                        Provisioning::Thin => engine::Provisioning::Thin,
-                        Provisioning::Thick => engine::Provisioning::Thick,
-                    },
-                };
-                let mut exports = site.exports.iter();
-                let export = exports.find(|export| export.volumes.contains(&spec.name));
-                let beside = export.map(|export| export.volumes.clone());
-                let beside = beside.unwrap_or_default();
-                let created = array.create_volume(volume.pool, spec, beside).await;
-                created.map_err(|error| failed(&what, error))?;
-            }
-            Step::Grow {
-                name, size_bytes, ..
-            } => {
-                let what = format!("volume {name}");
-                tracing::info!("growing volume {name} to {}", human(size_bytes));
-                match array.resize_volume(name, size_bytes, false).await {
-                    Ok(_) => {}
-                    // A job that was interrupted goes on with it, as it is. That is no reason
-                    // not to serve the others.
-                    Err(error) if error.kind == ArrayErrorKind::Busy => {
-                        tracing::warn!("{what} is grown at the next start: {error}");
-                    }
-                    Err(error) => return Err(failed(&what, error)),
-                }
-            }
+}
+
+/// The volume that a step is for.
+pub(crate) fn name_of(step: &Step) -> &str {
+    match step {
+        Step::Create(volume) => &volume.name,
+        Step::Grow { name, .. } => name,
+    }
+}
+
+/// Makes or grows a volume.
+///
+/// # Errors
+/// What the array says.
+pub(crate) async fn make(step: Step, site: &Site, array: &Arc<Array>) -> Result<(), ArrayError> {
+    match step {
+        Step::Create(volume) => {
+            let size = human(volume.size_bytes);
+            tracing::info!("making volume {}, {size}", volume.name);
+            let spec = VolumeSpec {
+                name: volume.name,
+                size_bytes: volume.size_bytes,
+                provisioning: match volume.provisioning {
+                    Provisioning::Thin => engine::Provisioning::Thin,
+                    Provisioning::Thick => engine::Provisioning::Thick,
+                },
+            };
+            let mut exports = site.exports.iter();
+            let export = exports.find(|export| export.volumes.contains(&spec.name));
+            let beside = export.map(|export| export.volumes.clone());
+            let beside = beside.unwrap_or_default();
+            array.create_volume(volume.pool, spec, beside).await?;
+        }
+        Step::Grow {
+            name, size_bytes, ..
+        } => {
+            tracing::info!("growing volume {name} to {}", human(size_bytes));
+            array.resize_volume(name, size_bytes, false).await?;
         }
     }
     Ok(())
+}
+
+/// Where volumes are not what the site file says, beside their words.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+    let plan = plan(site, array).await?;
+    let trash = array.trash().await?;
+    let mut found = Vec::new();
+    let mut differs = |action, volume: &str, how: String| {
+        let what = format!("volume {volume}");
+        found.push(Difference { action, what, how });
+    };
+    for step in &plan.steps {
+        match step {
+            Step::Create(volume) => {
+                let (size, pool) = (human(volume.size_bytes), &volume.pool);
+                let mut deleted = trash.iter().filter(|one| one.info.name == volume.name);
+                let deleted = deleted.next().map_or(String::new(), |one| {
+                    let uuid = one.info.uuid;
+                    format!(", without data: `ashlar trash restore {uuid}` brings back what it had")
+                });
+                differs(
+                    Action::Create,
+                    &volume.name,
+                    format!("{size} in pool {pool}{deleted}"),
+                );
+            }
+            Step::Grow {
+                name, size_bytes, ..
+            } => differs(
+                Action::Change,
+                name,
+                format!("grows to {}", human(*size_bytes)),
+            ),
+        }
+    }
+    for (volume, pool) in &plan.moved {
+        let how = format!("is in pool {pool}: `ashlar volume move` moves it");
+        differs(Action::Keep, volume, how);
+    }
+    for (volume, size_bytes) in &plan.larger {
+        let how = format!(
+            "has {}: `ashlar volume resize --force-shrink` makes it smaller",
+            human(*size_bytes)
+        );
+        differs(Action::Keep, volume, how);
+    }
+    for (volume, is) in &plan.converted {
+        let how = format!("is {}: `ashlar volume convert` changes that", is.as_str());
+        differs(Action::Keep, volume, how);
+    }
+    for (_, volume) in &plan.kept {
+        differs(Action::Keep, volume, "is not in the site file".to_owned());
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

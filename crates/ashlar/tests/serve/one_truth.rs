@@ -1,0 +1,161 @@
+//! What the array keeps of itself counts; a site file is applied to it, when somebody says so.
+
+use crate::array::{Home, SITE, Serving};
+use serde_json::{Value, json};
+use std::fs;
+
+const OF_SITE: &str = "iqn.2026-11.dev.ashlar:a";
+const OF_API: &str = "iqn.2026-11.dev.ashlar:b";
+
+fn site_file(serving: &Serving, what: &str, home: &Home) -> (i32, Vec<Value>) {
+    let path = home.site();
+    let mut args = vec!["site", what, "--json", path.to_str().unwrap()];
+    if what == "apply" {
+        args.push("--yes");
+    }
+    let output = serving.run(&args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let code = output.status.code().unwrap();
+    (code, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn what_earlier_servers_kept_is_taken_over_and_counts_before_the_site_file() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    fs::remove_file(home.file("ashlar-configuration.json")).unwrap();
+    let exports = json!([{
+        "target": OF_API, "volumes": ["v0"], "initiators": ["iqn.2026-11.test:one"],
+        "hosts": ["esx1"],
+    }]);
+    let host = json!({ "name": "esx1", "initiators": ["iqn.2026-11.test:esx1"], "chap": null });
+    let hosts = json!({ "hosts": [host], "groups": [] });
+    for (name, content) in [("exports", exports), ("hosts", hosts)] {
+        let record = json!({ "format": 1, "content": content }).to_string();
+        fs::write(home.file(&format!("ashlar-{name}.json")), record).unwrap();
+    }
+    let serving = home.serve();
+    let left_out = format!("target {OF_SITE} of the site file is left out: volume v0 is behind");
+    assert!(home.log().contains(&left_out), "{}", home.log());
+    let list = |serving: &Serving| ["export", "host"].map(|what| serving.json(&[what, "list"]));
+    let [exports, hosts] = list(&serving);
+    assert_eq!(exports.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (
+            &exports[0]["target"],
+            &exports[0]["initiators"],
+            &exports[0]["hosts"]
+        ),
+        (
+            &json!(OF_API),
+            &json!(["iqn.2026-11.test:one"]),
+            &json!(["esx1"])
+        )
+    );
+    drop(serving);
+    // Once taken over, the old records don't count.
+    fs::write(home.file("ashlar-exports.json"), "{").unwrap();
+    assert_eq!(list(&home.serve()), [exports, hosts]);
+}
+
+#[test]
+fn a_site_file_is_shown_and_applied_while_it_serves() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    assert_eq!(site_file(&serving, "diff", &home), (0, Vec::new()));
+    let more = "[[volume]]\nname = \"v1\"\npool = \"p0\"\nsize = \"4M\"\n\
+                tags = { vm = \"web\" }\n\
+                [[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n\
+                [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"v1\"]\n\
+                hosts = [\"esx1\"]\n";
+    let one = "initiators = [\"iqn.2026-11.test:one\"]";
+    home.set_site(&(SITE.replace("initiators = \"any\"", one) + more));
+    let wanted = [
+        ("create", "volume v1", "4 MiB in pool p0"),
+        ("create", "host esx1", "initiators iqn.2026-11.test:esx1"),
+        (
+            "change",
+            "target iqn.2026-11.dev.ashlar:a",
+            "initiators any becomes iqn.2026-11.test:one",
+        ),
+        (
+            "create",
+            "target iqn.2026-11.dev.ashlar:b",
+            "volumes v1; hosts esx1; portals all; physical block bytes 4096",
+        ),
+    ];
+    let wanted = wanted
+        .map(|(action, what, how)| json!({ "action": action, "what": what, "how": how }))
+        .to_vec();
+    assert_eq!(site_file(&serving, "diff", &home), (3, wanted.clone()));
+    // Nobody is asked, and nobody said yes.
+    let path = home.site();
+    let (code, said) = serving.refused(&["site", "apply", path.to_str().unwrap()]);
+    assert!(code == 2 && said.contains("--yes"), "{said}");
+    assert_eq!(site_file(&serving, "diff", &home).1, wanted);
+    assert_eq!(site_file(&serving, "apply", &home), (0, wanted));
+    assert_eq!(site_file(&serving, "diff", &home), (0, Vec::new()));
+    assert_eq!(site_file(&serving, "apply", &home), (0, Vec::new()));
+    let v1 = serving.json(&["volume", "show", "v1"]);
+    assert_eq!(v1["tags"]["vm"], "web");
+    let exports = serving.json(&["export", "list"]);
+    assert_eq!(serving.stop("KILL").code(), None);
+    // What the file does not say any more stays, and is shown.
+    home.set_site(SITE);
+    let serving = home.serve();
+    assert_eq!(serving.json(&["export", "list"]), exports);
+    let (code, found) = site_file(&serving, "diff", &home);
+    let kept = found.iter().filter(|one| one["action"] == "keep");
+    assert_eq!((code, found.len(), kept.count()), (3, 4, 3));
+}
+
+#[test]
+fn what_can_not_be_applied_is_said_and_the_rest_is_done() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&[
+        "host",
+        "create",
+        "mine",
+        "--initiator",
+        "iqn.2026-11.test:x",
+    ]);
+    let more = "[[volume]]\nname = \"v1\"\npool = \"p0\"\nsize = \"4 MiB\"\n\
+                [[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:x\"]\n";
+    home.set_site(&format!("{SITE}{more}"));
+    let (code, found) = site_file(&serving, "apply", &home);
+    assert_eq!((code, found.len()), (1, 2), "{found:?}");
+    assert_eq!(
+        (&found[0]["what"], &found[0]["failed"]),
+        (&json!("volume v1"), &Value::Null)
+    );
+    let why = found[1]["failed"].as_str().unwrap();
+    assert!(
+        found[1]["what"] == "host esx1" && why.contains("would be of host"),
+        "{found:?}"
+    );
+    serving.done(&["volume", "show", "v1"]);
+    let path = home.site();
+    fs::write(&path, "[site]\nname = 1\n").unwrap();
+    let (code, said) = serving.refused(&["site", "diff", path.to_str().unwrap()]);
+    assert!(
+        code == 2 && said.contains("site.toml:2: site.name"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_renamed_volume_is_followed_by_every_later_start_and_application() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["volume", "rename", "v0", "web"]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    for _ in 0..2 {
+        let serving = home.serve();
+        assert_eq!(site_file(&serving, "diff", &home), (0, Vec::new()));
+        assert_eq!(site_file(&serving, "apply", &home), (0, Vec::new()));
+        let volumes = serving.json(&["volume", "list"]);
+        assert_eq!(volumes.as_array().unwrap().len(), 1, "{volumes}");
+        assert_eq!(serving.stop("KILL").code(), None);
+    }
+}

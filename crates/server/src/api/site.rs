@@ -1,0 +1,62 @@
+//! A site file against the array: what differs, and having the array be as the file says.
+
+use super::problem::Body;
+use super::types::{Problem, SiteAction, SiteDifference, SiteText};
+use crate::apply::{self, Action, Difference};
+use crate::array::Array;
+use axum::Json;
+use axum::extract::State;
+use site::Site;
+use std::sync::Arc;
+
+/// Largest site file: thousands of volumes.
+pub(super) const TEXT_BYTES_MAX: usize = 8 << 20;
+
+/// What a site file says that the array is not. Changes nothing.
+#[utoipa::path(
+    post, path = "/api/v1/site/diff", tag = "site", request_body = SiteText,
+    responses((status = 200, body = Vec<SiteDifference>), (status = 400, body = Problem))
+)]
+pub(super) async fn diff_site(
+    State(array): State<Arc<Array>>,
+    Body(text): Body<SiteText>,
+) -> Result<Json<Vec<SiteDifference>>, Problem> {
+    let site = apply::follow(&parsed(&text)?, &array).await?;
+    let found = apply::differences(&site, &array).await?;
+    let found = found.into_iter().map(|one| difference(one, None));
+    Ok(Json(found.collect()))
+}
+
+/// Has the array be what a site file says. Nothing is deleted, shrunk or moved. What can't be
+/// done is no reason to leave the rest: it is in the answer, with the reason.
+#[utoipa::path(
+    post, path = "/api/v1/site/apply", tag = "site", request_body = SiteText,
+    responses((status = 200, body = Vec<SiteDifference>), (status = 400, body = Problem))
+)]
+pub(super) async fn apply_site(
+    State(array): State<Arc<Array>>,
+    Body(text): Body<SiteText>,
+) -> Result<Json<Vec<SiteDifference>>, Problem> {
+    let outcome = apply::apply(&parsed(&text)?, &array).await?;
+    let done = outcome.done.into_iter().map(|one| difference(one, None));
+    let left = outcome.left.into_iter();
+    let left = left.map(|one| difference(one.difference, Some(one.why)));
+    Ok(Json(done.chain(left).collect()))
+}
+
+fn parsed(text: &SiteText) -> Result<Site, Problem> {
+    site::parse(&text.file, &text.text).map_err(|error| Problem::invalid(error.to_string()))
+}
+
+fn difference(of: Difference, failed: Option<String>) -> SiteDifference {
+    SiteDifference {
+        action: match of.action {
+            Action::Create => SiteAction::Create,
+            Action::Change => SiteAction::Change,
+            Action::Keep => SiteAction::Keep,
+        },
+        what: of.what,
+        how: of.how,
+        failed,
+    }
+}

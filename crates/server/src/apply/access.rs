@@ -1,0 +1,281 @@
+//! Exports, hosts, groups of hosts, and what discovery asks for.
+
+use super::{Action, Difference};
+use crate::array::configuration::Configuration;
+use crate::array::hosts::{Known, account_of, of_site};
+use crate::array::{Array, Export};
+use crate::directory::{self, Access};
+use iscsi::chap::Account;
+use site::{Initiators, Site};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// What the array is to be by the site file alone: for the first start.
+pub(crate) fn configuration(site: &Site) -> Configuration {
+    let exports = site.exports.iter().map(from_site);
+    Configuration {
+        exports: exports
+            .map(|export| (export.target.clone(), export))
+            .collect(),
+        known: of_site(site),
+        discovery: site.chap.discovery.as_ref().map(account_of),
+        is_complete: false,
+    }
+}
+
+/// Where `now` is not what the site file says.
+pub(super) fn differences(site: &Site, now: &Configuration) -> Vec<Difference> {
+    let wanted = configuration(site);
+    let mut found = hosts(&wanted.known, &now.known);
+    for (target, export) in &wanted.exports {
+        let what = format!("target {target}");
+        found.extend(match now.exports.get(target) {
+            None => Some(create(what, &of_export(export))),
+            Some(there) => changed(what, of_export(there), of_export(export)),
+        });
+    }
+    let kept = now.exports.keys();
+    let kept = kept.filter(|target| !wanted.exports.contains_key(*target));
+    found.extend(kept.map(|target| keep(format!("target {target}"))));
+    let chap = |account: Option<&Account>| vec![("CHAP", of_account(account))];
+    let (is, says) = (now.discovery.as_deref(), wanted.discovery.as_deref());
+    if says.is_some() && is != says {
+        found.push(Difference {
+            action: Action::Change,
+            what: "discovery".to_owned(),
+            how: told(&chap(is), &chap(says)),
+        });
+    } else if is != says {
+        found.push(keep("CHAP of discovery".to_owned()));
+    }
+    found
+}
+
+/// Has the array admit whom the site file admits. Gives what could not be done, and why.
+pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
+    let (wanted, now) = (configuration(site), array.configuration());
+    let mut failed = Vec::new();
+    let mut note = |what: String, error: Option<String>| {
+        failed.extend(error.map(|error| (what, error)));
+    };
+    let differing = hosts(&wanted.known, &now.known);
+    let differing = differing
+        .iter()
+        .filter(|difference| difference.action != Action::Keep);
+    let differing: Vec<&Difference> = differing.collect();
+    if !differing.is_empty() {
+        // All at once: an initiator may go from one host to another.
+        let adopted = array.adopt_hosts(wanted.known).await;
+        let error = adopted.err().map(|error| error.context);
+        for difference in differing {
+            note(difference.what.clone(), error.clone());
+        }
+    }
+    if let Some(account) = wanted.discovery
+        && now.discovery.as_ref() != Some(&account)
+    {
+        let changed = array.change_discovery(account).await;
+        note("discovery".to_owned(), changed.err().map(|e| e.context));
+    }
+    for (target, export) in wanted.exports {
+        let what = format!("target {target}");
+        let error = match now.exports.get(&target) {
+            None => array.create_export(export).await.err(),
+            Some(there) => {
+                if luns(there) != luns(&export) {
+                    let why = "its LUNs can't be changed while it is there: delete the export \
+                               first, with `ashlar export delete`";
+                    note(what.clone(), Some(why.to_owned()));
+                }
+                match there.access == export.access {
+                    true => None,
+                    false => {
+                        let access = export.access;
+                        let changed = array.change_export(&target, move |_| access).await;
+                        changed.err()
+                    }
+                }
+            }
+        };
+        note(what, error.map(|error| error.context));
+    }
+    failed
+}
+
+fn luns(export: &Export) -> (&[String], Option<u32>) {
+    (&export.volumes, export.physical_block_bytes)
+}
+
+/// Differences of hosts and their groups.
+fn hosts(wanted: &Known, now: &Known) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for (name, host) in &wanted.hosts {
+        let of_host = |host: &crate::array::Host| {
+            vec![
+                ("initiators", joined(&host.initiators)),
+                ("CHAP", of_account(host.account.as_deref())),
+            ]
+        };
+        let what = format!("host {name}");
+        found.extend(match now.hosts.get(name) {
+            None => Some(create(what, &of_host(host))),
+            Some(there) if there == host => None,
+            Some(there) => changed(what, of_host(there), of_host(host)),
+        });
+    }
+    for (name, group) in &wanted.groups {
+        let of_group = |group: &crate::array::HostGroup| vec![("hosts", joined(&group.hosts))];
+        let what = format!("host group {name}");
+        found.extend(match now.groups.get(name) {
+            None => Some(create(what, &of_group(group))),
+            Some(there) => changed(what, of_group(there), of_group(group)),
+        });
+    }
+    let kept = now.hosts.keys();
+    let kept = kept.filter(|name| !wanted.hosts.contains_key(*name));
+    found.extend(kept.map(|name| keep(format!("host {name}"))));
+    let kept = now.groups.keys();
+    let kept = kept.filter(|name| !wanted.groups.contains_key(*name));
+    found.extend(kept.map(|name| keep(format!("host group {name}"))));
+    found
+}
+
+/// What there is to say of something: the field's word, and what is so.
+type Said = Vec<(&'static str, Value)>;
+
+/// What is compared, and how it is shown: secrets are compared only.
+#[derive(PartialEq, Eq)]
+struct Value {
+    shown: String,
+    secret: Vec<u8>,
+}
+
+fn shown(text: impl Display) -> Value {
+    Value {
+        shown: text.to_string(),
+        secret: Vec::new(),
+    }
+}
+
+fn joined(names: &BTreeSet<String>) -> Value {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match names.is_empty() {
+        true => shown("none"),
+        false => shown(names.join(", ")),
+    }
+}
+
+fn of_account(account: Option<&Account>) -> Value {
+    let Some(account) = account else {
+        return shown("none");
+    };
+    let mutual = account.mutual.as_ref();
+    let by_us = mutual.map_or(String::new(), |ours| format!(", mutual {}", ours.name));
+    let secrets = std::iter::once(&account.initiator).chain(mutual);
+    Value {
+        shown: format!("{}{by_us}", account.initiator.name),
+        // With their lengths, so that no two pairs are alike.
+        secret: secrets
+            .flat_map(|one| {
+                let bytes = one.secret.bytes();
+                [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat()
+            })
+            .collect(),
+    }
+}
+
+fn of_export(export: &Export) -> Said {
+    let access = &export.access;
+    let portals = access.portals.iter().flatten();
+    let portals: BTreeSet<String> = portals.map(ToString::to_string).collect();
+    vec![
+        ("volumes", shown(export.volumes.join(", "))),
+        (
+            "initiators",
+            match &access.initiators {
+                directory::Initiators::Any => shown("any"),
+                directory::Initiators::Named(names) => joined(names),
+            },
+        ),
+        ("hosts", joined(&access.hosts)),
+        ("host groups", joined(&access.host_groups)),
+        ("CHAP", of_account(access.account.as_deref())),
+        (
+            "portals",
+            match access.portals {
+                None => shown("all"),
+                Some(_) => joined(&portals),
+            },
+        ),
+        (
+            "physical block bytes",
+            shown(export.physical_block_bytes.unwrap_or(4096)),
+        ),
+    ]
+}
+
+fn create(what: String, says: &Said) -> Difference {
+    let is_said = |(_, value): &&(&str, Value)| value.shown != "none";
+    let parts = says.iter().filter(is_said);
+    let parts: Vec<String> = parts
+        .map(|(name, value)| format!("{name} {}", value.shown))
+        .collect();
+    Difference {
+        action: Action::Create,
+        what,
+        how: parts.join("; "),
+    }
+}
+
+fn keep(what: String) -> Difference {
+    Difference {
+        action: Action::Keep,
+        what,
+        how: "is not in the site file".to_owned(),
+    }
+}
+
+fn changed(what: String, is: Said, says: Said) -> Option<Difference> {
+    let differs = is.iter().zip(&says).any(|(is, says)| is != says);
+    differs.then(|| Difference {
+        action: Action::Change,
+        what,
+        how: told(&is, &says),
+    })
+}
+
+/// What differs, for people.
+fn told(is: &[(&'static str, Value)], says: &[(&'static str, Value)]) -> String {
+    let both = is.iter().zip(says).filter(|(is, says)| is != says);
+    let lines = both.map(|((name, is), (_, says))| match is.shown == says.shown {
+        true => format!("{name} {}: another secret", is.shown),
+        false => format!("{name} {} becomes {}", is.shown, says.shown),
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn from_site(export: &site::Export) -> Export {
+    Export {
+        target: export.target.to_ascii_lowercase(),
+        volumes: export.volumes.clone(),
+        uuids: Vec::new(),
+        access: Access {
+            initiators: match &export.initiators {
+                Initiators::Any => directory::Initiators::Any,
+                Initiators::Named(names) => {
+                    directory::Initiators::Named(names.iter().cloned().collect())
+                }
+            },
+            hosts: export.hosts.iter().cloned().collect(),
+            host_groups: export.host_groups.iter().cloned().collect(),
+            account: export.chap.as_ref().map(account_of),
+            portals: match export.portals.is_empty() {
+                true => None,
+                false => Some(export.portals.iter().copied().collect()),
+            },
+        },
+        physical_block_bytes: export.physical_block_bytes,
+        withheld: None,
+    }
+}

@@ -1,0 +1,361 @@
+//! A configuration as a record in the data directory, which only its owner can read.
+//!
+//! Invariant: who may log in is said in each export. What is not said is an error, and never
+//! "any".
+
+use super::{Configuration, Store};
+use crate::array::Export;
+use crate::array::hosts::{Host, HostGroup, Known};
+use crate::directory::{Access, Initiators};
+use crate::record::{self, RecordError};
+use base::Uuid;
+use iscsi::chap::{Account, Credential, Secret};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A record in a file.
+#[derive(Debug)]
+pub(crate) struct InFile {
+    file: PathBuf,
+}
+
+impl InFile {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        InFile { file }
+    }
+}
+
+impl Store for InFile {
+    fn read(&self) -> Result<Option<Configuration>, RecordError> {
+        let kept: Option<Kept> = record::read(&self.file)?;
+        kept.map(|kept| kept.restored(&self.file)).transpose()
+    }
+
+    fn write(&self, configuration: &Configuration) -> Result<(), RecordError> {
+        record::write(&self.file, &Kept::of(configuration))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    is_complete: bool,
+    discovery: Option<KeptAccount>,
+    hosts: Vec<KeptHost>,
+    host_groups: Vec<KeptGroup>,
+    exports: Vec<KeptExport>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeptHost {
+    pub(super) name: String,
+    pub(super) initiators: BTreeSet<String>,
+    pub(super) chap: Option<KeptAccount>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeptGroup {
+    pub(super) name: String,
+    pub(super) hosts: BTreeSet<String>,
+}
+
+/// How an account is kept: secrets in hexadecimal.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeptAccount {
+    name: String,
+    secret: String,
+    mutual: Option<(String, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeptExport {
+    pub(super) target: String,
+    pub(super) volumes: Vec<String>,
+    /// None when they are not known yet.
+    pub(super) uuids: Vec<String>,
+    pub(super) initiators: KeptInitiators,
+    pub(super) hosts: BTreeSet<String>,
+    pub(super) host_groups: BTreeSet<String>,
+    pub(super) chap: Option<KeptAccount>,
+    /// Absent for all.
+    pub(super) portals: Option<BTreeSet<SocketAddr>>,
+    pub(super) physical_block_bytes: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum KeptInitiators {
+    Any,
+    Named(BTreeSet<String>),
+}
+
+impl Kept {
+    fn of(configuration: &Configuration) -> Self {
+        let Configuration {
+            exports,
+            known,
+            discovery,
+            is_complete,
+        } = configuration;
+        let host = |host: &Host| KeptHost {
+            name: host.name.clone(),
+            initiators: host.initiators.clone(),
+            chap: host.account.as_deref().map(KeptAccount::of),
+        };
+        let group = |group: &HostGroup| KeptGroup {
+            name: group.name.clone(),
+            hosts: group.hosts.clone(),
+        };
+        Kept {
+            is_complete: *is_complete,
+            discovery: discovery.as_deref().map(KeptAccount::of),
+            hosts: known.hosts.values().map(host).collect(),
+            host_groups: known.groups.values().map(group).collect(),
+            exports: exports.values().map(KeptExport::of).collect(),
+        }
+    }
+
+    fn restored(self, file: &Path) -> Result<Configuration, RecordError> {
+        let exports = self.exports.into_iter().map(|kept| kept.restored(file));
+        Ok(Configuration {
+            exports: by_target(exports)?,
+            known: known(self.hosts, self.host_groups, file)?,
+            discovery: restored(self.discovery, file, "discovery")?,
+            is_complete: self.is_complete,
+        })
+    }
+}
+
+impl KeptExport {
+    fn of(export: &Export) -> Self {
+        KeptExport {
+            target: export.target.clone(),
+            volumes: export.volumes.clone(),
+            uuids: export.uuids.iter().map(ToString::to_string).collect(),
+            initiators: match &export.access.initiators {
+                Initiators::Any => KeptInitiators::Any,
+                Initiators::Named(names) => KeptInitiators::Named(names.clone()),
+            },
+            hosts: export.access.hosts.clone(),
+            host_groups: export.access.host_groups.clone(),
+            chap: export.access.account.as_deref().map(KeptAccount::of),
+            portals: export.access.portals.clone(),
+            physical_block_bytes: export.physical_block_bytes,
+        }
+    }
+
+    pub(super) fn restored(self, file: &Path) -> Result<Export, RecordError> {
+        let uuids = self.uuids.iter().map(|text| Uuid::parse_str(text).ok());
+        let uuids: Option<Vec<Uuid>> = uuids.collect();
+        // Without all of them, volumes are found by their names.
+        let uuids = uuids.filter(|uuids| uuids.len() == self.volumes.len());
+        Ok(Export {
+            uuids: uuids.unwrap_or_default(),
+            volumes: self.volumes,
+            access: Access {
+                initiators: match self.initiators {
+                    KeptInitiators::Any => Initiators::Any,
+                    KeptInitiators::Named(names) => Initiators::Named(names),
+                },
+                hosts: self.hosts,
+                host_groups: self.host_groups,
+                account: restored(self.chap, file, &format!("target {}", self.target))?,
+                portals: self.portals,
+            },
+            target: self.target,
+            physical_block_bytes: self.physical_block_bytes,
+            withheld: None,
+        })
+    }
+}
+
+impl KeptAccount {
+    fn of(account: &Account) -> Self {
+        let secret = |secret: &Secret| {
+            let digits = secret.bytes().iter().map(|byte| format!("{byte:02x}"));
+            std::iter::once("0x".to_owned())
+                .chain(digits)
+                .collect::<String>()
+        };
+        KeptAccount {
+            name: account.initiator.name.clone(),
+            secret: secret(&account.initiator.secret),
+            mutual: account
+                .mutual
+                .as_ref()
+                .map(|mutual| (mutual.name.clone(), secret(&mutual.secret))),
+        }
+    }
+
+    /// The account; `None` when a secret is none.
+    fn account(self) -> Option<Arc<Account>> {
+        let credential = |name: String, secret: String| {
+            let secret = site::Secret::parse(&secret)?;
+            let secret = Secret::new(secret.bytes())?;
+            Some(Credential { name, secret })
+        };
+        let mutual = match self.mutual {
+            Some((name, secret)) => Some(credential(name, secret)?),
+            None => None,
+        };
+        let initiator = credential(self.name, self.secret)?;
+        Some(Arc::new(Account { initiator, mutual }))
+    }
+}
+
+/// An account that was kept, of whatever `whose` names.
+fn restored(
+    chap: Option<KeptAccount>,
+    file: &Path,
+    whose: &str,
+) -> Result<Option<Arc<Account>>, RecordError> {
+    let Some(chap) = chap else { return Ok(None) };
+    // Without its secret, anybody would be admitted.
+    chap.account().map(Some).ok_or_else(|| RecordError {
+        path: file.to_owned(),
+        context: format!("the CHAP secret of {whose} is none; restore the file from a copy"),
+    })
+}
+
+/// Exports by their targets.
+pub(super) fn by_target(
+    exports: impl Iterator<Item = Result<Export, RecordError>>,
+) -> Result<BTreeMap<String, Export>, RecordError> {
+    let named = exports.map(|export| export.map(|export| (export.target.clone(), export)));
+    named.collect()
+}
+
+/// Hosts and groups by their names.
+pub(super) fn known(
+    hosts: Vec<KeptHost>,
+    groups: Vec<KeptGroup>,
+    file: &Path,
+) -> Result<Known, RecordError> {
+    let mut known = Known::default();
+    for host in hosts {
+        let account = restored(host.chap, file, &format!("host {}", host.name))?;
+        let (name, initiators) = (host.name, host.initiators);
+        let host = Host {
+            name: name.clone(),
+            initiators,
+            account,
+        };
+        known.hosts.insert(name, host);
+    }
+    for group in groups {
+        let (name, hosts) = (group.name, group.hosts);
+        let group = HostGroup {
+            name: name.clone(),
+            hosts,
+        };
+        known.groups.insert(name, group);
+    }
+    match known.complaint() {
+        None => Ok(known),
+        Some(complaint) => Err(RecordError {
+            path: file.to_owned(),
+            context: format!("{complaint}; restore the file from a copy"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Arc<Account> {
+        let credential = |name: &str, secret: &[u8]| Credential {
+            name: name.to_owned(),
+            secret: Secret::new(secret).unwrap(),
+        };
+        Arc::new(Account {
+            initiator: credential("a", b"a-secret-of-a"),
+            mutual: Some(credential("us", b"a-secret-of-us")),
+        })
+    }
+
+    fn configuration() -> Configuration {
+        let export = |target: &str, initiators| Export {
+            target: target.to_owned(),
+            volumes: vec!["v0".to_owned()],
+            uuids: vec![Uuid::from_u128(7)],
+            access: Access {
+                initiators,
+                hosts: ["esx1".to_owned()].into(),
+                host_groups: ["cluster".to_owned()].into(),
+                account: Some(account()),
+                portals: Some(["[::1]:3260".parse().unwrap()].into()),
+            },
+            physical_block_bytes: Some(512),
+            withheld: None,
+        };
+        let named = Initiators::Named(["iqn.2026-11.test:a".to_owned()].into());
+        let exports = [export("iqn.a", Initiators::Any), export("iqn.b", named)];
+        let host = Host {
+            name: "esx1".to_owned(),
+            initiators: ["iqn.2026-11.test:h".to_owned()].into(),
+            account: Some(account()),
+        };
+        let group = HostGroup {
+            name: "cluster".to_owned(),
+            hosts: ["esx1".to_owned()].into(),
+        };
+        Configuration {
+            exports: by_target(exports.into_iter().map(Ok)).unwrap(),
+            known: Known {
+                hosts: [("esx1".to_owned(), host)].into(),
+                groups: [("cluster".to_owned(), group)].into(),
+            },
+            discovery: Some(account()),
+            is_complete: true,
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = InFile::new(dir.path().join("c.json"));
+        assert!(store.read().unwrap().is_none());
+        let wanted = configuration();
+        store.write(&wanted).unwrap();
+        let found = store.read().unwrap().unwrap();
+        assert_eq!(found.exports, wanted.exports);
+        assert_eq!(found.known.hosts, wanted.known.hosts);
+        assert_eq!(found.known.groups, wanted.known.groups);
+        assert_eq!(found.discovery, wanted.discovery);
+        assert!(found.is_complete);
+    }
+
+    #[test]
+    fn what_is_not_said_admits_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.json");
+        let store = InFile::new(file.clone());
+        store.write(&configuration()).unwrap();
+        let whole = std::fs::read_to_string(&file).unwrap();
+        for (part, instead, why) in [
+            ("\"initiators\": \"any\",", "", "missing field `initiators`"),
+            ("\"chap\"", "\"chat\"", "can't understand it"),
+            ("\"discovery\"", "\"discover\"", "can't understand it"),
+            ("612d7365637265742d6f662d61", "61", "the CHAP secret of "),
+            (
+                "\"name\": \"esx1\"",
+                "\"name\": \"esx2\"",
+                "there is no host esx1",
+            ),
+        ] {
+            let damaged = whole.replacen(part, instead, 1);
+            assert_ne!(damaged, whole, "{part}");
+            std::fs::write(&file, damaged).unwrap();
+            let error = store.read().unwrap_err().to_string();
+            assert!(error.contains(why), "{part}: {error}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The array's configuration: its exports, its hosts, and who may ask which targets there are.
+//!
+//! The array keeps it. A site file is applied to it, and never counts beside it.
+//!
+//! Invariants:
+//! - All of it is in one record: a change is there whole after a crash, or not at all.
+//! - A record that can't be understood is an error, never an empty configuration: without its
+//!   secrets, anybody would be admitted.
+
+mod before;
+mod kept;
+
+pub(crate) use before::before;
+pub(crate) use kept::InFile;
+
+use super::hosts::Known;
+use super::{Array, ArrayError, ArrayErrorKind, Export};
+use crate::record::RecordError;
+use iscsi::chap::Account;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What an array knows of itself beside what its pools hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Configuration {
+    /// By target.
+    pub(crate) exports: BTreeMap<String, Export>,
+    /// Hosts and their groups.
+    pub(crate) known: Known,
+    /// What initiators have to prove before they may ask which targets there are.
+    pub(crate) discovery: Option<Arc<Account>>,
+    /// Whether all volumes of the site file that the array began with have been made.
+    pub(crate) is_complete: bool,
+}
+
+/// Where a configuration is kept.
+pub(crate) trait Store: Debug + Send + Sync {
+    /// The configuration; `None` when none was ever kept.
+    ///
+    /// # Errors
+    /// It is there and can't be read or understood.
+    fn read(&self) -> Result<Option<Configuration>, RecordError>;
+
+    /// Keeps it, durably.
+    ///
+    /// # Errors
+    /// The one before is still kept then, unless only the last sync failed.
+    fn write(&self, configuration: &Configuration) -> Result<(), RecordError>;
+}
+
+impl Array {
+    /// The configuration as it is.
+    pub(crate) fn configuration(&self) -> Configuration {
+        Configuration {
+            exports: self.exports_by_target(),
+            known: self.known_hosts().clone(),
+            discovery: self.directory.discovery(),
+            is_complete: self.is_complete(),
+        }
+    }
+
+    /// Takes over at the start what was kept, but exports.
+    pub(crate) fn begin_with(&self, known: Known, is_complete: bool) {
+        self.restore_hosts(known);
+        self.is_complete.store(is_complete, Ordering::Relaxed);
+    }
+
+    /// Keeps a configuration, durably. For one whose turn it is to change the array.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub(crate) async fn keep(&self, configuration: Configuration) -> Result<(), ArrayError> {
+        let store = Arc::clone(&self.store);
+        let written = tokio::task::spawn_blocking(move || store.write(&configuration)).await;
+        let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
+        match written {
+            Ok(outcome) => outcome.map_err(|error| failed(error.to_string())),
+            Err(error) => Err(failed(format!(
+                "writing the configuration ended early: {error}"
+            ))),
+        }
+    }
+
+    /// Whether all volumes of the site file that the array began with have been made.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the configuration as it is now, and whether it is complete.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub(crate) async fn settle_configuration(
+        self: &Arc<Self>,
+        is_complete: bool,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut configuration = array.configuration();
+            configuration.is_complete = is_complete;
+            array.keep(configuration).await?;
+            array.is_complete.store(is_complete, Ordering::Relaxed);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes what initiators have to prove before they may ask which targets there are.
+    ///
+    /// # Errors
+    /// One of its secrets proves somebody else, or it can't be kept.
+    pub(crate) async fn change_discovery(
+        self: &Arc<Self>,
+        account: Arc<Account>,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut configuration = array.configuration();
+            let of_hosts = configuration.known.hosts.values();
+            let of_exports = configuration.exports.values();
+            let accounts = of_hosts
+                .filter_map(|host| host.account.clone())
+                .chain(of_exports.filter_map(|export| export.access.account.clone()))
+                .chain([Arc::clone(&account)]);
+            array.check_secrets(accounts.collect())?;
+            configuration.discovery = Some(Arc::clone(&account));
+            array.keep(configuration).await?;
+            array.directory.set_discovery(Some(account));
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,100 @@
+//! The configuration that an array begins with: its own, and at the first start the site file's.
+
+use super::data_dir::DataDir;
+use super::{BringUpError, BringUpErrorKind};
+use crate::apply;
+use crate::array::Array;
+use crate::array::configuration::{Configuration, Store, before};
+use site::Site;
+use std::sync::Arc;
+
+/// What to begin with.
+pub(super) struct Beginning {
+    pub(super) configuration: Configuration,
+    /// Nothing was kept so far: it is the site file's.
+    pub(super) is_first: bool,
+}
+
+/// Finds out what to begin with.
+///
+/// # Errors
+/// What is kept can't be understood; or, at the first start, initiators would be of two hosts.
+pub(super) fn begin(
+    site: &Site,
+    data: &DataDir,
+    store: &dyn Store,
+) -> Result<Beginning, BringUpError> {
+    if let Some(configuration) = store.read()? {
+        return Ok(Beginning {
+            configuration,
+            is_first: false,
+        });
+    }
+    let (exports, hosts) = (data.exports_file(), data.hosts_file());
+    let of_before = before(&exports, &hosts)?;
+    let mut configuration = apply::configuration(site);
+    // What commands made counts: it was made after the site file was written.
+    configuration.known.hosts.extend(of_before.known.hosts);
+    configuration.known.groups.extend(of_before.known.groups);
+    for (target, export) in of_before.exports {
+        configuration.exports.retain(|other, of_site| {
+            let shared = |volume: &String| export.volumes.contains(volume);
+            let clash = of_site.volumes.iter().find(|volume| shared(volume));
+            let Some(clash) = clash.filter(|_| *other != target) else {
+                return true;
+            };
+            tracing::warn!(
+                "target {other} of the site file is left out: volume {clash} is behind target \
+                 {target}, which a command made"
+            );
+            false
+        });
+        configuration.exports.insert(target, export);
+    }
+    match configuration.known.complaint() {
+        None => Ok(Beginning {
+            configuration,
+            is_first: true,
+        }),
+        Some(complaint) => {
+            let file = hosts.display();
+            let context = format!("{complaint}; correct the site file, or take it out of {file}");
+            Err(BringUpError::new(BringUpErrorKind::Export, context))
+        }
+    }
+}
+
+/// Has the array be what it begins with. What can't be served is withheld, so that a start never
+/// fails for what a running array accepted.
+///
+/// # Errors
+/// A shard has stopped; at the first start, what can't be served.
+pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<(), BringUpError> {
+    let Beginning {
+        configuration,
+        is_first,
+    } = beginning;
+    array.begin_with(configuration.known, configuration.is_complete);
+    array.directory().set_discovery(configuration.discovery);
+    let there = array.volumes().await?;
+    for mut export in configuration.exports.into_values() {
+        for (name, uuid) in export.volumes.iter_mut().zip(&export.uuids) {
+            // Its name may have changed just before the last stop.
+            if let Some(volume) = there.iter().find(|volume| volume.info.uuid == *uuid) {
+                name.clone_from(&volume.info.name);
+            }
+        }
+        if let Some(portal) = array.missing_portal(&export.access) {
+            let target = &export.target;
+            tracing::warn!("target {target}: the site file describes no portal {portal}");
+        }
+        let Err(error) = array.restore_export(export.clone(), None).await else {
+            continue;
+        };
+        if is_first {
+            return Err(BringUpError::new(BringUpErrorKind::Export, error.context));
+        }
+        array.withhold_export(export, None, error.context).await?;
+    }
+    Ok(())
+}
