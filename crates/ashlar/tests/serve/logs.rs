@@ -106,3 +106,64 @@ fn a_start_that_is_refused_says_so_by_its_code_where_nobody_hears() {
         .status();
     assert_eq!(status.unwrap().code(), Some(2));
 }
+
+#[test]
+fn the_log_says_who_changed_what_and_what_happened() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["host", "create", "h", "--initiator", "iqn.2026-11.test:h"]);
+    let target = "iqn.2026-11.dev.ashlar:a";
+    serving.done(&["export", "change", target, "--host", "h"]);
+    serving.refused(&["volume", "delete", "--yes", "none"]);
+    serving.json(&["volume", "list"]);
+    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "replace", "d1"]);
+    let is_whole = |pool: &serde_json::Value| pool["health"] == "healthy";
+    serving.wait(&["pool", "show", "p0"], is_whole);
+    // Events come into the log a moment later.
+    for _ in 0..100 {
+        if home.log().contains("rebuil") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let me = fs::metadata("/proc/self").unwrap();
+    let user = format!(
+        "user {} at 127.0.0.1:",
+        std::os::unix::fs::MetadataExt::uid(&me)
+    );
+    assert_eq!(serving.stop("KILL").code(), None);
+    let log = home.log();
+    for (level, who, what) in [
+        (
+            "INFO",
+            user.as_str(),
+            "POST /api/v1/hosts {\"initiators\":[\"iqn.2026-11.test:h\"],\"name\":\"h\"}: 201",
+        ),
+        (
+            "INFO",
+            &user,
+            "PATCH /api/v1/exports/iqn.2026-11.dev.ashlar:a {\"hosts\":[\"h\"]",
+        ),
+        ("WARN", &user, "DELETE /api/v1/volumes/none: refused, 404"),
+        (
+            "WARN",
+            "pool p0: ",
+            "drive 'd1' was taken out of use by command",
+        ),
+        ("INFO", "pool p0: ", "rebuil"),
+    ] {
+        let is_it = |line: &&str| line.contains(level) && line.contains(who) && line.contains(what);
+        assert!(
+            log.lines().any(|line| is_it(&line)),
+            "{level} {what}\n{log}"
+        );
+    }
+    assert!(!log.contains("GET"), "{log}");
+    let serving = home.serve();
+    let line = "pool p0 is open: it was not closed before, and is recovered from its log";
+    assert!(home.log().contains(line), "{}", home.log());
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    drop(home.serve());
+    assert!(!home.log().contains("not closed before"), "{}", home.log());
+}

@@ -318,6 +318,8 @@ pub struct LabelSummary {
     pub place: u16,
     /// The first lane's part of the drive, and how many lanes there are.
     pub part: Part,
+    /// Its pool was closed.
+    pub is_clean: bool,
 }
 
 impl<W: World> Pool<W> {

@@ -59,6 +59,7 @@ impl LabelSummary {
                 lane: 0,
                 ..label.pool.part()
             },
+            is_clean: label.clean,
         })
     }
 }

@@ -22,7 +22,11 @@ pub(crate) async fn loopback_only(request: Request, next: Next) -> Response {
             .map(|authority| authority.as_str()),
     ) {
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            let (method, path) = (request.method(), request.uri().path());
+            tracing::warn!("{method} {path} is refused: {}", problem.message);
+            problem.into_response()
+        }
     }
 }
 

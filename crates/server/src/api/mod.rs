@@ -4,6 +4,7 @@
 //! Handlers are thin: they check what came in, ask the [`Array`], and turn the
 //! outcome into the JSON of [`types`].
 
+mod audit;
 mod consistency;
 mod deadline;
 mod drives;
@@ -31,9 +32,10 @@ pub use deadline::Patience;
 
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;
-use axum::{Json, Router, middleware, routing};
+use axum::{Extension, Json, Router, middleware, routing};
 use deadline::Served;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -159,6 +161,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
             Problem::new(ProblemKind::MethodNotAllowed, message)
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(audit::told))
         .layer(middleware::from_fn_with_state(served, deadline::in_time))
         .layer(middleware::from_fn(guard::loopback_only))
 }
@@ -188,7 +191,10 @@ pub async fn serve(
         // The other side waits for this or for the end of serving.
         let _ = stopping.send(());
     };
-    let serving = axum::serve(listener, router(array, patience)).with_graceful_shutdown(announced);
+    let own = audit::OwnAddress(listener.local_addr().ok());
+    let router = router(array, patience).layer(Extension(own));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service).with_graceful_shutdown(announced);
     let overdue = async move {
         // An error means that serving has ended first.
         let _ = stopped.await;

@@ -96,15 +96,15 @@ impl Recorder {
     }
 }
 
-/// Says in the server's log what somebody has to do something about.
+/// Says an event in the server's log, by how much it matters.
 fn log(event: &PoolEvent) {
     let (pool, text) = (&event.pool, &event.text);
     match event.kind.as_str() {
         "pool_stopped" | "block_lost" => tracing::error!("pool {pool}: {text}"),
-        "drive_failed" | "drive_missing" | "drive_suspect" | "trouble" => {
+        "drive_failed" | "drive_missing" | "drive_suspect" | "space" | "trouble" => {
             tracing::warn!("pool {pool}: {text}");
         }
-        _ => {}
+        _ => tracing::info!("pool {pool}: {text}"),
     }
 }
 

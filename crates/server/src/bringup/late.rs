@@ -287,7 +287,6 @@ impl Looker {
         let _turn = self.noting.lock().await;
         pools::take_note(&plan, outcome, array, &self.shards).await?;
         if !array.is_closed(name) {
-            tracing::info!("pool {name} is open now");
             array.pool_is_settled(name, false);
         }
         Ok(())

@@ -43,6 +43,8 @@ pub(super) enum Action {
     Open {
         /// Drives that are not used.
         missing: Vec<MissingDrive>,
+        /// It was closed before.
+        is_clean: bool,
     },
     /// It is there, and none of its drives is; why, one line for each.
     Refuse { why: Vec<String> },
@@ -190,13 +192,17 @@ fn decide(
     if uuid.is_none() && !looks.iter().any(is_labelled) {
         return decide_make(looks);
     }
+    let is_clean = looks.iter().all(|look| match &look.found {
+        Found::Labelled(label) => label.is_clean,
+        _ => true,
+    });
     let is_known = uuid.is_some();
     let uuid = uuid
         .map(str::to_owned)
         .or_else(|| most_labelled(&looks, name));
     let (places, missing) = decide_open(name, looks, uuid.as_deref());
     if !places.is_empty() {
-        return Ok((places, Action::Open { missing }));
+        return Ok((places, Action::Open { missing, is_clean }));
     }
     let why = missing.iter().map(MissingDrive::to_string).collect();
     match is_known {
@@ -356,7 +362,7 @@ pub(super) async fn open(
     shards: &[ShardHandle],
 ) -> Result<Option<Outcome>, BringUpError> {
     let mut missing = match &plan.action {
-        Action::Open { missing } => missing.clone(),
+        Action::Open { missing, .. } => missing.clone(),
         Action::Refuse { why } => return Ok(Some(Outcome::Closed(why.clone()))),
         Action::Make { .. } => return Ok(None),
     };
@@ -389,6 +395,14 @@ pub(super) async fn open(
     Ok(Some(Outcome::Open(missing)))
 }
 
+/// What the log says of how a pool was left.
+fn after(is_clean: bool) -> &'static str {
+    match is_clean {
+        true => "",
+        false => ": it was not closed before, and is recovered from its log",
+    }
+}
+
 /// Has the array know what came of opening a pool. One with a volume of the same name as
 /// another pool's is closed again.
 ///
@@ -406,6 +420,9 @@ pub(super) async fn take_note(
         Outcome::Open(missing) => match twice(name, array).await? {
             None => {
                 array.pool_is_open(name, plan.shards.clone(), missing);
+                if let Action::Open { is_clean, .. } = &plan.action {
+                    tracing::info!("pool {name} is open{}", after(*is_clean));
+                }
                 return Ok(());
             }
             Some((volume, why)) => {
