@@ -94,7 +94,7 @@ def replace(site, turn):
             first = (now, written)
         if first and (last is None or written > last[1]):
             last = (now, written)
-        if pool["health"] == "healthy" and not pool["tasks"] and written:
+        if pool["health"] in ("ok", "attention") and not pool["tasks"] and written:
             break
         time.sleep(0.002)
     (site.data / f"{old}.img").unlink()

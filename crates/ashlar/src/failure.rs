@@ -13,7 +13,8 @@ Exit codes:
   3  a limit failed, or a rate missed its target (load); no mix is good enough (plan)
   4  the array can't be reached
   5  no such thing
-  6  there is such a thing already, or it is in use";
+  6  there is such a thing already, or it is in use
+  7  the array is not ok (status)";
 
 /// A command that failed.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub enum Failure {
     Wrong(String),
     /// Exit code 4.
     Unreachable(String),
+    /// Exit code 7: what was asked is shown, and somebody has to look.
+    Unwell(String),
     /// What the array said.
     Refused(Problem),
 }
@@ -33,9 +36,10 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         let code = self.code();
         let message = match self {
-            Failure::Failed(message) | Failure::Wrong(message) | Failure::Unreachable(message) => {
-                message
-            }
+            Failure::Failed(message)
+            | Failure::Wrong(message)
+            | Failure::Unreachable(message)
+            | Failure::Unwell(message) => message,
             Failure::Refused(problem) => problem.message,
         };
         for line in message.lines() {
@@ -50,6 +54,7 @@ impl Failure {
             Failure::Failed(_) => 1,
             Failure::Wrong(_) => 2,
             Failure::Unreachable(_) => 4,
+            Failure::Unwell(_) => 7,
             Failure::Refused(problem) => match problem.kind {
                 ProblemKind::Invalid => 2,
                 ProblemKind::NotFound => 5,

@@ -92,16 +92,16 @@ pub enum Command {
     Salvage(salvage::Args),
     /// Set from which percentages of its capacity on a pool tells that it gets full
     ///
-    /// Crossing one, up or back down, is an event; above the soft one, initiators of thin
+    /// Crossing one, up or back down, is an event; above the warning, initiators of thin
     /// volumes are told, too. What is not named stays as it is. They hold until the server
     /// ends; those of the site file (warn_at, alarm_at) hold from the next start on.
     Thresholds {
         /// Name of the pool
         name: String,
-        /// The soft threshold, in percent
+        /// The warning threshold, in percent
         #[arg(long, value_name = "PERCENT")]
         warn: Option<u8>,
-        /// The hard threshold, in percent
+        /// The alarm threshold, in percent
         #[arg(long, value_name = "PERCENT")]
         alarm: Option<u8>,
     },
@@ -319,7 +319,7 @@ fn show(pool: &Pool, events: &[Event]) -> String {
         ("name", pool.name.clone()),
         ("health", word(pool.health).to_owned()),
     ];
-    lines.extend(pool.failure.iter().map(|why| ("failure", why.clone())));
+    lines.extend(pool.why.iter().map(|why| ("", why.clone())));
     lines.extend(pool.groups.iter().map(|group| ("group", group_line(group))));
     for (title, drives) in [
         ("spares", &pool.spares),
@@ -379,13 +379,13 @@ fn show(pool: &Pool, events: &[Event]) -> String {
 fn thresholds_line(pool: &Pool) -> String {
     let is = match pool.fullness {
         Fullness::Ample => "below its thresholds",
-        Fullness::Warn => "above its soft threshold",
-        Fullness::Alarm => "above its hard threshold",
+        Fullness::Warn => "above its warning threshold",
+        Fullness::Alarm => "above its alarm threshold",
         Fullness::Full => "full",
     };
     let thresholds = pool.thresholds;
     format!(
-        "{is}; soft {} %, hard {} %",
+        "{is}; warning {} %, alarm {} %",
         thresholds.warn_percent, thresholds.alarm_percent
     )
 }

@@ -12,6 +12,8 @@ pub struct Args {
     format: Format,
 }
 
+/// # Errors
+/// `Unwell` when the array is not ok: it is shown all the same.
 pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
     let status: Status = client.get(&["status"])?;
     args.format.print_text(&status, |status| {
@@ -21,6 +23,9 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
         let mut lines = vec![
             ("site", status.site.clone()),
             ("health", word(status.health).to_owned()),
+        ];
+        lines.extend(status.why.iter().map(|why| ("", why.clone())));
+        lines.extend([
             ("version", status.version.clone()),
             ("up for", span(status.uptime_s)),
             ("portals", status.portals.join(", ")),
@@ -29,15 +34,21 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
             ("exports", status.exports.to_string()),
             ("sessions", status.sessions.to_string()),
             ("mapped", format!("{used} of {all} ({mapped})")),
-        ];
-        lines.extend(closed_lines(&status.closed_pools));
+        ]);
         let mut text = pairs(&lines);
         if !silent.is_empty() {
             let shards = silent.join(", ");
             text += &format!("no answer from shard {shards}: of it this is what it said last\n");
         }
         text
-    })
+    })?;
+    match status.health {
+        Health::Ok => Ok(()),
+        health => Err(Failure::Unwell(format!(
+            "the array's health is {}",
+            word(health)
+        ))),
+    }
 }
 
 /// What is to be said of pools that are not open.
@@ -56,8 +67,10 @@ pub fn closed_lines(closed: &[ClosedPool]) -> Vec<(&'static str, String)> {
 /// A health as a word.
 pub fn word(health: Health) -> &'static str {
     match health {
-        Health::Healthy => "healthy",
+        Health::Ok => "ok",
+        Health::Attention => "attention",
         Health::Degraded => "degraded",
-        Health::Failed => "failed",
+        Health::Full => "full",
+        Health::Stopped => "stopped",
     }
 }

@@ -111,7 +111,7 @@ impl<W: World> Target<W> {
         self.tell(|unit| unit.uuid() == volume, Attention::CapacityChanged);
     }
 
-    /// Tells every nexus that the pool of these volumes is above its soft threshold;
+    /// Tells every nexus that the pool of these volumes is above its warning threshold;
     /// who has a thick one need not know.
     pub fn space_runs_out(&self, volumes: &BTreeSet<Uuid>) {
         let concerned =

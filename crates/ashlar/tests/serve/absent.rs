@@ -61,7 +61,7 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
     for part in ["drive d0: ", "drive d1: ", "it is not made anew"] {
         assert!(why.contains(part), "{part}: {why}");
     }
-    assert_eq!(serving.json(&["status"])["health"], "failed");
+    assert_eq!(serving.json(&["status"])["health"], "stopped");
     let list = String::from_utf8(serving.run(&["pool", "list"]).stdout).unwrap();
     let line = "not open  pool p0, tried again by itself:";
     assert!(list.contains(line) && list.contains("p1"), "{list}");
@@ -104,7 +104,7 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
         assert!(inquiry(&serving, target).0);
     }
     assert_eq!(serving.json(&["volume", "show", "v0"])["uuid"], uuid);
-    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
     assert_eq!(serving.stop("TERM").code(), Some(0));
     let serving = home.serve();
     assert_eq!(serving.json(&["status"])["exports"], 4);

@@ -143,7 +143,7 @@ fn a_making_that_was_cut_short_is_begun_again() {
     );
     fs::write(home.file("ashlar-data.json"), record).unwrap();
     let serving = home.serve();
-    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
     assert!(
         home.records()[0]
             .as_ref()

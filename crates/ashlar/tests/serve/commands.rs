@@ -15,7 +15,7 @@ fn tables_are_for_people_and_json_for_programs() {
     assert_eq!(lines.len(), 2);
     assert!(lines[0].starts_with("NAME  POOL"), "{table}");
     assert!(lines[1].contains("8 MiB"), "{table}");
-    assert!(text(&["status"]).contains("health    healthy\n"));
+    assert!(text(&["status"]).contains("health    ok\n"));
     assert!(text(&["export", "list"]).contains("iqn.2026-11.dev.ashlar:a    0  v0"));
     assert_eq!(text(&["drive", "list"]).lines().count(), 3);
     assert!(

@@ -54,7 +54,7 @@ fn a_group_gets_another_level_and_the_site_file_may_say_the_old_one() {
     let shown = pool(&serving);
     assert_eq!(
         (&shown["level"], &shown["health"]),
-        (&json!("6"), &json!("healthy"))
+        (&json!("6"), &json!("ok"))
     );
     assert!(home.log().contains(named), "{}", home.log());
     drop(serving);
@@ -85,7 +85,7 @@ fn a_group_comes_and_goes_with_its_drives() {
 
     // All on record, and in use.
     let serving = home.serve();
-    assert_eq!(pool(&serving)["health"], "healthy");
+    assert_eq!(pool(&serving)["health"], "ok");
     assert_eq!(
         pool(&serving)["groups"][1]["drives"],
         json!(["n0", "n1", "far"])
@@ -101,7 +101,7 @@ fn a_group_comes_and_goes_with_its_drives() {
     assert!(differences.contains(named), "{differences}");
     drop(serving);
     let serving = home.serve();
-    assert_eq!(pool(&serving)["health"], "healthy");
+    assert_eq!(pool(&serving)["health"], "ok");
     assert!(home.log().contains(named), "{}", home.log());
     assert!(!home.log().contains("comes up without"), "{}", home.log());
     assert_eq!(serving.json(&["volume", "show", "v0"])["pool"], "p0");

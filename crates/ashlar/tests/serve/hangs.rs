@@ -89,7 +89,7 @@ fn a_pool_that_hangs_holds_up_no_other_and_not_the_end() {
     assert_eq!(serving.stop("TERM").code(), Some(1));
     let _ = waiting.wait();
     let serving = home.serve();
-    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
     serving.done(&["volume", "show", "y"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
 }

@@ -40,7 +40,7 @@ fn a_low_limit_of_open_files_costs_sessions_and_never_drives() {
     let home = Home::new(SITE);
     let log = home.data().with_extension("log");
     let serving = Serving::start(under(&home, "ulimit -n 400"), &log);
-    assert_eq!(serving.json(&["status"])["health"], "healthy");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains("of 1024 sessions"), "{text}");
     assert!(text.contains("may have 400 files open"), "{text}");

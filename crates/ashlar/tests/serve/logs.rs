@@ -118,7 +118,7 @@ fn the_log_says_who_changed_what_and_what_happened() {
     serving.json(&["volume", "list"]);
     serving.done(&["drive", "fail", "d1"]);
     serving.done(&["drive", "replace", "d1"]);
-    let is_whole = |pool: &serde_json::Value| pool["health"] == "healthy";
+    let is_whole = |pool: &serde_json::Value| pool["health"] == "ok";
     serving.wait(&["pool", "show", "p0"], is_whole);
     // Events come into the log a moment later.
     for _ in 0..100 {

@@ -85,12 +85,16 @@ fn thresholds_come_from_the_site_file_and_by_command() {
     assert_eq!(percents(), (10.into(), 60.into()));
     let (code, said) = serving.refused(&["pool", "thresholds", "p0", "--alarm", "5"]);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("not below the soft one"), "{said}");
+    assert!(said.contains("not below the warning"), "{said}");
 
     serving.done(&[
         "volume", "create", "t", "--pool", "p0", "--size", "10 MiB", "--thick",
     ]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "warn");
+    let status = serving.json(&["status"]);
+    assert_eq!(status["health"], "attention");
+    let why = status["why"][0].as_str().unwrap();
+    assert!(why.contains("pool p0: gets full: "), "{status}");
     serving.wait(&["events"], |events| {
         let mut events = events.as_array().unwrap().iter();
         events.any(|event| {
@@ -98,9 +102,14 @@ fn thresholds_come_from_the_site_file_and_by_command() {
                 && event["text"]
                     .as_str()
                     .unwrap()
-                    .contains("the soft threshold is 10 %")
+                    .contains("the warning threshold is 10 %")
         })
     });
     serving.done(&["volume", "delete", "t", "--yes", "--at-once"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "ample");
+    let status = serving.json(&["status"]);
+    assert_eq!(
+        (&status["health"], &status["why"]),
+        (&"ok".into(), &serde_json::json!([]))
+    );
 }

@@ -50,7 +50,7 @@ fn labels_of_the_first_lane_are_written_anew_when_somebody_says_so() {
     assert_eq!(code, 0, "{text}");
     let serving = home.serve();
     let pool = serving.json(&["pool", "show", "p0"]);
-    assert_eq!(pool["health"], "healthy", "{pool:#}");
+    assert_eq!(pool["health"], "ok", "{pool:#}");
     assert_eq!(serving.stop("TERM").code(), Some(0));
 }
 

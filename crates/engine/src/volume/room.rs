@@ -10,7 +10,7 @@ pub struct Room {
     pub mapped_bytes: u64,
     /// Pages that nobody has and nobody is promised, in all lanes as of their last look.
     pub available_bytes: u64,
-    /// What is still available when the pool comes to its soft threshold.
+    /// What is still available when the pool comes to its warning threshold.
     pub warn_bytes: u64,
 }
 

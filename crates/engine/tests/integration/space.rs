@@ -260,7 +260,7 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             told()
         );
         assert!(
-            told()[0].contains("the soft threshold is 50 %"),
+            told()[0].contains("the warning threshold is 50 %"),
             "{:?}",
             told()
         );
@@ -281,7 +281,7 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             told()
         );
         assert!(
-            told()[3].contains("below the soft threshold"),
+            told()[3].contains("below the warning threshold"),
             "{:?}",
             told()
         );

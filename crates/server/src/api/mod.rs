@@ -12,6 +12,7 @@ mod events;
 mod exports;
 mod groups;
 mod guard;
+mod health;
 mod hosts;
 mod jobs;
 mod pools;

@@ -1,11 +1,12 @@
 //! Pools.
 
 use super::deadline::Served;
+use super::health;
 use super::problem::{Body, Segment};
 use super::status::numbers;
 use super::types::{
-    Background, Cache, DriveAdd, Group, Health, Io, LastScrub, MissingDrive, Operations, Pool,
-    Problem, Rates, RatesChange, ScrubChange, Task, TaskKind,
+    Background, Cache, DriveAdd, Group, Io, LastScrub, MissingDrive, Operations, Pool, Problem,
+    Rates, RatesChange, ScrubChange, Task, TaskKind,
 };
 use crate::array::Array;
 use axum::Json;
@@ -144,18 +145,6 @@ pub(super) async fn add_spare(
     Ok((StatusCode::CREATED, shown(&array, &name).await?))
 }
 
-/// Whether a pool serves, and with what redundancy.
-pub(super) fn health(info: &PoolInfo) -> Health {
-    let is_whole =
-        |member: &MemberInfo| matches!(member.state, MemberState::Healthy | MemberState::Suspect);
-    let whole = info.members.iter().all(is_whole) && !info.copies_are_short;
-    match (&info.failure, whole) {
-        (Some(_), _) => Health::Failed,
-        (None, false) => Health::Degraded,
-        (None, true) => Health::Healthy,
-    }
-}
-
 /// A pool as it is now.
 pub(super) async fn shown(array: &Array, name: &str) -> Result<Json<Pool>, Problem> {
     let (shard, info) = array.pool(name).await?;
@@ -244,8 +233,10 @@ fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
 }
 
 fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
+    let condition = health::of_pool(&info);
     Pool {
-        health: health(&info),
+        health: condition.health,
+        why: condition.why,
         site_differences: array.differences(&info),
         suspect_drives: in_state(&info, MemberState::Suspect),
         failed_drives: in_state(&info, MemberState::Failed),

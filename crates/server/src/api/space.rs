@@ -49,7 +49,7 @@ fn changed(
         return Ok(next);
     }
     let context = format!(
-        "thresholds: found {} % and {} %; allowed: from 1 to 100, the hard one not below the soft one",
+        "thresholds: found {} % and {} %; allowed: from 1 to 100, the alarm not below the warning",
         next.warn_percent, next.alarm_percent
     );
     Err(ArrayError::new(ArrayErrorKind::Invalid, context))

@@ -1,8 +1,8 @@
 //! The array at a glance, and its sums.
 
 use super::deadline::Served;
-use super::pools::health;
-use super::types::{ClosedPool, Health, Problem, Stats, Status};
+use super::health;
+use super::types::{ClosedPool, Problem, Stats, Status};
 use crate::array::{self, Array};
 use axum::Json;
 use axum::extract::State;
@@ -17,21 +17,14 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
     let array = &served.array;
     let glance = array.glance(served.patience.look).await?;
     let pools = &glance.pools;
-    let health = pools
-        .iter()
-        .map(|(_, info)| health(info))
-        .max()
-        .unwrap_or(Health::Healthy);
-    let closed = array.closed_pools();
-    let health = match closed.is_empty() {
-        true => health,
-        false => Health::Failed,
-    };
+    let closed: Vec<ClosedPool> = array.closed_pools().into_iter().map(closed_pool).collect();
+    let condition = health::of_array(pools, &closed, array);
     Ok(Json(Status {
         site: array.name().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_s: array.uptime_s(),
-        health,
+        health: condition.health,
+        why: condition.why,
         portals: array
             .directory()
             .portals()
@@ -45,7 +38,7 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
         mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
         silent_shards: numbers(&glance.silent),
-        closed_pools: closed.into_iter().map(closed_pool).collect(),
+        closed_pools: closed,
     }))
 }
 

@@ -46,8 +46,11 @@ pub struct Status {
     pub version: String,
     /// Seconds since it was brought up.
     pub uptime_s: u64,
-    /// The worst of its pools; failed while one of the site's is not open.
+    /// The worst of its pools; stopped while one of the site's is not open.
     pub health: Health,
+    /// A line for each reason of it.
+    #[serde(default)]
+    pub why: Vec<String>,
     /// Where targets are served, as address and port.
     pub portals: Vec<String>,
     /// How many pools.
@@ -76,12 +79,17 @@ pub struct Status {
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// All is well.
-    Healthy,
+    Ok,
+    /// Served, and somebody has to look: a drive is suspect, a pool gets full, blocks were lost,
+    /// a target is withheld.
+    Attention,
     /// Served, with less redundancy than it should have: a drive is missing, failed or
     /// being rebuilt.
     Degraded,
+    /// No page is free: writes to new pages are refused.
+    Full,
     /// Not served.
-    Failed,
+    Stopped,
 }
 
 /// A drive in its pool.
@@ -145,8 +153,11 @@ pub struct Pool {
     pub uuid: String,
     /// Protection of its first group: `10`, `10x3`, `5`, `50`, `6` or `simple`.
     pub level: String,
-    /// Whether it serves.
+    /// How it is.
     pub health: Health,
+    /// A line for each reason of it.
+    #[serde(default)]
+    pub why: Vec<String>,
     /// Why it has stopped, if it has.
     pub failure: Option<String>,
     /// Parts that it was made with, each with logs and metadata of its own, which go to
@@ -229,9 +240,9 @@ pub struct Pool {
 pub enum Fullness {
     /// Below all thresholds.
     Ample,
-    /// Above the soft threshold.
+    /// Above the warning threshold.
     Warn,
-    /// Above the hard threshold.
+    /// Above the alarm threshold.
     Alarm,
     /// Writes that need space fail.
     Full,
@@ -240,7 +251,7 @@ pub enum Fullness {
 /// From which part of the capacity on a pool tells that it gets full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Thresholds {
-    /// The soft one, of which initiators of thin volumes are told, too.
+    /// The warning, of which initiators of thin volumes are told, too.
     pub warn_percent: u8,
     /// The hard one.
     pub alarm_percent: u8,
@@ -250,10 +261,10 @@ pub struct Thresholds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ThresholdsChange {
-    /// The soft one, in percent.
+    /// The warning, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_percent: Option<u8>,
-    /// The hard one, in percent, not below the soft one.
+    /// The alarm, in percent, not below the warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alarm_percent: Option<u8>,
 }

@@ -78,6 +78,11 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
         "all that was free, and nothing of what is promised"
     );
     array.wait_for(&["pool", "show", "p"], |pool| pool["fullness"] == "full");
+    let status = array.command(&["status"]);
+    assert_eq!(status.code, Some(7), "{status:?}");
+    for part in ["health    full", "pool p: full: ", "new pages are refused"] {
+        assert!(status.stdout.contains(part), "{status:?}");
+    }
     // What is there is read and overwritten.
     let again = one.write(3 * PAGE_SECTORS, vec![200; 4096]).unwrap();
     assert_eq!(again, Answer::Good(Vec::new()));
@@ -96,7 +101,7 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     assert!(
         events
             .iter()
-            .any(|text| text.contains("the soft threshold is 80 %")),
+            .any(|text| text.contains("the warning threshold is 80 %")),
         "{events:?}"
     );
     assert!(

@@ -90,7 +90,7 @@ fn groups_change_under_load_and_kills() {
     });
     let pool = array.json(SHOW);
     assert_eq!(pool["groups"][1]["drives"], json!(["n0", "n1", "n2"]));
-    assert_eq!(pool["health"], "healthy");
+    assert_eq!(pool["health"], "ok");
 
     let mut ledger = load_and_kill(&mut array, ledger, |array| {
         array.command(&["pool", "shrink", "p", "--group", "0"]).ok();

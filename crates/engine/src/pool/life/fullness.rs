@@ -24,7 +24,7 @@ const REFUSED: Duration = Duration::from_secs(10);
 /// From which part of the capacity on people, and initiators, are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The soft one: a warning, also to the initiators of thin volumes.
+    /// The warning, also to the initiators of thin volumes.
     pub warn_percent: u8,
     /// The hard one.
     pub alarm_percent: u8,
@@ -45,9 +45,9 @@ pub enum Fullness {
     /// Below all thresholds.
     #[default]
     Ample,
-    /// Above the soft threshold.
+    /// Above the warning threshold.
     Warn,
-    /// Above the hard threshold.
+    /// Above the alarm threshold.
     Alarm,
     /// Writes that need a page fail.
     Full,
@@ -60,7 +60,7 @@ pub struct FullnessInfo {
     pub fullness: Fullness,
     /// What that is judged by.
     pub thresholds: Thresholds,
-    /// How often it came to be above the soft threshold since the opening.
+    /// How often it came to be above the warning threshold since the opening.
     pub warnings: u64,
 }
 
@@ -170,11 +170,11 @@ fn text(before: Fullness, next: Fullness, percent: u64, thresholds: Thresholds) 
         (Fullness::Full, _) => {
             "it is full, and writes that need space fail until some is given back".to_owned()
         }
-        (Fullness::Alarm, true) => format!("the hard threshold is {alarm_percent} %"),
-        (Fullness::Warn, true) => format!("the soft threshold is {warn_percent} %"),
+        (Fullness::Alarm, true) => format!("the alarm threshold is {alarm_percent} %"),
+        (Fullness::Warn, true) => format!("the warning threshold is {warn_percent} %"),
         (Fullness::Alarm, false) => "it is not full any more".to_owned(),
-        (Fullness::Warn, false) => format!("it is below the hard threshold of {alarm_percent} %"),
-        (Fullness::Ample, _) => format!("it is below the soft threshold of {warn_percent} %"),
+        (Fullness::Warn, false) => format!("it is below the alarm threshold of {alarm_percent} %"),
+        (Fullness::Ample, _) => format!("it is below the warning threshold of {warn_percent} %"),
     };
     format!("{percent} % of the pool are used: {what}")
 }

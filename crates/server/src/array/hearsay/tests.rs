@@ -129,11 +129,11 @@ async fn what_is_known_is_shown_while_a_shard_is_held_up() {
         (&status["pools"], &status["volumes"]),
         (&2.into(), &1.into())
     );
-    assert_eq!(status["health"], "failed", "it does not serve now");
+    assert_eq!(status["health"], "stopped", "it does not serve now");
 
     let (code, pools) = held.ask("GET", "pools", "").await;
     assert_eq!((code, &pools[1]["name"]), (200, &"p1".into()), "{pools}");
-    assert_eq!(pools[0]["health"], "healthy");
+    assert_eq!(pools[0]["health"], "ok");
     assert_eq!(pools[1]["silent_shards"], silent);
     let why = pools[1]["failure"].as_str().unwrap();
     assert!(why.contains(&format!("shard {}", held.shard)), "{why}");

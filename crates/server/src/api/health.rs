@@ -1,0 +1,99 @@
+//! How pools and the array are, in a word, and why.
+
+use super::types::{ClosedPool, Health};
+use crate::array::Array;
+use engine::pool::life::fullness::Fullness;
+use engine::pool::{MemberInfo, MemberState, PoolInfo};
+use site::human;
+
+/// A word, and a line for each reason of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) health: Health,
+    pub(super) why: Vec<String>,
+}
+
+impl Condition {
+    fn ok() -> Self {
+        Condition {
+            health: Health::Ok,
+            why: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, health: Health, why: String) {
+        self.health = self.health.max(health);
+        self.why.push(why);
+    }
+}
+
+/// How a pool is.
+pub(super) fn of_pool(info: &PoolInfo) -> Condition {
+    let mut found = Condition::ok();
+    if let Some(failure) = &info.failure {
+        found.add(Health::Stopped, format!("stopped: {failure}"));
+    }
+    let (mapped, capacity) = (human(info.mapped_bytes), human(info.capacity_bytes));
+    let used = format!("{mapped} of {capacity} are mapped");
+    match info.fullness.fullness {
+        Fullness::Ample => {}
+        Fullness::Warn => found.add(Health::Attention, format!("gets full: {used}")),
+        Fullness::Alarm => found.add(Health::Attention, format!("is nearly full: {used}")),
+        Fullness::Full => {
+            let why = format!("full: {used}; writes to new pages are refused");
+            found.add(Health::Full, why);
+        }
+    }
+    for (state, health, word) in [
+        (MemberState::Failed, Health::Degraded, "is failed"),
+        (
+            MemberState::Rebuilding,
+            Health::Degraded,
+            "is being rebuilt",
+        ),
+        (MemberState::Suspect, Health::Attention, "is suspect"),
+    ] {
+        let members = info.members.iter().filter(|member| member.state == state);
+        let named = |member: &MemberInfo| format!("drive {} {word}", member.name);
+        members.for_each(|member| found.add(health, named(member)));
+    }
+    if info.copies_are_short {
+        let why = "fewer drives than should carry its metadata or its log".to_owned();
+        found.add(Health::Degraded, why);
+    }
+    if info.lost_bytes > 0 {
+        let lost = human(info.lost_bytes);
+        let why = format!("{lost} were found lost since it was opened; see ashlar events");
+        found.add(Health::Attention, why);
+    }
+    found
+}
+
+/// How the array is: the worst of its pools, those that are not open included.
+pub(super) fn of_array(
+    pools: &[(usize, PoolInfo)],
+    closed: &[ClosedPool],
+    array: &Array,
+) -> Condition {
+    let mut found = Condition::ok();
+    for pool in closed {
+        let (name, why) = (&pool.name, pool.why.join("; "));
+        found.add(Health::Stopped, format!("pool {name} is not open: {why}"));
+    }
+    for (_, info) in pools {
+        let of_pool = of_pool(info);
+        for why in of_pool.why {
+            found.add(of_pool.health, format!("pool {}: {why}", info.name));
+        }
+    }
+    for export in array.exports() {
+        if let Some(why) = export.withheld {
+            let target = export.target;
+            found.add(
+                Health::Attention,
+                format!("target {target} is withheld: {why}"),
+            );
+        }
+    }
+    found
+}
