@@ -4,8 +4,10 @@
 
 use crate::array::{Home, SITE, Serving, said};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// `ashlar serve` on `home`, its data directory on a tmpfs of `size_kib`.
 fn on_small_disk(home: &Home, size_kib: u64) -> Command {
@@ -96,4 +98,31 @@ fn an_export_that_cannot_be_kept_is_not_served() {
     fs::remove_file(data.join("filler")).unwrap();
     serving.done(&create);
     assert_eq!(serving.stop("TERM").code(), Some(0));
+}
+
+#[test]
+fn drive_files_with_holes_get_their_space_at_the_start() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    let file = home.file("d0.img");
+    let copy = file.with_extension("copy");
+    let sparse = Command::new("cp")
+        .arg("--sparse=always")
+        .args([&file, &copy])
+        .status();
+    assert!(sparse.unwrap().success());
+    fs::rename(&copy, &file).unwrap();
+    let taken = || fs::metadata(&file).unwrap().blocks() * 512;
+    let size = fs::metadata(&file).unwrap().len();
+    assert!(taken() < size, "it has holes");
+    let _serving = home.serve();
+    for _ in 0..100 {
+        if taken() >= size {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(taken() >= size, "{} of {size}", taken());
+    let log = home.log();
+    assert!(log.contains("d0.img: it had holes; "), "{log}");
 }

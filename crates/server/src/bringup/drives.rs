@@ -18,7 +18,7 @@ use site::human;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive};
+use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, reserve_holes};
 
 /// Drives that are in use are tried so many times more in all, so far apart.
 const IN_USE_LOOKS: u32 = 40;
@@ -170,7 +170,7 @@ async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Foun
     let reading = async {
         match Pool::probe(state.world(), &drive).await {
             Ok(Some(label)) => {
-                tighten_aside(place.path.clone());
+                mend_aside(place.path.clone());
                 Found::Labelled(label)
             }
             Err(error) if error.kind == PoolErrorKind::Drive => {
@@ -192,14 +192,28 @@ async fn what_is_on(state: &ShardState, place: &Place, drive: RealDrive) -> Foun
     })
 }
 
-/// Keeps a drive file private. Its file system may hold whoever asks: no shard waits for that.
-fn tighten_aside(path: PathBuf) {
-    let tighten = move || private::tighten(&path);
+/// Has a drive file be private, and have all its space. Its file system may hold whoever asks: no
+/// shard waits for that.
+fn mend_aside(path: PathBuf) {
+    let mend = move || {
+        private::tighten(&path);
+        let (holes, path) = (reserve_holes(&path), path.display());
+        match holes {
+            Ok(0) => {}
+            Ok(bytes) => {
+                tracing::info!("{path}: it had holes; {} are reserved for it", human(bytes))
+            }
+            Err(error) => tracing::warn!(
+                "{error}: the drive's file has holes, and writes into them fail when the file \
+                 system is full: free space there, and start again"
+            ),
+        }
+    };
     let begun = std::thread::Builder::new()
-        .name("tighten".to_owned())
-        .spawn(tighten);
+        .name("drive file".to_owned())
+        .spawn(mend);
     if let Err(error) = begun {
-        tracing::warn!("no thread to keep a drive file private: {error}");
+        tracing::warn!("no thread to look at a drive's file: {error}");
     }
 }
 

@@ -42,7 +42,7 @@ mod vigil;
 pub use child::ends_with_us;
 pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
-pub use open::{OpenError, OpenErrorKind};
+pub use open::{OpenError, OpenErrorKind, reserve_holes};
 pub use privacy::make_files_private;
 pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;

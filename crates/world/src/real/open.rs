@@ -353,8 +353,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 fn fill(file: &mut File, path: &Path, capacity_bytes: u64) -> Result<(), OpenError> {
     // Asked first, so that a file that can't fit doesn't fill the disk up to the
     // last block before it fails.
-    let status = file_system(file).map_err(|e| OpenError::said(path, &e))?;
-    let free_bytes = status.f_bavail.saturating_mul(status.f_bsize as u64);
+    let free_bytes = free(file).map_err(|e| OpenError::said(path, &e))?;
     if free_bytes < capacity_bytes {
         let missing = capacity_bytes - free_bytes;
         let context = format!(
@@ -363,22 +362,57 @@ fn fill(file: &mut File, path: &Path, capacity_bytes: u64) -> Result<(), OpenErr
         );
         return Err(OpenError::new(OpenErrorKind::NoSpace, path, context));
     }
-    match reserve(file, capacity_bytes) {
+    match reserve(file, capacity_bytes, 0) {
         Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeroes(file, capacity_bytes),
         other => other,
     }
     .map_err(|e| OpenError::said(path, &e))
 }
 
+/// Reserves the space that a drive file of before lacks: one that was restored or copied may have
+/// holes, and a write into a hole fails when the file system is full. Gives the bytes that it
+/// lacked. What the file holds stays.
+///
+/// # Errors
+/// It can't be opened, or the file system has not the space.
+pub fn reserve_holes(path: &Path) -> Result<u64, OpenError> {
+    let said = |e: io::Error| OpenError::said(path, &e);
+    let taken = |about: &Metadata| about.blocks().saturating_mul(512);
+    let before = fs::metadata(path).map_err(said)?;
+    if !before.is_file() || taken(&before) >= before.len() {
+        return Ok(0);
+    }
+    let file = OpenOptions::new().write(true).open(path).map_err(said)?;
+    // Asked first: a reservation that does not fit may take all there is before it fails.
+    let (lacks, free_bytes) = (before.len() - taken(&before), free(&file).map_err(said)?);
+    if free_bytes < lacks {
+        let context = format!("it lacks {lacks} bytes of its size, and {free_bytes} are free");
+        return Err(OpenError::new(OpenErrorKind::NoSpace, path, context));
+    }
+    match reserve(&file, before.len(), libc::FALLOC_FL_KEEP_SIZE) {
+        // It can't be helped there, and has been so since the file was made.
+        Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(0),
+        other => other.map_err(said)?,
+    }
+    let after = file.metadata().map_err(said)?;
+    Ok(taken(&after).saturating_sub(taken(&before)))
+}
+
+/// Bytes that the file system has free for us.
+fn free(file: &File) -> io::Result<u64> {
+    let status = file_system(file)?;
+    Ok(status.f_bavail.saturating_mul(status.f_bsize as u64))
+}
+
 /// Reserves space without writing it. The first write to a block then also
 /// journals that it is written now; see docs/PERFORMANCE.md for what that costs
 /// and why drives are not written through when they are created.
-fn reserve(file: &File, len_bytes: u64) -> io::Result<()> {
+fn reserve(file: &File, len_bytes: u64, mode: libc::c_int) -> io::Result<()> {
     let len =
         libc::off_t::try_from(len_bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     loop {
         // SAFETY: the descriptor is open, and the call takes no pointers.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } == 0 {
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, len) } == 0 {
             return Ok(());
         }
         let error = io::Error::last_os_error();

@@ -1,6 +1,7 @@
 //! Tests of opening and creating drive files: locks, sizes, refusals.
 
 use super::*;
+use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -55,6 +56,41 @@ fn too_little_space_is_told_in_bytes_and_leaves_nothing() {
             text.contains(path.to_str().unwrap()) && text.contains("1152921504606846976 bytes")
         );
         assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_file_with_holes_gets_its_space_and_keeps_what_it_holds() {
+    for dir in directories() {
+        let path = dir.path().join("drive");
+        create_file(&path, 2 * MIB).unwrap();
+        assert_eq!(reserve_holes(&path).unwrap(), 0, "it has all its space");
+        let file = File::create(&path).unwrap();
+        file.set_len(4 * MIB).unwrap();
+        let data = vec![7; 8192];
+        file.write_all_at(&data, MIB).unwrap();
+        let lacked = reserve_holes(&path).unwrap();
+        assert!(lacked >= 3 * MIB, "{lacked}");
+        assert_eq!(reserve_holes(&path).unwrap(), 0);
+        let held = fs::read(&path).unwrap();
+        let at = MIB as usize;
+        assert_eq!(held.len() as u64, 4 * MIB);
+        assert_eq!(held[at..at + data.len()], data);
+        assert!(
+            held[..at]
+                .iter()
+                .chain(&held[at + data.len()..])
+                .all(|byte| *byte == 0)
+        );
+        let taken = fs::metadata(&path).unwrap().blocks();
+        file.set_len(8 << 40).unwrap();
+        let error = reserve_holes(&path).unwrap_err();
+        assert_eq!(error.kind, OpenErrorKind::NoSpace, "{error}");
+        assert_eq!(
+            fs::metadata(&path).unwrap().blocks(),
+            taken,
+            "nothing is taken"
+        );
     }
 }
 
