@@ -39,6 +39,9 @@ pub enum Command {
         /// 512 [default: 4096]
         #[arg(long, value_name = "BYTES")]
         physical_block: Option<u32>,
+        /// Initiators may erase thin LUNs with SANITIZE: one command of any host that is admitted
+        #[arg(long)]
+        sanitize: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -113,6 +116,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             any,
             chap,
             physical_block,
+            sanitize,
             format,
         } => {
             let create = ExportCreate {
@@ -124,6 +128,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 chap: chap.read()?,
                 portals: access.portals,
                 physical_block_bytes: physical_block,
+                may_sanitize: sanitize,
             };
             let export: Export = client.post(&["exports"], &create)?;
             format.print_text(&export, show)
@@ -201,6 +206,14 @@ fn show(export: &Export) -> String {
     let physical_block = format!("{} bytes", export.physical_block_bytes);
     let mut lines = vec![
         ("physical block", physical_block),
+        (
+            "SANITIZE",
+            match export.may_sanitize {
+                true => "allowed",
+                false => "refused",
+            }
+            .to_owned(),
+        ),
         ("target", export.target.clone()),
         ("initiators", initiators(&export.initiators)),
         ("hosts", export.hosts.join(", ")),

@@ -142,6 +142,7 @@ mod tests {
             host_groups: Vec::new(),
             exports: vec![Export {
                 physical_block_bytes: None,
+                may_sanitize: false,
                 target: target.clone(),
                 volumes: (0..volumes).map(|n| format!("v{n}")).collect(),
                 initiators: Initiators::Any,

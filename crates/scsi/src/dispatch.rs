@@ -53,9 +53,9 @@ impl<W: World> Nexus<W> {
                 self.parameters(data, allocation)
             }
             Command::Prefetch(extent) => written(0, transfer::place(unit, extent).map(drop)),
-            Command::SanitizeExit => match unit.unmap_blocks() {
-                Some(_) => written(0, Ok(())),
-                None => written(0, Err(Sense::INVALID_OPCODE)),
+            Command::SanitizeExit => match unit.may_sanitize() {
+                true => written(0, Ok(())),
+                false => written(0, Err(Sense::INVALID_OPCODE)),
             },
             Command::Reserve | Command::Release => {
                 let releases = command == Command::Release;
@@ -279,8 +279,11 @@ impl<W: World> Nexus<W> {
                 timeouts,
                 allocation,
             } => {
-                let is_thin = unit.unmap_blocks().is_some();
-                (opcodes::report(report, timeouts, is_thin), allocation)
+                let has = opcodes::Has {
+                    unmap: unit.unmap_blocks().is_some(),
+                    sanitize: unit.may_sanitize(),
+                };
+                (opcodes::report(report, timeouts, has), allocation)
             }
             command => unreachable!("{command:?} has no parameter data"),
         };

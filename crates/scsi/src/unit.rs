@@ -68,6 +68,7 @@ pub struct LogicalUnit<W: World> {
     reserving: Mutex<()>,
     mode: Cell<Mode>,
     sanitizing: Cell<bool>,
+    may_sanitize: Cell<bool>,
     blocks_per_physical: Cell<u32>,
     out_of_room: Queue,
 }
@@ -99,6 +100,7 @@ impl<W: World> LogicalUnit<W> {
             reserving: Mutex::new(()),
             mode: Cell::default(),
             sanitizing: Cell::new(false),
+            may_sanitize: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
             out_of_room: Queue::default(),
         })
@@ -115,6 +117,17 @@ impl<W: World> LogicalUnit<W> {
             "physical blocks of {bytes} bytes"
         );
         self.blocks_per_physical.set(blocks);
+    }
+
+    /// Initiators may erase all of it with SANITIZE, if it is thin. They may not unless this is
+    /// said: one command of any host that is admitted would do it.
+    pub fn allow_sanitize(&self) {
+        self.may_sanitize.set(true);
+    }
+
+    /// Whether initiators may erase all of it.
+    pub(crate) fn may_sanitize(&self) -> bool {
+        self.may_sanitize.get() && self.unmap_blocks().is_some()
     }
 
     /// Commands that have found no room.

@@ -346,6 +346,8 @@ pub struct Export {
     pub portals: Vec<SocketAddr>,
     /// How long initiators are told that physical blocks are, where that is not 4 KiB.
     pub physical_block_bytes: Option<u32>,
+    /// Whether initiators may erase thin LUNs with SANITIZE.
+    pub may_sanitize: bool,
 }
 
 /// A VM and the load that stands for it.

@@ -3,14 +3,22 @@
 use crate::cdb::{COMMANDS, Definition, OpcodeReport};
 use crate::sense::Sense;
 
-/// Parameter data of the report, for a thin unit or a thick one, which has no
-/// UNMAP and no SANITIZE.
-pub(crate) fn report(
-    report: OpcodeReport,
-    timeouts: bool,
-    is_thin: bool,
-) -> Result<Vec<u8>, Sense> {
-    let there = |definition: &&Definition| is_thin || !OF_THIN.contains(&definition.opcode);
+/// What a unit has that others have not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Has {
+    /// UNMAP: it is thin.
+    pub(crate) unmap: bool,
+    /// SANITIZE.
+    pub(crate) sanitize: bool,
+}
+
+/// Parameter data of the report, for a unit that `has` these.
+pub(crate) fn report(report: OpcodeReport, timeouts: bool, has: Has) -> Result<Vec<u8>, Sense> {
+    let there = |definition: &&Definition| match definition.opcode {
+        UNMAP => has.unmap,
+        SANITIZE => has.sanitize,
+        _ => true,
+    };
     let of = |opcode| of(opcode).filter(there);
     let (opcode, action) = match report {
         OpcodeReport::All => return Ok(all(COMMANDS.iter().filter(there), timeouts)),
@@ -40,8 +48,10 @@ pub(crate) fn report(
     Ok(one(found, timeouts))
 }
 
-/// Operation codes of UNMAP and SANITIZE.
-const OF_THIN: [u8; 2] = [0x42, 0x48];
+/// Operation code of UNMAP.
+const UNMAP: u8 = 0x42;
+/// Operation code of SANITIZE.
+const SANITIZE: u8 = 0x48;
 /// SUPPORT: the command is not there.
 const NOT_SUPPORTED: u8 = 0x01;
 /// SUPPORT: it is, as the standard says.
@@ -112,71 +122,84 @@ fn cdb_bytes(definition: &Definition) -> u8 {
 mod tests {
     use super::*;
 
+    const ALL: Has = Has {
+        unmap: true,
+        sanitize: true,
+    };
+
     #[test]
     fn one_command_byte_by_byte() {
         let expected = vec![
             0, 3, 0, 10, 0x28, 0x1f, 255, 255, 255, 255, 0x1f, 255, 255, 0xc0,
         ];
-        assert_eq!(
-            report(OpcodeReport::Opcode(0x28), false, true),
-            Ok(expected)
-        );
+        assert_eq!(report(OpcodeReport::Opcode(0x28), false, ALL), Ok(expected));
         let mut expected = vec![0, 0x83, 0, 6, 0, 0, 0, 0, 0, 0xc0, 0, 10];
         expected.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 60]);
         assert_eq!(
-            report(OpcodeReport::Either(0x00, 0), true, true),
+            report(OpcodeReport::Either(0x00, 0), true, ALL),
             Ok(expected)
         );
     }
 
     #[test]
     fn a_service_action_stands_in_the_usage_map() {
-        let data = report(OpcodeReport::OpcodeAndAction(0x9e, 0x10), false, true).unwrap();
+        let data = report(OpcodeReport::OpcodeAndAction(0x9e, 0x10), false, ALL).unwrap();
         assert_eq!(data[..6], [0, 3, 0, 16, 0x9e, 0x10]);
     }
 
     #[test]
     fn absent_commands_and_wrong_kinds_of_report() {
         assert_eq!(
-            report(OpcodeReport::Opcode(0x43), false, true),
+            report(OpcodeReport::Opcode(0x43), false, ALL),
             Ok(vec![0, 1, 0, 0])
         );
         let other_action = OpcodeReport::OpcodeAndAction(0x9e, 0x11);
-        assert_eq!(report(other_action, false, true), Ok(vec![0, 1, 0, 0]));
+        assert_eq!(report(other_action, false, ALL), Ok(vec![0, 1, 0, 0]));
         assert_eq!(
-            report(OpcodeReport::Either(0x28, 5), false, true),
+            report(OpcodeReport::Either(0x28, 5), false, ALL),
             Ok(vec![0, 1, 0, 0])
         );
         let refused = Err(Sense::invalid_field(2, Some(2)));
-        assert_eq!(report(OpcodeReport::Opcode(0x9e), false, true), refused);
+        assert_eq!(report(OpcodeReport::Opcode(0x9e), false, ALL), refused);
         assert_eq!(
-            report(OpcodeReport::OpcodeAndAction(0x28, 0), false, true),
+            report(OpcodeReport::OpcodeAndAction(0x28, 0), false, ALL),
             refused
         );
     }
 
     #[test]
     fn the_list_has_every_command() {
-        let data = report(OpcodeReport::All, false, true).unwrap();
+        let data = report(OpcodeReport::All, false, ALL).unwrap();
         assert_eq!(data.len(), 4 + 8 * COMMANDS.len());
         let [high, low] = (8 * COMMANDS.len() as u16).to_be_bytes();
         assert_eq!(data[..12], [0, 0, high, low, 0x28, 0, 0, 0, 0, 0, 0, 10]);
-        let data = report(OpcodeReport::All, true, true).unwrap();
+        let data = report(OpcodeReport::All, true, ALL).unwrap();
         assert_eq!(data.len(), 4 + 20 * COMMANDS.len());
     }
 
     #[test]
-    fn a_thick_unit_has_neither_unmap_nor_sanitize() {
-        let unmap = OpcodeReport::Opcode(OF_THIN[0]);
+    fn what_a_unit_has_not_is_not_reported() {
+        let none = Has {
+            unmap: false,
+            sanitize: false,
+        };
+        let unmap = OpcodeReport::Opcode(UNMAP);
         let usage = [0, 3, 0, 10, 0x42, 0, 0, 0, 0, 0, 0x1f, 255, 255, 0xc0];
-        assert_eq!(report(unmap, false, true), Ok(usage.to_vec()));
-        assert_eq!(report(unmap, false, false), Ok(vec![0, 1, 0, 0]));
-        let data = report(OpcodeReport::All, false, false).unwrap();
+        assert_eq!(report(unmap, false, ALL), Ok(usage.to_vec()));
+        assert_eq!(report(unmap, false, none), Ok(vec![0, 1, 0, 0]));
+        let data = report(OpcodeReport::All, false, none).unwrap();
         assert_eq!(data.len(), 4 + 8 * (COMMANDS.len() - 3));
         assert!(
             data[4..]
                 .chunks(8)
-                .all(|entry| !OF_THIN.contains(&entry[0]))
+                .all(|entry| ![UNMAP, SANITIZE].contains(&entry[0]))
         );
+        let thin = Has {
+            unmap: true,
+            sanitize: false,
+        };
+        assert_ne!(report(unmap, false, thin), Ok(vec![0, 1, 0, 0]));
+        let data = report(OpcodeReport::All, false, thin).unwrap();
+        assert!(data[4..].chunks(8).all(|entry| entry[0] != SANITIZE));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Its pages are given back and read as zeroes. Snapshots keep what they have: they are
 //! other units. A thick unit has no SANITIZE, since nothing in an array overwrites media in
-//! place.
+//! place, and a thin one has it only where that is allowed.
 
 use crate::commands::transfer::failure;
 use crate::sense::Sense;
@@ -23,13 +23,13 @@ impl<W: World> Drop for Sanitizing<W> {
 /// Erases the unit; `immediate`ly answered, if so asked.
 ///
 /// # Errors
-/// 20/00 for a thick unit, 27/00 for one that nobody writes.
+/// 20/00 for a unit that has no SANITIZE, 27/00 for one that nobody writes.
 pub(crate) async fn block_erase<W: World>(
     unit: &Rc<LogicalUnit<W>>,
     immediate: bool,
     world: &W,
 ) -> Result<(), Sense> {
-    if unit.unmap_blocks().is_none() {
+    if !unit.may_sanitize() {
         return Err(Sense::INVALID_OPCODE);
     }
     if unit.is_write_protected() {

@@ -198,6 +198,14 @@ fn sanitize_erases_all_of_a_thin_unit_and_a_thick_one_has_none() {
     with_bench(async |bench| {
         let nexus = bench.settled().await;
         let erase = |immediate: u8| [0x48, 0x02 | immediate, 0, 0, 0, 0, 0, 0, 0, 0];
+        // Nobody may unless it is said, and nothing is erased then.
+        bench.good(&nexus, &ten(0x2a, 0, 1), &[9; 512]).await;
+        for cdb in [erase(0), erase(0x80), [0x48, 0x1f, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            let refused = bench.run(&nexus, &cdb, &[]).await;
+            assert_eq!(sense(&refused), (5, 0x20, 0));
+        }
+        assert_eq!(read(&bench, &nexus, 0, 1).await, [9; 512]);
+        bench.target.unit(0).unwrap().allow_sanitize();
         for immediate in [0, 0x80] {
             for lba in [0, 3 * PAGE_BLOCKS, crate::bench::VOLUME_BLOCKS - 1] {
                 bench.good(&nexus, &ten(0x2a, lba, 1), &[9; 512]).await;

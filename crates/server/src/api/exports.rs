@@ -5,6 +5,7 @@ use super::problem::{Body, Segment};
 use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, Problem};
 use crate::array::{self, Array};
 use crate::directory::{self, Access};
+use crate::shard::UnitTraits;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -106,6 +107,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         chap,
         portals: shown,
         physical_block_bytes,
+        may_sanitize,
     } = create;
     if !site::is_target_name(&target) {
         let message = format!("target: found {target:?}; allowed: {}", site::TARGET_RULE);
@@ -143,7 +145,10 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
             account: chap.map(account).transpose()?,
             portals: portals(&shown)?,
         },
-        physical_block_bytes,
+        traits: UnitTraits {
+            physical_block_bytes,
+            may_sanitize,
+        },
         withheld: None,
     })
 }
@@ -191,7 +196,8 @@ fn export(export: array::Export) -> Export {
             let portals = portals.into_iter();
             portals.map(|portal| portal.to_string()).collect()
         }),
-        physical_block_bytes: export.physical_block_bytes.unwrap_or(4096),
+        physical_block_bytes: export.traits.physical_block_bytes.unwrap_or(4096),
+        may_sanitize: export.traits.may_sanitize,
         withheld: export.withheld,
     }
 }

@@ -657,6 +657,9 @@ pub struct Export {
     /// How long initiators are told that physical blocks are.
     #[serde(default = "four_kib")]
     pub physical_block_bytes: u32,
+    /// Whether initiators may erase thin LUNs with SANITIZE.
+    #[serde(default)]
+    pub may_sanitize: bool,
     /// Why nobody can log in for now: a volume of it is in a pool that is not open. Absent
     /// when it is served.
     #[serde(default)]
@@ -704,6 +707,10 @@ pub struct ExportCreate {
     /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_block_bytes: Option<u32>,
+    /// Whether initiators may erase thin LUNs with SANITIZE: all data goes by one command of any
+    /// host that is admitted.
+    #[serde(default)]
+    pub may_sanitize: bool,
 }
 
 /// A connected session.

@@ -5,6 +5,7 @@ use crate::array::configuration::Configuration;
 use crate::array::hosts::{Known, account_of, of_site};
 use crate::array::{Array, Export};
 use crate::directory::{self, Access};
+use crate::shard::UnitTraits;
 use iscsi::chap::Account;
 use site::{Initiators, Site};
 use std::collections::BTreeSet;
@@ -103,8 +104,8 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
     failed
 }
 
-fn luns(export: &Export) -> (&[String], Option<u32>) {
-    (&export.volumes, export.physical_block_bytes)
+fn luns(export: &Export) -> (&[String], UnitTraits) {
+    (&export.volumes, export.traits)
 }
 
 /// Differences of hosts and their groups.
@@ -210,7 +211,14 @@ fn of_export(export: &Export) -> Said {
         ),
         (
             "physical block bytes",
-            shown(export.physical_block_bytes.unwrap_or(4096)),
+            shown(export.traits.physical_block_bytes.unwrap_or(4096)),
+        ),
+        (
+            "SANITIZE",
+            shown(match export.traits.may_sanitize {
+                true => "allowed",
+                false => "none",
+            }),
         ),
     ]
 }
@@ -275,7 +283,10 @@ fn from_site(export: &site::Export) -> Export {
                 false => Some(export.portals.iter().copied().collect()),
             },
         },
-        physical_block_bytes: export.physical_block_bytes,
+        traits: UnitTraits {
+            physical_block_bytes: export.physical_block_bytes,
+            may_sanitize: export.may_sanitize,
+        },
         withheld: None,
     }
 }

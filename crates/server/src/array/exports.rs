@@ -5,7 +5,7 @@
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::directory::{Access, TargetEntry};
 use crate::shard::distant::Distant;
-use crate::shard::{ShardHandle, ShardState};
+use crate::shard::{ShardHandle, ShardState, UnitTraits};
 use base::Uuid;
 use engine::Disk;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ pub struct Export {
     pub uuids: Vec<Uuid>,
     /// Who may log in.
     pub access: Access,
-    /// How long initiators are told that physical blocks are, where that is not 4 KiB.
-    pub physical_block_bytes: Option<u32>,
+    /// How its units are shown.
+    pub traits: UnitTraits,
     /// Why it is not served, if it isn't: a volume of it is in a pool that is not open.
     pub withheld: Option<String>,
 }
@@ -371,9 +371,9 @@ impl Array {
         volumes: Vec<Found>,
     ) -> Result<(), ArrayError> {
         let target = export.target.clone();
-        let physical_block_bytes = export.physical_block_bytes;
+        let traits = export.traits;
         let visit = move |state: Rc<ShardState>| async move {
-            let shown = show_on(&state, &target, volumes, physical_block_bytes);
+            let shown = show_on(&state, &target, volumes, traits);
             if shown.is_err() {
                 // What was shown goes again; a target that isn't there is fine.
                 let _ = state.remove_target(&target).await;
@@ -391,7 +391,7 @@ fn show_on(
     state: &ShardState,
     target: &str,
     volumes: Vec<Found>,
-    physical_block_bytes: Option<u32>,
+    traits: UnitTraits,
 ) -> Result<(), ArrayError> {
     state.add_target(target);
     for (lun, (home, placed)) in volumes.into_iter().enumerate() {
@@ -409,7 +409,7 @@ fn show_on(
             let context = format!("target {target} can't have a LUN {lun}");
             ArrayError::new(ArrayErrorKind::Invalid, context)
         })?;
-        state.export_with(target, lun, volume, physical_block_bytes)?;
+        state.export_with(target, lun, volume, traits)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) mod tally;
 pub use session::SessionInfo;
 use state::CLOSE_MAX;
 pub(crate) use state::DRAIN_MAX;
-pub use state::{ExportError, ExportErrorKind, ShardState};
+pub use state::{ExportError, ExportErrorKind, ShardState, UnitTraits};
 pub use statistics::{Counted, CountedSession};
 pub use tally::{Counts, Flow, Kind, Rare, Timing, Totals};
 

@@ -51,6 +51,15 @@ pub struct ExportError {
 /// By name and lane of a pool.
 type Holders = BTreeMap<(String, u16), Rc<Holder<RealWorld>>>;
 
+/// How the units of a target are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitTraits {
+    /// How long initiators are told that physical blocks are, where that is not what they are.
+    pub physical_block_bytes: Option<u32>,
+    /// Whether initiators may erase thin units with SANITIZE.
+    pub may_sanitize: bool,
+}
+
 /// Everything on a shard. Lives on the shard's thread.
 pub struct ShardState {
     index: usize,
@@ -185,11 +194,10 @@ impl ShardState {
         lun: u16,
         volume: impl Into<Disk<RealWorld>>,
     ) -> Result<(), ExportError> {
-        self.export_with(target, lun, volume, None)
+        self.export_with(target, lun, volume, UnitTraits::default())
     }
 
-    /// The same, where initiators may be told that physical blocks have another length than
-    /// they have.
+    /// The same, for units that have `traits`.
     ///
     /// # Errors
     /// As [`ShardState::export`].
@@ -198,7 +206,7 @@ impl ShardState {
         target: &str,
         lun: u16,
         volume: impl Into<Disk<RealWorld>>,
-        physical_block_bytes: Option<u32>,
+        traits: UnitTraits,
     ) -> Result<(), ExportError> {
         let failed = |kind, why: String| ExportError {
             kind,
@@ -210,8 +218,11 @@ impl ShardState {
         }
         let unit = LogicalUnit::new(volume);
         let unit = unit.map_err(|error| failed(ExportErrorKind::Invalid, error.to_string()))?;
-        if let Some(bytes) = physical_block_bytes {
+        if let Some(bytes) = traits.physical_block_bytes {
             unit.set_physical_block(bytes);
+        }
+        if traits.may_sanitize {
+            unit.allow_sanitize();
         }
         if !self.target_or_new(target).map(lun, unit) {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";

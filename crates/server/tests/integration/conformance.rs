@@ -4,12 +4,19 @@
 use crate::served::initiator::Initiator;
 use crate::served::{Served, TARGET, VOLUME_BYTES, run};
 use engine::{Provisioning, VolumeSpec};
+use server::shard::UnitTraits;
 use std::collections::BTreeMap;
 
 /// A LUN whose physical blocks have 4 KiB, as they have unless said otherwise.
 const LONG_BLOCKS: u16 = 0;
 const THIN: u16 = 1;
 const THICK: u16 = 2;
+
+/// What the suite takes for granted: physical blocks as long as logical ones, and SANITIZE.
+const TRAITS: UnitTraits = UnitTraits {
+    physical_block_bytes: Some(512),
+    may_sanitize: true,
+};
 
 /// Tests that the suite has.
 const TESTS: u32 = 230;
@@ -86,7 +93,7 @@ async fn all_pass(lun: u16, skipped: &[(&str, u32)]) {
             provisioning,
         });
         let volume = volume.await.expect("it has room");
-        let exported = state.export_with(TARGET, lun, volume, Some(512));
+        let exported = state.export_with(TARGET, lun, volume, TRAITS);
         exported.expect("a free LUN");
     });
     made.await.expect("the shard runs");

@@ -51,6 +51,7 @@ impl From<OfApi> for KeptExport {
             chap: of.chap,
             portals: of.portals,
             physical_block_bytes: of.physical_block_bytes,
+            may_sanitize: false,
         }
     }
 }

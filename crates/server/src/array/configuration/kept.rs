@@ -8,6 +8,7 @@ use crate::array::Export;
 use crate::array::hosts::{Host, HostGroup, Known};
 use crate::directory::{Access, Initiators};
 use crate::record::{self, RecordError};
+use crate::shard::UnitTraits;
 use base::Uuid;
 use iscsi::chap::{Account, Credential, Secret};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,7 @@ pub(super) struct KeptExport {
     /// Absent for all.
     pub(super) portals: Option<BTreeSet<SocketAddr>>,
     pub(super) physical_block_bytes: Option<u32>,
+    pub(super) may_sanitize: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -147,7 +149,8 @@ impl KeptExport {
             host_groups: export.access.host_groups.clone(),
             chap: export.access.account.as_deref().map(KeptAccount::of),
             portals: export.access.portals.clone(),
-            physical_block_bytes: export.physical_block_bytes,
+            physical_block_bytes: export.traits.physical_block_bytes,
+            may_sanitize: export.traits.may_sanitize,
         }
     }
 
@@ -170,7 +173,10 @@ impl KeptExport {
                 portals: self.portals,
             },
             target: self.target,
-            physical_block_bytes: self.physical_block_bytes,
+            traits: UnitTraits {
+                physical_block_bytes: self.physical_block_bytes,
+                may_sanitize: self.may_sanitize,
+            },
             withheld: None,
         })
     }
@@ -293,7 +299,10 @@ mod tests {
                 account: Some(account()),
                 portals: Some(["[::1]:3260".parse().unwrap()].into()),
             },
-            physical_block_bytes: Some(512),
+            traits: UnitTraits {
+                physical_block_bytes: Some(512),
+                may_sanitize: true,
+            },
             withheld: None,
         };
         let named = Initiators::Named(["iqn.2026-11.test:a".to_owned()].into());

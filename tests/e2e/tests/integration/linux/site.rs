@@ -28,8 +28,10 @@ pub fn text(addresses: &[String], volumes: &[(&str, u64)]) -> String {
         );
         names.push(*name);
     }
-    text +=
-        &format!("[[export]]\ntarget = \"{TARGET}\"\nvolumes = {names:?}\ninitiators = \"any\"\n");
+    text += &format!(
+        "[[export]]\ntarget = \"{TARGET}\"\nvolumes = {names:?}\ninitiators = \"any\"\n\
+         sanitize = true\n"
+    );
     text
 }
 
