@@ -5,8 +5,7 @@ use crate::{log, output, site_file};
 use server::bringup::{self, Options, Running};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -19,7 +18,8 @@ const END_TIME: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints one line that begins with \"serving\" once everything is up; logs go to standard error.
-What is missing is made; a second start changes nothing. SIGTERM and SIGINT end commands in
+The first start makes what the site file says. Later ones make pools that are missing and change
+nothing else: `ashlar site apply` does. SIGTERM and SIGINT end commands in
 flight, close cleanly and exit 0. After a crash or power cut just start it again. A failed
 assertion is a crash: the process ends by SIGABRT, and a supervisor is to start it again.
 RUST_LOG sets the log's level: RUST_LOG=debug.")]
@@ -37,13 +37,7 @@ pub struct Args {
 
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let api = api.map(loopback).transpose()?;
-    let site = site::load(&args.site).map_err(site_file::wrong)?;
-    if site.has_secrets() && others_read(&args.site) {
-        let file = args.site.display();
-        return Err(Failure::Wrong(format!(
-            "{file} has secrets, and others can read it: chmod go= {file}"
-        )));
-    }
+    let site = site_file::load(&args.site)?;
     // What is made from here on is nobody else's to read.
     world::real::make_files_private();
     let options = Options {
@@ -66,12 +60,6 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     runtime.shutdown_timeout(END_TIME);
     log.flush();
     served
-}
-
-/// Whether others than its owner can read a file.
-fn others_read(file: &Path) -> bool {
-    // A file that can't be looked at any more is nobody's to read.
-    std::fs::metadata(file).is_ok_and(|about| about.permissions().mode() & 0o044 != 0)
 }
 
 async fn serve(options: Options) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use rehearse::{fit, thumb, workload};
 use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
 use site::{Site, SiteError, SiteErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -86,8 +87,28 @@ fn check(file: &Path) -> Result<(), Failure> {
     if is_plan {
         return check_plan(file);
     }
-    let site = site::load(file).map_err(wrong)?;
+    let site = load(file)?;
     output::print(&format!("{}: good: {}\n", file.display(), summary(&site)))
+}
+
+/// Reads a site file.
+///
+/// # Errors
+/// It is wrong, or has secrets that others can read.
+pub fn load(file: &Path) -> Result<Site, Failure> {
+    let site = site::load(file).map_err(wrong)?;
+    // A file that can't be looked at any more is nobody's to read.
+    let about = std::fs::metadata(file);
+    let others_read = about.is_ok_and(|about| about.permissions().mode() & 0o044 != 0);
+    match site.has_secrets() && others_read {
+        false => Ok(site),
+        true => {
+            let file = file.display();
+            Err(Failure::Wrong(format!(
+                "{file} has secrets, and others can read it: chmod go= {file}"
+            )))
+        }
+    }
 }
 
 /// There is something to create or change.
@@ -112,12 +133,14 @@ fn apply(
     confirm: Confirm,
 ) -> Result<ExitCode, Failure> {
     let text = text_of(file)?;
-    let mut found = differences(client, &text)?;
-    found.retain(is_to_do);
-    let mut done: Vec<SiteDifference> = Vec::new();
+    let found = differences(client, &text)?;
     if !found.is_empty() {
         format.done(table(&found).render().trim_end())?;
-        confirm.change(&format!("{} things", found.len()))?;
+    }
+    let to_do = found.iter().filter(|one| is_to_do(one)).count();
+    let mut done: Vec<SiteDifference> = Vec::new();
+    if to_do > 0 {
+        confirm.change(&format!("{to_do} things"))?;
         done = client.post(&["site", "apply"], &text)?;
     }
     let failed = done
@@ -126,9 +149,10 @@ fn apply(
     let failed: Vec<String> = failed
         .map(|(one, why)| format!("{}: {why}", one.what))
         .collect();
-    format.print_text(&done, |_| match failed.is_empty() {
-        true => as_said(file),
-        false => String::new(),
+    format.print_text(&done, |_| match (failed.is_empty(), found.len() - to_do) {
+        (true, 0) => as_said(file),
+        (true, _) => format!("{to_do} things are changed; what is to be kept stays\n"),
+        (false, _) => String::new(),
     })?;
     match failed.is_empty() {
         true => Ok(ExitCode::SUCCESS),
@@ -142,7 +166,7 @@ fn as_said(file: &Path) -> String {
 
 fn text_of(file: &Path) -> Result<SiteText, Failure> {
     // Said here, with the lines, before anything is asked of the array.
-    site::load(file).map_err(wrong)?;
+    load(file)?;
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::Wrong(format!("{}: {error}", file.display())))?;
     Ok(SiteText {

@@ -1,8 +1,9 @@
 //! What the array keeps of itself counts; a site file is applied to it, when somebody says so.
 
-use crate::array::{Home, SITE, Serving};
+use crate::array::{Home, SECOND_POOL, SITE, Serving};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const OF_SITE: &str = "iqn.2026-11.dev.ashlar:a";
 const OF_API: &str = "iqn.2026-11.dev.ashlar:b";
@@ -24,6 +25,10 @@ fn what_earlier_servers_kept_is_taken_over_and_counts_before_the_site_file() {
     let home = Home::new(SITE);
     drop(home.serve());
     fs::remove_file(home.file("ashlar-configuration.json")).unwrap();
+    let data = fs::read_to_string(home.file("ashlar-data.json")).unwrap();
+    let of_before = data.replace("\"is_configured\": true", "\"is_configured\": false");
+    assert_ne!(of_before, data);
+    fs::write(home.file("ashlar-data.json"), of_before).unwrap();
     let exports = json!([{
         "target": OF_API, "volumes": ["v0"], "initiators": ["iqn.2026-11.test:one"],
         "hosts": ["esx1"],
@@ -150,12 +155,118 @@ fn a_renamed_volume_is_followed_by_every_later_start_and_application() {
     let serving = home.serve();
     serving.done(&["volume", "rename", "v0", "web"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
+    let renamed = json!({
+        "action": "keep", "what": "volume v0",
+        "how": "is called web now: write that name in the site file",
+    });
     for _ in 0..2 {
         let serving = home.serve();
-        assert_eq!(site_file(&serving, "diff", &home), (0, Vec::new()));
+        assert_eq!(
+            site_file(&serving, "diff", &home),
+            (0, vec![renamed.clone()])
+        );
         assert_eq!(site_file(&serving, "apply", &home), (0, Vec::new()));
         let volumes = serving.json(&["volume", "list"]);
         assert_eq!(volumes.as_array().unwrap().len(), 1, "{volumes}");
         assert_eq!(serving.stop("KILL").code(), None);
+    }
+}
+
+#[test]
+fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let initiator = "iqn.2026-11.test:one";
+    serving.done(&["export", "change", OF_SITE, "--initiator", initiator]);
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let record = home.file("ashlar-configuration.json");
+    let away = home.file("away.json");
+    fs::rename(&record, &away).unwrap();
+    let serving = home.serve();
+    assert_eq!(serving.json(&["export", "list"]), json!([]));
+    let log = home.log();
+    assert!(
+        log.contains("is not there, and pools are: nobody can log in"),
+        "{log}"
+    );
+    assert_eq!(
+        serving.json(&["volume", "list"]).as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(serving.stop("KILL").code(), None);
+    // So it stays; and put back, it counts.
+    let serving = home.serve();
+    assert_eq!(serving.json(&["export", "list"]), json!([]));
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    fs::rename(&away, &record).unwrap();
+    let serving = home.serve();
+    let export = serving.json(&["export", "show", OF_SITE]);
+    assert_eq!(export["initiators"], json!([initiator]));
+    drop(serving);
+    // With its drives in another data directory it is the same.
+    let other = Home::new(SITE);
+    fs::create_dir(other.data()).unwrap();
+    for drive in ["d0.img", "d1.img"] {
+        fs::rename(home.file(drive), other.file(drive)).unwrap();
+    }
+    let serving = other.serve();
+    assert_eq!(serving.json(&["export", "list"]), json!([]));
+    assert_eq!(
+        serving.json(&["volume", "list"]).as_array().unwrap().len(),
+        1
+    );
+    serving.apply(&other);
+    assert_eq!(
+        serving.json(&["export", "show", OF_SITE])["initiators"],
+        "any"
+    );
+}
+
+#[test]
+fn a_site_file_that_the_next_start_would_not_follow_is_told() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let renamed = SITE.replace("\"p0\"", "\"p9\"");
+    home.set_site(&renamed.replace("127.0.0.1:0\"\n[[drive", "127.0.0.1:1\"\n[[drive"));
+    let (_, found) = site_file(&serving, "diff", &home);
+    let how = |what: &str| {
+        let of = found.iter().find(|one| one["what"] == what);
+        of.map(|one| one["how"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(
+        how("pool p9").unwrap(),
+        "is not there, and can't be made: drive d0 is of pool p0"
+    );
+    assert!(how("pool p0").unwrap().contains("is not in the site file"));
+    assert!(
+        how("portal 127.0.0.1:1")
+            .unwrap()
+            .contains("the next start opens it")
+    );
+    assert!(how("portal 127.0.0.1:0").unwrap().contains("leaves it out"));
+    // It keeps down itself only.
+    home.set_site(&format!("{renamed}{SECOND_POOL}"));
+    drop(serving);
+    let serving = home.serve();
+    let status = serving.json(&["status"]);
+    assert_eq!(status["health"], "stopped");
+    let why = status["why"].to_string();
+    assert!(why.contains("d0.img is a drive of pool p0"), "{why}");
+    assert_eq!(serving.json(&["pool", "show", "p1"])["health"], "ok");
+    home.set_site(SITE);
+    drop(serving);
+    assert_eq!(home.serve().json(&["status"])["health"], "ok");
+
+    let secret = "[chap]\ndiscovery = { name = \"all\", secret = \"to-discover-with\" }\n";
+    home.set_site(&format!("{SITE}{secret}"));
+    let serving = home.serve();
+    let path = home.site();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    for what in ["check", "diff", "apply"] {
+        let (code, said) = serving.refused(&["site", what, path.to_str().unwrap()]);
+        assert!(
+            code == 2 && said.contains("others can read it"),
+            "{what}: {said}"
+        );
     }
 }

@@ -21,10 +21,17 @@ pub(super) async fn diff_site(
     State(array): State<Arc<Array>>,
     Body(text): Body<SiteText>,
 ) -> Result<Json<Vec<SiteDifference>>, Problem> {
-    let site = apply::follow(&parsed(&text)?, &array).await?;
-    let found = apply::differences(&site, &array).await?;
+    let site = parsed(&text)?;
+    let renamed = apply::renamed(&site, &array).await?;
+    let found = apply::differences(&apply::follow(&site, &renamed), &array).await?;
+    let renamed = renamed.into_iter().map(|(was, now)| SiteDifference {
+        action: SiteAction::Keep,
+        what: format!("volume {was}"),
+        how: format!("is called {now} now: write that name in the site file"),
+        failed: None,
+    });
     let found = found.into_iter().map(|one| difference(one, None));
-    Ok(Json(found.collect()))
+    Ok(Json(renamed.chain(found).collect()))
 }
 
 /// Has the array be what a site file says. Nothing is deleted, shrunk or moved. What can't be

@@ -32,33 +32,38 @@ pub(crate) async fn forget(site: &Site, array: &Arc<Array>) -> Result<(), ArrayE
     Ok(())
 }
 
-/// `site` with the names that volumes have now, where it says older ones. Each is named in
-/// the log.
+/// The volumes that `site` calls by a name they had before: that name, and what they are called
+/// now.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn follow(site: &Site, array: &Array) -> Result<Site, ArrayError> {
+pub(crate) async fn renamed(
+    site: &Site,
+    array: &Array,
+) -> Result<BTreeMap<String, String>, ArrayError> {
     let volumes = array.volumes().await?;
     let is_there = |name: &str| volumes.iter().any(|volume| volume.info.name == name);
     let describes = |name: &str| site.volumes.iter().any(|volume| volume.name == name);
-    let mut renamed: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut renamed = BTreeMap::new();
     for volume in &volumes {
         let now = volume.info.name.as_str();
         let Some(was) = volume.about.attributes.get(SITE_NAME) else {
             continue;
         };
+        // Of two, one has it.
         if !describes(now) && describes(was) && !is_there(was) {
-            tracing::warn!(
-                "volume {was} of the site file is called {now} now: write that name there, also \
-                 in exports and groups"
-            );
-            renamed.insert(was, now);
+            renamed.entry(was.clone()).or_insert(now.to_owned());
         }
     }
+    Ok(renamed)
+}
+
+/// `site` with the names that volumes have now, where it says older ones.
+pub(crate) fn follow(site: &Site, renamed: &BTreeMap<String, String>) -> Site {
     let mut followed = site.clone();
     let follow = |name: &mut String| {
         if let Some(now) = renamed.get(name.as_str()) {
-            *name = (*now).to_owned();
+            name.clone_from(now);
         }
     };
     let names = followed.volumes.iter_mut().map(|volume| &mut volume.name);
@@ -69,5 +74,5 @@ pub(crate) async fn follow(site: &Site, array: &Array) -> Result<Site, ArrayErro
         .for_each(follow);
     let groups = followed.groups.iter_mut();
     groups.flat_map(|group| &mut group.volumes).for_each(follow);
-    Ok(followed)
+    followed
 }

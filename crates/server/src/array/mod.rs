@@ -223,24 +223,8 @@ impl Array {
     /// Where the site file is not what a pool is by now; for people, one line each.
     pub fn differences(&self, info: &PoolInfo) -> Vec<String> {
         let mut described = self.described.iter();
-        let Some(site) = described.find(|pool| pool.name == info.name) else {
-            return Vec::new();
-        };
-        let names = |members: &[MemberInfo]| -> Vec<String> {
-            members.iter().map(|member| member.name.clone()).collect()
-        };
-        let groups = info.groups.iter().filter_map(|group| {
-            let known = site::Level::ALL.into_iter();
-            let mut same = known.filter(|level| level.as_str() == group.level.to_string());
-            Some(site::diff::ExistingGroup {
-                index: group.index,
-                level: same.next()?,
-                drives: names(&group.members),
-                leaves: group.leaving,
-            })
-        });
-        let groups: Vec<_> = groups.collect();
-        site::diff::pool(site, &groups, &names(&info.spares))
+        let site = described.find(|pool| pool.name == info.name);
+        site.map_or_else(Vec::new, |site| differences_from(site, info))
     }
 
     /// The shards that the lanes of the pool called `name` are on.
@@ -369,4 +353,23 @@ impl Array {
     fn export_map(&self) -> MutexGuard<'_, BTreeMap<String, Export>> {
         self.exports.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where a description is not what a pool is by now; for people, one line each.
+pub(crate) fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String> {
+    let names = |members: &[MemberInfo]| -> Vec<String> {
+        members.iter().map(|member| member.name.clone()).collect()
+    };
+    let groups = info.groups.iter().filter_map(|group| {
+        let known = site::Level::ALL.into_iter();
+        let mut same = known.filter(|level| level.as_str() == group.level.to_string());
+        Some(site::diff::ExistingGroup {
+            index: group.index,
+            level: same.next()?,
+            drives: names(&group.members),
+            leaves: group.leaving,
+        })
+    });
+    let groups: Vec<_> = groups.collect();
+    site::diff::pool(site, &groups, &names(&info.spares))
 }

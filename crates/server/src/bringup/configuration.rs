@@ -15,7 +15,8 @@ pub(super) struct Beginning {
     pub(super) is_first: bool,
 }
 
-/// Finds out what to begin with.
+/// Finds out what to begin with. Where there was a configuration and `is_lost`, that is nothing:
+/// what the site file says may admit more than was admitted last.
 ///
 /// # Errors
 /// What is kept can't be understood; or, at the first start, initiators would be of two hosts.
@@ -23,11 +24,26 @@ pub(super) fn begin(
     site: &Site,
     data: &DataDir,
     store: &dyn Store,
+    is_lost: bool,
 ) -> Result<Beginning, BringUpError> {
     if let Some(configuration) = store.read()? {
         return Ok(Beginning {
             configuration,
             is_first: false,
+        });
+    }
+    if is_lost {
+        tracing::error!(
+            "{} is not there, and pools are: nobody can log in. Put the record back and start \
+             again, or have the array be as the site file says with `ashlar site apply`",
+            data.configuration_file().display()
+        );
+        return Ok(Beginning {
+            configuration: Configuration {
+                is_complete: true,
+                ..Configuration::default()
+            },
+            is_first: true,
         });
     }
     let (exports, hosts) = (data.exports_file(), data.hosts_file());

@@ -329,7 +329,8 @@ impl Looker {
     /// Makes what the first start could not make.
     async fn complete(&self, array: &Arc<Array>) -> Result<(), BringUpError> {
         apply::forget(&self.site, array).await?;
-        let site = apply::follow(&self.site, array).await?;
+        let renamed = apply::renamed(&self.site, array).await?;
+        let site = apply::follow(&self.site, &renamed);
         let plan = apply::plan(&site, array).await?;
         make_volumes(plan, &site, array).await?;
         if array.closed_names().is_none() {

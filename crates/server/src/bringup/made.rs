@@ -16,6 +16,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) pools: BTreeMap<String, MadePool>,
+    /// The array has kept its configuration here: without one, it is lost.
+    #[serde(default)]
+    pub(super) is_configured: bool,
 }
 
 /// How far a pool is.
@@ -40,6 +43,15 @@ impl Made {
     /// The record of `data`; an empty one for a new directory.
     pub(super) fn read(data: &DataDir) -> Result<Self, BringUpError> {
         Ok(record::read(&data.made_file())?.unwrap_or_default())
+    }
+
+    /// Records, durably, that there is a configuration from now on.
+    pub(super) fn set_configured(&mut self, data: &DataDir) -> Result<(), BringUpError> {
+        if !self.is_configured {
+            self.is_configured = true;
+            record::write(&data.made_file(), self)?;
+        }
+        Ok(())
     }
 
     /// Records what has become of a pool, durably; `None` forgets it.

@@ -165,8 +165,17 @@ async fn furnish(
     array.keep_events();
     array.watch_departures();
     apply::forget(site, &array).await?;
-    let site = &apply::follow(site, &array).await?;
-    let beginning = configuration::begin(site, data, store.as_ref())?;
+    let renamed = apply::renamed(site, &array).await?;
+    for (was, now) in &renamed {
+        tracing::warn!(
+            "volume {was} of the site file is called {now} now: write that name there, also in \
+             exports and groups"
+        );
+    }
+    let site = &apply::follow(site, &renamed);
+    let is_elsewhere = |plan: &pools::PoolPlan| plan.comes_from_elsewhere(&made);
+    let is_lost = made.is_configured || plans.iter().any(is_elsewhere);
+    let beginning = configuration::begin(site, data, store.as_ref(), is_lost)?;
     let is_first = beginning.is_first;
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
@@ -180,6 +189,7 @@ async fn furnish(
     if is_first || is_complete_now != is_complete {
         array.settle_configuration(is_complete_now).await?;
     }
+    made.set_configured(data)?;
     tell_differences(site, &array).await?;
     array.keep_trash().await?;
     array.keep_schedules().await?;
@@ -217,16 +227,23 @@ async fn make_volumes(
     Ok(())
 }
 
+/// Differences that the log names one by one.
+const DIFFERENCES_NAMED: usize = 8;
+
 /// Says in the log that the site file is another by now.
 async fn tell_differences(site: &Site, array: &Array) -> Result<(), BringUpError> {
     let found = apply::differences(site, array).await?;
     let to_do = found.iter().filter(|one| one.action != apply::Action::Keep);
-    match to_do.count() {
-        0 => {}
-        count => tracing::warn!(
-            "the site file and the array differ in {count} things: `ashlar site diff` shows them, \
-             `ashlar site apply` has the array be as the file says"
-        ),
+    let to_do: Vec<_> = to_do.collect();
+    for one in to_do.iter().take(DIFFERENCES_NAMED) {
+        tracing::warn!("the site file is not applied: {}: {}", one.what, one.how);
+    }
+    if !to_do.is_empty() {
+        tracing::warn!(
+            "the site file and the array differ in {} things: `ashlar site diff` shows them, \
+             `ashlar site apply` has the array be as the file says",
+            to_do.len()
+        );
     }
     Ok(())
 }

@@ -55,6 +55,14 @@ pub(super) enum Action {
     },
 }
 
+impl PoolPlan {
+    /// It is opened, and was not made in this data directory.
+    pub(super) fn comes_from_elsewhere(&self, made: &Made) -> bool {
+        let is_there = matches!(self.action, Action::Open { .. });
+        is_there && !made.pools.contains_key(&self.spec.name)
+    }
+}
+
 /// What came of opening a pool.
 pub(super) enum Outcome {
     /// It is open, without these drives.
@@ -90,6 +98,13 @@ pub(super) async fn plan(
         }
         match plan_one(known, shards, &pool.name).await? {
             Ok(plan) => plans.extend(plan),
+            // Others were served before, and are: it keeps down itself only.
+            Err(why) if known.made.is_configured => plans.push(PoolPlan {
+                spec: pool.clone(),
+                shards: Vec::new(),
+                places: Vec::new(),
+                action: Action::Refuse { why },
+            }),
             Err(lines) => wrong.extend(lines),
         }
     }
