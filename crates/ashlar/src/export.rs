@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{Any, Export, ExportChange, ExportCreate, Initiators};
+use server::api::types::{Any, Export, ExportChange, ExportCreate, Initiators, LunAdd};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -42,6 +42,29 @@ pub enum Command {
         /// Initiators may erase thin LUNs with SANITIZE: one command of any host that is admitted
         #[arg(long)]
         sanitize: bool,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Put one more volume behind a target; initiators are told
+    AddLun {
+        /// iSCSI name of the target
+        target: String,
+        /// Name of the volume
+        volume: String,
+        /// The LUN [default: the lowest one that is free]
+        #[arg(long)]
+        lun: Option<u16>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Take a volume away from a target; it stays as a volume
+    RemoveLun {
+        /// iSCSI name of the target
+        target: String,
+        /// Name of the volume
+        volume: String,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -133,6 +156,35 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let export: Export = client.post(&["exports"], &create)?;
             format.print_text(&export, show)
         }
+        Command::AddLun {
+            target,
+            volume,
+            lun,
+            format,
+        } => {
+            let change = ExportChange {
+                add_luns: vec![LunAdd { volume, lun }],
+                ..ExportChange::default()
+            };
+            let export: Export = client.patch(&["exports", &target], &change)?;
+            format.print_text(&export, show)
+        }
+        Command::RemoveLun {
+            target,
+            volume,
+            confirm,
+            format,
+        } => {
+            confirm.change(&format!(
+                "target {target}: take volume {volume} away from its hosts"
+            ))?;
+            let change = ExportChange {
+                remove_volumes: vec![volume],
+                ..ExportChange::default()
+            };
+            let export: Export = client.patch(&["exports", &target], &change)?;
+            format.print_text(&export, show)
+        }
         Command::Change {
             target,
             access,
@@ -160,6 +212,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 chap: chap.read()?,
                 remove_chap: no_chap,
                 portals: or_none(access.portals, all_portals),
+                ..ExportChange::default()
             };
             let export: Export = client.patch(&["exports", &target], &change)?;
             format.print_text(&export, show)

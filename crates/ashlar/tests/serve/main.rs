@@ -20,6 +20,7 @@ mod hosts;
 mod images;
 mod limits;
 mod logs;
+mod luns;
 mod moves;
 mod one_truth;
 mod panics;

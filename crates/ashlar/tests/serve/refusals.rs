@@ -152,13 +152,11 @@ fn what_a_running_array_accepted_is_no_reason_not_to_start() {
     let shown = second.run(&["site", "diff", site]);
     assert_eq!(shown.status.code(), Some(3));
     let shown = String::from_utf8(shown.stdout).unwrap();
-    let how = "change  target iqn.2026-11.dev.ashlar:a  volumes v0 becomes v0, made";
+    let how = "change  target iqn.2026-11.dev.ashlar:a  gets volume made as LUN 1";
     assert!(shown.contains(how), "{shown}");
     let (code, said) = second.refused(&["site", "apply", "--yes", site]);
-    assert!(
-        code == 1 && said.contains("its LUNs can't be changed while it is there"),
-        "{said}"
-    );
+    let why = "volume made is LUN 0 of target iqn.2026-11.dev.ashlar:b already";
+    assert!(code == 1 && said.contains(why), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::hosts::{account, chap, check_initiators, new_account};
 use super::problem::{Body, Segment};
-use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, Problem};
+use super::types::{Any, Export, ExportChange, ExportCreate, Initiators, Lun, LunAdd, Problem};
 use crate::array::{self, Array};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
@@ -52,14 +52,14 @@ pub(super) async fn create_export(
     Ok((StatusCode::CREATED, Json(export(wanted))))
 }
 
-/// Changes who may log in. Sessions that would not be admitted any more are asked to log out,
-/// and closed.
+/// Changes who may log in, or adds and removes LUNs. Sessions that would not be admitted any more
+/// are asked to log out, and closed; initiators are told that LUNs have changed.
 #[utoipa::path(
     patch, path = "/api/v1/exports/{target}", tag = "exports", request_body = ExportChange,
     params(("target" = String, Path, description = "iSCSI name of the target")),
     responses(
         (status = 200, body = Export), (status = 400, body = Problem),
-        (status = 404, body = Problem)
+        (status = 404, body = Problem), (status = 409, body = Problem)
     )
 )]
 pub(super) async fn change_export(
@@ -67,6 +67,27 @@ pub(super) async fn change_export(
     Segment(target): Segment<String>,
     Body(change): Body<ExportChange>,
 ) -> Result<Json<Export>, Problem> {
+    let of_luns = (change.add_luns, change.remove_volumes);
+    let of_access = ExportChange {
+        add_luns: Vec::new(),
+        remove_volumes: Vec::new(),
+        ..change
+    };
+    if of_luns != (Vec::new(), Vec::new()) {
+        if of_access != ExportChange::default() {
+            let message =
+                "found changes of LUNs and of who may log in; allowed: one after the other";
+            return Err(Problem::invalid(message));
+        }
+        let (add, remove) = of_luns;
+        let new = |add: LunAdd| array::NewLun {
+            volume: add.volume,
+            lun: add.lun,
+        };
+        let add = add.into_iter().map(new).collect();
+        return Ok(Json(export(array.change_luns(&target, add, remove).await?)));
+    }
+    let change = of_access;
     let initiators = change.initiators.map(initiators).transpose()?;
     let account = new_account(change.chap, change.remove_chap)?;
     let portals = change.portals.map(|found| portals(&found)).transpose()?;
@@ -136,6 +157,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
     };
     Ok(array::Export {
         target,
+        luns: (0..).take(volumes.len()).collect(),
         volumes,
         uuids: Vec::new(),
         access: Access {
@@ -176,12 +198,12 @@ fn portals(portals: &[String]) -> Result<Option<BTreeSet<SocketAddr>>, Problem> 
 }
 
 fn export(export: array::Export) -> Export {
-    let luns = export.volumes.into_iter().enumerate();
+    let luns = export.luns.into_iter().zip(export.volumes);
     Export {
         target: export.target,
         luns: luns
             .map(|(lun, volume)| Lun {
-                lun: lun as u64,
+                lun: u64::from(lun),
                 volume,
             })
             .collect(),

@@ -14,7 +14,7 @@ mod words;
 
 pub use access::{
     Chap, ChapCreate, ExportChange, Host, HostChange, HostCreate, HostGroup, HostGroupChange,
-    HostGroupCreate, SecretText,
+    HostGroupCreate, LunAdd, SecretText,
 };
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 

@@ -3,12 +3,12 @@
 use super::{Action, Difference};
 use crate::array::configuration::Configuration;
 use crate::array::hosts::{Known, account_of, of_site};
-use crate::array::{Array, Export};
+use crate::array::{Array, Export, NewLun};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
 use iscsi::chap::Account;
 use site::{Initiators, Site};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -31,10 +31,27 @@ pub(super) fn differences(site: &Site, now: &Configuration) -> Vec<Difference> {
     let mut found = hosts(&wanted.known, &now.known);
     for (target, export) in &wanted.exports {
         let what = format!("target {target}");
-        found.extend(match now.exports.get(target) {
-            None => Some(create(what, &of_export(export))),
-            Some(there) => changed(what, of_export(there), of_export(export)),
+        let Some(there) = now.exports.get(target) else {
+            found.push(create(what, &of_export(export)));
+            continue;
+        };
+        let (new, kept) = luns(there, export);
+        let new = new.iter().map(|new| {
+            let lun = new.lun.unwrap_or_default();
+            format!("gets volume {} as LUN {lun}", new.volume)
         });
+        let access = changed(what.clone(), of_access(there), of_access(export));
+        let how: Vec<String> = new.chain(access.map(|access| access.how)).collect();
+        found.extend((!how.is_empty()).then(|| Difference {
+            action: Action::Change,
+            what: what.clone(),
+            how: how.join("; "),
+        }));
+        found.extend((!kept.is_empty()).then(|| Difference {
+            action: Action::Keep,
+            what,
+            how: kept.join("; "),
+        }));
     }
     let kept = now.exports.keys();
     let kept = kept.filter(|target| !wanted.exports.contains_key(*target));
@@ -84,19 +101,20 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
         let error = match now.exports.get(&target) {
             None => array.create_export(export).await.err(),
             Some(there) => {
-                if luns(there) != luns(&export) {
-                    let why = "its LUNs can't be changed while it is there: delete the export \
-                               first, with `ashlar export delete`";
-                    note(what.clone(), Some(why.to_owned()));
-                }
-                match there.access == export.access {
-                    true => None,
+                let (new, _) = luns(there, &export);
+                let shown = match new.is_empty() {
+                    true => Ok(()),
+                    false => array.change_luns(&target, new, Vec::new()).await.map(drop),
+                };
+                let changed = match there.access == export.access {
+                    true => Ok(()),
                     false => {
                         let access = export.access;
                         let changed = array.change_export(&target, move |_| access).await;
-                        changed.err()
+                        changed.map(drop)
                     }
-                }
+                };
+                shown.and(changed).err()
             }
         };
         note(what, error.map(|error| error.context));
@@ -104,8 +122,42 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
     failed
 }
 
-fn luns(export: &Export) -> (&[String], UnitTraits) {
-    (&export.volumes, export.traits)
+/// The LUNs that a target gets, and what of it stays as it is.
+fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
+    let (mut new, mut kept) = (Vec::new(), Vec::new());
+    let by_lun = |export: &Export| -> BTreeMap<u16, String> {
+        let luns = export.luns.iter().copied();
+        luns.zip(export.volumes.iter().cloned()).collect()
+    };
+    let (is, says) = (by_lun(there), by_lun(wanted));
+    for (lun, volume) in &says {
+        let other = is
+            .iter()
+            .find(|(other, there)| *there == volume && *other != lun);
+        match (is.get(lun), other) {
+            (Some(there), _) if there == volume => {}
+            (None, None) => new.push(NewLun {
+                volume: volume.clone(),
+                lun: Some(*lun),
+            }),
+            (_, Some((other, _))) => kept.push(format!("volume {volume} is LUN {other}, not {lun}")),
+            (Some(there), None) => kept.push(format!(
+                "LUN {lun} is volume {there}, not {volume}: `ashlar export remove-lun` takes it away"
+            )),
+        }
+    }
+    let extra = is
+        .iter()
+        .filter(|(_, volume)| !says.values().any(|said| said == *volume));
+    let extra = extra.filter(|(lun, _)| !says.contains_key(lun));
+    kept.extend(
+        extra.map(|(lun, volume)| format!("LUN {lun}, volume {volume}, is not in the site file")),
+    );
+    if there.traits != wanted.traits {
+        let why = "physical blocks or SANITIZE are otherwise: they change when it is made anew";
+        kept.push(why.to_owned());
+    }
+    (new, kept)
 }
 
 /// Differences of hosts and their groups.
@@ -187,11 +239,25 @@ fn of_account(account: Option<&Account>) -> Value {
 }
 
 fn of_export(export: &Export) -> Said {
+    let mut said = vec![("volumes", shown(export.volumes.join(", ")))];
+    said.extend(of_access(export));
+    said.push((
+        "physical block bytes",
+        shown(export.traits.physical_block_bytes.unwrap_or(4096)),
+    ));
+    let sanitize = match export.traits.may_sanitize {
+        true => "allowed",
+        false => "none",
+    };
+    said.push(("SANITIZE", shown(sanitize)));
+    said
+}
+
+fn of_access(export: &Export) -> Said {
     let access = &export.access;
     let portals = access.portals.iter().flatten();
     let portals: BTreeSet<String> = portals.map(ToString::to_string).collect();
     vec![
-        ("volumes", shown(export.volumes.join(", "))),
         (
             "initiators",
             match &access.initiators {
@@ -208,17 +274,6 @@ fn of_export(export: &Export) -> Said {
                 None => shown("all"),
                 Some(_) => joined(&portals),
             },
-        ),
-        (
-            "physical block bytes",
-            shown(export.traits.physical_block_bytes.unwrap_or(4096)),
-        ),
-        (
-            "SANITIZE",
-            shown(match export.traits.may_sanitize {
-                true => "allowed",
-                false => "none",
-            }),
         ),
     ]
 }
@@ -267,6 +322,7 @@ fn from_site(export: &site::Export) -> Export {
     Export {
         target: export.target.to_ascii_lowercase(),
         volumes: export.volumes.clone(),
+        luns: (0..).take(export.volumes.len()).collect(),
         uuids: Vec::new(),
         access: Access {
             initiators: match &export.initiators {

@@ -19,8 +19,10 @@ use world::real::RealWorld;
 pub struct Export {
     /// iSCSI qualified name, in lower case.
     pub target: String,
-    /// Names of volumes: LUN 0, 1, and so on.
+    /// Names of volumes, by LUN.
     pub volumes: Vec<String>,
+    /// The LUN of each of them, rising.
+    pub luns: Vec<u16>,
     /// Identities of the volumes, by which they are found when names change; empty when
     /// they are not known yet.
     pub uuids: Vec<Uuid>,
@@ -66,9 +68,10 @@ impl Array {
     pub fn lun_of(&self, name: &str, uuid: Option<Uuid>) -> Option<(String, usize)> {
         let exports = self.export_map();
         exports.values().find_map(|export| {
-            let lun = export.volumes.iter().position(|volume| volume == name)?;
-            let is_another = export.uuids.get(lun).zip(uuid);
+            let at = export.volumes.iter().position(|volume| volume == name)?;
+            let is_another = export.uuids.get(at).zip(uuid);
             let is_it = is_another.is_none_or(|(known, uuid)| *known == uuid);
+            let lun = usize::from(*export.luns.get(at)?);
             is_it.then(|| (export.target.clone(), lun))
         })
     }
@@ -308,9 +311,7 @@ impl Array {
             found.push((self.home_of(volume)?, volume.clone()));
             let behind = self.lun_of(name, Some(volume.info.uuid));
             if let Some((other, lun)) = behind.filter(|(other, _)| other != target) {
-                return exists(format!(
-                    "volume {name} is LUN {lun} of target {other} already; delete that export first"
-                ));
+                return Err(is_shown(name, lun, &other));
             }
         }
         let none = || {
@@ -372,6 +373,7 @@ impl Array {
     ) -> Result<(), ArrayError> {
         let target = export.target.clone();
         let traits = export.traits;
+        let volumes: Vec<_> = export.luns.iter().copied().zip(volumes).collect();
         let visit = move |state: Rc<ShardState>| async move {
             let shown = show_on(&state, &target, volumes, traits);
             if shown.is_err() {
@@ -385,16 +387,17 @@ impl Array {
 }
 
 /// A volume, and the shard that it is on.
-type Found = (ShardHandle, PlacedVolume);
+pub(super) type Found = (ShardHandle, PlacedVolume);
 
-fn show_on(
+/// Puts volumes behind a target, at their LUNs.
+pub(super) fn show_on(
     state: &ShardState,
     target: &str,
-    volumes: Vec<Found>,
+    volumes: Vec<(u16, Found)>,
     traits: UnitTraits,
 ) -> Result<(), ArrayError> {
     state.add_target(target);
-    for (lun, (home, placed)) in volumes.into_iter().enumerate() {
+    for (lun, (home, placed)) in volumes {
         let volume: Disk<RealWorld> = if home.index() == state.index() {
             let pool = state.lane(&placed.pool, placed.lane);
             let volume = pool.and_then(|pool| pool.volume(&placed.info.name));
@@ -405,10 +408,6 @@ fn show_on(
             let memo = placed.about.whole_memo();
             Disk::There(Rc::new(Distant::new(home, at, placed.info).with_memo(memo)))
         };
-        let lun = u16::try_from(lun).map_err(|_| {
-            let context = format!("target {target} can't have a LUN {lun}");
-            ArrayError::new(ArrayErrorKind::Invalid, context)
-        })?;
         state.export_with(target, lun, volume, traits)?;
     }
     Ok(())
@@ -420,7 +419,14 @@ async fn hide(shard: &ShardHandle, target: &str) -> Result<(), ArrayError> {
     Ok(shard.call(visit).await??)
 }
 
-fn no_export(target: &str) -> ArrayError {
+/// That a volume is behind a target already.
+pub(super) fn is_shown(name: &str, lun: usize, target: &str) -> ArrayError {
+    let context =
+        format!("volume {name} is LUN {lun} of target {target} already; take it out there first");
+    ArrayError::new(ArrayErrorKind::Exists, context)
+}
+
+pub(super) fn no_export(target: &str) -> ArrayError {
     ArrayError::new(
         ArrayErrorKind::NotFound,
         format!("there is no target {target}"),

@@ -139,4 +139,21 @@ pub struct ExportChange {
     /// Addresses of the portals that it is seen through; an empty list for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub portals: Option<Vec<String>>,
+    /// Volumes that come behind the target. Not together with who may log in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_luns: Vec<LunAdd>,
+    /// Names of volumes that are taken away from it; they stay as volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove_volumes: Vec<String>,
+}
+
+/// A volume to be put behind a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LunAdd {
+    /// Its name.
+    pub volume: String,
+    /// The LUN, 0 to 255; the lowest one that is free unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lun: Option<u16>,
 }

@@ -40,6 +40,7 @@ impl From<OfApi> for KeptExport {
     fn from(of: OfApi) -> Self {
         KeptExport {
             target: of.target,
+            luns: (0..).take(of.volumes.len()).collect(),
             volumes: of.volumes,
             uuids: of.uuids,
             initiators: match of.initiators {

@@ -79,6 +79,8 @@ pub(super) struct KeptAccount {
 pub(super) struct KeptExport {
     pub(super) target: String,
     pub(super) volumes: Vec<String>,
+    /// The LUN of each volume.
+    pub(super) luns: Vec<u16>,
     /// None when they are not known yet.
     pub(super) uuids: Vec<String>,
     pub(super) initiators: KeptInitiators,
@@ -140,6 +142,7 @@ impl KeptExport {
         KeptExport {
             target: export.target.clone(),
             volumes: export.volumes.clone(),
+            luns: export.luns.clone(),
             uuids: export.uuids.iter().map(ToString::to_string).collect(),
             initiators: match &export.access.initiators {
                 Initiators::Any => KeptInitiators::Any,
@@ -157,11 +160,22 @@ impl KeptExport {
     pub(super) fn restored(self, file: &Path) -> Result<Export, RecordError> {
         let uuids = self.uuids.iter().map(|text| Uuid::parse_str(text).ok());
         let uuids: Option<Vec<Uuid>> = uuids.collect();
+        let rises = self.luns.windows(2).all(|two| two[0] < two[1]);
+        if self.luns.len() != self.volumes.len() || !rises {
+            return Err(RecordError {
+                path: file.to_owned(),
+                context: format!(
+                    "the LUNs of target {} do not fit its volumes; restore the file from a copy",
+                    self.target
+                ),
+            });
+        }
         // Without all of them, volumes are found by their names.
         let uuids = uuids.filter(|uuids| uuids.len() == self.volumes.len());
         Ok(Export {
             uuids: uuids.unwrap_or_default(),
             volumes: self.volumes,
+            luns: self.luns,
             access: Access {
                 initiators: match self.initiators {
                     KeptInitiators::Any => Initiators::Any,
@@ -291,6 +305,7 @@ mod tests {
         let export = |target: &str, initiators| Export {
             target: target.to_owned(),
             volumes: vec!["v0".to_owned()],
+            luns: vec![3],
             uuids: vec![Uuid::from_u128(7)],
             access: Access {
                 initiators,
@@ -351,6 +366,7 @@ mod tests {
         let whole = std::fs::read_to_string(&file).unwrap();
         for (part, instead, why) in [
             ("\"initiators\": \"any\",", "", "missing field `initiators`"),
+            ("3\n", "3, 3\n", "the LUNs of target iqn.a do not fit"),
             ("\"chap\"", "\"chat\"", "can't understand it"),
             ("\"discovery\"", "\"discover\"", "can't understand it"),
             ("612d7365637265742d6f662d61", "61", "the CHAP secret of "),

@@ -1,0 +1,152 @@
+//! LUNs of a target that serves: volumes come behind it and go.
+//!
+//! Invariants:
+//! - A LUN that stays keeps its number and its commands.
+//! - What comes is shown before it is on record, and what goes is off the record before it is
+//!   taken away: after a crash a target shows what is on record.
+
+use super::exports::{Found, is_shown, no_export, show_on};
+use super::{Array, ArrayError, ArrayErrorKind, Export};
+use crate::shard::{ShardHandle, ShardState};
+use base::Uuid;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A volume to be put behind a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLun {
+    /// Its name.
+    pub volume: String,
+    /// The LUN; the lowest one that is free unless said.
+    pub lun: Option<u16>,
+}
+
+impl Array {
+    /// Puts volumes behind `target`, and takes others away; all of that or nothing. Initiators
+    /// are told that the LUNs have changed.
+    ///
+    /// # Errors
+    /// No such target or volume; a volume is behind a target; a LUN is taken; none would be
+    /// left; the target is withheld; or it can't be kept.
+    pub async fn change_luns(
+        self: &Arc<Self>,
+        target: &str,
+        add: Vec<NewLun>,
+        remove: Vec<String>,
+    ) -> Result<Export, ArrayError> {
+        let target = target.to_ascii_lowercase();
+        self.change(move |array| async move {
+            let mut configuration = array.configuration();
+            let Some(export) = configuration.exports.get_mut(&target) else {
+                return Err(no_export(&target));
+            };
+            let entry = array.directory.target(&target);
+            let shard = entry.and_then(|entry| array.shards.get(entry.shard));
+            // One that is served knows which volumes it is of.
+            let is_served = export.withheld.is_none() && export.uuids.len() == export.volumes.len();
+            let Some(shard) = shard.filter(|_| is_served) else {
+                let why = export.withheld.clone().unwrap_or_default();
+                let context = format!("target {target} is withheld: {why}");
+                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+            };
+            let mut new = Vec::new();
+            for one in add {
+                new.push(array.add_lun(export, one).await?);
+            }
+            let gone = remove
+                .iter()
+                .map(|name| take_out(export, name))
+                .collect::<Result<Vec<_>, _>>()?;
+            if export.volumes.is_empty() {
+                let context = format!("target {target} would have no LUN left; delete it instead");
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+            }
+            let export = export.clone();
+            let added: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
+            let (shown, traits) = (target.clone(), export.traits);
+            let show = move |state: Rc<ShardState>| async move {
+                let luns: Vec<u16> = new.iter().map(|(lun, _)| *lun).collect();
+                let shown_all = show_on(&state, &shown, new, traits);
+                if shown_all.is_err() {
+                    // Those that were free before, and were shown just now.
+                    luns.iter()
+                        .for_each(|lun| drop(state.unexport(&shown, *lun)));
+                }
+                shown_all
+            };
+            shard.call(show).await??;
+            if let Err(error) = array.keep(configuration).await {
+                hide(shard, &target, added).await?;
+                return Err(error);
+            }
+            array.export_map().insert(target.clone(), export.clone());
+            for (_, uuid) in &gone {
+                array.directory.offload().revoke_volume(*uuid).await;
+            }
+            hide(shard, &target, gone.iter().map(|(lun, _)| *lun).collect()).await?;
+            Ok(export)
+        })
+        .await
+    }
+
+    /// Has `export` list one more volume; gives its LUN and where it is.
+    async fn add_lun(&self, export: &mut Export, new: NewLun) -> Result<(u16, Found), ArrayError> {
+        let name = &new.volume;
+        let volumes = self.volumes().await?;
+        let volume = volumes.iter().find(|volume| volume.info.name == *name);
+        let volume = volume.ok_or_else(|| ArrayError::no_volume(name))?;
+        self.images.check_whole(name)?;
+        if let Some((other, lun)) = self.lun_of(name, Some(volume.info.uuid)) {
+            return Err(is_shown(name, lun, &other));
+        }
+        let of_target = |lun: &u16| export.luns.contains(lun);
+        let mut free = (0..site::LUNS_MAX as u16).filter(|lun| !of_target(lun));
+        let target = &export.target;
+        let lun = match new.lun {
+            Some(lun) if of_target(&lun) => {
+                let context =
+                    format!("target {target} has a LUN {lun} already; choose another one");
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
+            Some(lun) if usize::from(lun) < site::LUNS_MAX => Some(lun),
+            Some(_) => None,
+            None => free.next(),
+        };
+        let lun = lun.ok_or_else(|| {
+            let most = site::LUNS_MAX;
+            let context = format!(
+                "target {target}: allowed are {most} LUNs, from 0 to {}",
+                most - 1
+            );
+            ArrayError::new(ArrayErrorKind::Invalid, context)
+        })?;
+        let at = export.luns.iter().take_while(|other| **other < lun).count();
+        export.luns.insert(at, lun);
+        export.volumes.insert(at, new.volume);
+        export.uuids.insert(at, volume.info.uuid);
+        Ok((lun, (self.home_of(volume)?, volume.clone())))
+    }
+}
+
+/// Has `export` not list a volume any more; gives its LUN and its identity.
+fn take_out(export: &mut Export, name: &str) -> Result<(u16, Uuid), ArrayError> {
+    let at = export.volumes.iter().position(|volume| volume == name);
+    let at = at.ok_or_else(|| {
+        let context = format!("volume {name} is not behind target {}", export.target);
+        ArrayError::new(ArrayErrorKind::NotFound, context)
+    })?;
+    export.volumes.remove(at);
+    Ok((export.luns.remove(at), export.uuids.remove(at)))
+}
+
+/// Takes LUNs of a target away.
+async fn hide(shard: &ShardHandle, target: &str, luns: Vec<u16>) -> Result<(), ArrayError> {
+    let target = target.to_owned();
+    let visit = move |state: Rc<ShardState>| async move {
+        for lun in luns {
+            state.unexport(&target, lun)?;
+        }
+        Ok(())
+    };
+    shard.call(visit).await?
+}
