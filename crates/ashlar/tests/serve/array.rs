@@ -164,6 +164,17 @@ impl Home {
         fs::read_to_string(self.log_file()).unwrap()
     }
 
+    /// Waits until it has logged this: lines come by a thread of their own.
+    pub fn wait_log(&self, part: &str) {
+        for _ in 0..100 {
+            if self.log().contains(part) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("{part:?} is not in the log:\n{}", self.log());
+    }
+
     /// Everything in the data directory, names with sizes, but what changes whenever it
     /// serves.
     pub fn listing(&self) -> Vec<(String, u64)> {
@@ -206,6 +217,12 @@ pub fn said(output: Output) -> (i32, String) {
 }
 
 impl Serving {
+    /// Where the API is.
+    pub fn api_address(&self) -> (&str, &str) {
+        let address = self.api.trim_start_matches("http://");
+        address.rsplit_once(':').unwrap()
+    }
+
     /// Applies the site file of `home`.
     pub fn apply(&self, home: &Home) {
         let site = home.site();

@@ -1,6 +1,6 @@
 //! Other users of the machine: they read none of an array's files, and lock none.
 
-use crate::array::{Home, SITE};
+use crate::array::{Home, SITE, Serving};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -100,4 +100,39 @@ fn files_that_others_could_open_are_tightened_and_told() {
         let mode = fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode & 0o077, 0, "{}", path.display());
     }
+}
+
+/// Says this to the API as nobody; `reads` the answer, or closes at once.
+fn said_by_nobody(serving: &Serving, request: &str, reads: bool) -> String {
+    let (host, port) = serving.api_address();
+    let then = if reads { "head -c 12 <&3" } else { "true" };
+    let script = format!("exec 3<>/dev/tcp/{host}/{port}; printf \"$1\" >&3; {then}");
+    let output = Command::new("setpriv")
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+        .args(["bash", "-c", &script, "bash", request])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn another_user_asks_and_changes_nothing() {
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let head = "HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n";
+    let get = format!("GET /api/v1/status {head}\\r\\n");
+    assert_eq!(said_by_nobody(&serving, &get, true), "HTTP/1.1 403");
+    // One who does not wait for the answer is nobody, and not root.
+    let fail = format!("POST /api/v1/drives/d1/fail {head}Content-Length: 0\\r\\n\\r\\n");
+    for _ in 0..20 {
+        said_by_nobody(&serving, &fail, false);
+    }
+    assert_eq!(said_by_nobody(&serving, &fail, true), "HTTP/1.1 403");
+    assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "healthy");
+    home.wait_log(&format!("user {NOBODY} at 127.0.0.1:"));
+    home.wait_log("may not use the API");
 }

@@ -2,27 +2,18 @@
 //!
 //! Invariant: no secret is in such a line.
 
+use super::BODY_BYTES_MAX;
+use super::caller::Caller;
+use super::types::Problem;
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use std::fs;
-use std::net::SocketAddr;
-
-use super::BODY_BYTES_MAX;
-use super::types::Problem;
 
 /// Characters of a body that a line has.
 const SHOWN_MAX: usize = 400;
-
-/// Sockets of this machine and their users, by IP version.
-const SOCKETS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-
-/// The API's own address, for finding out who is at the other end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OwnAddress(pub(super) Option<SocketAddr>);
 
 /// Passes a request on, and says in the log what came of it if it was to change something.
 pub(super) async fn told(request: Request, next: Next) -> Response {
@@ -34,9 +25,8 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     if !changes || path == "/api/v1/site/diff" {
         return next.run(request).await;
     }
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let own = request.extensions().get::<OwnAddress>();
-    let who = who(peer.map(|peer| peer.0), own.and_then(|own| own.0));
+    let caller = request.extensions().get::<ConnectInfo<Caller>>();
+    let who = caller.map_or("somebody".to_owned(), |caller| caller.0.to_string());
     let method = request.method().clone();
     let (request, said) = match with_body(request).await {
         Ok(both) => both,
@@ -95,51 +85,10 @@ fn hide(value: &mut Value) {
     }
 }
 
-/// The user of this machine at the other end, as far as it can be told.
-fn who(peer: Option<SocketAddr>, own: Option<SocketAddr>) -> String {
-    let Some(peer) = peer else {
-        return "API".to_owned();
-    };
-    let uid = own.and_then(|own| {
-        let table = SOCKETS[usize::from(peer.is_ipv6())];
-        uid_in(&fs::read_to_string(table).ok()?, peer, own)
-    });
-    match uid {
-        Some(uid) => format!("user {uid} at {peer}"),
-        None => format!("somebody at {peer}"),
-    }
-}
-
-/// The user of the socket `local`, which is connected to `remote`, in a table as the kernel
-/// writes it (`proc_pid_net(5)`: `/proc/net/tcp`).
-fn uid_in(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-    let (local, remote) = (in_table(local), in_table(remote));
-    let mut lines = table.lines().map(|line| line.split_ascii_whitespace());
-    lines.find_map(|mut columns| {
-        let is_it = columns.nth(1)? == local && columns.next()? == remote;
-        // Between: state, queues, timer, retransmits.
-        is_it.then(|| columns.nth(4)?.parse().ok()).flatten()
-    })
-}
-
-/// An address as the kernel writes it: words of four bytes in the machine's order.
-fn in_table(address: SocketAddr) -> String {
-    let octets = match address {
-        SocketAddr::V4(address) => address.ip().octets().to_vec(),
-        SocketAddr::V6(address) => address.ip().octets().to_vec(),
-    };
-    let words = octets.chunks_exact(4).map(|word| {
-        let word = [word[0], word[1], word[2], word[3]];
-        format!("{:08X}", u32::from_ne_bytes(word))
-    });
-    format!("{}:{:04X}", words.collect::<String>(), address.port())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::net::{TcpListener, TcpStream};
 
     #[test]
     fn no_secret_is_shown_however_deep() {
@@ -155,21 +104,5 @@ mod tests {
         );
         let long = shown(json!({ "name": "ä".repeat(1000) }));
         assert_eq!(long.chars().count(), SHOWN_MAX + 1);
-    }
-
-    #[test]
-    fn the_user_at_the_other_end_is_found() {
-        use std::os::unix::fs::MetadataExt;
-        let me = fs::metadata("/proc/self").unwrap().uid();
-        for address in ["127.0.0.1:0", "[::1]:0"] {
-            let listener = TcpListener::bind(address).unwrap();
-            let own = listener.local_addr().unwrap();
-            let stream = TcpStream::connect(own).unwrap();
-            let peer = stream.local_addr().unwrap();
-            assert_eq!(who(Some(peer), Some(own)), format!("user {me} at {peer}"));
-            let other = SocketAddr::new(peer.ip(), peer.port() ^ 1);
-            assert_eq!(uid_in("", peer, own), None);
-            assert!(who(Some(other), Some(own)).starts_with("somebody at "));
-        }
     }
 }

@@ -29,6 +29,7 @@ pub(super) async fn add_group(
     let group = NewGroup {
         level: add.level.as_deref().map(level).transpose()?,
         drives: drives.collect::<Result<_, _>>()?,
+        by_force: add.force,
     };
     array.add_group(name.clone(), group).await?;
     Ok((StatusCode::CREATED, shown(&array, &name).await?))

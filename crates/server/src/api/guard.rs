@@ -1,31 +1,46 @@
-//! Who may talk to the API: programs of this machine, under its loopback names.
+//! Who may talk to the API: programs of root and of the server's own user on this machine, under
+//! its loopback names.
 //!
-//! The API listens on loopback only. A web page of another site could still make
+//! The API listens on loopback only, where every user of the machine can connect: the kernel says
+//! whose a connection is. A web page of another site could still make
 //! a browser of this machine send requests here under a name that it controls
 //! (DNS rebinding); such requests carry that name in `Host`, or the page's site in
 //! `Origin`, and are refused.
 
+use super::caller::Caller;
 use super::types::{Problem, ProblemKind};
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 
-/// Passes requests that are addressed to loopback and refuses others.
-pub(crate) async fn loopback_only(request: Request, next: Next) -> Response {
-    match check(
-        request.headers(),
-        request
-            .uri()
-            .authority()
-            .map(|authority| authority.as_str()),
-    ) {
+/// Passes requests of our users that are addressed to loopback, and refuses others.
+pub(crate) async fn ours_only(request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<ConnectInfo<Caller>>();
+    let authority = request.uri().authority();
+    let authority = authority.map(|authority| authority.as_str());
+    let checked = check_caller(caller.map(|caller| caller.0))
+        .and_then(|()| check(request.headers(), authority));
+    match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => {
             let (method, path) = (request.method(), request.uri().path());
             tracing::warn!("{method} {path} is refused: {}", problem.message);
             problem.into_response()
+        }
+    }
+}
+
+fn check_caller(caller: Option<Caller>) -> Result<(), Problem> {
+    match caller {
+        Some(caller) if caller.is_ours() => Ok(()),
+        other => {
+            let who = other.map_or("somebody".to_owned(), |caller| caller.to_string());
+            let message = format!(
+                "{who} may not use the API: root may, and the user that the server runs as"
+            );
+            Err(Problem::new(ProblemKind::Forbidden, message))
         }
     }
 }
@@ -45,9 +60,10 @@ fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Problem> {
     }
     for origin in headers.get_all(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
+        // A page of another server on this machine is another's page, too.
         if !origin
             .split_once("://")
-            .is_some_and(|(_, authority)| is_loopback(authority))
+            .is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
         {
             return refuse(format!("Origin is {origin:?}"));
         }
@@ -140,10 +156,15 @@ mod tests {
         let null = headers(&[(header::HOST, "localhost"), (header::ORIGIN, "null")]);
         assert!(check(&null, None).is_err());
         let own = headers(&[
-            (header::HOST, "localhost"),
+            (header::HOST, "localhost:7480"),
             (header::ORIGIN, "http://localhost:7480"),
         ]);
         assert!(check(&own, None).is_ok());
+        let neighbour = headers(&[
+            (header::HOST, "localhost:7480"),
+            (header::ORIGIN, "http://localhost:8080"),
+        ]);
+        assert!(check(&neighbour, None).is_err());
         let mut two_hosts = headers(&[(header::HOST, "localhost")]);
         two_hosts.append(header::HOST, "evil.example".parse().unwrap());
         assert!(check(&two_hosts, None).is_err());

@@ -5,6 +5,7 @@
 //! outcome into the JSON of [`types`].
 
 mod audit;
+mod caller;
 mod consistency;
 mod deadline;
 mod drives;
@@ -33,10 +34,10 @@ pub use deadline::Patience;
 
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;
-use axum::{Extension, Json, Router, middleware, routing};
+use axum::{Json, Router, middleware, routing};
+use caller::Caller;
 use deadline::Served;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -164,7 +165,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(audit::told))
         .layer(middleware::from_fn_with_state(served, deadline::in_time))
-        .layer(middleware::from_fn(guard::loopback_only))
+        .layer(middleware::from_fn(guard::ours_only))
 }
 
 /// What takes whole site files.
@@ -192,9 +193,8 @@ pub async fn serve(
         // The other side waits for this or for the end of serving.
         let _ = stopping.send(());
     };
-    let own = audit::OwnAddress(listener.local_addr().ok());
-    let router = router(array, patience).layer(Extension(own));
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let router = router(array, patience);
+    let service = router.into_make_service_with_connect_info::<Caller>();
     let serving = axum::serve(listener, service).with_graceful_shutdown(announced);
     let overdue = async move {
         // An error means that serving has ended first.

@@ -290,6 +290,9 @@ pub struct GroupAdd {
     pub level: Option<String>,
     /// Its drives, by place.
     pub drives: Vec<DriveAdd>,
+    /// It may survive fewer lost drives than the groups of the pool do.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// A group's new level.

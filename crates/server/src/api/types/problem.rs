@@ -18,7 +18,7 @@ pub struct Problem {
 pub enum ProblemKind {
     /// 400: the request itself is wrong.
     Invalid,
-    /// 403: the request names a host that isn't this one.
+    /// 403: the request names a host that isn't this one, or is of a user who may not ask.
     Forbidden,
     /// 404: no such thing.
     NotFound,

@@ -1,0 +1,141 @@
+//! Who is at the other end of a connection: the machine's user, as the kernel says.
+//!
+//! Invariant: a user is told only while the socket is somebody's. The kernel lists a socket that
+//! was closed as root's.
+
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
+use std::fmt;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use tokio::net::TcpListener;
+
+/// Sockets of this machine and their users, by IP version (`proc_pid_net(5)`).
+const SOCKETS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    peer: SocketAddr,
+    /// Absent when it can't be told.
+    uid: Option<u32>,
+}
+
+impl Caller {
+    fn of(peer: SocketAddr, own: Option<SocketAddr>) -> Self {
+        let find = |own| {
+            let table = fs::read_to_string(SOCKETS[usize::from(peer.is_ipv6())]).ok()?;
+            uid_in(&table, peer, own)
+        };
+        Caller {
+            peer,
+            uid: own.and_then(find),
+        }
+    }
+
+    /// Whether it is root, or the user that the server runs as.
+    pub(super) fn is_ours(&self) -> bool {
+        self.uid
+            .is_some_and(|uid| uid == 0 || Some(uid) == own_uid())
+    }
+}
+
+impl Connected<IncomingStream<'_, TcpListener>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
+        Caller::of(*stream.remote_addr(), stream.io().local_addr().ok())
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = self.peer;
+        match self.uid {
+            Some(uid) => write!(f, "user {uid} at {peer}"),
+            None => write!(f, "somebody at {peer}"),
+        }
+    }
+}
+
+/// The user that the server runs as.
+fn own_uid() -> Option<u32> {
+    Some(fs::metadata("/proc/self").ok()?.uid())
+}
+
+/// The user of the socket `local`, which is connected to `remote`, in the kernel's table.
+fn uid_in(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+    let (local, remote) = (in_table(local), in_table(remote));
+    let mut lines = table.lines().map(|line| line.split_ascii_whitespace());
+    lines.find_map(|mut columns| {
+        let is_it = columns.nth(1)? == local && columns.next()? == remote;
+        // Between: state, queues, timer, retransmits.
+        let uid = columns.nth(4)?.parse().ok()?;
+        // Between: timeouts. One that nobody has open has no inode.
+        let is_open = columns.nth(1)? != "0";
+        (is_it && is_open).then_some(uid)
+    })
+}
+
+/// An address as the kernel writes it: words of four bytes in the machine's order.
+fn in_table(address: SocketAddr) -> String {
+    let octets = match address {
+        SocketAddr::V4(address) => address.ip().octets().to_vec(),
+        SocketAddr::V6(address) => address.ip().octets().to_vec(),
+    };
+    let words = octets.chunks_exact(4).map(|word| {
+        let word = [word[0], word[1], word[2], word[3]];
+        format!("{:08X}", u32::from_ne_bytes(word))
+    });
+    format!("{}:{:04X}", words.collect::<String>(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    #[test]
+    fn the_user_at_the_other_end_is_found() {
+        let me = own_uid().unwrap();
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let own = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(own).unwrap();
+            let peer = stream.local_addr().unwrap();
+            let caller = Caller::of(peer, Some(own));
+            assert_eq!(caller.to_string(), format!("user {me} at {peer}"));
+            assert!(caller.is_ours());
+            stream.shutdown(Shutdown::Write).unwrap();
+            assert!(
+                Caller::of(peer, Some(own)).is_ours(),
+                "it waits for the answer"
+            );
+            let other = SocketAddr::new(peer.ip(), peer.port() ^ 1);
+            for unknown in [Caller::of(other, Some(own)), Caller::of(peer, None)] {
+                assert!(!unknown.is_ours(), "{unknown}");
+                assert!(unknown.to_string().starts_with("somebody at "));
+            }
+        }
+    }
+
+    #[test]
+    fn a_socket_that_was_closed_is_nobody_s() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(own).unwrap();
+        let peer = stream.local_addr().unwrap();
+        drop(stream);
+        let table = fs::read_to_string(SOCKETS[0]).unwrap();
+        assert!(table.contains(&in_table(peer)), "the kernel has it still");
+        assert!(!Caller::of(peer, Some(own)).is_ours());
+    }
+
+    #[test]
+    fn only_root_and_the_server_s_user_are_ours() {
+        let me = own_uid().unwrap();
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let ours = |uid| Caller { peer, uid }.is_ours();
+        assert!(ours(Some(0)) && ours(Some(me)));
+        assert!(!ours(Some(me + 1)) && !ours(None));
+    }
+}
