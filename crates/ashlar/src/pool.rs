@@ -69,6 +69,9 @@ pub enum Command {
         /// Size to make files with [default: that of the pool's largest drive]
         #[arg(long, value_parser = crate::drive::size)]
         size: Option<u64>,
+        /// The group may survive fewer lost drives than the groups of the pool do
+        #[arg(long)]
+        force: bool,
         /// Drives, by place: a file, relative to the data directory or absolute, made when it
         /// is not there; or a block device below /dev. A drive is called as its file or
         /// device is, without the ending, unless NAME= says otherwise
@@ -151,8 +154,17 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             name,
             level,
             size,
+            force,
             drives,
-        } => grow(client, &name, level, size, &drives),
+        } => {
+            let drives = drives.iter().map(|drive| new_drive(drive, size));
+            let add = GroupAdd {
+                level,
+                drives: drives.collect(),
+                force,
+            };
+            grow(client, &name, &add)
+        }
         Command::Shrink { name, group } => {
             client.delete(&["pools", &name, "groups", &group.to_string()])?;
             print(&format!(
@@ -247,19 +259,8 @@ fn only_group(pool: &Pool) -> Result<u16, Failure> {
     }
 }
 
-fn grow(
-    client: &Client,
-    name: &str,
-    level: Option<String>,
-    size_bytes: Option<u64>,
-    drives: &[String],
-) -> Result<(), Failure> {
-    let drives = drives.iter().map(|drive| new_drive(drive, size_bytes));
-    let add = GroupAdd {
-        level,
-        drives: drives.collect(),
-    };
-    let pool: Pool = client.post(&["pools", name, "groups"], &add)?;
+fn grow(client: &Client, name: &str, add: &GroupAdd) -> Result<(), Failure> {
+    let pool: Pool = client.post(&["pools", name, "groups"], add)?;
     let mut text = String::new();
     if let Some(group) = pool.groups.last() {
         text = format!("pool {name} has group {}\n", group_line(group));

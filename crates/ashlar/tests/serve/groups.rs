@@ -182,6 +182,11 @@ fn what_is_refused_leaves_nothing_behind() {
             "level: found \"7\"; allowed: \"simple\", \"10\", \"10x3\", \"5\", \"50\", \"6\"",
         ),
         (
+            2,
+            grow(&["--level", "simple", "a.img"]),
+            "survives 0 lost drives, and the pool's groups survive 1",
+        ),
+        (
             6,
             grow(&["a.img", "d0.img"]),
             "there is a drive d0 already, in pool p0",

@@ -20,6 +20,8 @@ pub struct NewGroup {
     pub level: Option<Level>,
     /// Its drives, by place.
     pub drives: Vec<NewDrive>,
+    /// It may survive fewer lost drives than the groups of the pool do.
+    pub by_force: bool,
 }
 
 impl Array {
@@ -51,7 +53,7 @@ impl Array {
     ///
     /// # Errors
     /// No such pool; a name or a drive is taken; drives that don't make a group of that
-    /// level, or are too small.
+    /// level, or are too small; a level that is weaker than the pool's, without force.
     pub async fn add_group(
         self: &Arc<Self>,
         pool: String,
@@ -62,6 +64,9 @@ impl Array {
             array.check_drives(&group.drives).await?;
             let level = group.level.unwrap_or(info.level);
             check_count(&info, level, group.drives.len())?;
+            if !group.by_force {
+                check_strength(&info, level)?;
+            }
             let take = move |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
                 let mut drives = Vec::new();
                 for drive in placed {
@@ -117,6 +122,34 @@ impl Array {
         }
         Ok(())
     }
+}
+
+/// How many lost drives a group of this level survives, whichever they are.
+fn losses(level: Level) -> u8 {
+    match level {
+        Level::Simple => 0,
+        Level::Raid10 { copies } => copies.saturating_sub(1),
+        Level::Raid5 | Level::Raid50 => 1,
+        Level::Raid6 => 2,
+    }
+}
+
+/// That a pool does not get weaker by a new group: a volume is on all groups.
+fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
+    let is_stronger = |group: &&engine::pool::GroupInfo| losses(group.level) > losses(level);
+    let weakest = info.groups.iter().min_by_key(|group| losses(group.level));
+    let Some(stronger) = weakest.filter(is_stronger) else {
+        return Ok(());
+    };
+    let context = format!(
+        "pool {}: a group of level {level} survives {} lost drives, and the pool's groups survive \
+         {}; the whole pool would be lost with the new group. Choose level {}, or --force",
+        info.name,
+        losses(level),
+        losses(stronger.level),
+        stronger.level
+    );
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }
 
 /// That so many drives make a group, before files are made for them.

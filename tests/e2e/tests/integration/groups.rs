@@ -86,7 +86,11 @@ fn groups_change_under_load_and_kills() {
         let grow = [
             "pool", "grow", "p", "--level", "5", "n0.img", "n1.img", "n2.img",
         ];
-        array.command(&grow).ok();
+        // The pool's group survives two lost drives.
+        let refused = array.command(&grow);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("--force"), "{refused:?}");
+        array.command(&[&grow[..], &["--force"]].concat()).ok();
     });
     let pool = array.json(SHOW);
     assert_eq!(pool["groups"][1]["drives"], json!(["n0", "n1", "n2"]));
