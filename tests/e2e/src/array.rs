@@ -114,6 +114,14 @@ impl Array {
         Array { home, running }
     }
 
+    /// Has it be as its site file says: where its drives come from another array, nobody can log
+    /// in before.
+    pub fn apply_site(&self) {
+        let file = self.home.path().join("site.toml");
+        let file = file.to_str().expect("a path that is text");
+        self.command(&["site", "apply", "--yes", file]).ok();
+    }
+
     /// Stops it and starts it again where it may have so much address space.
     pub fn start_within(&mut self, address_kib: u64) {
         self.stop();

@@ -443,7 +443,7 @@ fn an_export_whose_portal_has_gone_is_named() {
     home.set_site(without);
     let serving = home.serve();
     let line = format!("target {TARGET}: the site file describes no portal [::1]:0");
-    assert!(home.log().contains(&line), "{}", home.log());
+    home.wait_log(&line);
     let export = serving.json(&["export", "show", TARGET]);
     assert_eq!(
         (&export["hosts"][0], &export["portals"][0]),

@@ -121,12 +121,7 @@ fn the_log_says_who_changed_what_and_what_happened() {
     let is_whole = |pool: &serde_json::Value| pool["health"] == "ok";
     serving.wait(&["pool", "show", "p0"], is_whole);
     // Events come into the log a moment later.
-    for _ in 0..100 {
-        if home.log().contains("rebuil") {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    home.wait_log("rebuil");
     let me = fs::metadata("/proc/self").unwrap();
     let user = format!(
         "user {} at 127.0.0.1:",
@@ -162,7 +157,7 @@ fn the_log_says_who_changed_what_and_what_happened() {
     assert!(!log.contains("GET"), "{log}");
     let serving = home.serve();
     let line = "pool p0 is open: it was not closed before, and is recovered from its log";
-    assert!(home.log().contains(line), "{}", home.log());
+    home.wait_log(line);
     assert_eq!(serving.stop("TERM").code(), Some(0));
     drop(home.serve());
     assert!(!home.log().contains("not closed before"), "{}", home.log());

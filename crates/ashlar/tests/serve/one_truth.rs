@@ -41,7 +41,7 @@ fn what_earlier_servers_kept_is_taken_over_and_counts_before_the_site_file() {
     }
     let serving = home.serve();
     let left_out = format!("target {OF_SITE} of the site file is left out: volume v0 is behind");
-    assert!(home.log().contains(&left_out), "{}", home.log());
+    home.wait_log(&left_out);
     let list = |serving: &Serving| ["export", "host"].map(|what| serving.json(&[what, "list"]));
     let [exports, hosts] = list(&serving);
     assert_eq!(exports.as_array().unwrap().len(), 1);
@@ -184,11 +184,7 @@ fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
     fs::rename(&record, &away).unwrap();
     let serving = home.serve();
     assert_eq!(serving.json(&["export", "list"]), json!([]));
-    let log = home.log();
-    assert!(
-        log.contains("is not there, and pools are: nobody can log in"),
-        "{log}"
-    );
+    home.wait_log("is not there, and pools are: nobody can log in");
     assert_eq!(
         serving.json(&["volume", "list"]).as_array().unwrap().len(),
         1

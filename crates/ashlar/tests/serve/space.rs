@@ -123,6 +123,5 @@ fn drive_files_with_holes_get_their_space_at_the_start() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(taken() >= size, "{} of {size}", taken());
-    let log = home.log();
-    assert!(log.contains("d0.img: it had holes; "), "{log}");
+    home.wait_log("d0.img: it had holes; ");
 }

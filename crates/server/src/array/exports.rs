@@ -245,6 +245,8 @@ impl Array {
                 array.directory.set_target(&target, entry);
             }
             array.end_not_admitted().await;
+            // Who made them, or has them, may not be admitted any more.
+            array.revoke_tokens(&export.uuids).await;
             Ok(export)
         })
         .await
@@ -270,9 +272,7 @@ impl Array {
             // Commands of its sessions end when their pool answers.
             let pool = of.next().map_or(String::new(), |volume| volume.pool);
             let ended = async {
-                for volume in &export.uuids {
-                    array.directory.offload().revoke_volume(*volume).await;
-                }
+                array.revoke_tokens(&export.uuids).await;
                 match shard {
                     Some(shard) => hide(shard, &target).await,
                     None => Ok(()),
@@ -281,6 +281,13 @@ impl Array {
             array.turns.wait(&pool, ended).await
         })
         .await
+    }
+
+    /// Ends the tokens that were made of these volumes: hosts copy by themselves then.
+    pub(super) async fn revoke_tokens(&self, volumes: &[Uuid]) {
+        for volume in volumes {
+            self.directory.offload().revoke_volume(*volume).await;
+        }
     }
 
     pub(super) fn exports_by_target(&self) -> BTreeMap<String, Export> {

@@ -80,9 +80,8 @@ impl Array {
                 return Err(error);
             }
             array.export_map().insert(target.clone(), export.clone());
-            for (_, uuid) in &gone {
-                array.directory.offload().revoke_volume(*uuid).await;
-            }
+            let uuids: Vec<Uuid> = gone.iter().map(|(_, uuid)| *uuid).collect();
+            array.revoke_tokens(&uuids).await;
             hide(shard, &target, gone.iter().map(|(lun, _)| *lun).collect()).await?;
             Ok(export)
         })

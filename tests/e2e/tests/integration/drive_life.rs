@@ -119,6 +119,8 @@ fn a_pool_comes_up_elsewhere_from_its_drive_files_alone() {
     sorted.sort();
     let elsewhere = Array::start_over(&pool.text_with(&drives, &sorted, &[]), move_in);
     drop(array);
+    assert_eq!(elsewhere.json(&["export", "list"]), serde_json::json!([]));
+    elsewhere.apply_site();
     verify(elsewhere.portal(), TARGET, &mut ledger, "elsewhere");
     let pool = elsewhere.json(&["pool", "show", "p"]);
     assert_eq!(pool["health"], "ok");

@@ -236,6 +236,18 @@ fn cve_2020_28374_a_host_copies_only_what_it_could_read_and_write_itself() {
     assert!(read(&mut one, 0, 8) == secret[..8 * 512]);
     let more = use_token(&mut one, &token, 0, &[(0, 9)]);
     assert_eq!(more.sense(), Some((5, (0x26, 0))));
+    // Others may log in from now on: the token was made for those of before.
+    let narrow = ["--initiator", "iqn.2026-11.test:somebody"];
+    array
+        .command(&[&["export", "change", &target("private")], &narrow[..]].concat())
+        .ok();
+    let revoked = use_token(&mut one, &token, 0, &[(0, 8)]);
+    assert_eq!(revoked.sense(), Some((5, (0x23, 0x06))));
+    let token = token_of(&mut somebody, &[(0, 8)]);
+    assert_eq!(
+        use_token(&mut one, &token, 0, &[(0, 8)]),
+        Answer::Good(vec![])
+    );
     // The LUN is taken away: so is the token.
     array
         .command(&["export", "delete", "--yes", &target("private")])

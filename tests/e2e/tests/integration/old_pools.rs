@@ -81,6 +81,7 @@ fn a_pool_made_before_there_were_snapshots_opens_and_has_them() {
         let data = data.to_str().unwrap();
         program::run("tar", &["--zstd", "-xf", pool, "-C", data]).ok();
     });
+    array.apply_site();
     check(&array, TARGET);
     let names = ["thin", "thick"];
     for name in names {

@@ -280,6 +280,10 @@ impl Array {
             *array.known_hosts() = known;
             array.publish_hosts();
             array.end_not_admitted().await;
+            // As after a change of an export.
+            for export in array.exports_by_target().values() {
+                array.revoke_tokens(&export.uuids).await;
+            }
             Ok(())
         })
         .await
