@@ -1,14 +1,17 @@
 //! Requests to the API of a running array.
 
+use crate::api_address;
 use crate::failure::Failure;
+use crate::unix_socket::UnixConnector;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use server::api::types::Problem;
+use site::ApiAddress;
 use std::time::Duration;
 use ureq::http::Response;
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body};
 
-const DEFAULT_API: &str = "http://127.0.0.1:7480";
 /// A thick volume is zeroed before the answer comes.
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -16,37 +19,41 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// A running array, by its API.
 pub struct Client {
     agent: Agent,
-    api: String,
+    /// What URLs begin with.
+    base: String,
+    api: ApiAddress,
 }
 
 impl Client {
-    /// The array at `api`, else at the environment's `ASHLAR_API`, else at the
-    /// default address.
+    /// The array at `api`, else at the environment's `ASHLAR_API`, else in its usual place.
     ///
     /// # Errors
-    /// The URL isn't one that the API can have.
+    /// It is no place where the API can be.
     pub fn new(api: Option<&str>) -> Result<Self, Failure> {
         let from_environment = std::env::var("ASHLAR_API")
             .ok()
-            .filter(|url| !url.is_empty());
+            .filter(|place| !place.is_empty());
         let api = api.map(str::to_owned).or(from_environment);
-        let api = api.unwrap_or_else(|| DEFAULT_API.to_owned());
-        if !api.starts_with("http://") {
-            return Err(Failure::Wrong(format!(
-                "--api: found {api:?}; allowed: a URL such as {DEFAULT_API}"
-            )));
-        }
+        let api = match api {
+            Some(api) => api_address::parse(&api)?,
+            None => api_address::to_ask(),
+        };
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // The API is on this machine, whatever proxy others need.
             .proxy(None)
             .timeout_connect(Some(CONNECT_MAX))
-            .timeout_global(Some(ANSWER_MAX));
-        let api = api.trim_end_matches('/').to_owned();
-        Ok(Client {
-            agent: config.build().into(),
-            api,
-        })
+            .timeout_global(Some(ANSWER_MAX))
+            .build();
+        let (agent, base) = match &api {
+            ApiAddress::Tcp(_) => (config.into(), api.to_string()),
+            ApiAddress::Unix(path) => {
+                let connector = UnixConnector { path: path.clone() };
+                let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+                (agent, "http://127.0.0.1".to_owned())
+            }
+        };
+        Ok(Client { agent, base, api })
     }
 
     /// Gets a resource.
@@ -142,7 +149,7 @@ impl Client {
     }
 
     fn url(&self, path: &[&str]) -> String {
-        let mut url = format!("{}/api/v1", self.api);
+        let mut url = format!("{}/api/v1", self.base);
         for segment in path {
             url.push('/');
             url.push_str(&encoded(segment));
@@ -220,13 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn only_http_is_spoken() {
+    fn an_array_is_reached_by_tcp_or_by_a_socket() {
         assert!(matches!(
             Client::new(Some("https://127.0.0.1")),
-            Err(Failure::Wrong(_))
-        ));
-        assert!(matches!(
-            Client::new(Some("127.0.0.1:7480")),
             Err(Failure::Wrong(_))
         ));
         let client = Client::new(Some("http://127.0.0.1:1/")).ok().unwrap();
@@ -234,5 +237,7 @@ mod tests {
             client.url(&["volumes", "a"]),
             "http://127.0.0.1:1/api/v1/volumes/a"
         );
+        let client = Client::new(Some("unix:/run/x.sock")).ok().unwrap();
+        assert_eq!(client.url(&["jobs"]), "http://127.0.0.1/api/v1/jobs");
     }
 }

@@ -4,6 +4,7 @@
 // A program for people: it reads the environment, the clock and the terminal.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod api_address;
 mod client;
 mod confirm;
 mod drive;
@@ -30,6 +31,7 @@ mod snapshot;
 mod stats;
 mod status;
 mod trash;
+mod unix_socket;
 mod volume;
 
 use clap::{Parser, Subcommand};
@@ -45,9 +47,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(version, about, propagate_version = true, after_help = failure::EXIT_CODES)]
 struct Cli {
-    /// The API: of the running array to talk to [default: http://127.0.0.1:7480] [env:
-    /// ASHLAR_API], or where `serve` offers it [default: as the site says]
-    #[arg(long, global = true, value_name = "URL")]
+    /// The API of the running array: `unix:PATH` or `http://ADDRESS:PORT` [env: ASHLAR_API]
+    /// [default: unix:/run/ashlar/api.sock]
+    #[arg(long, global = true, value_name = "ADDRESS")]
     api: Option<String>,
     #[command(subcommand)]
     command: Command,

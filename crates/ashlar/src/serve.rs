@@ -1,7 +1,7 @@
 //! `ashlar serve`.
 
 use crate::failure::Failure;
-use crate::{log, output, site_file};
+use crate::{api_address, log, output, site_file};
 use server::bringup::{self, Options, Running};
 use std::io;
 use std::net::SocketAddr;
@@ -36,8 +36,12 @@ pub struct Args {
 }
 
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
-    let api = api.map(loopback).transpose()?;
+    let api = api.map(api_address::parse).transpose()?;
     let site = site_file::load(&args.site)?;
+    let api = match api.or_else(|| site.api.listen.clone()) {
+        Some(api) => api,
+        None => api_address::to_serve()?,
+    };
     // What is made from here on is nobody else's to read.
     world::real::make_files_private();
     let options = Options {
@@ -123,23 +127,8 @@ fn ready(name: &str, running: &Running) -> String {
         .map(|p| format!("portal {p}"))
         .collect();
     format!(
-        "serving {name}: {}, API http://{}",
+        "serving {name}: {}, API {}",
         portals.join(", "),
         running.api()
     )
-}
-
-/// Where to offer the API: an address, or a URL that says no more than one.
-fn loopback(api: &str) -> Result<SocketAddr, Failure> {
-    let address = api
-        .strip_prefix("http://")
-        .unwrap_or(api)
-        .trim_end_matches('/')
-        .parse();
-    match address {
-        Ok(address) if SocketAddr::ip(&address).is_loopback() => Ok(address),
-        _ => Err(Failure::Wrong(format!(
-            "--api: found {api:?}; allowed: a loopback address and port, such as 127.0.0.1:7480"
-        ))),
-    }
 }

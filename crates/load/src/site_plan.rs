@@ -125,9 +125,7 @@ mod tests {
             shards: Some(1),
             trash: std::time::Duration::ZERO,
             images: site::Images::default(),
-            api: Api {
-                listen: "127.0.0.1:0".parse().unwrap(),
-            },
+            api: Api::default(),
             portals: vec![Portal {
                 address: "0.0.0.0:3260".parse().unwrap(),
                 group: 1,

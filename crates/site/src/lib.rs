@@ -7,6 +7,7 @@
 //! fits what exists is [`diff`]'s question.
 
 mod access;
+mod api_address;
 mod diagnostic;
 pub mod diff;
 mod limits;
@@ -23,6 +24,7 @@ mod types;
 mod volumes;
 mod words;
 
+pub use api_address::ApiAddress;
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};

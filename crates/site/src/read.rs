@@ -2,6 +2,7 @@
 //! than one value are in [`crate::references`].
 
 use crate::access;
+use crate::api_address::ApiAddress;
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::limits;
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
@@ -13,7 +14,7 @@ use crate::types::{
     Images, Initiators, Level, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
 };
 use crate::volumes;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
@@ -31,8 +32,8 @@ const TRASH_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 const LANES_MAX: u16 = 16;
 /// RAM of a pool for reads when the file says nothing.
 const CACHE_BYTES_DEFAULT: u64 = 64 << 20;
-/// Where the API listens when the file says nothing.
-const API_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
+/// In place of an address that is wrong, and that was told.
+const NO_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 /// Files that Ashlar itself keeps in the data directory start with this.
 const RESERVED_FILE_PREFIX: &str = "ashlar";
 
@@ -186,19 +187,21 @@ fn site_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> (String, Option<
 
 fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {
     let Some((line, table)) = file.table("api") else {
-        return Api {
-            listen: API_DEFAULT,
-        };
+        return Api::default();
     };
     let mut reader = TableReader::new("api", line, table, lines, file.found());
-    let rule = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no \
-                authentication yet, so it is not offered to the network)";
-    let listen = reader.optional("listen", rule, |value| {
-        address(value).filter(|listen| listen.ip().is_loopback())
+    let rule = format!(
+        "{} (the API has no users yet, so it is not offered to the network)",
+        ApiAddress::RULE
+    );
+    let listen = reader.optional("listen", &rule, |value| {
+        value.as_str().and_then(ApiAddress::parse)
     });
+    let drive_directories = directories(&mut reader, "drive_directories", "/dev/disk/by-id");
     reader
         .finish(Api {
-            listen: listen.unwrap_or(API_DEFAULT),
+            listen,
+            drive_directories,
         })
         .item
 }
@@ -208,19 +211,21 @@ fn images_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Images {
         return Images::default();
     };
     let mut reader = TableReader::new("images", line, table, lines, file.found());
-    let rule = "an absolute path without \"..\", such as \"/srv/images\"";
-    let directories = reader.list("directories", rule, |text| {
+    let directories = directories(&mut reader, "directories", "/srv/images");
+    reader.finish(Images { directories }).item
+}
+
+/// A list of directories; empty when the file has none.
+fn directories(reader: &mut TableReader<'_, '_>, key: &'static str, example: &str) -> Vec<PathBuf> {
+    let rule = format!("an absolute path without \"..\", such as {example:?}");
+    let directories = reader.list(key, &rule, |text| {
         let path = Path::new(text);
         path.is_absolute()
             && !text.contains('\0')
             && !path.components().any(|part| part == Component::ParentDir)
     });
     let directories = directories.unwrap_or_default();
-    reader
-        .finish(Images {
-            directories: directories.into_iter().map(PathBuf::from).collect(),
-        })
-        .item
+    directories.into_iter().map(PathBuf::from).collect()
 }
 
 fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
@@ -231,7 +236,7 @@ fn portal(mut reader: TableReader<'_, '_>) -> Row<Portal> {
     });
     let rule = "the tag of a portal group, a whole number from 1 to 65535";
     let group = reader.optional("group", rule, |value| whole(value).filter(|tag| *tag > 0));
-    let address = address.unwrap_or(API_DEFAULT);
+    let address = address.unwrap_or(NO_ADDRESS);
     reader.finish(Portal {
         address,
         group: group.unwrap_or(1),

@@ -1,6 +1,7 @@
 //! Rules that need more than one value: references, uniqueness, counts, room.
 
 use crate::access;
+use crate::api_address::ApiAddress;
 use crate::diagnostic::Diagnostic;
 use crate::read::{PoolRow, Rows};
 use crate::size;
@@ -444,10 +445,13 @@ fn vm_targets(rows: &Rows, found: &mut Vec<Diagnostic>) {
 }
 
 fn api_and_portals(rows: &Rows, found: &mut Vec<Diagnostic>) {
+    let Some(ApiAddress::Tcp(listen)) = &rows.api.listen else {
+        return;
+    };
     for portal in &rows.portals {
         if let Some(line) = portal.line("address")
-            && portal.item.address == rows.api.listen
-            && rows.api.listen.port() != 0
+            && portal.item.address == *listen
+            && listen.port() != 0
         {
             push(
                 found,

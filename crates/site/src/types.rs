@@ -1,5 +1,6 @@
 //! What a site file says, in checked types.
 
+use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
 use std::collections::BTreeMap;
@@ -48,10 +49,13 @@ pub struct Site {
 }
 
 /// The REST API's place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Api {
-    /// A loopback address; port 0 lets the system choose.
-    pub listen: SocketAddr,
+    /// Who starts the array chooses when the file says nothing.
+    pub listen: Option<ApiAddress>,
+    /// Drives are added under these directories only, by requests of the API; absolute. Beside
+    /// them, the directories of the file's own drives.
+    pub drive_directories: Vec<PathBuf>,
 }
 
 /// Where images of disks may be.

@@ -69,7 +69,7 @@ const LEVEL: &str = "\"10\" (mirrored pairs, striped), \"10x3\" (three copies, s
 const SIZE: &str = "a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\"";
 const IQN: &str = "an iSCSI qualified name in lower case, iqn.YYYY-MM.reversed.domain[:name], such as \"iqn.2026-11.dev.ashlar:vm1\", at most 223 bytes";
 const DIRECTORY: &str = "an absolute path without \"..\", such as \"/srv/images\"";
-const LOOPBACK: &str = "a loopback address and port, such as \"127.0.0.1:7480\" (the API has no authentication yet, so it is not offered to the network)";
+const LOOPBACK: &str = "\"unix:\" and an absolute path of at most 107 bytes, such as \"unix:/run/ashlar/api.sock\", or a loopback address and port, such as \"127.0.0.1:7480\" (the API has no users yet, so it is not offered to the network)";
 const PORTAL: &str = "an address of this machine and a port, such as \"127.0.0.1:3260\" or \"[::1]:3260\" (not 0.0.0.0: discovery has to name an address)";
 const FILE: &str = "a file's path, relative to the data directory or absolute, without \"..\"; names that start with \"ashlar\" are kept for Ashlar's own files";
 

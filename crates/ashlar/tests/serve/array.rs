@@ -129,6 +129,18 @@ impl Home {
         command
     }
 
+    /// [`Home::command`], with its API elsewhere.
+    pub fn command_at(&self, api: &str) -> Command {
+        let mut command = self.command();
+        command.args(["--api", api]);
+        command
+    }
+
+    /// [`Home::serve`], with its API elsewhere.
+    pub fn serve_at(&self, api: &str) -> Serving {
+        Serving::start(self.command_at(api), &self.log_file())
+    }
+
     /// Starts it and waits until it serves.
     pub fn serve(&self) -> Serving {
         Serving::start(self.command(), &self.log_file())

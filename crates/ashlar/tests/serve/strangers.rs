@@ -1,6 +1,6 @@
 //! Other users of the machine: they read none of an array's files, and lock none.
 
-use crate::array::{Home, SITE, Serving};
+use crate::array::{Home, SITE, Serving, add_spare, said};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -135,4 +135,80 @@ fn another_user_asks_and_changes_nothing() {
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "healthy");
     home.wait_log(&format!("user {NOBODY} at 127.0.0.1:"));
     home.wait_log("may not use the API");
+}
+
+#[test]
+fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
+    let home = Home::new(SITE);
+    let run = tempfile::tempdir().unwrap();
+    set_mode(run.path(), 0o755);
+    let socket = run.path().join("ashlar/api.sock");
+    let api = format!("unix:{}", socket.display());
+    let serving = home.serve_at(&api);
+    assert_eq!(serving.api, api);
+    assert_eq!(serving.json(&["pool", "list"])[0]["name"], "p0");
+    assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o660);
+    let other = Home::new(SITE);
+    let (code, said) = said(other.command_at(&api).output().unwrap());
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("another ashlar serve listens there"),
+        "{said}"
+    );
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        let ask = |group: &str| {
+            let ids = ["--reuid", NOBODY, "--regid", group, "--clear-groups"];
+            let mut command = Command::new("setpriv");
+            command.args(ids).args(["curl", "-s", "-o", "/dev/null"]);
+            command.args(["-w", "%{http_code}", "--unix-socket"]);
+            command.arg(&socket).arg("http://localhost/api/v1/status");
+            let output = command.output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(ask(NOBODY), "000", "the kernel refuses to connect");
+        assert_eq!(ask("0"), "200", "a member of the socket's group");
+        // Every change says who.
+        serving.done(&["host", "create", "h", "--initiator", "iqn.2026-11.test:a"]);
+        home.wait_log("user 0 at the API's socket: POST /api/v1/hosts");
+    }
+    assert!(serving.stop("TERM").success());
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_killed_servers_socket_is_taken_by_the_next() {
+    let home = Home::new(SITE);
+    let run = tempfile::tempdir().unwrap();
+    let socket = run.path().join("api.sock");
+    let api = format!("unix:{}", socket.display());
+    drop(home.serve_at(&api));
+    assert!(socket.exists());
+    let serving = home.serve_at(&api);
+    assert_eq!(serving.json(&["pool", "list"])[0]["name"], "p0");
+}
+
+#[test]
+fn drives_come_from_directories_that_the_site_allows() {
+    let home = Home::new(SITE);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("s.img");
+    let link = home.file("link");
+    let serving = home.serve();
+    std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+    for path in [&file, &link.join("s.img")] {
+        let (code, said) = said(serving.run(&add_spare("s", path.to_str().unwrap())));
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("drive_directories"), "{said}");
+        assert!(!file.exists());
+    }
+    assert!(serving.stop("TERM").success());
+    let allowed = format!(
+        "drive_directories = [{:?}]\n[[portal]]",
+        elsewhere.path().display().to_string()
+    );
+    home.set_site(&SITE.replacen("[[portal]]", &allowed, 1));
+    let serving = home.serve();
+    serving.done(&add_spare("s", file.to_str().unwrap()));
+    assert_eq!(serving.json(&["drive", "show", "s"])["state"], "spare");
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 
 /// Sockets of this machine and their users, by IP version (`proc_pid_net(5)`).
 const SOCKETS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -17,9 +17,18 @@ const SOCKETS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
-    peer: SocketAddr,
+    at: Origin,
     /// Absent when it can't be told.
     uid: Option<u32>,
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// An address of this machine; every user can connect from there.
+    Tcp(SocketAddr),
+    /// The Unix socket: the mode of its file lets the server's user and group connect.
+    Unix,
 }
 
 impl Caller {
@@ -29,15 +38,16 @@ impl Caller {
             uid_in(&table, peer, own)
         };
         Caller {
-            peer,
+            at: Origin::Tcp(peer),
             uid: own.and_then(find),
         }
     }
 
-    /// Whether it is root, or the user that the server runs as.
+    /// Whether it may use the API: the kernel let it connect to the Unix socket, or it is root
+    /// or the user that the server runs as.
     pub(super) fn is_ours(&self) -> bool {
-        self.uid
-            .is_some_and(|uid| uid == 0 || Some(uid) == own_uid())
+        let is_ours = |uid| uid == 0 || Some(uid) == own_uid();
+        self.at == Origin::Unix || self.uid.is_some_and(is_ours)
     }
 }
 
@@ -47,12 +57,25 @@ impl Connected<IncomingStream<'_, TcpListener>> for Caller {
     }
 }
 
+impl Connected<IncomingStream<'_, UnixListener>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        let peer = stream.io().peer_cred().ok();
+        Caller {
+            at: Origin::Unix,
+            uid: peer.map(|peer| peer.uid()),
+        }
+    }
+}
+
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peer = self.peer;
         match self.uid {
-            Some(uid) => write!(f, "user {uid} at {peer}"),
-            None => write!(f, "somebody at {peer}"),
+            Some(uid) => write!(f, "user {uid}")?,
+            None => write!(f, "somebody")?,
+        }
+        match self.at {
+            Origin::Tcp(peer) => write!(f, " at {peer}"),
+            Origin::Unix => write!(f, " at the API's socket"),
         }
     }
 }

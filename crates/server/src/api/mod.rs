@@ -1,5 +1,5 @@
 //! The REST API under `/api/v1`, with its description at
-//! `/api/v1/openapi.json`. Loopback only.
+//! `/api/v1/openapi.json`. Never offered to the network.
 //!
 //! Handlers are thin: they check what came in, ask the [`Array`], and turn the
 //! outcome into the JSON of [`types`].
@@ -16,6 +16,7 @@ mod guard;
 mod health;
 mod hosts;
 mod jobs;
+mod listener;
 mod pools;
 mod problem;
 mod restore;
@@ -31,6 +32,7 @@ pub mod types;
 mod volumes;
 
 pub use deadline::Patience;
+pub use listener::ApiListener;
 
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;
@@ -40,7 +42,6 @@ use deadline::Served;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use types::{Problem, ProblemKind};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -182,7 +183,7 @@ fn of_site_files() -> OpenApiRouter<Served> {
 /// # Errors
 /// The listener fails.
 pub async fn serve(
-    listener: TcpListener,
+    listener: ApiListener,
     array: Arc<Array>,
     patience: Patience,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -195,14 +196,26 @@ pub async fn serve(
     };
     let router = router(array, patience);
     let service = router.into_make_service_with_connect_info::<Caller>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(announced);
     let overdue = async move {
         // An error means that serving has ended first.
         let _ = stopped.await;
         tokio::time::sleep(DRAIN_MAX).await;
     };
+    let serving = async move {
+        match listener {
+            ApiListener::Tcp(listener) => {
+                let serving = axum::serve(listener, service);
+                serving.with_graceful_shutdown(announced).await
+            }
+            // The path is ours while it is served.
+            ApiListener::Unix(listener, _path) => {
+                let serving = axum::serve(listener, service);
+                serving.with_graceful_shutdown(announced).await
+            }
+        }
+    };
     tokio::select! {
-        ended = serving.into_future() => ended,
+        ended = serving => ended,
         () = overdue => Ok(()),
     }
 }

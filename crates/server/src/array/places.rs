@@ -55,6 +55,8 @@ pub struct NewDrive {
 #[derive(Debug)]
 pub struct DrivePlaces {
     data: PathBuf,
+    /// New drives come from these directories only, beside the data directory.
+    allowed: Vec<PathBuf>,
     site: Vec<AddedDrive>,
     added: Mutex<Vec<AddedDrive>>,
 }
@@ -73,9 +75,47 @@ pub fn added(data: &Path) -> Result<Vec<AddedDrive>, RecordError> {
 impl DrivePlaces {
     /// Those that the site describes, and those that were `added`; files and records are
     /// in `data`.
-    pub fn new(data: PathBuf, site: Vec<AddedDrive>, added: Vec<AddedDrive>) -> Self {
-        let added = Mutex::new(added);
-        DrivePlaces { data, site, added }
+    ///
+    /// New drives come from the directories of those of the site, from `data` and from `allowed`.
+    pub fn new(
+        data: PathBuf,
+        mut allowed: Vec<PathBuf>,
+        site: Vec<AddedDrive>,
+        added: Vec<AddedDrive>,
+    ) -> Self {
+        let parents = site.iter().filter_map(|drive| drive.path.parent());
+        allowed.extend(parents.map(Path::to_owned));
+        allowed.push(data.clone());
+        allowed.sort();
+        allowed.dedup();
+        DrivePlaces {
+            data,
+            allowed,
+            site,
+            added: Mutex::new(added),
+        }
+    }
+
+    /// Whether a new drive may be at `path`: the directory that it really is in is allowed. A
+    /// link at `path` itself is followed, as those of `/dev/disk` are.
+    fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
+        let parent = path.parent().unwrap_or(path);
+        let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+        let allows = |directory: &PathBuf| match directory.canonicalize() {
+            Ok(real) => parent.starts_with(real),
+            Err(_) => false,
+        };
+        if self.allowed.iter().any(allows) {
+            return Ok(());
+        }
+        let allowed = self.allowed.iter().map(|at| at.display().to_string());
+        let context = format!(
+            "{}: drives may be added from {} only; [api] drive_directories of the site file allows \
+             others, from the next start on",
+            path.display(),
+            allowed.collect::<Vec<_>>().join(", ")
+        );
+        Err(ArrayError::new(ArrayErrorKind::Invalid, context))
     }
 
     // Whoever panicked with this lock held has left a whole list behind.
@@ -225,6 +265,9 @@ impl Array {
             .iter()
             .map(|new| self.placed(&pools, &info.name, new, replaced));
         let placed: Vec<Placed> = placed.collect();
+        for drive in placed.iter().filter(|drive| !drive.is_known) {
+            self.drives.check_allowed(&drive.path)?;
+        }
         let largest = info
             .members
             .iter()

@@ -69,6 +69,26 @@ impl BringUpError {
     }
 }
 
+impl BringUpError {
+    /// A Unix socket that can't be opened.
+    pub(crate) fn socket(what: &str, error: &std::io::Error, place: &str) -> Self {
+        let advice = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!("another ashlar serve listens there; stop that server, or change {place}")
+            }
+            std::io::ErrorKind::NotFound => {
+                format!("make the directory above it, or change {place}")
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                format!("this user may not make it; change {place}")
+            }
+            _ => format!("change {place}"),
+        };
+        let context = format!("{what}: {error}: {advice}");
+        Self::new(BringUpErrorKind::Address, context)
+    }
+}
+
 impl From<PortalError> for BringUpError {
     fn from(error: PortalError) -> Self {
         Self::new(BringUpErrorKind::Address, error.to_string())

@@ -28,7 +28,7 @@ mod second_look;
 pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
 
-use crate::api;
+use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::configuration::{InFile, Store};
 use crate::array::{self, AddedDrive, Array, ArrayErrorKind, DrivePlaces, History};
@@ -40,12 +40,11 @@ use data_dir::DataDir;
 use futures_util::future::join_all;
 use late::Late;
 use site::diff::VolumePlan;
-use site::{DriveSource, Site};
+use site::{ApiAddress, DriveSource, Site};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -58,8 +57,8 @@ pub struct Options {
     pub data: PathBuf,
     /// Serve here instead of at the site's portals.
     pub portal: Option<SocketAddr>,
-    /// Offer the API here instead of where the site says. Loopback.
-    pub api: Option<SocketAddr>,
+    /// Offer the API here.
+    pub api: ApiAddress,
 }
 
 /// An array that serves. Ends with [`Running::stop`]; dropped without it, it ends
@@ -68,7 +67,7 @@ pub struct Running {
     array: Arc<Array>,
     front: Front,
     shards: Vec<Shard>,
-    api: SocketAddr,
+    api: ApiAddress,
     stop_api: oneshot::Sender<()>,
     api_ended: JoinHandle<std::io::Result<()>>,
     late: Late,
@@ -95,7 +94,7 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         ..site.limits.clone()
     };
     check_portals(&portals)?;
-    let api = open_api(api.unwrap_or(site.api.listen)).await?;
+    let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
     match furnish(&site, &data, &handles, (&portals, &limits)).await {
@@ -262,7 +261,8 @@ fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePla
     };
     let of_site = site.pools.iter().flat_map(of_pool).collect();
     let data_path = data.path().to_owned();
-    DrivePlaces::new(data_path, of_site, added)
+    let allowed = site.api.drive_directories.clone();
+    DrivePlaces::new(data_path, allowed, of_site, added)
 }
 
 /// The portals of the site, or one instead of all of them.
@@ -315,11 +315,22 @@ fn check_portals(portals: &[Portal]) -> Result<(), BringUpError> {
     Ok(())
 }
 
-async fn open_api(address: SocketAddr) -> Result<TcpListener, BringUpError> {
-    TcpListener::bind(address).await.map_err(|error| {
+async fn open_api(address: &ApiAddress) -> Result<ApiListener, BringUpError> {
+    let listener = ApiListener::open(address).await.map_err(|error| {
         let what = format!("API address {address}");
-        BringUpError::address(&what, &error, "[api] listen in the site file, or --api")
-    })
+        let place = "[api] listen in the site file, or --api";
+        match address {
+            ApiAddress::Tcp(_) => BringUpError::address(&what, &error, place),
+            ApiAddress::Unix(_) => BringUpError::socket(&what, &error, place),
+        }
+    })?;
+    if let ApiAddress::Tcp(_) = address {
+        tracing::warn!(
+            "the API listens on TCP: every program of this machine can connect to it, and those of \
+             root and of the server's user are answered; a Unix socket is safer"
+        );
+    }
+    Ok(listener)
 }
 
 /// The most shards when the site file says nothing.
@@ -364,16 +375,13 @@ async fn stop_shards(shards: Vec<Shard>) -> Vec<(String, engine::PoolError)> {
 
 /// Offers the API and gives the whole.
 fn offer(
-    listener: TcpListener,
+    listener: ApiListener,
     (array, front): (Arc<Array>, Front),
     shards: Vec<Shard>,
     late: Late,
     data: Arc<DataDir>,
 ) -> Running {
-    // A socket that listens has an address.
-    let api = listener
-        .local_addr()
-        .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
+    let api = listener.address();
     let (stop_api, stopped) = oneshot::channel();
     let until_stopped = async move {
         // Also when the array is dropped.
@@ -409,8 +417,8 @@ impl Running {
     }
 
     /// Where the API is.
-    pub fn api(&self) -> SocketAddr {
-        self.api
+    pub fn api(&self) -> &ApiAddress {
+        &self.api
     }
 
     /// Takes no more logins, ends commands in flight, closes sessions and pools. What waits for

@@ -1,0 +1,51 @@
+//! Where the API of an array is: said, or in its usual place.
+
+use crate::failure::Failure;
+use site::ApiAddress;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The socket of an array that root runs, and of the example for systemd.
+const OF_THE_MACHINE: &str = "/run/ashlar/api.sock";
+
+/// What `--api` says.
+///
+/// # Errors
+/// It is no place where the API can be.
+pub fn parse(text: &str) -> Result<ApiAddress, Failure> {
+    ApiAddress::parse(text).ok_or_else(|| {
+        let rule = ApiAddress::RULE;
+        Failure::Wrong(format!("--api: found {text:?}; allowed: {rule}"))
+    })
+}
+
+/// Where `serve` listens when neither the command line nor the site file says so.
+///
+/// # Errors
+/// There is no usual place for this user.
+pub fn to_serve() -> Result<ApiAddress, Failure> {
+    own_socket().map(ApiAddress::Unix).ok_or_else(|| {
+        let context = "no place for the API's socket: this user has no XDG_RUNTIME_DIR; say one \
+                       with --api unix:PATH, or [api] listen in the site file";
+        Failure::Wrong(context.to_owned())
+    })
+}
+
+/// The array that commands talk to when nothing says which: this user's, else the machine's.
+pub fn to_ask() -> ApiAddress {
+    let own = own_socket().filter(|path| path.exists());
+    ApiAddress::Unix(own.unwrap_or_else(|| OF_THE_MACHINE.into()))
+}
+
+/// The usual place for a socket of this user.
+fn own_socket() -> Option<PathBuf> {
+    // A process without a user is not root.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);
+    if is_root {
+        return Some(OF_THE_MACHINE.into());
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")?;
+    let path = Path::new(&runtime).join("ashlar/api.sock");
+    path.is_absolute().then_some(path)
+}
