@@ -157,7 +157,13 @@ mod tests {
     fn only_root_and_the_server_s_user_are_ours() {
         let me = own_uid().unwrap();
         let peer = "127.0.0.1:1".parse().unwrap();
-        let ours = |uid| Caller { peer, uid }.is_ours();
+        let ours = |uid| {
+            Caller {
+                at: Origin::Tcp(peer),
+                uid,
+            }
+            .is_ours()
+        };
         assert!(ours(Some(0)) && ours(Some(me)));
         assert!(!ours(Some(me + 1)) && !ours(None));
     }

@@ -1,8 +1,9 @@
 //! What is said of the array while a shard is held up.
 
-use crate::api::{self, Patience};
+use crate::api::{self, ApiListener, Patience};
 use crate::bringup::{self, Options, Running};
 use crate::shard::ShardState;
+use site::ApiAddress;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl Held {
             site: site::parse("site.toml", SITE).unwrap(),
             data: home.path().join("data"),
             portal: None,
-            api: None,
+            api: ApiAddress::Tcp(([127, 0, 0, 1], 0).into()),
         };
         let running = bringup::bring_up(options).await.unwrap();
         let array = Arc::clone(running.array());
@@ -76,7 +77,12 @@ impl Held {
         let stopped = async move {
             let _ = stopped.await;
         };
-        tokio::spawn(api::serve(listener, Arc::clone(&array), patience, stopped));
+        tokio::spawn(api::serve(
+            ApiListener::Tcp(listener),
+            Arc::clone(&array),
+            patience,
+            stopped,
+        ));
         let glance = array.glance(FOR_EVER).await.unwrap();
         let is_it = |(_, info): &&(usize, engine::pool::PoolInfo)| info.name == "p1";
         let shard = glance.pools.iter().find(is_it).unwrap().0;
