@@ -23,6 +23,7 @@ mod table;
 mod types;
 mod volumes;
 mod words;
+mod write;
 
 pub use api_address::ApiAddress;
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
@@ -43,6 +44,8 @@ pub use words::{
     DESCRIPTION_BYTES_MAX, DESCRIPTION_RULE, TAG_KEY_BYTES_MAX, TAG_RULE, TAG_VALUE_BYTES_MAX,
     is_description, is_tag,
 };
+
+pub use write::text;
 
 use std::path::Path;
 

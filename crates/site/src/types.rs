@@ -375,6 +375,23 @@ impl Site {
         self.exports.iter().find(|export| export.target == target)
     }
 
+    /// What an array keeps as its settings: all but volumes, who may log in, and VMs.
+    pub fn settings(&self) -> Site {
+        Site {
+            chap: Chap {
+                discovery: None,
+                ..self.chap.clone()
+            },
+            volumes: Vec::new(),
+            groups: Vec::new(),
+            hosts: Vec::new(),
+            host_groups: Vec::new(),
+            exports: Vec::new(),
+            vms: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// Whether there are secrets in it, which others must not read.
     pub fn has_secrets(&self) -> bool {
         let hosts = self.hosts.iter().any(|host| host.chap.is_some());
