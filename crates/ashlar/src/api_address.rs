@@ -20,16 +20,9 @@ pub fn parse(text: &str) -> Result<ApiAddress, Failure> {
     })
 }
 
-/// Where `serve` listens when neither the command line nor the site file says so.
-///
-/// # Errors
-/// There is no usual place for this user.
-pub fn to_serve() -> Result<ApiAddress, Failure> {
-    own_socket().map(ApiAddress::Unix).ok_or_else(|| {
-        let context = "no place for the API's socket: this user has no XDG_RUNTIME_DIR; say one \
-                       with --api unix:PATH, or [api] listen in the site file";
-        Failure::Wrong(context.to_owned())
-    })
+/// Where `serve` listens when nothing says where; `None` when this user has no usual place.
+pub fn to_serve() -> Option<ApiAddress> {
+    own_socket().map(ApiAddress::Unix)
 }
 
 /// The array that commands talk to when nothing says which: this user's, else the machine's.

@@ -126,6 +126,15 @@ impl Client {
         self.answer(self.agent.put(&url).send_json(body))
     }
 
+    /// Puts a resource in a state that has no answer but success.
+    ///
+    /// # Errors
+    /// The array can't be reached or refuses.
+    pub fn put_only(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
+        let url = self.url(path);
+        self.accept(self.agent.put(&url).send_json(body)).map(drop)
+    }
+
     /// Changes a resource.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
 //! `ashlar fsck`: pools looked through while nobody serves them.
 //!
-//! Which drives make a pool is read off their labels, so a site file only says where
-//! drives are, and so does the data directory of those that commands have added. Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it
-//! can't be said, because drives are in use, can't be opened or belong to no pool.
+//! Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it can't be said, because
+//! drives are in use, can't be opened or belong to no pool.
 
 use crate::failure::Failure;
 use crate::fsck_report::Outcome;
@@ -26,8 +25,8 @@ const CLEAR_LINE: &str = "\x1b[K";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nothing is written. With --site, drives that were added or replaced by command are looked for,
-too: the data directory remembers them. Drives that a running `ashlar serve` has are refused: stop it first.
+Nothing is written. With --data, drives of pools that commands made, and drives that commands added,
+are looked for, too: the data directory remembers them. Drives that a running `ashlar serve` has are refused: stop it first.
 
 Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it can't be said.")]
 pub struct Args {

@@ -22,10 +22,13 @@ mod moves;
 mod offline;
 mod output;
 mod pool;
+mod pool_create;
+mod portal;
 mod rehearse;
 mod salvage;
 mod serve;
 mod session;
+mod settings;
 mod site_file;
 mod snapshot;
 mod stats;
@@ -57,14 +60,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Bring up what a site file describes, and serve it until SIGTERM or SIGINT
+    /// Serve an array until SIGTERM or SIGINT; the first time, make what a site file describes
     Serve(serve::Args),
     /// Show the array at a glance
     Status(status::Args),
     /// Show drives, take them out of use, replace them, add spares
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Show pools, scrub them, convert, add and remove their groups; salvage their labels
+    /// Show, make and destroy pools; scrub them, change their groups; salvage their labels
     #[command(subcommand)]
     Pool(pool::Command),
     /// Show, create, clone, name, tag, grow, import, export and delete volumes
@@ -91,6 +94,15 @@ enum Command {
     /// Show, make, change and forget groups of hosts
     #[command(subcommand)]
     HostGroup(host::GroupCommand),
+    /// Show, open and close portals: the addresses that targets are served at
+    #[command(subcommand)]
+    Portal(portal::Command),
+    /// Show and change settings: trash, directories, limits
+    #[command(subcommand)]
+    Settings(settings::Command),
+    /// Say what initiators have to prove before they may ask which targets there are
+    #[command(subcommand)]
+    Discovery(settings::Discovery),
     /// Show and drop sessions of initiators
     #[command(subcommand)]
     Session(session::Command),
@@ -99,7 +111,7 @@ enum Command {
     Stats(stats::Command),
     /// Show what happened to drives and pools
     Events(events::Args),
-    /// Check site files, compare them with the array, apply them
+    /// Check site files, compare them with the array, apply them; show the array as one
     #[command(subcommand)]
     Site(site_file::Command),
     /// Look through pools that nobody serves, and say what is damaged; writes nothing
@@ -150,6 +162,9 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Export(command) => export::run(client, command),
         Command::Host(command) => host::run(client, command),
         Command::HostGroup(command) => host::run_group(client, command),
+        Command::Portal(command) => portal::run(client, command),
+        Command::Settings(command) => settings::run(client, command),
+        Command::Discovery(command) => settings::run_discovery(client, command),
         Command::Session(command) => session::run(client, command),
         Command::Stats(command) => stats::run(client, command),
         Command::Events(args) => events::run(client, args),

@@ -1,14 +1,14 @@
 //! Drives of pools that nobody serves: where they are, and which pool each is of.
 //!
-//! Which drives make a pool is read off their labels, so a site file only says where
-//! drives are, and so does the data directory of those that commands have added.
+//! Which drives make a pool is read off their labels. The data directory of an array says where
+//! its drives are, and so does a site file.
 
 use crate::failure::Failure;
 use crate::fsck_report::Remark;
 use crate::site_file;
 use engine::{LabelSummary, NamedDrive, Pool};
 use server::bringup::Patience;
-use site::DriveSource;
+use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
 use world::real::{OpenErrorKind, RealDrive, RealWorld};
 
@@ -16,14 +16,15 @@ use world::real::{OpenErrorKind, RealDrive, RealWorld};
 #[derive(clap::Args)]
 pub struct Drives {
     /// Drives: files or block devices
-    #[arg(value_name = "DRIVE-FILE", required_unless_present = "site")]
+    #[arg(value_name = "DRIVE-FILE", required_unless_present_any = ["site", "data"])]
     drives: Vec<PathBuf>,
-    /// Look at the drives of this site file
+    /// Look at the drives of the array whose data directory this is
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Look at the drives of this site file, too; its files are relative to --data, else to the
+    /// current directory
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
-    /// Directory that drive files and records of the site lie in [default: the current one]
-    #[arg(long, value_name = "DIR", requires = "site")]
-    data: Option<PathBuf>,
     /// Look at this pool only
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
@@ -66,19 +67,31 @@ impl Drives {
             }
             places.push(place);
         }
-        if let Some(file) = &self.site {
-            let site = site::load(file).map_err(site_file::wrong)?;
-            let data = self.data.clone().unwrap_or_default();
-            let of_site = site.drives.into_iter().map(|drive| Place {
+        let data = self.data.clone().unwrap_or_default();
+        let of_file = self.site.as_deref().map(site::load).transpose();
+        let kept = self.data.as_deref().map(server::array::kept_settings);
+        let kept = kept.transpose().map_err(|error| Failure::Wrong(error.to_string()))?;
+        let sites = of_file.map_err(site_file::wrong)?.into_iter();
+        let sites: Vec<Site> = kept.flatten().into_iter().chain(sites).collect();
+        if sites.is_empty() && self.data.is_some() {
+            let data = data.display();
+            let why = format!("--data {data}: no array is kept there; say --site, or the drives");
+            return Err(Failure::Wrong(why));
+        }
+        for drive in sites.into_iter().flat_map(|site| site.drives) {
+            let place = Place {
                 path: match drive.source {
                     DriveSource::File { path, .. } => data.join(path),
                     DriveSource::Device { path } => path,
                 },
                 name: drive.name,
                 may_be_away: true,
-            });
-            let of_site: Vec<Place> = of_site.filter(|place| is_new(&places, place)).collect();
-            places.extend(of_site);
+            };
+            if is_new(&places, &place) {
+                places.push(place);
+            }
+        }
+        if self.data.is_some() || self.site.is_some() {
             places.extend(added(&data, &places)?);
         }
         Ok(places)

@@ -4,11 +4,12 @@ use crate::client::Client;
 use crate::events;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
+use crate::pool_create;
 use crate::salvage;
 use crate::status::{closed_lines, word};
 use server::api::types::{
-    Background, Cache, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io, Operations,
-    Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
+    Background, Cache, CacheChange, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io,
+    Operations, Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
 };
 use site::human;
 use std::path::Path;
@@ -30,6 +31,16 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    Create(pool_create::CreateArgs),
+    Destroy(pool_create::DestroyArgs),
+    /// Change how much RAM a pool has for reads
+    Cache {
+        /// Name of the pool
+        name: String,
+        /// The RAM, such as 1 GiB, or none
+        #[arg(value_name = "SIZE", value_parser = pool_create::cache)]
+        capacity: u64,
+    },
     /// Read and compare everything that a pool holds, and put right what is wrong
     ///
     /// It runs in the background, behind the commands of hosts; ashlar pool show tells how
@@ -45,7 +56,7 @@ pub enum Command {
     ///
     /// The pool serves meanwhile. What it holds is moved in the background, zone by zone,
     /// behind the commands of hosts; ashlar pool show tells how far it is. It goes on after a
-    /// restart. Write the new level into the site file, too.
+    /// restart.
     Convert {
         /// Name of the pool
         name: String,
@@ -58,8 +69,7 @@ pub enum Command {
     },
     /// Add a group of new drives to a pool
     ///
-    /// It is used at once. The data directory remembers where its drives are; describe them
-    /// in the site file, too, if the pool may move to another machine.
+    /// It is used at once, and is there again after a restart.
     Grow {
         /// Name of the pool
         name: String,
@@ -81,7 +91,7 @@ pub enum Command {
     /// Have a group leave a pool: what it holds goes to the other groups first
     ///
     /// That happens in the background; ashlar pool show tells how far it is. Once it has left,
-    /// ashlar events says so, and its drives are free: take them out of the site file, too.
+    /// ashlar events says so, and its drives are free.
     Shrink {
         /// Name of the pool
         name: String,
@@ -96,8 +106,7 @@ pub enum Command {
     /// Set from which percentages of its capacity on a pool tells that it gets full
     ///
     /// Crossing one, up or back down, is an event; above the warning, initiators of thin
-    /// volumes are told, too. What is not named stays as it is. They hold until the server
-    /// ends; those of the site file (warn_at, alarm_at) hold from the next start on.
+    /// volumes are told, too. A threshold that is not named stays as it is.
     Thresholds {
         /// Name of the pool
         name: String,
@@ -110,8 +119,7 @@ pub enum Command {
     },
     /// Limit work in the background: rebuilds, scrubs, and moving data to other groups
     ///
-    /// What is not named stays as it is. The limits hold until the server ends; those of
-    /// the site file (rebuild_rate, scrub_rate, background) hold from the next start on.
+    /// A limit that is not named stays as it is.
     Rates {
         /// Name of the pool
         name: String,
@@ -170,6 +178,16 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             print(&format!(
                 "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
             ))
+        }
+        Command::Create(args) => pool_create::create(client, args),
+        Command::Destroy(args) => pool_create::destroy(client, args),
+        Command::Cache { name, capacity } => {
+            let change = CacheChange {
+                capacity_bytes: capacity,
+            };
+            let pool: Pool = client.put(&["pools", &name, "cache"], &change)?;
+            let capacity = human(pool.cache.capacity_bytes);
+            print(&format!("pool {name} has {capacity} of RAM for reads\n"))
         }
         Command::Salvage(_) => unreachable!("it does not talk to an array"),
         Command::Scrub { name, stop } => {
@@ -233,15 +251,12 @@ fn convert(client: &Client, name: &str, level: String, group: Option<u16>) -> Re
     let pool: Pool = client.patch(&path, &change)?;
     let level = change.level;
     let now = pool.groups.iter().find(|other| other.index == group);
-    let mut text = match now.map_or(0, |group| group.zones_to_move) {
+    let text = match now.map_or(0, |group| group.zones_to_move) {
         0 => format!("group {group} of pool {name} is of level {level}\n"),
         _ => format!(
             "group {group} of pool {name} goes to level {level}; see ashlar pool show {name}\n"
         ),
     };
-    for line in &pool.site_differences {
-        text.push_str(&format!("{line}\n"));
-    }
     print(&text)
 }
 
@@ -269,7 +284,7 @@ fn grow(client: &Client, name: &str, add: &GroupAdd) -> Result<(), Failure> {
 }
 
 /// `[NAME=]PATH`; what it may be, the array says.
-fn new_drive(text: &str, size_bytes: Option<u64>) -> DriveAdd {
+pub fn new_drive(text: &str, size_bytes: Option<u64>) -> DriveAdd {
     let (name, path) = match text.split_once('=') {
         Some((name, path)) => (name.to_owned(), path),
         None => {
@@ -336,8 +351,6 @@ fn show(pool: &Pool, events: &[Event]) -> String {
         ("missing", format!("{}{back}: {}", drive.name, drive.why))
     });
     lines.extend(missing);
-    let differences = pool.site_differences.iter();
-    lines.extend(differences.map(|line| ("site file", line.clone())));
     lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
     lines.extend([
         ("capacity", human(pool.capacity_bytes)),

@@ -16,7 +16,7 @@ use world::real::RealWorld;
 A label is written where the drives prove what it said: the labels of the same lane on other drives
 say what it was, and a label of another lane on the same drive says which drive it is. What is not
 proved is named with the reason, and stays as it is; so does everything where two drives
-contradict each other. With --site, drives that were added by command are looked for, too. Drives
+contradict each other. With --data, drives that were added by command are looked for, too. Drives
 that a running `ashlar serve` has are refused: stop it first, and look with `ashlar fsck` after it.
 
 Exit codes: 0 no label is missing any more; 1 some are; 2 it can't be said.")]

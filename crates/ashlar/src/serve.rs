@@ -18,30 +18,27 @@ const END_TIME: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints one line that begins with \"serving\" once everything is up; logs go to standard error.
-The first start makes what the site file says. Later ones make pools that are missing and change
-nothing else: `ashlar site apply` does. SIGTERM and SIGINT end commands in
+The first start makes what the site file says. From then on the array keeps its own configuration
+in the data directory; `ashlar site apply` applies a changed file. SIGTERM and SIGINT end commands in
 flight, close cleanly and exit 0. After a crash or power cut just start it again. A failed
 assertion is a crash: the process ends by SIGABRT, and a supervisor is to start it again.
 RUST_LOG sets the log's level: RUST_LOG=debug.")]
 pub struct Args {
-    /// The site file
+    /// The site file; needed at the first start
     #[arg(long, value_name = "FILE")]
-    site: PathBuf,
+    site: Option<PathBuf>,
     /// Directory for drive files and records; made if it isn't there
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Serve here instead of at the site's portals; port 0 lets the system choose
+    /// Serve here instead of at the array's portals; port 0 lets the system choose
     #[arg(long, value_name = "ADDR")]
     portal: Option<SocketAddr>,
 }
 
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
     let api = api.map(api_address::parse).transpose()?;
-    let site = site_file::load(&args.site)?;
-    let api = match api.or_else(|| site.api.listen.clone()) {
-        Some(api) => api,
-        None => api_address::to_serve()?,
-    };
+    let site = args.site.as_deref().map(site_file::load).transpose()?;
+    let usual_api = api_address::to_serve();
     // What is made from here on is nobody else's to read.
     world::real::make_files_private();
     let options = Options {
@@ -49,6 +46,7 @@ pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
         data: args.data,
         portal: args.portal,
         api,
+        usual_api,
     };
     let log = log::begin();
     let log = log.map_err(|error| Failure::Failed(format!("can't start threads: {error}")))?;
@@ -71,14 +69,13 @@ async fn serve(options: Options) -> Result<(), Failure> {
         .and_then(|terminate| Ok((terminate, signal(SignalKind::interrupt())?)));
     let (mut terminate, mut interrupt) =
         signals.map_err(|error: io::Error| Failure::Failed(format!("no signals: {error}")))?;
-    let name = options.site.name.clone();
     let running = bringup::bring_up(options)
         .await
         .map_err(|error| Failure::Failed(error.to_string()))?;
     // Tests send the signal as soon as they read that it serves.
     #[cfg(debug_assertions)]
     fail_when_asked(&running)?;
-    output::print(&format!("{}\n", ready(&name, &running)))?;
+    output::print(&format!("{}\n", ready(&running)))?;
     let which = first(&mut terminate, &mut interrupt).await;
     tracing::info!("{which}: closing");
     // Ctrl-C by somebody who has no patience ends the drain. A second SIGTERM does
@@ -120,14 +117,15 @@ async fn first(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
     }
 }
 
-fn ready(name: &str, running: &Running) -> String {
+fn ready(running: &Running) -> String {
     let portals: Vec<String> = running
         .portals()
         .iter()
         .map(|p| format!("portal {p}"))
         .collect();
     format!(
-        "serving {name}: {}, API {}",
+        "serving {}: {}, API {}",
+        running.array().name(),
         portals.join(", "),
         running.api()
     )

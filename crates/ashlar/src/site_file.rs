@@ -34,6 +34,12 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
+    /// Print the array as a site file, but its secrets
+    #[command(after_help = SHOW_HELP)]
+    Show {
+        #[command(flatten)]
+        format: Format,
+    },
     /// Have the array be what a site file says; deletes, shrinks and moves nothing
     #[command(after_help = APPLY_HELP)]
     Apply {
@@ -46,18 +52,22 @@ pub enum Command {
     },
 }
 
+const SHOW_HELP: &str = "\
+The array never gives secrets. Where there is one, the file says \"not shown\", which no array takes:
+write the secret there before you apply the file.";
+
 const DIFF_HELP: &str = "\
-The array keeps its own configuration: exports, hosts, CHAP, volumes. `ashlar serve` takes it from
-the site file at the first start only. Each line says what `ashlar site apply` would do: create,
+The array keeps its own configuration: pools, portals, settings, volumes, exports, hosts, CHAP.
+`ashlar serve` takes it from the site file at the first start only. Each line says what `ashlar site apply` would do: create,
 change, or keep what the array has.
 
 Exit codes: 0 when there is nothing to create or change, 3 when there is.";
 
 const APPLY_HELP: &str = "\
-Volumes are made and grown, hosts and exports are made and changed: who may log in to a target of
-the file is then what the file says. Nothing is deleted, shrunk or moved. Pools of the file that
-are missing are made by the next start of `ashlar serve`. First the differences are shown, and the
-command asks.
+Pools and portals of the file that are missing are made. Settings, and the rates, thresholds and
+caches of pools become what the file says. Volumes are made and grown, hosts and exports are made
+and changed: who may log in to a target of the file is then what the file says. Nothing is deleted,
+shrunk or moved. First the differences are shown, and the command asks.
 
 Exit codes: 0 when the array is as the file says, 1 when something can't be so: it says why.";
 
@@ -72,6 +82,7 @@ Exit codes: 0 when the file is right and nothing is found that is an error, 1 wi
 pub fn run(command: Command, api: Option<&str>) -> Result<ExitCode, Failure> {
     match command {
         Command::Check { file } => check(&file).map(|()| ExitCode::SUCCESS),
+        Command::Show { format } => show(&Client::new(api)?, format).map(|()| ExitCode::SUCCESS),
         Command::Diff { file, format } => diff(&Client::new(api)?, &file, format),
         Command::Apply {
             file,
@@ -79,6 +90,11 @@ pub fn run(command: Command, api: Option<&str>) -> Result<ExitCode, Failure> {
             confirm,
         } => apply(&Client::new(api)?, &file, format, confirm),
     }
+}
+
+fn show(client: &Client, format: Format) -> Result<(), Failure> {
+    let site: SiteText = client.get(&["site"])?;
+    format.print_text(&site, |site| site.text.clone())
 }
 
 fn check(file: &Path) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ pub use access::{Access, Host, Initiators, Portal};
 use crate::offload::Offload;
 use iscsi::chap::{Account, Algorithm};
 use iscsi::login::{Admission, LoginPortal, Refusal, TargetDirectory, VisibleTarget};
+use site::ChapAlgorithm;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -90,10 +91,11 @@ impl State {
         }
     }
 
-    /// Whether a target is seen through this portal.
+    /// Whether a target is seen through this portal. One that was closed shows none.
     fn is_shown(&self, access: &Access, portal: &LoginPortal) -> bool {
         let mut portals = self.portals_of(access);
-        access.portals.is_none() || portals.any(|one| one.is_at(portal.address))
+        let is_anywhere = access.portals.is_none() && self.portals.is_empty();
+        is_anywhere || portals.any(|one| one.is_at(portal.address))
     }
 
     /// The portals through which a target is seen.
@@ -151,6 +153,17 @@ impl Directory {
     /// Says which algorithms CHAP may use, those preferred first.
     pub fn set_algorithms(&self, algorithms: Vec<Algorithm>) {
         self.write().algorithms = Some(algorithms);
+    }
+
+    /// Says which algorithms CHAP may use, as the settings do.
+    pub(crate) fn allow_algorithms(&self, chap: &site::Chap) {
+        let algorithm = |algorithm: &ChapAlgorithm| match algorithm {
+            ChapAlgorithm::Sha3_256 => Algorithm::Sha3_256,
+            ChapAlgorithm::Sha256 => Algorithm::Sha256,
+            ChapAlgorithm::Sha1 => Algorithm::Sha1,
+            ChapAlgorithm::Md5 => Algorithm::Md5,
+        };
+        self.set_algorithms(chap.algorithms.iter().map(algorithm).collect());
     }
 
     /// The algorithms that CHAP may use, those preferred first.

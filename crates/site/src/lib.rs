@@ -17,6 +17,7 @@ mod read;
 mod references;
 mod schedule;
 mod secret;
+mod settings;
 mod size;
 mod span;
 mod table;
@@ -45,6 +46,7 @@ pub use words::{
     is_description, is_tag,
 };
 
+pub use settings::{Setting, edited, settings};
 pub use write::text;
 
 use std::path::Path;

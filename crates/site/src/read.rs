@@ -30,8 +30,6 @@ const TRASH_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// Lanes of a pool; what the engine can have.
 const LANES_MAX: u16 = 16;
-/// RAM of a pool for reads when the file says nothing.
-const CACHE_BYTES_DEFAULT: u64 = 64 << 20;
 /// In place of an address that is wrong, and that was told.
 const NO_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 /// Files that Ashlar itself keeps in the data directory start with this.
@@ -197,7 +195,11 @@ fn api_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Api {
     let listen = reader.optional("listen", &rule, |value| {
         value.as_str().and_then(ApiAddress::parse)
     });
-    let drive_directories = directories(&mut reader, "drive_directories", "/dev/disk/by-id");
+    let key = "drive_directories";
+    let drive_directories = match reader.line_of(key) {
+        Some(_) => directories(&mut reader, key, "/dev/disk/by-id"),
+        None => reader.optional(key, "", |_| None).unwrap_or_default(),
+    };
     reader
         .finish(Api {
             listen,
@@ -215,7 +217,7 @@ fn images_table(file: &mut TableReader<'_, '_>, lines: &Lines) -> Images {
     reader.finish(Images { directories }).item
 }
 
-/// A list of directories; empty when the file has none.
+/// A list of directories, which has to be there.
 fn directories(reader: &mut TableReader<'_, '_>, key: &'static str, example: &str) -> Vec<PathBuf> {
     let rule = format!("an absolute path without \"..\", such as {example:?}");
     let directories = reader.list(key, &rule, |text| {
@@ -368,20 +370,21 @@ fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {
         level,
         drives: drives.unwrap_or_default(),
     };
+    let usual = Pool::usual();
     let pool = Pool {
         name,
         groups: std::iter::once(first)
             .chain(more.iter().map(|row| row.item.clone()))
             .collect(),
         spares: spares.unwrap_or_default(),
-        lanes: lanes.unwrap_or(1),
-        stripe_unit_bytes: stripe_unit_bytes.unwrap_or(64 << 10),
-        page_bytes: page_bytes.unwrap_or(256 << 10),
-        cache_bytes: cache_bytes.unwrap_or(CACHE_BYTES_DEFAULT),
+        lanes: lanes.unwrap_or(usual.lanes),
+        stripe_unit_bytes: stripe_unit_bytes.unwrap_or(usual.stripe_unit_bytes),
+        page_bytes: page_bytes.unwrap_or(usual.page_bytes),
+        cache_bytes: cache_bytes.unwrap_or(usual.cache_bytes),
         log_bytes,
         rebuild_rate,
         scrub_rate,
-        background: background.unwrap_or(Background::Yield),
+        background: background.unwrap_or(usual.background),
         warn_at,
         alarm_at,
     };

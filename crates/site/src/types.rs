@@ -411,6 +411,25 @@ impl Site {
 }
 
 impl Pool {
+    /// A pool that nothing is said of: without a name, and without drives.
+    pub fn usual() -> Self {
+        Pool {
+            name: String::new(),
+            groups: Vec::new(),
+            spares: Vec::new(),
+            lanes: 1,
+            stripe_unit_bytes: 64 << 10,
+            page_bytes: 256 << 10,
+            cache_bytes: 64 << 20,
+            log_bytes: None,
+            rebuild_rate: None,
+            scrub_rate: None,
+            background: Background::Yield,
+            warn_at: None,
+            alarm_at: None,
+        }
+    }
+
     /// Names of all its drives, by group, the spares last.
     pub fn drives(&self) -> impl Iterator<Item = &String> {
         let of_groups = self.groups.iter().flat_map(|group| &group.drives);

@@ -1,6 +1,7 @@
 //! A site that is written is the site that is read.
 
-use site::{Site, parse, text};
+use site::{Site, edited, parse, settings, text};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Every key of a site file, each with another value than without it. The writer takes tables
@@ -165,4 +166,48 @@ fn a_site_with_secrets_is_written_so_that_it_has_to_be_completed() {
             1,
         );
     assert_eq!(read(&completed), read(&with));
+}
+
+/// One change, of a key in a table.
+fn change(
+    table: &str,
+    key: &str,
+    value: Option<&str>,
+) -> BTreeMap<String, BTreeMap<String, Option<toml::Value>>> {
+    let value = value.map(|text| text.parse().unwrap());
+    let keys = BTreeMap::from([(key.to_owned(), value)]);
+    BTreeMap::from([(table.to_owned(), keys)])
+}
+
+#[test]
+fn settings_are_edited_by_the_rules_of_the_file() {
+    let site = read(ALL_KEYS);
+    let sessions = &settings(&site)["limits"]["sessions"];
+    assert_eq!(sessions.as_integer(), Some(10));
+    let more = edited(&site, &change("limits", "sessions", Some("20"))).unwrap();
+    assert_eq!(more.limits.sessions, 20);
+    assert_eq!(more.pools, site.pools);
+    let usual = edited(&site, &change("site", "trash", None)).unwrap();
+    assert_eq!(usual.trash.as_secs(), 24 * 3600);
+    let other = edited(&usual, &change("images", "directories", Some("[\"/a\"]"))).unwrap();
+    assert_eq!(other.images.directories, [Path::new("/a")]);
+    for (table, key, value, wrong) in [
+        ("limits", "sessions", "0", "limits.sessions: found 0"),
+        ("limits", "session", "3", "limits.session: found"),
+        (
+            "images",
+            "directories",
+            "[\"a\"]",
+            "images.directories: found \"a\"",
+        ),
+        (
+            "pool",
+            "name",
+            "3",
+            "pool: found a table that holds no settings",
+        ),
+    ] {
+        let error = edited(&site, &change(table, key, Some(value))).unwrap_err();
+        assert!(error.to_string().contains(wrong), "{error}");
+    }
 }

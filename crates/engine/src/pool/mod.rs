@@ -23,6 +23,7 @@ mod shrink;
 mod snapshots;
 pub mod space;
 mod strangers;
+mod unlabel;
 mod volumes;
 mod words;
 mod zones;

@@ -6,6 +6,7 @@ mod changes;
 mod lending;
 mod salvage;
 mod spares;
+mod unlabel;
 
 use crate::common::PAGE;
 use base::VolumeOffset;

@@ -46,8 +46,14 @@ impl Caller {
     /// Whether it may use the API: the kernel let it connect to the Unix socket, or it is root
     /// or the user that the server runs as.
     pub(super) fn is_ours(&self) -> bool {
-        let is_ours = |uid| uid == 0 || Some(uid) == own_uid();
-        self.at == Origin::Unix || self.uid.is_some_and(is_ours)
+        self.at == Origin::Unix || self.is_owner()
+    }
+
+    /// Whether it is root or the user that the server runs as: members of the socket's group are
+    /// not, and must not have the server use files that they can't.
+    pub(super) fn is_owner(&self) -> bool {
+        let is_owner = |uid| uid == 0 || Some(uid) == own_uid();
+        self.uid.is_some_and(is_owner)
     }
 }
 

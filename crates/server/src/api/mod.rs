@@ -17,11 +17,13 @@ mod health;
 mod hosts;
 mod jobs;
 mod listener;
+mod pool_changes;
 mod pools;
 mod problem;
 mod restore;
 mod schedules;
 mod sessions;
+mod settings;
 mod site;
 mod snapshots;
 mod space;
@@ -70,10 +72,11 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .routes(routes!(statistics::session_stats))
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive))
-        .routes(routes!(pools::list_pools))
+        .routes(routes!(pools::list_pools, pool_changes::create_pool))
         .routes(routes!(drives::fail_drive))
         .routes(routes!(drives::replace_drive))
-        .routes(routes!(pools::get_pool))
+        .routes(routes!(pools::get_pool, pool_changes::destroy_pool))
+        .routes(routes!(pool_changes::change_cache))
         .routes(routes!(pools::change_scrub))
         .routes(routes!(pools::change_rates))
         .routes(routes!(space::change_thresholds))
@@ -141,6 +144,11 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
             hosts::change_host_group,
             hosts::delete_host_group
         ))
+        .routes(routes!(settings::get_settings, settings::change_settings))
+        .routes(routes!(settings::list_portals, settings::add_portal))
+        .routes(routes!(settings::remove_portal))
+        .routes(routes!(settings::get_site))
+        .routes(routes!(settings::set_discovery, settings::clear_discovery))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
         .merge(of_site_files())

@@ -72,7 +72,7 @@ pub(super) async fn change_scrub(
     shown(&array, &name).await
 }
 
-/// Changes the limits of work in the background, until the server ends.
+/// Changes the limits of work in the background. They stay after a restart.
 #[utoipa::path(
     put, path = "/api/v1/pools/{name}/rates", tag = "pools", request_body = RatesChange,
     params(("name" = String, Path, description = "Name of the pool")),
@@ -88,7 +88,7 @@ pub(super) async fn change_rates(
 ) -> Result<Json<Pool>, Problem> {
     check(&change)?;
     array
-        .change_rates(&name, move |rates| changed(rates, change))
+        .change_rates(name.clone(), move |rates| changed(rates, change))
         .await?;
     shown(&array, &name).await
 }
@@ -100,9 +100,11 @@ fn check(change: &RatesChange) -> Result<(), Problem> {
         ("scrub_bytes_per_s", change.scrub_bytes_per_s),
     ];
     for (key, found) in found {
-        let most = site::RATE_BYTES_MAX;
-        if let Some(found) = found.filter(|found| *found > most) {
-            let message = format!("{key}: found {found}; allowed: to {most}, or 0 for no limit");
+        let (least, most) = (1 << 20, site::RATE_BYTES_MAX);
+        let is_wrong = |found: &u64| *found != 0 && !(least..=most).contains(found);
+        if let Some(found) = found.filter(is_wrong) {
+            let message =
+                format!("{key}: found {found}; allowed: {least} to {most}, or 0 for no limit");
             return Err(Problem::invalid(message));
         }
     }
@@ -237,7 +239,6 @@ fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
     Pool {
         health: condition.health,
         why: condition.why,
-        site_differences: array.differences(&info),
         suspect_drives: in_state(&info, MemberState::Suspect),
         failed_drives: in_state(&info, MemberState::Failed),
         missing_drives: missing_drives(array, &info),

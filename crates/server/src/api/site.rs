@@ -1,11 +1,12 @@
 //! A site file against the array: what differs, and having the array be as the file says.
 
+use super::caller::Caller;
 use super::problem::Body;
 use super::types::{Problem, SiteAction, SiteDifference, SiteText};
 use crate::apply::{self, Action, Difference};
 use crate::array::Array;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use site::Site;
 use std::sync::Arc;
 
@@ -42,9 +43,10 @@ pub(super) async fn diff_site(
 )]
 pub(super) async fn apply_site(
     State(array): State<Arc<Array>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
     Body(text): Body<SiteText>,
 ) -> Result<Json<Vec<SiteDifference>>, Problem> {
-    let outcome = apply::apply(&parsed(&text)?, &array).await?;
+    let outcome = apply::apply(&parsed(&text)?, &array, caller.is_owner()).await?;
     let done = outcome.done.into_iter().map(|one| difference(one, None));
     let left = outcome.left.into_iter();
     let left = left.map(|one| difference(one.difference, Some(one.why)));

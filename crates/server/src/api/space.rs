@@ -11,8 +11,8 @@ use engine::pool::VolumeChange;
 use engine::pool::life::fullness;
 use std::sync::Arc;
 
-/// Changes the percentages from which on a pool tells that it gets full, until the server
-/// ends.
+/// Changes the percentages from which on a pool tells that it gets full. They stay after a
+/// restart.
 #[utoipa::path(
     put, path = "/api/v1/pools/{name}/thresholds", tag = "pools",
     request_body = ThresholdsChange,
@@ -28,7 +28,7 @@ pub(super) async fn change_thresholds(
     Body(change): Body<ThresholdsChange>,
 ) -> Result<Json<Pool>, Problem> {
     array
-        .change_thresholds(&name, move |now| changed(now, change))
+        .change_thresholds(name.clone(), move |now| changed(now, change))
         .await?;
     super::pools::shown(&array, &name).await
 }

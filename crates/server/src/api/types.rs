@@ -7,7 +7,9 @@ mod absent;
 mod access;
 mod consistency;
 mod jobs;
+mod pools;
 mod problem;
+mod settings;
 mod site;
 mod statistics;
 mod words;
@@ -22,7 +24,9 @@ pub use absent::{ClosedPool, MissingDrive};
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
+pub use pools::{CacheChange, PoolCreate};
 pub use problem::{Problem, ProblemKind};
+pub use settings::{Portal, PortalAdd, Settings, SettingsChange};
 pub use site::{SiteAction, SiteDifference, SiteText};
 pub use statistics::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
@@ -230,8 +234,6 @@ pub struct Pool {
     pub scrubs: u64,
     /// The last of them.
     pub last_scrub: Option<LastScrub>,
-    /// Where the site file is not what the pool is by now, for people.
-    pub site_differences: Vec<String>,
 }
 
 /// How full a pool is.
@@ -406,8 +408,8 @@ pub struct Rates {
     pub background: Background,
 }
 
-/// New limits of work in the background; what is absent stays as it is. They hold
-/// until the server ends; those of the site file hold from the next start on.
+/// New limits of work in the background; what is absent stays as it is. They
+/// stay after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RatesChange {

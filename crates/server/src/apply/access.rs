@@ -21,6 +21,7 @@ pub(crate) fn configuration(site: &Site) -> Configuration {
             .collect(),
         known: of_site(site),
         discovery: site.chap.discovery.as_ref().map(account_of),
+        settings: Some(Arc::new(site.settings())),
         is_complete: false,
     }
 }
@@ -93,7 +94,7 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
     if let Some(account) = wanted.discovery
         && now.discovery.as_ref() != Some(&account)
     {
-        let changed = array.change_discovery(account).await;
+        let changed = array.change_discovery(Some(account)).await;
         note("discovery".to_owned(), changed.err().map(|e| e.context));
     }
     for (target, export) in wanted.exports {

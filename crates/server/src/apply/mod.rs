@@ -6,20 +6,22 @@
 //! - Who may log in to a target that the file describes is what the file says, whole.
 
 mod access;
+mod pools;
 mod renamed;
 mod said;
 mod volumes;
+mod whole;
 
 pub(crate) use access::configuration;
 pub(crate) use renamed::{follow, forget, renamed};
 pub(crate) use said::apply as apply_words;
 
-use crate::array::{Array, ArrayError, differences_from};
-use engine::pool::PoolInfo;
+use crate::array::{Array, ArrayError};
 use site::Site;
 use std::sync::Arc;
 
 pub(crate) use volumes::{make, name_of, plan, tell};
+pub(crate) use whole::site_of;
 
 /// What becomes of a difference when the file is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,23 +64,31 @@ pub(crate) struct Outcome {
 /// # Errors
 /// A shard has stopped.
 pub(crate) async fn differences(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
-    let mut found = portals(site, array);
-    found.extend(pools(site, array).await?);
+    let mut found = pools::settings(site, array);
+    found.extend(pools::portals(site, array));
+    found.extend(pools::pools(site, array).await?);
     found.extend(volumes::differences(site, array).await?);
     found.extend(said::differences(site, array).await?);
     found.extend(access::differences(site, &array.configuration()));
     Ok(found)
 }
 
-/// Has the array be what `site` says. What can't be is no reason to leave the rest.
+/// Has the array be what `site` says. What can't be is no reason to leave the rest. Where files are,
+/// only the owner of the array may say.
 ///
 /// # Errors
 /// A shard has stopped.
-pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Outcome, ArrayError> {
+pub(crate) async fn apply(
+    site: &Site,
+    array: &Arc<Array>,
+    is_owner: bool,
+) -> Result<Outcome, ArrayError> {
     renamed::forget(site, array).await?;
     let site = &renamed::follow(site, &renamed(site, array).await?);
     let before = differences(site, array).await?;
-    let mut failed: Vec<(String, String)> = Vec::new();
+    let mut failed = pools::apply_settings(site, array, is_owner).await;
+    failed.extend(pools::apply_portals(site, array).await);
+    failed.extend(pools::apply_pools(site, array).await);
     for step in volumes::plan(site, array).await?.steps {
         let what = format!("volume {}", volumes::name_of(&step));
         let made = volumes::make(step, site, array).await;
@@ -118,80 +128,4 @@ pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Outcome, Ar
         left: left.into_iter().map(unsettled).collect(),
         done,
     })
-}
-
-/// Pools that are not there, and those that are not what the file says.
-async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
-    let there = array.pools().await?;
-    let mut found = Vec::new();
-    for pool in &site.pools {
-        let what = format!("pool {}", pool.name);
-        let kept = |how: String| Difference {
-            action: Action::Keep,
-            what: what.clone(),
-            how,
-        };
-        match there.iter().find(|(_, info)| info.name == pool.name) {
-            Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
-            None if array.is_closed(&pool.name) => {
-                found.push(kept("is not open; see ashlar status".to_owned()));
-            }
-            None => found.push(kept(absent(pool, &there))),
-        }
-    }
-    let described = |name: &str| site.pool(name).is_some();
-    let others = there.iter().filter(|(_, info)| !described(&info.name));
-    found.extend(others.map(|(_, info)| Difference {
-        action: Action::Keep,
-        what: format!("pool {}", info.name),
-        how: "is not in the site file: the next start leaves it alone".to_owned(),
-    }));
-    Ok(found)
-}
-
-/// What is to be said of a pool that is not there.
-fn absent(pool: &site::Pool, there: &[(usize, PoolInfo)]) -> String {
-    let user = |drive: &String| {
-        let has = |info: &PoolInfo| {
-            let mut all = info.members.iter().chain(&info.spares);
-            all.any(|member| member.name == *drive)
-        };
-        there.iter().find(|(_, info)| has(info))
-    };
-    let used = pool.drives().find_map(|drive| Some((drive, user(drive)?)));
-    match used {
-        None => "is not there: the next start makes it".to_owned(),
-        Some((drive, (_, other))) => format!(
-            "is not there, and can't be made: drive {drive} is of pool {}",
-            other.name
-        ),
-    }
-}
-
-/// Portals are opened at a start.
-fn portals(site: &Site, array: &Array) -> Vec<Difference> {
-    let open: Vec<_> = array.directory().portals();
-    // With one instead of all that are described, nothing can be said.
-    if open.iter().any(|portal| portal.described.is_none()) {
-        return Vec::new();
-    }
-    let is_open = |address| open.iter().any(|portal| portal.described == Some(address));
-    let new = site.portals.iter().map(|portal| portal.address);
-    let new = new.filter(|address| !is_open(*address));
-    let new = new.map(|address| (address, "is not open: the next start opens it"));
-    let described = |address| site.portals.iter().any(|portal| portal.address == address);
-    let old = open.iter().filter_map(|portal| portal.described);
-    let old = old.filter(|address| !described(*address));
-    let old = old.map(|address| {
-        (
-            address,
-            "is not in the site file: the next start leaves it out",
-        )
-    });
-    let difference = |(address, how): (std::net::SocketAddr, &str)| Difference {
-        action: Action::Keep,
-        what: format!("portal {address}"),
-        how: how.to_owned(),
-    };
-    new.chain(old).map(difference).collect()
 }

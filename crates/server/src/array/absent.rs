@@ -122,6 +122,15 @@ impl Array {
         absent.missing.insert(name.to_owned(), missing);
     }
 
+    /// Says that there is no such pool any more.
+    pub(crate) fn pool_is_gone(&self, name: &str) {
+        self.home_map().remove(name);
+        let mut absent = self.absent();
+        absent.closed.remove(name);
+        absent.missing.remove(name);
+        absent.unsettled.remove(name);
+    }
+
     /// Says whether all that a start does once a pool is open was done for this one.
     pub(crate) fn pool_is_settled(&self, name: &str, settled: bool) {
         let mut absent = self.absent();

@@ -4,7 +4,6 @@
 use super::places::{NewDrive, Placed};
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
-use engine::pool::life::Rates;
 use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -115,24 +114,6 @@ impl Array {
         self.with_pool(pool, visit).await
     }
 
-    /// Changes the limits of work in the background.
-    ///
-    /// # Errors
-    /// No such pool.
-    pub async fn change_rates(
-        self: &Arc<Self>,
-        pool: &str,
-        change: impl FnOnce(Rates) -> Rates + Clone + Send + 'static,
-    ) -> Result<(), ArrayError> {
-        let visit = move |_, pool: Pool<RealWorld>| async move {
-            let info = pool.info();
-            let lanes = u64::from(info.lanes);
-            pool.set_rates(change(info.rates.of_all(lanes)).of_each(lanes));
-            Ok(())
-        };
-        self.with_pool(pool, visit).await
-    }
-
     /// The drive called `name`, and its pool.
     async fn drive(&self, name: &str) -> Result<(PoolInfo, MemberInfo), ArrayError> {
         for (_, info) in self.pools().await? {
@@ -175,7 +156,7 @@ impl Array {
     }
 
     /// That no drive has this name.
-    pub(super) async fn check_free(&self, name: &str) -> Result<(), ArrayError> {
+    pub(crate) async fn check_free(&self, name: &str) -> Result<(), ArrayError> {
         match self.drive(name).await {
             Err(error) if error.kind == ArrayErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

@@ -356,19 +356,21 @@ impl Array {
             None => Ok(()),
             Some(portal) => {
                 let target = &export.target;
-                let context =
-                    format!("target {target}: the site file describes no portal {portal}");
+                let context = format!(
+                    "target {target}: the array has no portal {portal}; `ashlar portal list` shows \
+                     its portals"
+                );
                 Err(ArrayError::new(ArrayErrorKind::NotFound, context))
             }
         }
     }
 
-    /// A portal that an export names and the site file does not describe.
+    /// A portal that an export names and the array has not.
     pub(crate) fn missing_portal(&self, access: &Access) -> Option<SocketAddr> {
+        let settings = self.settings();
+        let is_there = |at: &SocketAddr| settings.portals.iter().any(|one| one.address == *at);
         let mut portals = access.portals.iter().flatten();
-        portals
-            .find(|portal| !self.portals.contains(portal))
-            .copied()
+        portals.find(|portal| !is_there(portal)).copied()
     }
 
     /// Puts the volumes behind the target on its shard, all or none.

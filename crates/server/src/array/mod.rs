@@ -24,10 +24,13 @@ mod history;
 pub(crate) mod hosts;
 mod luns;
 mod moves;
+mod paces;
 mod places;
+mod portals;
 pub(crate) mod schedule;
 mod schedules;
 mod sessions;
+mod settings;
 mod snapshots;
 mod space;
 mod statistics;
@@ -48,24 +51,27 @@ pub use hosts::{Host, HostChange, HostGroup};
 pub use luns::NewLun;
 pub use moves::NewPlace;
 pub(crate) use moves::{CopyPlace, Unsettled};
+pub(crate) use places::keep_added;
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
 pub use schedule::Schedule;
+pub use settings::kept_settings;
 pub use together::Present;
 pub use trash::{Deleted, Deletion};
 pub use volumes::PlacedVolume;
 pub use words::NewWords;
 
+use crate::bringup::DataDir;
 use crate::directory::Directory;
+use crate::front::Portals;
 use crate::images::Images;
 use crate::panics;
 use crate::shard::{ShardHandle, ShardState};
 use engine::pool::{MemberInfo, Pool, PoolInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use world::real::RealWorld;
 
@@ -83,17 +89,17 @@ pub struct Array {
     /// Where exports, hosts and the like are kept.
     store: Arc<dyn configuration::Store>,
     is_complete: AtomicBool,
-    /// Addresses of the portals that the site file describes.
-    portals: Vec<SocketAddr>,
     recorder: events::Recorder,
     drives: DrivePlaces,
     images: Images,
-    /// What the site file says of pools.
-    described: Vec<site::Pool>,
-    /// Names of the volumes that it describes.
+    /// What it was told of pools, drives, portals and the like.
+    settings: Mutex<Arc<site::Site>>,
+    /// Where its records are. Gone when the array has ended.
+    data: Weak<DataDir>,
+    /// Names of the volumes that the site file describes.
     of_site: BTreeSet<String>,
-    /// How long what is deleted stays in the trash.
-    trash_kept: Duration,
+    /// Opens and closes portals, once there is a front.
+    portals: OnceLock<Portals>,
     schedules: Mutex<schedules::Known>,
     turns: turns::Turns,
     began: Instant,
@@ -104,7 +110,7 @@ impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports and hosts. They are kept in
     /// `store`, and events in `history`; `drives` says where the drives are, `images`
-    /// which images are on their way, and `site` what the site file says.
+    /// which images are on their way, and `site` what it was told of pools and volumes.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -115,7 +121,7 @@ impl Array {
         directory: Arc<Directory>,
         (store, history): (Arc<dyn configuration::Store>, History),
         (drives, images): (DrivePlaces, Images),
-        site: &site::Site,
+        (site, data): (&site::Site, Weak<DataDir>),
     ) -> Arc<Self> {
         assert!(
             homes.values().flatten().all(|shard| *shard < shards.len()),
@@ -131,16 +137,16 @@ impl Array {
             hosts: Mutex::default(),
             store,
             is_complete: AtomicBool::new(false),
-            portals: site.portals.iter().map(|portal| portal.address).collect(),
+            portals: OnceLock::new(),
             recorder: events::Recorder::new(history),
             drives,
-            described: site.pools.clone(),
+            settings: Mutex::new(Arc::new(site.settings())),
+            data,
             of_site: site
                 .volumes
                 .iter()
                 .map(|volume| volume.name.clone())
                 .collect(),
-            trash_kept: site.trash,
             images,
             schedules: Mutex::default(),
             turns: turns::Turns::default(),
@@ -156,7 +162,26 @@ impl Array {
 
     /// How long what is deleted stays in the trash.
     pub fn trash_kept(&self) -> Duration {
-        self.trash_kept
+        self.settings().trash
+    }
+
+    /// Its shards, by index.
+    pub(crate) fn shards(&self) -> &[ShardHandle] {
+        &self.shards
+    }
+
+    /// Where its drives are.
+    pub(crate) fn places(&self) -> &DrivePlaces {
+        &self.drives
+    }
+
+    /// The data directory.
+    ///
+    /// # Errors
+    /// The array has ended.
+    pub(crate) fn data(&self) -> Result<Arc<DataDir>, ArrayError> {
+        let ended = || ArrayError::new(ArrayErrorKind::Unavailable, "the array ends".to_owned());
+        self.data.upgrade().ok_or_else(ended)
     }
 
     /// Images on their way in and out.
@@ -220,13 +245,6 @@ impl Array {
         let mut pools = self.pools().await?.into_iter();
         let found = pools.find(|(_, info)| info.name == name);
         found.ok_or_else(|| self.no_such_pool(name))
-    }
-
-    /// Where the site file is not what a pool is by now; for people, one line each.
-    pub fn differences(&self, info: &PoolInfo) -> Vec<String> {
-        let mut described = self.described.iter();
-        let site = described.find(|pool| pool.name == info.name);
-        site.map_or_else(Vec::new, |site| differences_from(site, info))
     }
 
     /// The shards that the lanes of the pool called `name` are on.
@@ -319,7 +337,7 @@ impl Array {
     }
 
     /// Makes one change to its end, after those before it.
-    async fn change<T, F, Fut>(self: &Arc<Self>, change: F) -> Result<T, ArrayError>
+    pub(crate) async fn change<T, F, Fut>(self: &Arc<Self>, change: F) -> Result<T, ArrayError>
     where
         T: Send + 'static,
         F: FnOnce(Arc<Self>) -> Fut + Send + 'static,

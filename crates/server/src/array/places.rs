@@ -14,6 +14,7 @@ use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
 use engine::{PoolError, PoolErrorKind};
 use serde::{Deserialize, Serialize};
+use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,10 +56,48 @@ pub struct NewDrive {
 #[derive(Debug)]
 pub struct DrivePlaces {
     data: PathBuf,
-    /// New drives come from these directories only, beside the data directory.
-    allowed: Vec<PathBuf>,
-    site: Vec<AddedDrive>,
+    settled: Mutex<Settled>,
     added: Mutex<Vec<AddedDrive>>,
+}
+
+/// What the settings say of drives.
+#[derive(Debug)]
+struct Settled {
+    /// New drives come from these directories only.
+    allowed: Vec<PathBuf>,
+    drives: Vec<AddedDrive>,
+}
+
+impl Settled {
+    /// A file's path is relative to the directory `data`.
+    fn of(settings: &Site, data: &Path) -> Self {
+        let place = |pool: &str, drive: &site::Drive| {
+            let (path, is_device) = match &drive.source {
+                DriveSource::File { path, .. } => (data.join(path), false),
+                DriveSource::Device { path } => (path.clone(), true),
+            };
+            AddedDrive {
+                pool: pool.to_owned(),
+                name: drive.name.clone(),
+                path,
+                is_device,
+            }
+        };
+        let of_pool = |pool: &site::Pool| {
+            let drives = pool.drives().filter_map(|name| settings.drive(name));
+            drives
+                .map(|drive| place(&pool.name, drive))
+                .collect::<Vec<_>>()
+        };
+        let drives: Vec<AddedDrive> = settings.pools.iter().flat_map(of_pool).collect();
+        let mut allowed = settings.api.drive_directories.clone();
+        let parents = drives.iter().filter_map(|drive| drive.path.parent());
+        allowed.extend(parents.map(Path::to_owned));
+        allowed.push(data.to_owned());
+        allowed.sort();
+        allowed.dedup();
+        Settled { allowed, drives }
+    }
 }
 
 /// The record of the drives that the API added, in the data directory.
@@ -72,50 +111,61 @@ pub fn added(data: &Path) -> Result<Vec<AddedDrive>, RecordError> {
     Ok(record::read(&data.join(DRIVES_FILE))?.unwrap_or_default())
 }
 
+/// Keeps which drives the API has added, in the directory `data`.
+///
+/// # Errors
+/// The record can't be written.
+pub(crate) fn keep_added(data: &Path, drives: &[AddedDrive]) -> Result<(), RecordError> {
+    record::write(&data.join(DRIVES_FILE), &drives)
+}
+
 impl DrivePlaces {
-    /// Those that the site describes, and those that were `added`; files and records are
-    /// in `data`.
+    /// Those of the settings, and those that were `added`; files and records are in `data`.
     ///
-    /// New drives come from the directories of those of the site, from `data` and from `allowed`.
-    pub fn new(
-        data: PathBuf,
-        mut allowed: Vec<PathBuf>,
-        site: Vec<AddedDrive>,
-        added: Vec<AddedDrive>,
-    ) -> Self {
-        let parents = site.iter().filter_map(|drive| drive.path.parent());
-        allowed.extend(parents.map(Path::to_owned));
-        allowed.push(data.clone());
-        allowed.sort();
-        allowed.dedup();
+    /// New drives come from the directories of the settings' drives, from `data`, and from the
+    /// directories that the settings allow.
+    pub fn new(data: PathBuf, settings: &Site, added: Vec<AddedDrive>) -> Self {
         DrivePlaces {
+            settled: Mutex::new(Settled::of(settings, &data)),
             data,
-            allowed,
-            site,
             added: Mutex::new(added),
         }
     }
 
+    /// Has other settings count.
+    pub(super) fn follow(&self, settings: &Site) {
+        *self.settled() = Settled::of(settings, &self.data);
+    }
+
     /// Whether a new drive may be at `path`: the directory that it really is in is allowed. A
     /// link at `path` itself is followed, as those of `/dev/disk` are.
-    fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
         let parent = path.parent().unwrap_or(path);
         let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
         let allows = |directory: &PathBuf| match directory.canonicalize() {
             Ok(real) => parent.starts_with(real),
             Err(_) => false,
         };
-        if self.allowed.iter().any(allows) {
+        let settled = self.settled();
+        if settled.allowed.iter().any(allows) {
             return Ok(());
         }
-        let allowed = self.allowed.iter().map(|at| at.display().to_string());
+        let allowed = settled.allowed.iter().map(|at| at.display().to_string());
         let context = format!(
-            "{}: drives may be added from {} only; [api] drive_directories of the site file allows \
-             others, from the next start on",
+            "{}: drives may be added from {} only; `ashlar settings set --drive-directory` allows \
+             others",
             path.display(),
             allowed.collect::<Vec<_>>().join(", ")
         );
         Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+    }
+
+    // As below.
+    fn settled(&self) -> MutexGuard<'_, Settled> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // Whoever panicked with this lock held has left a whole list behind.
@@ -125,25 +175,61 @@ impl DrivePlaces {
 
     /// Where the drive called `name` is.
     pub(super) fn find(&self, name: &str) -> Option<AddedDrive> {
-        let added = self.added();
-        let mut all = added.iter().chain(&self.site);
-        all.find(|drive| drive.name == name).cloned()
+        self.find_where(|drive| drive.name == name)
     }
 
-    fn is_of_site(&self, path: &Path, pool: &str) -> bool {
-        let mut site = self.site.iter();
-        site.any(|known| known.path == path && known.pool == pool)
+    /// Where the drive called `name` of this pool is.
+    pub(super) fn find_of(&self, pool: &str, name: &str) -> Option<AddedDrive> {
+        self.find_where(|drive| drive.name == name && drive.pool == pool)
+    }
+
+    /// The drive that is at `path`.
+    pub(crate) fn user_of(&self, path: &Path) -> Option<AddedDrive> {
+        self.find_where(|drive| drive.path == path)
+    }
+
+    /// Where the drives of a pool are, or have been.
+    pub(crate) fn of_pool(&self, pool: &str) -> Vec<PathBuf> {
+        let added = self.added().clone();
+        let settled = self.settled().drives.clone();
+        let all = added.into_iter().chain(settled);
+        let mut paths: Vec<PathBuf> = all
+            .filter(|drive| drive.pool == pool)
+            .map(|drive| drive.path)
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    fn find_where(&self, is_it: impl Fn(&AddedDrive) -> bool) -> Option<AddedDrive> {
+        let added = self.added().iter().find(|drive| is_it(drive)).cloned();
+        let settled = || {
+            self.settled()
+                .drives
+                .iter()
+                .find(|drive| is_it(drive))
+                .cloned()
+        };
+        added.or_else(settled)
+    }
+
+    fn is_of_settings(&self, path: &Path, pool: &str) -> bool {
+        let settled = self.settled();
+        let mut drives = settled.drives.iter();
+        drives.any(|known| known.path == path && known.pool == pool)
     }
 
     /// Whether a drive of this pool is, or was, in this place.
     fn is_known(&self, path: &Path, pool: &str) -> bool {
         let mut added = self.added().clone().into_iter();
-        added.any(|known| known.path == path && known.pool == pool) || self.is_of_site(path, pool)
+        added.any(|known| known.path == path && known.pool == pool)
+            || self.is_of_settings(path, pool)
     }
 
     async fn keep(&self, drives: Vec<AddedDrive>) -> Result<(), ArrayError> {
-        let (file, kept) = (self.data.join(DRIVES_FILE), drives.clone());
-        let written = tokio::task::spawn_blocking(move || record::write(&file, &kept)).await;
+        let (data, kept) = (self.data.clone(), drives.clone());
+        let written = tokio::task::spawn_blocking(move || keep_added(&data, &kept)).await;
         let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
         match written {
             Ok(Ok(())) => *self.added() = drives,
@@ -284,7 +370,7 @@ impl Array {
         let mut after = before.clone();
         for (drive, new) in placed.iter().zip(&new) {
             after.retain(|known| known.path != drive.path);
-            if !self.drives.is_of_site(&drive.path, &info.name) {
+            if !self.drives.is_of_settings(&drive.path, &info.name) {
                 after.push(AddedDrive {
                     pool: info.name.clone(),
                     name: drive.name.clone(),
@@ -448,6 +534,16 @@ impl Array {
             Ok(groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty()))
         })
         .await
+    }
+
+    /// Takes the drives of a pool that is destroyed off the record.
+    ///
+    /// # Errors
+    /// The record can't be written.
+    pub(crate) async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
+        let mut kept = self.drives.added().clone();
+        kept.retain(|drive| drive.pool != pool);
+        self.drives.keep(kept).await
     }
 
     /// Waits in the background until groups that leave have left, and forgets their

@@ -2,7 +2,6 @@
 
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::ShardState;
-use engine::pool::life::fullness::Thresholds;
 use engine::pool::{Holdings, VolumeChange};
 use engine::{Pool, Provisioning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,23 +49,6 @@ impl Array {
         let name = name.to_owned();
         let visit = move |_, pool: Pool<RealWorld>| async move { Ok(pool.holdings(&name).await?) };
         self.with_lane(&there.pool, there.lane, visit).await
-    }
-
-    /// Changes from which part of a pool's capacity on people are told.
-    ///
-    /// # Errors
-    /// No such pool.
-    pub async fn change_thresholds(
-        self: &Arc<Self>,
-        pool: &str,
-        change: impl FnOnce(Thresholds) -> Result<Thresholds, ArrayError> + Clone + Send + 'static,
-    ) -> Result<(), ArrayError> {
-        let visit = move |_, pool: Pool<RealWorld>| async move {
-            pool.set_thresholds(change(pool.fullness().thresholds)?);
-            Ok(())
-        };
-        // All lanes have them together.
-        self.with_lane(pool, 0, visit).await
     }
 
     /// Tells the initiators of thin volumes whose pool has come to be above its soft

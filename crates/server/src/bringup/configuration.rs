@@ -4,7 +4,7 @@ use super::data_dir::DataDir;
 use super::{BringUpError, BringUpErrorKind};
 use crate::apply;
 use crate::array::Array;
-use crate::array::configuration::{Configuration, Store, before};
+use crate::array::configuration::{Configuration, before};
 use site::Site;
 use std::sync::Arc;
 
@@ -13,9 +13,51 @@ pub(super) struct Beginning {
     pub(super) configuration: Configuration,
     /// Nothing was kept so far: it is the site file's.
     pub(super) is_first: bool,
+    /// What was kept has no settings: a version did that which took them from the site file.
+    pub(super) is_old: bool,
 }
 
-/// Finds out what to begin with. Where there was a configuration and `is_lost`, that is nothing:
+/// What the array is to be: settings that it keeps count over those of the site file. Volumes,
+/// hosts and exports are the file's.
+///
+/// # Errors
+/// There is neither a file, nor are there settings.
+pub(super) fn described(
+    file: Option<&Site>,
+    kept: Option<&Configuration>,
+    data: &DataDir,
+) -> Result<Site, BringUpError> {
+    let settings = kept.and_then(|kept| kept.settings.as_deref());
+    match (file, settings) {
+        (Some(file), None) => Ok(file.clone()),
+        (None, Some(settings)) => Ok(settings.clone()),
+        (Some(file), Some(settings)) => {
+            let of_file = file.clone();
+            Ok(Site {
+                volumes: of_file.volumes,
+                groups: of_file.groups,
+                hosts: of_file.hosts,
+                host_groups: of_file.host_groups,
+                exports: of_file.exports,
+                vms: of_file.vms,
+                chap: site::Chap {
+                    discovery: of_file.chap.discovery,
+                    ..settings.chap.clone()
+                },
+                ..settings.clone()
+            })
+        }
+        (None, None) => {
+            let path = data.path().display();
+            let context = format!(
+                "data directory {path}: no array is kept there; say which with --site FILE"
+            );
+            Err(BringUpError::new(BringUpErrorKind::Data, context))
+        }
+    }
+}
+
+/// Finds out what to begin with, given what is `kept`. Where there was a configuration and `is_lost`, that is nothing:
 /// what the site file says may admit more than was admitted last.
 ///
 /// # Errors
@@ -23,13 +65,15 @@ pub(super) struct Beginning {
 pub(super) fn begin(
     site: &Site,
     data: &DataDir,
-    store: &dyn Store,
+    kept: Option<Configuration>,
     is_lost: bool,
 ) -> Result<Beginning, BringUpError> {
-    if let Some(configuration) = store.read()? {
+    let settings = Some(Arc::new(site.settings()));
+    if let Some(kept) = kept {
         return Ok(Beginning {
-            configuration,
             is_first: false,
+            is_old: kept.settings.is_none(),
+            configuration: Configuration { settings, ..kept },
         });
     }
     if is_lost {
@@ -41,9 +85,11 @@ pub(super) fn begin(
         return Ok(Beginning {
             configuration: Configuration {
                 is_complete: true,
+                settings,
                 ..Configuration::default()
             },
             is_first: true,
+            is_old: false,
         });
     }
     let (exports, hosts) = (data.exports_file(), data.hosts_file());
@@ -71,6 +117,7 @@ pub(super) fn begin(
         None => Ok(Beginning {
             configuration,
             is_first: true,
+            is_old: false,
         }),
         Some(complaint) => {
             let file = hosts.display();
@@ -89,6 +136,7 @@ pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<
     let Beginning {
         configuration,
         is_first,
+        ..
     } = beginning;
     array.begin_with(configuration.known, configuration.is_complete);
     array.directory().set_discovery(configuration.discovery);
@@ -102,7 +150,7 @@ pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<
         }
         if let Some(portal) = array.missing_portal(&export.access) {
             let target = &export.target;
-            tracing::warn!("target {target}: the site file describes no portal {portal}");
+            tracing::warn!("target {target}: the array has no portal {portal}");
         }
         let Err(error) = array.restore_export(export.clone(), None).await else {
             continue;

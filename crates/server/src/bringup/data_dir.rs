@@ -4,6 +4,7 @@
 use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::EVENTS_FILE;
+use crate::array::configuration::CONFIGURATION_FILE;
 use crate::private;
 use site::DriveSource;
 use std::fs::{File, TryLockError};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A data directory that is ours until this is dropped.
 #[derive(Debug)]
-pub(super) struct DataDir {
+pub(crate) struct DataDir {
     path: PathBuf,
     /// Locked; the kernel lets go of it however the process ends.
     _lock: File,
@@ -81,7 +82,7 @@ impl DataDir {
     }
 
     /// The directory.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -92,7 +93,7 @@ impl DataDir {
 
     /// The array's configuration.
     pub(super) fn configuration_file(&self) -> PathBuf {
-        self.path.join("ashlar-configuration.json")
+        self.path.join(CONFIGURATION_FILE)
     }
 
     /// The exports that the API made, where servers of before kept them.

@@ -58,6 +58,7 @@ pub(super) struct Late {
 
 /// What it looks with.
 struct Looker {
+    /// For the volumes that the first start could not make.
     site: Site,
     data: Weak<DataDir>,
     shards: Vec<ShardHandle>,
@@ -265,8 +266,9 @@ impl Looker {
     ) -> Result<(), BringUpError> {
         let made = Made::read(data)?;
         let added = array::added(data.path())?;
+        let settings = array.settings();
         let known = Known {
-            site: &self.site,
+            site: &settings,
             data,
             made: &made,
             added: &added,
@@ -302,11 +304,6 @@ impl Looker {
         let mut note = |done: Result<(), BringUpError>| {
             wrong.extend(done.err().map(|error| error.to_string()));
         };
-        if let Ok((_, info)) = array.pool(name).await {
-            for line in array.differences(&info) {
-                tracing::warn!("pool {name}: {line}");
-            }
-        }
         note(Images::settle(array).await.map_err(BringUpError::from));
         let offload = array.directory().offload();
         let forgotten = offload.forget_leftovers(&self.shards, Some(name)).await;

@@ -37,6 +37,13 @@ pub(super) enum MadePool {
         /// Names of its drives when it was made, for messages and people.
         drives: Vec<String>,
     },
+    /// Its destruction has begun and not ended.
+    BeingDestroyed {
+        /// Its identity.
+        uuid: String,
+        /// Where its drives are.
+        drives: Vec<PathBuf>,
+    },
 }
 
 impl Made {

@@ -18,29 +18,30 @@ mod descriptors;
 mod drives;
 mod error;
 mod exports;
-mod hosts;
 mod lanes;
 mod late;
 mod made;
+pub(crate) mod pool_changes;
 mod pools;
 mod second_look;
 
 pub use drives::Patience;
 pub use error::{BringUpError, BringUpErrorKind};
+pub(crate) use pools::settle;
 
 use crate::api::{self, ApiListener};
 use crate::apply;
-use crate::array::configuration::{InFile, Store};
-use crate::array::{self, AddedDrive, Array, ArrayErrorKind, DrivePlaces, History};
+use crate::array::configuration::{Configuration, InFile, Store};
+use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
 use crate::shard::{DRAIN_MAX, Shard, ShardHandle, ShardState};
-use data_dir::DataDir;
+pub(crate) use data_dir::DataDir;
 use futures_util::future::join_all;
 use late::Late;
 use site::diff::VolumePlan;
-use site::{ApiAddress, DriveSource, Site};
+use site::{ApiAddress, Site};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -51,14 +52,16 @@ use tokio::task::JoinHandle;
 /// What to bring up.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What it is to be.
-    pub site: Site,
+    /// What it is to be, at the first start; needed then only.
+    pub site: Option<Site>,
     /// Where its drive files and records are. Made if it isn't there.
     pub data: PathBuf,
     /// Serve here instead of at the site's portals.
     pub portal: Option<SocketAddr>,
-    /// Offer the API here.
-    pub api: ApiAddress,
+    /// Offer the API here instead of where the settings say.
+    pub api: Option<ApiAddress>,
+    /// Offer it here when nothing is said.
+    pub usual_api: Option<ApiAddress>,
 }
 
 /// An array that serves. Ends with [`Running::stop`]; dropped without it, it ends
@@ -85,20 +88,36 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         data,
         portal,
         api,
+        usual_api,
     } = options;
-    let portals = portals(&site, portal);
     let data = Arc::new(DataDir::take(&data)?);
-    let shard_count = site.shards.unwrap_or_else(fitting_shards);
+    let store = Arc::new(InFile::new(data.configuration_file()));
+    let kept = store.read()?;
+    let described = configuration::described(site.as_ref(), kept.as_ref(), &data)?;
+    let portals = portals(&described, portal);
+    let api = api.or_else(|| described.api.listen.clone());
+    let api = api.or(usual_api).ok_or_else(|| {
+        let context = "no place for the API's socket: this user has no XDG_RUNTIME_DIR; say one \
+                       with --api unix:PATH";
+        BringUpError::new(BringUpErrorKind::Address, context)
+    })?;
+    let shard_count = described.shards.unwrap_or_else(fitting_shards);
     let limits = site::Limits {
-        sessions: descriptors::sessions(&site, data.path(), shard_count, portals.len())?,
-        ..site.limits.clone()
+        sessions: descriptors::sessions(&described, data.path(), shard_count, portals.len())?,
+        ..described.limits.clone()
     };
     check_portals(&portals)?;
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
-    match furnish(&site, &data, &handles, (&portals, &limits)).await {
-        Ok((array, front)) => {
+    let beginning = Before {
+        file: site,
+        described,
+        store,
+        kept,
+    };
+    match furnish(beginning, &data, &handles, (&portals, &limits)).await {
+        Ok((array, front, site)) => {
             let late = Late::begin(site, &data, handles, &array);
             Ok(offer(api, (array, front), shards, late, data))
         }
@@ -109,14 +128,39 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
     }
 }
 
-/// Everything on the shards: pools, volumes, exports; then the portals.
+/// What is known before anything is looked at.
+struct Before {
+    /// The site file, if there is one.
+    file: Option<Site>,
+    /// The array's settings; and volumes, hosts and exports as the site file has them.
+    described: Site,
+    store: Arc<InFile>,
+    kept: Option<Configuration>,
+}
+
+/// Everything on the shards: pools, volumes, exports; then the portals. Gives the site, too, as
+/// described.
 async fn furnish(
-    site: &Site,
-    data: &DataDir,
+    Before {
+        file,
+        mut described,
+        store,
+        mut kept,
+    }: Before,
+    data: &Arc<DataDir>,
     shards: &[ShardHandle],
     (portals, limits): (&[Portal], &site::Limits),
-) -> Result<(Arc<Array>, Front), BringUpError> {
+) -> Result<(Arc<Array>, Front, Site), BringUpError> {
     let mut made = made::Made::read(data)?;
+    for name in pool_changes::end_destructions(data, &shards[0], &mut made).await? {
+        described = pool_changes::without(&described, &name);
+        if let Some(kept) = &mut kept {
+            kept.settings = Some(Arc::new(described.settings()));
+            store.write(kept)?;
+        }
+        made.set(data, &name, None)?;
+    }
+    let site = &described;
     let added = array::added(data.path())?;
     let images = Images::read(site.images.directories.clone(), data.path())?;
     let known = pools::Known {
@@ -129,9 +173,8 @@ async fn furnish(
     let homes = pools::homes(&plans);
     let opening = plans.iter().map(|plan| pools::open(plan, shards));
     let opened = join_all(opening).await;
-    let store = Arc::new(InFile::new(data.configuration_file()));
     let directory = Arc::new(Directory::new());
-    hosts::prepare(&directory, &site.chap);
+    directory.allow_algorithms(&site.chap);
     let array = Array::new(
         site.name.clone(),
         shards.to_vec(),
@@ -141,17 +184,15 @@ async fn furnish(
             Arc::clone(&store) as Arc<dyn Store>,
             History::read(data.events_file()),
         ),
-        (drive_places(site, data, added), images),
-        site,
+        (
+            DrivePlaces::new(data.path().to_owned(), site, added),
+            images,
+        ),
+        (site, Arc::downgrade(data)),
     );
     for (plan, outcome) in plans.iter().zip(opened) {
         if let Some(outcome) = outcome? {
             pools::take_note(plan, outcome, &array, shards).await?;
-        }
-    }
-    for (_, info) in array.pools().await? {
-        for line in array.differences(&info) {
-            tracing::warn!("pool {}: {line}", info.name);
         }
     }
     Images::settle(&array).await?;
@@ -163,7 +204,9 @@ async fn furnish(
     }
     array.keep_events();
     array.watch_departures();
-    apply::forget(site, &array).await?;
+    if file.is_some() {
+        apply::forget(site, &array).await?;
+    }
     let renamed = apply::renamed(site, &array).await?;
     for (was, now) in &renamed {
         tracing::warn!(
@@ -174,28 +217,33 @@ async fn furnish(
     let site = &apply::follow(site, &renamed);
     let is_elsewhere = |plan: &pools::PoolPlan| plan.comes_from_elsewhere(&made);
     let is_lost = made.is_configured || plans.iter().any(is_elsewhere);
-    let beginning = configuration::begin(site, data, store.as_ref(), is_lost)?;
-    let is_first = beginning.is_first;
+    let beginning = configuration::begin(site, data, kept, is_lost)?;
+    let (is_first, is_old) = (beginning.is_first, beginning.is_old);
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
-    apply::tell(&volumes);
+    if file.is_some() {
+        apply::tell(&volumes);
+    }
     if !is_complete {
         make_volumes(volumes, site, &array).await?;
     }
     configuration::restore(beginning, &array).await?;
     let is_complete_now = is_complete || array.closed_names().is_none();
-    if is_first || is_complete_now != is_complete {
+    if is_first || is_old || is_complete_now != is_complete {
         array.settle_configuration(is_complete_now).await?;
     }
     made.set_configured(data)?;
-    tell_differences(site, &array).await?;
+    if let Some(file) = &file {
+        tell_differences(&apply::follow(file, &renamed), &array).await?;
+    }
     array.keep_trash().await?;
     array.keep_schedules().await?;
     let limits = front_limits(limits);
     let front = Front::open(portals, directory, shards.to_vec(), limits).await?;
+    array.attach_portals(front.changes());
     Images::resume(&array);
-    Ok((array, front))
+    Ok((array, front, described))
 }
 
 /// Makes the volumes of the site file, and has them be what it says.
@@ -247,24 +295,6 @@ async fn tell_differences(site: &Site, array: &Array) -> Result<(), BringUpError
     Ok(())
 }
 
-/// Where the drives of the array are.
-fn drive_places(site: &Site, data: &DataDir, added: Vec<AddedDrive>) -> DrivePlaces {
-    let of_pool = |pool: &site::Pool| {
-        let drives: Vec<_> = pool.drives().filter_map(|name| site.drive(name)).collect();
-        let place = |drive: &&site::Drive| AddedDrive {
-            pool: pool.name.clone(),
-            name: drive.name.clone(),
-            path: data.place(drive).path,
-            is_device: matches!(drive.source, DriveSource::Device { .. }),
-        };
-        drives.iter().map(place).collect::<Vec<_>>()
-    };
-    let of_site = site.pools.iter().flat_map(of_pool).collect();
-    let data_path = data.path().to_owned();
-    let allowed = site.api.drive_directories.clone();
-    DrivePlaces::new(data_path, allowed, of_site, added)
-}
-
 /// The portals of the site, or one instead of all of them.
 fn portals(site: &Site, instead: Option<SocketAddr>) -> Vec<Portal> {
     match instead {
@@ -308,7 +338,8 @@ fn check_portals(portals: &[Portal]) -> Result<(), BringUpError> {
             BringUpError::address(
                 &what,
                 &error,
-                "[[portal]] address in the site file, or --portal",
+                "the portal: --portal serves at another one instead, and `ashlar portal` changes \
+                 what the array keeps",
             )
         })?;
     }

@@ -56,6 +56,25 @@ pub(super) enum Action {
 }
 
 impl PoolPlan {
+    /// Why it can't be made: it is there, or part of it is.
+    pub(super) fn labelled(&self) -> Option<String> {
+        let name = &self.spec.name;
+        match &self.action {
+            Action::Make { .. } => None,
+            Action::Open { missing, .. } => {
+                let lines = missing.iter().map(MissingDrive::to_string);
+                let of_it = self.places.iter().map(|place| {
+                    format!(
+                        "drive {}: it is of a pool called {name} already",
+                        place.name
+                    )
+                });
+                Some(lines.chain(of_it).collect::<Vec<_>>().join("\n"))
+            }
+            Action::Refuse { why } => Some(why.join("\n")),
+        }
+    }
+
     /// It is opened, and was not made in this data directory.
     pub(super) fn comes_from_elsewhere(&self, made: &Made) -> bool {
         let is_there = matches!(self.action, Action::Open { .. });
@@ -110,7 +129,7 @@ pub(super) async fn plan(
     }
     let made = known.made.pools.keys();
     for name in made.filter(|name| known.site.pool(name).is_none()) {
-        tracing::warn!("pool {name} was made here and isn't in the site file: it is left alone");
+        tracing::warn!("pool {name} was made here and isn't in the settings: it is left alone");
     }
     match wrong.is_empty() {
         true => Ok(plans),
@@ -175,8 +194,7 @@ fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
             return true;
         };
         tracing::warn!(
-            "the site file lists drive {} for pool {}, and it was added to pool {} since: put it \
-             under that pool there",
+            "the settings list drive {} for pool {}, and it was added to pool {} since",
             place.name,
             pool.name,
             drive.pool
@@ -586,7 +604,7 @@ async fn make_one(
 
 /// What the site says of a pool that may differ from start to start; each lane has its
 /// share of it.
-pub(super) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
+pub(crate) fn settle(pool: &Pool<RealWorld>, site: &site::Pool) {
     let lanes = u64::from(pool.info().lanes);
     pool.store().cache.set_capacity(site.cache_bytes / lanes);
     let usual = Rates::default();

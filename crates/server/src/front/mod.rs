@@ -23,12 +23,13 @@ use crate::shard::ShardHandle;
 use berths::Berths;
 use places::Places;
 use seats::Seats;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task;
 use tsih::Tsihs;
 
@@ -111,7 +112,44 @@ fn advice(error: &io::Error) -> &'static str {
 pub struct Front {
     portals: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
+    changes: mpsc::UnboundedSender<Change>,
     thread: std::thread::JoinHandle<()>,
+}
+
+/// What becomes different of the open portals.
+enum Change {
+    Open(Listener),
+    /// The portal that listens there.
+    Close(SocketAddr),
+}
+
+/// A socket, and the address that it has.
+type Listener = (TcpListener, SocketAddr);
+
+/// Opens and closes portals while targets are served. What initiators are told of them is in the
+/// directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Portals {
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+impl Portals {
+    /// Listens at `address`, and says where that is: port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// It can't be opened.
+    pub(crate) fn open(&self, address: SocketAddr) -> Result<SocketAddr, PortalError> {
+        let opened = listen(address).map_err(|source| PortalError { address, source })?;
+        let bound = opened.1;
+        // A front that has ended opens nothing any more.
+        let _ = self.changes.send(Change::Open(opened));
+        Ok(bound)
+    }
+
+    /// Takes no more logins at `bound`. Sessions that came in there go on.
+    pub(crate) fn close(&self, bound: SocketAddr) {
+        let _ = self.changes.send(Change::Close(bound));
+    }
 }
 
 /// What all logins share.
@@ -164,7 +202,7 @@ impl Front {
             let address = portal.address;
             let (listener, bound) =
                 listen(address).map_err(|source| PortalError { address, source })?;
-            listeners.push(listener);
+            listeners.push((listener, bound));
             addresses.push(bound);
             opened.push(Portal {
                 address: bound,
@@ -174,12 +212,13 @@ impl Front {
         directory.set_portals(opened);
         directory.offload().set_shards(&shards);
         let (stop, stopped) = watch::channel(false);
+        let (changes, changing) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new()
             .name("front".to_owned())
             .spawn(move || {
                 crate::panics::on_the_data_path();
                 let desk = Desk::new(directory, shards, limits);
-                run(listeners, stopped, desk);
+                run(listeners, (stopped, changing), desk);
             })
             .map_err(|error| {
                 let address = addresses.first().copied().unwrap_or(([0; 4], 0).into());
@@ -192,8 +231,16 @@ impl Front {
         Ok(Front {
             portals: addresses,
             stop,
+            changes,
             thread,
         })
+    }
+
+    /// Opens and closes portals from now on.
+    pub(crate) fn changes(&self) -> Portals {
+        Portals {
+            changes: self.changes.clone(),
+        }
     }
 
     /// The addresses that the portals have.
@@ -222,7 +269,11 @@ fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, bound))
 }
 
-fn run(listeners: Vec<TcpListener>, mut stopped: watch::Receiver<bool>, desk: Desk) {
+fn run(
+    listeners: Vec<Listener>,
+    (mut stopped, changes): (watch::Receiver<bool>, mpsc::UnboundedReceiver<Change>),
+    desk: Desk,
+) {
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -232,15 +283,44 @@ fn run(listeners: Vec<TcpListener>, mut stopped: watch::Receiver<bool>, desk: De
     };
     let desk = Rc::new(desk);
     task::LocalSet::new().block_on(&runtime, async move {
-        for listener in listeners {
-            match tokio::net::TcpListener::from_std(listener) {
-                Ok(listener) => drop(task::spawn_local(accept(listener, Rc::clone(&desk)))),
-                Err(error) => tracing::error!(%error, "a portal can't be watched"),
+        tokio::select! {
+            () = take_logins(listeners, changes, desk) => {}
+            // Also ends when the front was dropped instead of stopped.
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+    });
+}
+
+/// Takes logins at `listeners`, and wherever `changes` says. Never ends.
+async fn take_logins(
+    listeners: Vec<Listener>,
+    mut changes: mpsc::UnboundedReceiver<Change>,
+    desk: Rc<Desk>,
+) {
+    let mut open = BTreeMap::new();
+    let begin = |(listener, bound): Listener| match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => {
+            let taking = task::spawn_local(accept(listener, Rc::clone(&desk)));
+            Some((bound, taking.abort_handle()))
+        }
+        Err(error) => {
+            tracing::error!(%error, "a portal can't be watched");
+            None
+        }
+    };
+    open.extend(listeners.into_iter().filter_map(begin));
+    while let Some(change) = changes.recv().await {
+        match change {
+            Change::Open(listener) => open.extend(begin(listener)),
+            Change::Close(bound) => {
+                if let Some(taking) = open.remove(&bound) {
+                    taking.abort();
+                }
             }
         }
-        // Also ends when the front was dropped instead of stopped.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    });
+    }
+    // Nobody can change anything any more.
+    std::future::pending().await
 }
 
 async fn accept(listener: tokio::net::TcpListener, desk: Rc<Desk>) {

@@ -72,7 +72,7 @@ const SOCKETS: &str = "ashlar-images";
 /// The jobs of an array.
 #[derive(Debug)]
 pub struct Images {
-    directories: Directories,
+    directories: Mutex<Directories>,
     sockets: PathBuf,
     file: PathBuf,
     jobs: Mutex<BTreeMap<u64, Entry>>,
@@ -117,6 +117,20 @@ impl Entry {
 }
 
 impl Images {
+    /// Where images may be.
+    fn directories(&self) -> Directories {
+        // Whoever panicked with this lock held has left a whole list behind.
+        let directories = self.directories.lock();
+        directories.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says where images may be from now on. Jobs that have begun are checked again when they go
+    /// on after a restart.
+    pub(crate) fn set_directories(&self, directories: Vec<PathBuf>) {
+        let now = self.directories.lock();
+        *now.unwrap_or_else(PoisonError::into_inner) = Directories::new(directories);
+    }
+
     /// The jobs on record in the data directory `data`; images may be in `directories`.
     ///
     /// # Errors
@@ -134,7 +148,7 @@ impl Images {
         let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
         let entries = kept.into_iter().map(|job| (job.id, Entry::of_before(job)));
         Ok(Images {
-            directories: Directories::new(directories),
+            directories: Mutex::new(Directories::new(directories)),
             sockets,
             file,
             jobs: Mutex::new(entries.collect()),

@@ -1,5 +1,5 @@
-//! Which files of this machine images may be: those under the directories that the site
-//! file allows.
+//! Which files of this machine images may be: those under the directories that the
+//! settings allow.
 //!
 //! Invariant: what is given out is a path without links, under an allowed directory. Who
 //! may write to these directories is trusted not to change them at the same moment.
@@ -80,8 +80,8 @@ impl Directories {
     fn check_any(&self, path: &Path) -> Result<(), ArrayError> {
         if self.allowed.is_empty() {
             return Err(invalid(
-                "the site file allows no directory for images; add a table [images] with \
-                 directories = [\"/srv/images\"], for example, and start the server again",
+                "no directory is allowed for images; `ashlar settings set \
+                 images.directories=/srv/images` allows one, for example",
             ));
         }
         let climbs = path.components().any(|part| part.as_os_str() == "..");

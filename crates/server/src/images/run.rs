@@ -179,7 +179,7 @@ async fn export(array: &Arc<Array>, job: &Job) -> Result<Digest, String> {
         .map_err(|error| error.context)?;
     target.finish().await?;
     if job.order.verify {
-        let (allowed, path, format) = (images.directories.clone(), part.clone(), *format);
+        let (allowed, path, format) = (images.directories(), part.clone(), *format);
         let layer = off(move || {
             header::inspect(&allowed, &path, Some(format)).map_err(|error| error.context)
         });
@@ -215,7 +215,7 @@ pub(super) async fn keep(images: &Images, id: u64, digest: Digest) -> Result<(),
 /// may be on a file system that is mounted later.
 async fn image(images: &Images, job: &Job) -> Result<Layer, String> {
     loop {
-        let (allowed, order) = (images.directories.clone(), job.order.clone());
+        let (allowed, order) = (images.directories(), job.order.clone());
         let looked = off(move || Ok(header::inspect(&allowed, &order.file, Some(order.format))));
         let error = match looked.await? {
             Ok(layer) => {

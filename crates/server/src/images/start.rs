@@ -59,7 +59,7 @@ impl Images {
     /// the volume says. Nothing is left then.
     pub async fn import(array: &Arc<Array>, new: NewImport) -> Result<JobInfo, ArrayError> {
         let images = array.images();
-        let (allowed, path, format) = (images.directories.clone(), new.file, new.format);
+        let (allowed, path, format) = (images.directories(), new.file, new.format);
         let inspected = off(move || Ok(header::inspect(&allowed, &path, format)));
         let layer = inspected.await.map_err(invalid)??;
         let size_bytes = layer.size_bytes;
@@ -125,7 +125,7 @@ impl Images {
     pub async fn export(array: &Arc<Array>, new: NewExport) -> Result<JobInfo, ArrayError> {
         let images = array.images();
         qemu::check_options(new.format, &new.options)?;
-        let (allowed, path) = (images.directories.clone(), new.file);
+        let (allowed, path) = (images.directories(), new.file);
         let file = off(move || Ok(allowed.new_file(&path)))
             .await
             .map_err(invalid)??;

@@ -12,6 +12,7 @@ use crate::shard::UnitTraits;
 use base::Uuid;
 use iscsi::chap::{Account, Credential, Secret};
 use serde::{Deserialize, Serialize};
+use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,9 @@ impl Store for InFile {
 struct Kept {
     is_complete: bool,
     discovery: Option<KeptAccount>,
+    /// The text of a site file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<String>,
     hosts: Vec<KeptHost>,
     host_groups: Vec<KeptGroup>,
     exports: Vec<KeptExport>,
@@ -106,6 +110,7 @@ impl Kept {
             exports,
             known,
             discovery,
+            settings,
             is_complete,
         } = configuration;
         let host = |host: &Host| KeptHost {
@@ -120,6 +125,7 @@ impl Kept {
         Kept {
             is_complete: *is_complete,
             discovery: discovery.as_deref().map(KeptAccount::of),
+            settings: settings.as_deref().map(site::text),
             hosts: known.hosts.values().map(host).collect(),
             host_groups: known.groups.values().map(group).collect(),
             exports: exports.values().map(KeptExport::of).collect(),
@@ -132,6 +138,10 @@ impl Kept {
             exports: by_target(exports)?,
             known: known(self.hosts, self.host_groups, file)?,
             discovery: restored(self.discovery, file, "discovery")?,
+            settings: self
+                .settings
+                .map(|text| settings(&text, file))
+                .transpose()?,
             is_complete: self.is_complete,
         })
     }
@@ -244,6 +254,18 @@ fn restored(
     })
 }
 
+/// Settings that were kept.
+fn settings(text: &str, file: &Path) -> Result<Arc<Site>, RecordError> {
+    let parsed = site::parse("its settings", text);
+    parsed.map(Arc::new).map_err(|error| RecordError {
+        path: file.to_owned(),
+        context: format!(
+            "it can't be understood; use the version that wrote it, or restore it from a copy: \
+             {error}"
+        ),
+    })
+}
+
 /// Exports by their targets.
 pub(super) fn by_target(
     exports: impl Iterator<Item = Result<Export, RecordError>>,
@@ -301,6 +323,13 @@ mod tests {
         })
     }
 
+    fn site() -> Site {
+        let text = "[site]\nname = \"a\"\n[[portal]]\naddress = \"127.0.0.1:1\"\n\
+                    [[drive]]\nname = \"d\"\ndevice = \"/dev/sdx\"\n\
+                    [[pool]]\nname = \"p\"\nlevel = \"simple\"\ndrives = [\"d\"]\n";
+        site::parse("t", text).unwrap()
+    }
+
     fn configuration() -> Configuration {
         let export = |target: &str, initiators| Export {
             target: target.to_owned(),
@@ -338,6 +367,7 @@ mod tests {
                 groups: [("cluster".to_owned(), group)].into(),
             },
             discovery: Some(account()),
+            settings: Some(Arc::new(site().settings())),
             is_complete: true,
         }
     }
@@ -354,6 +384,7 @@ mod tests {
         assert_eq!(found.known.hosts, wanted.known.hosts);
         assert_eq!(found.known.groups, wanted.known.groups);
         assert_eq!(found.discovery, wanted.discovery);
+        assert_eq!(found.settings, wanted.settings);
         assert!(found.is_complete);
     }
 
@@ -369,6 +400,7 @@ mod tests {
             ("3\n", "3, 3\n", "the LUNs of target iqn.a do not fit"),
             ("\"chap\"", "\"chat\"", "can't understand it"),
             ("\"discovery\"", "\"discover\"", "can't understand it"),
+            ("[[pool]]", "[[pol]]", "its settings:"),
             ("612d7365637265742d6f662d61", "61", "the CHAP secret of "),
             (
                 "\"name\": \"esx1\"",

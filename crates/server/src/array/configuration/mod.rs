@@ -1,4 +1,5 @@
-//! The array's configuration: its exports, its hosts, and who may ask which targets there are.
+//! The array's configuration: its settings, its exports, its hosts, and who may ask which targets
+//! there are.
 //!
 //! The array keeps it. A site file is applied to it, and never counts beside it.
 //!
@@ -17,10 +18,14 @@ use super::hosts::Known;
 use super::{Array, ArrayError, ArrayErrorKind, Export};
 use crate::record::RecordError;
 use iscsi::chap::Account;
+use site::Site;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// The record, in the data directory.
+pub(crate) const CONFIGURATION_FILE: &str = "ashlar-configuration.json";
 
 /// What an array knows of itself beside what its pools hold.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +36,9 @@ pub(crate) struct Configuration {
     pub(crate) known: Known,
     /// What initiators have to prove before they may ask which targets there are.
     pub(crate) discovery: Option<Arc<Account>>,
+    /// Pools, drives, portals, directories, limits ([`super::settings`]). Absent in a record of a
+    /// version that took them from the site file at each start.
+    pub(crate) settings: Option<Arc<Site>>,
     /// Whether all volumes of the site file that the array began with have been made.
     pub(crate) is_complete: bool,
 }
@@ -57,6 +65,7 @@ impl Array {
             exports: self.exports_by_target(),
             known: self.known_hosts().clone(),
             discovery: self.directory.discovery(),
+            settings: Some(self.settings()),
             is_complete: self.is_complete(),
         }
     }
@@ -106,13 +115,14 @@ impl Array {
         .await
     }
 
-    /// Changes what initiators have to prove before they may ask which targets there are.
+    /// Changes what initiators have to prove before they may ask which targets there are; `None`
+    /// for nothing.
     ///
     /// # Errors
     /// One of its secrets proves somebody else, or it can't be kept.
     pub(crate) async fn change_discovery(
         self: &Arc<Self>,
-        account: Arc<Account>,
+        account: Option<Arc<Account>>,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
             let mut configuration = array.configuration();
@@ -121,11 +131,11 @@ impl Array {
             let accounts = of_hosts
                 .filter_map(|host| host.account.clone())
                 .chain(of_exports.filter_map(|export| export.access.account.clone()))
-                .chain([Arc::clone(&account)]);
+                .chain(account.clone());
             array.check_secrets(accounts.collect())?;
-            configuration.discovery = Some(Arc::clone(&account));
+            configuration.discovery = account.clone();
             array.keep(configuration).await?;
-            array.directory.set_discovery(Some(account));
+            array.directory.set_discovery(account);
             Ok(())
         })
         .await

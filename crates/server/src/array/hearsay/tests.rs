@@ -60,10 +60,11 @@ impl Held {
     async fn start() -> Held {
         let home = tempfile::tempdir().unwrap();
         let options = Options {
-            site: site::parse("site.toml", SITE).unwrap(),
+            site: Some(site::parse("site.toml", SITE).unwrap()),
             data: home.path().join("data"),
             portal: None,
-            api: ApiAddress::Tcp(([127, 0, 0, 1], 0).into()),
+            api: Some(ApiAddress::Tcp(([127, 0, 0, 1], 0).into())),
+            usual_api: None,
         };
         let running = bringup::bring_up(options).await.unwrap();
         let array = Arc::clone(running.array());

@@ -1,0 +1,107 @@
+//! `ashlar pool create` and `ashlar pool destroy`.
+
+use crate::client::Client;
+use crate::confirm::Confirm;
+use crate::failure::Failure;
+use crate::output::{Format, print};
+use crate::pool::new_drive;
+use server::api::types::{Pool, PoolCreate};
+use site::human;
+
+/// Make a pool of new drives
+#[derive(Debug, clap::Args)]
+pub struct CreateArgs {
+    /// Name of the pool
+    name: String,
+    /// Its level: 10, 10x3, 5, 50, 6 or simple
+    #[arg(long)]
+    level: String,
+    /// Drives, by place: a file, relative to the data directory or absolute, made when it is not
+    /// there; or a block device below /dev. A drive is called as its file or device is, without the
+    /// ending, unless NAME= says otherwise
+    #[arg(required = true, value_name = "[NAME=]DRIVE")]
+    drives: Vec<String>,
+    /// A drive that stands in for one that fails; say it again for another
+    #[arg(long, value_name = "[NAME=]DRIVE")]
+    spare: Vec<String>,
+    /// Size to make files with; needed for files that are not there
+    #[arg(long, value_parser = crate::drive::size)]
+    size: Option<u64>,
+    /// Parts of the pool that go to different processors; settled when it is made [default: 1]
+    #[arg(long)]
+    lanes: Option<u16>,
+    /// RAM for reads, or none [default: 64 MiB]
+    #[arg(long, value_parser = cache)]
+    cache: Option<u64>,
+    /// Data log of each drive that carries it [default: a sixteenth of a drive, 64 MiB at most]
+    #[arg(long, value_parser = crate::drive::size)]
+    log: Option<u64>,
+    /// Bytes of a stripe on one drive, a power of two [default: 64 KiB]
+    #[arg(long, value_parser = power)]
+    stripe_unit: Option<u32>,
+    /// What volumes take space by, a power of two [default: 256 KiB]
+    #[arg(long, value_parser = power)]
+    page: Option<u32>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Destroy a pool that holds no volumes
+///
+/// Its trash goes with it, and its drives are empty afterwards. The command asks for the pool's
+/// name.
+#[derive(Debug, clap::Args)]
+pub struct DestroyArgs {
+    /// Name of the pool
+    name: String,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// RAM for reads; 0 is none.
+pub fn cache(text: &str) -> Result<u64, String> {
+    match text {
+        "none" | "0" => Ok(0),
+        _ => crate::drive::size(text),
+    }
+}
+
+fn power(text: &str) -> Result<u32, String> {
+    let bytes = crate::drive::size(text)?;
+    u32::try_from(bytes).map_err(|_| "allowed: less than 4 GiB".to_owned())
+}
+
+pub fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
+    let drives = |texts: &[String]| {
+        texts
+            .iter()
+            .map(|text| new_drive(text, args.size))
+            .collect()
+    };
+    let create = PoolCreate {
+        drives: drives(&args.drives),
+        spares: drives(&args.spare),
+        name: args.name,
+        level: args.level,
+        groups: Vec::new(),
+        lanes: args.lanes,
+        stripe_unit_bytes: args.stripe_unit,
+        page_bytes: args.page,
+        cache_bytes: args.cache,
+        log_bytes: args.log,
+    };
+    let pool: Pool = client.post(&["pools"], &create)?;
+    args.format.print_text(&pool, |pool| {
+        let capacity = human(pool.capacity_bytes);
+        format!(
+            "pool {} of level {} has {capacity}\n",
+            pool.name, pool.level
+        )
+    })
+}
+
+pub fn destroy(client: &Client, DestroyArgs { name, confirm }: DestroyArgs) -> Result<(), Failure> {
+    confirm.deletion(&format!("pool {name}"), &name)?;
+    client.delete(&["pools", &name])?;
+    print(&format!("pool {name} is destroyed; its drives are free\n"))
+}

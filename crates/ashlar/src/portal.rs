@@ -1,0 +1,73 @@
+//! `ashlar portal`.
+
+use crate::client::Client;
+use crate::confirm::Confirm;
+use crate::failure::Failure;
+use crate::output::{Align, Format, Table};
+use server::api::types::{Portal, PortalAdd};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// List the portals
+    List {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Serve targets at another address of this machine, too
+    Add {
+        /// Address and port, such as 192.0.2.10:3260 or "[2001:db8::1]:3260"
+        address: String,
+        /// Tag of its portal group [default: 1]
+        #[arg(long, value_name = "TAG")]
+        group: Option<u16>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Serve targets at an address no more; sessions that came in there end
+    Remove {
+        /// Address and port of the portal
+        address: String,
+        #[command(flatten)]
+        confirm: Confirm,
+    },
+}
+
+pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List { format } => {
+            let portals: Vec<Portal> = client.get(&["portals"])?;
+            format.print(&portals, |portals| table(portals))
+        }
+        Command::Add {
+            address,
+            group,
+            format,
+        } => {
+            let add = PortalAdd { address, group };
+            let portals: Vec<Portal> = client.post(&["portals"], &add)?;
+            format.print(&portals, |portals| table(portals))
+        }
+        Command::Remove { address, confirm } => {
+            confirm.change(&format!("portal {address}"))?;
+            client.delete(&["portals", &address])
+        }
+    }
+}
+
+fn table(portals: &[Portal]) -> Table {
+    let columns = [
+        ("ADDRESS", Align::Left),
+        ("GROUP", Align::Right),
+        ("OPEN AT", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for portal in portals {
+        let open_at = portal.open_at.clone();
+        table.row(vec![
+            portal.address.clone(),
+            portal.group.to_string(),
+            open_at.unwrap_or_else(|| "not open".to_owned()),
+        ]);
+    }
+    table
+}

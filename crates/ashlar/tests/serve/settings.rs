@@ -1,0 +1,464 @@
+//! What a site file can say, said while the array serves: pools, portals, settings. It stays over
+//! restarts and kills, and comes back as a site file.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar, said};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+
+/// Makes a pool of two new files.
+const CREATE: [&str; 9] = [
+    "pool", "create", "new", "--level", "10", "--size", "64 MiB", "n0.img", "n1.img",
+];
+
+fn pools(serving: &Serving) -> Vec<Value> {
+    let pools = serving.json(&["pool", "list"]);
+    let pools = pools.as_array().unwrap().iter();
+    pools.map(|pool| pool["name"].clone()).collect()
+}
+
+/// Starts it without a site file.
+fn serve_alone(home: &Home) -> Serving {
+    let mut command = ashlar();
+    command.arg("serve").arg("--data").arg(home.data());
+    command.args(["--api", "127.0.0.1:0"]);
+    Serving::start(command, &home.log_file())
+}
+
+#[test]
+fn a_pool_is_made_and_is_there_after_a_kill_without_the_site_file() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    serving.done(&["volume", "create", "v9", "--pool", "new", "--size", "4 MiB"]);
+    drop(serving);
+    let serving = serve_alone(&home);
+    assert_eq!(pools(&serving), ["new", "p0"]);
+    assert_eq!(serving.json(&["volume", "show", "v9"])["pool"], "new");
+    let drive = serving.json(&["drive", "show", "n1"]);
+    assert_eq!(
+        (&drive["pool"], &drive["capacity_bytes"]),
+        (&json!("new"), &json!(64 << 20))
+    );
+    // The site file knows nothing of it, and takes nothing away.
+    serving.apply(&home);
+    assert!(serving.stop("TERM").success());
+    assert_eq!(pools(&home.serve()), ["new", "p0"]);
+}
+
+#[test]
+fn a_first_start_needs_a_site_file() {
+    let home = Home::new(SITE);
+    let mut command = ashlar();
+    command.arg("serve").arg("--data").arg(home.data());
+    let (code, said) = said(command.output().unwrap());
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("no array is kept there; say which with --site"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_pool_that_cannot_be_made_leaves_nothing() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    fs::write(home.file("mine.img"), vec![7u8; 64 << 20]).unwrap();
+    let (before, records) = (home.listing(), home.records());
+    let with = |drives: &[&str]| {
+        let fixed = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
+        serving.refused(&[&fixed[..], drives].concat())
+    };
+    for (drives, why) in [
+        (&["n0.img"][..], "an even number of drives"),
+        (&["n0.img", "mine.img"][..], "mine.img"),
+        (&["n0.img", "x=d1.img"][..], "d1.img is drive d1 of pool p0"),
+        (&["n0.img", "d1=n1.img"][..], "there is a drive d1 already"),
+        (&["n0.img", "n0=n1.img"][..], "drive.name: found \"n0\""),
+        (&["n0.img", "/proc/n1.img"][..], "drives may be added from"),
+        (
+            &["n0.img", "ashlar-n1.img"][..],
+            "kept for Ashlar's own files",
+        ),
+    ] {
+        let (code, said) = with(drives);
+        assert!(code == 2 || code == 1, "{drives:?}: {code} {said}");
+        assert!(said.contains(why), "{drives:?}: {said}");
+        assert_eq!(home.listing(), before, "{drives:?}");
+        assert_eq!(home.records()[1], records[1], "{drives:?}");
+    }
+    let (_, said) = serving.refused(&[
+        "pool", "create", "p0", "--level", "simple", "--size", "64 MiB", "n.img",
+    ]);
+    assert!(said.contains("there is a pool p0 already"), "{said}");
+    let (_, said) = serving.refused(&["pool", "create", "new", "--level", "simple", "n.img"]);
+    assert!(said.contains("size_bytes: found nothing"), "{said}");
+    assert_eq!(pools(&serving), ["p0"]);
+    assert_eq!(home.listing(), before);
+}
+
+#[test]
+fn a_pool_is_destroyed_when_it_is_empty_and_its_drives_are_free() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    serving.done(&["volume", "create", "v9", "--pool", "new", "--size", "4 MiB"]);
+    let (code, said) = serving.refused(&["pool", "destroy", "new"]);
+    assert_eq!(code, 2, "nobody can be asked: {said}");
+    let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
+    assert!(said.contains("pool new holds v9"), "{said}");
+    serving.done(&["volume", "delete", "v9", "--yes"]);
+    serving.done(&["pool", "destroy", "new", "--yes"]);
+    assert_eq!(pools(&serving), ["p0"]);
+    let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
+    assert!(said.contains("there is no pool new"), "{said}");
+    let (_, said) = serving.refused(&["volume", "create", "v", "--pool", "new", "--size", "1 MiB"]);
+    assert!(said.contains("there is no pool new"), "{said}");
+    // Names and files are free, at once and after a restart.
+    serving.done(&CREATE);
+    serving.done(&["pool", "destroy", "new", "--yes"]);
+    assert!(serving.stop("TERM").success());
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    serving.done(&[
+        "drive",
+        "add-spare",
+        "s",
+        "--pool",
+        "p0",
+        "--file",
+        "n0.img",
+    ]);
+}
+
+/// As after a crash between the record and the wiping of drives.
+#[test]
+fn a_destruction_that_was_cut_short_is_ended_by_the_next_start() {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
+    let serving = home.serve();
+    let uuid = serving.json(&["pool", "show", "p1"])["uuid"].clone();
+    drop(serving);
+    let record = home.file("ashlar-data.json");
+    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    made["content"]["pools"]["p1"] = json!({
+        "state": "being_destroyed", "uuid": uuid, "drives": [home.file("e0.img")],
+    });
+    fs::write(&record, made.to_string()).unwrap();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    home.wait_log("its destruction was cut short");
+    let start = fs::read(home.file("e0.img")).unwrap();
+    assert!(start[..1 << 20].iter().all(|byte| *byte == 0));
+    assert!(serving.stop("TERM").success());
+    assert_eq!(pools(&home.serve()), ["p0"]);
+}
+
+#[test]
+fn rates_thresholds_and_cache_stay_after_a_kill() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["pool", "rates", "p0", "--rebuild", "5 MiB", "--full"]);
+    serving.done(&["pool", "thresholds", "p0", "--warn", "60", "--alarm", "70"]);
+    serving.done(&["pool", "cache", "p0", "3 MiB"]);
+    let of = |serving: &Serving| {
+        let pool = serving.json(&["pool", "show", "p0"]);
+        json!([
+            pool["rates"],
+            pool["thresholds"],
+            pool["cache"]["capacity_bytes"]
+        ])
+    };
+    let before = of(&serving);
+    assert_eq!(before[0]["rebuild_bytes_per_s"], 5 << 20);
+    assert_eq!(before[1]["warn_percent"], 60);
+    assert_eq!(before[2], 3 << 20);
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(of(&serving), before);
+    let (_, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "4 KiB"]);
+    assert!(
+        said.contains("scrub_bytes_per_s: found 4096; allowed: 1048576"),
+        "{said}"
+    );
+    assert_eq!(of(&serving), before);
+    // The file says otherwise, and counts when it is applied.
+    let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
+    assert_eq!(code, 3);
+    assert!(
+        said.contains("cache; rebuild_rate; scrub_rate; background; warn_at; alarm_at"),
+        "{said}"
+    );
+    serving.apply(&home);
+    assert_eq!(of(&serving)[0]["rebuild_bytes_per_s"], Value::Null);
+    assert_eq!(of(&serving)[2], 64 << 20);
+}
+
+/// Exit code and standard output.
+fn shown(serving: &Serving, args: &[&str]) -> (i32, String) {
+    let output = serving.run(args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+/// Whether discovery at `portal` names the target.
+fn discovers(portal: &str) -> bool {
+    let url = format!("iscsi://{portal}");
+    let output = Command::new("iscsi-ls").arg(&url).output().unwrap();
+    output.status.success() && String::from_utf8_lossy(&output.stdout).contains("iqn.2026-11")
+}
+
+#[test]
+fn portals_open_and_close_while_targets_are_served() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let listed = serving.json(&["portal", "add", "127.0.0.2:0", "--group", "2"]);
+    let added = listed.as_array().unwrap().iter();
+    let added = added
+        .clone()
+        .find(|one| one["address"] == "127.0.0.2:0")
+        .unwrap()
+        .clone();
+    assert_eq!(added["group"], 2);
+    let at = added["open_at"].as_str().unwrap().to_owned();
+    assert!(discovers(&at));
+    let (_, said) = serving.refused(&["portal", "add", "127.0.0.2:0"]);
+    assert!(
+        said.contains("there is a portal 127.0.0.2:0 already"),
+        "{said}"
+    );
+    let (_, said) = serving.refused(&["portal", "add", &at]);
+    assert!(said.contains("another program listens there"), "{said}");
+    let (_, said) = serving.refused(&["portal", "add", "0.0.0.0:3260"]);
+    assert!(
+        said.contains("portal.address: found \"0.0.0.0:3260\""),
+        "{said}"
+    );
+    drop(serving);
+    let serving = home.serve();
+    let listed = serving.json(&["portal", "list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let at = listed[1]["open_at"].as_str().unwrap().to_owned();
+    assert!(discovers(&at));
+    serving.done(&["portal", "remove", "127.0.0.2:0", "--yes"]);
+    assert!(!discovers(&at));
+    assert!(discovers(&serving.portal), "the other one is as it was");
+    let (_, said) = serving.refused(&["portal", "remove", "127.0.0.1:0", "--yes"]);
+    assert!(said.contains("it is the last one"), "{said}");
+    assert!(serving.stop("TERM").success());
+    assert_eq!(
+        home.serve()
+            .json(&["portal", "list"])
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn settings_change_by_the_rules_of_the_site_file_and_stay() {
+    let home = Home::new(SITE);
+    let images = tempfile::tempdir().unwrap();
+    let path = images.path().join("a.raw");
+    fs::write(&path, vec![1u8; 1 << 20]).unwrap();
+    let serving = home.serve();
+    let import = [
+        "volume",
+        "import",
+        path.to_str().unwrap(),
+        "--pool",
+        "p0",
+        "--name",
+        "i",
+    ];
+    let (_, said) = serving.refused(&import);
+    assert!(said.contains("ashlar settings set"), "{said}");
+    let directories = format!("images.directories={}", images.path().display());
+    serving.done(&[
+        "settings",
+        "set",
+        &directories,
+        "site.trash=2d",
+        "limits.sessions=20",
+    ]);
+    serving.done(&import);
+    for (setting, why) in [
+        ("limits.sessions=0", "limits.sessions: found 0"),
+        ("site.thrash=2d", "site.thrash: found"),
+        ("pool.name=x", "a table that holds no settings"),
+        ("images.directories=a", "an absolute path"),
+        ("trash=1d", "allowed: TABLE.KEY=VALUE"),
+    ] {
+        let (_, said) = serving.refused(&["settings", "set", setting]);
+        assert!(said.contains(why), "{setting}: {said}");
+    }
+    let settings = serving.json(&["settings", "show"]);
+    assert_eq!(settings["site"]["trash"], "2 d");
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(serving.json(&["settings", "show"]), settings);
+    serving.done(&["settings", "set", "limits.sessions=", "site.trash="]);
+    let now = serving.json(&["settings", "show"]);
+    assert_eq!(
+        (&now["limits"], &now["site"]["trash"]),
+        (&Value::Null, &json!("1 d"))
+    );
+}
+
+#[test]
+fn discovery_asks_for_chap_and_asks_no_more() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let secret = home.file("secret");
+    fs::write(&secret, "a-secret-of-us\n").unwrap();
+    assert!(discovers(&serving.portal));
+    let secret = secret.to_str().unwrap();
+    serving.done(&[
+        "discovery",
+        "set-chap",
+        "--chap-name",
+        "n",
+        "--chap-secret-file",
+        secret,
+    ]);
+    assert!(!discovers(&serving.portal));
+    drop(serving);
+    let serving = home.serve();
+    assert!(!discovers(&serving.portal));
+    serving.done(&["discovery", "remove-chap"]);
+    assert!(discovers(&serving.portal));
+}
+
+#[test]
+fn the_array_comes_back_as_a_site_file_that_makes_the_same() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    serving.done(&["volume", "create", "v9", "--pool", "new", "--size", "4 MiB"]);
+    serving.done(&["volume", "tag", "v9", "vm=web01"]);
+    serving.done(&["host", "create", "h", "--initiator", "iqn.2026-11.test:a"]);
+    serving.done(&[
+        "export",
+        "create",
+        "iqn.2026-11.dev.ashlar:n",
+        "v9",
+        "--host",
+        "h",
+    ]);
+    serving.done(&["portal", "add", "127.0.0.2:0"]);
+    let (code, text) = shown(&serving, &["site", "show"]);
+    assert_eq!(code, 0);
+    home.set_site(&text);
+    let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}\n{text}");
+    let other = Home::new(&text);
+    let second = other.serve();
+    assert_eq!(pools(&second), ["new", "p0"]);
+    let (_, again) = shown(&second, &["site", "show"]);
+    assert_eq!(again, text);
+    // With a secret it has to be completed.
+    let secret = home.file("secret");
+    fs::write(&secret, "a-secret-of-us\n").unwrap();
+    let chap = [
+        "--chap-name",
+        "n",
+        "--chap-secret-file",
+        secret.to_str().unwrap(),
+    ];
+    second.done(&[&["host", "change", "h"][..], &chap].concat());
+    let (_, text) = shown(&second, &["site", "show"]);
+    assert!(
+        text.contains("secret = \"not shown\"") && !text.contains("a-secret"),
+        "{text}"
+    );
+    other.set_site(&text);
+    let (code, said) = second.refused(&["site", "apply", "--yes", other.site().to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(said.contains("secret: found"), "{said}");
+}
+
+#[test]
+fn a_site_file_with_more_is_applied_while_it_serves() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let more = SITE.replace(
+        "[[portal]]",
+        "[images]\ndirectories = [\"/srv\"]\n[[portal]]",
+    );
+    let more = more.replace("name = \"test\"", "name = \"test\"\ntrash = \"3 d\"");
+    home.set_site(&format!(
+        "{more}{SECOND_POOL}[[portal]]\naddress = \"127.0.0.2:0\"\n"
+    ));
+    let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    for what in [
+        "create  pool p1",
+        "create  portal 127.0.0.2:0",
+        "setting site.trash",
+        "setting images.directories",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    serving.apply(&home);
+    assert_eq!(pools(&serving), ["p0", "p1"]);
+    assert_eq!(serving.json(&["settings", "show"])["site"]["trash"], "3 d");
+    let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}");
+}
+
+/// Members of the socket's group may command the array, and not have root's server use any file.
+#[test]
+fn the_sockets_group_does_not_say_where_files_are() {
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self")
+        .map(|about| std::os::unix::fs::MetadataExt::uid(&about))
+        .unwrap()
+        != 0
+    {
+        return;
+    }
+    let home = Home::new(SITE);
+    let run = tempfile::tempdir().unwrap();
+    fs::set_permissions(
+        run.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let socket = run.path().join("api.sock");
+    let serving = home.serve_at(&format!("unix:{}", socket.display()));
+    let patch = |body: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "0",
+            "--clear-groups",
+            "curl",
+            "-s",
+        ]);
+        command.args([
+            "-X",
+            "PATCH",
+            "-H",
+            "content-type: application/json",
+            "-d",
+            body,
+        ]);
+        command
+            .args(["-w", "%{http_code}", "--unix-socket"])
+            .arg(&socket);
+        command.arg("http://localhost/api/v1/settings");
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    for body in [
+        r#"{"images": {"directories": ["/etc"]}}"#,
+        r#"{"api": {"drive_directories": ["/dev"]}}"#,
+        r#"{"api": {"listen": null}, "site": {"trash": "2 d"}}"#,
+    ] {
+        let said = patch(body);
+        assert!(said.ends_with("403"), "{body}: {said}");
+    }
+    assert!(patch(r#"{"site": {"trash": "2 d"}}"#).ends_with("200"));
+    assert_eq!(serving.json(&["settings", "show"])["site"]["trash"], "2 d");
+}

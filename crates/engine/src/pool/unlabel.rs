@@ -1,0 +1,47 @@
+//! Drives of a pool that is no more: their labels go.
+//!
+//! Invariant: the label of the first lane goes last. It says where the others lie, so whoever was
+//! cut short can begin again.
+
+use super::open::read_label;
+use super::{Pool, PoolError, PoolErrorKind};
+use crate::drive::Drive as _;
+use crate::lane::{Part, View};
+use crate::world::World;
+use base::{DriveOffset, Uuid};
+use std::rc::Rc;
+
+/// What is wiped of each lane's part: more than the label, as of a drive that leaves a pool.
+const WIPED_BYTES: u64 = 1 << 20;
+
+impl<W: World> Pool<W> {
+    /// Wipes the labels of all lanes of pool `uuid` from a drive that nobody has open, so that it
+    /// counts as empty. Says whether there were any; a drive of another pool is left alone.
+    ///
+    /// # Errors
+    /// `Drive` when it can't be read or written, `Version` for a label of another format.
+    pub async fn unlabel(world: &W, drive: Rc<W::Drive>, uuid: Uuid) -> Result<bool, PoolError> {
+        let label = read_label(world, &*drive, 0).await?;
+        let Some(label) = label.filter(|label| label.pool.uuid == uuid) else {
+            return Ok(false);
+        };
+        let part = label.pool.part();
+        let front_bytes = match part.lanes {
+            1 => drive.geometry().capacity_bytes,
+            _ => part.front_bytes,
+        };
+        let zeroes = world
+            .buffers()
+            .zeroed(WIPED_BYTES.min(front_bytes) as usize);
+        let zeroes = zeroes.freeze();
+        for lane in (0..part.lanes).rev() {
+            let view: View<W::Drive> = View::new(Rc::clone(&drive), Part { lane, ..part });
+            let written = view.write_durable(DriveOffset(0), zeroes.clone()).await;
+            written.map_err(|error| {
+                let context = format!("the label of lane {lane} can't be wiped: {error}");
+                PoolError::new(PoolErrorKind::Drive, context)
+            })?;
+        }
+        Ok(true)
+    }
+}

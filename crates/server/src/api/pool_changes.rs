@@ -1,0 +1,152 @@
+//! Pools that are made and destroyed, and the RAM that they have.
+
+use super::drives::new_drive;
+use super::pools::shown;
+use super::problem::{Body, Segment};
+use super::types::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
+use crate::array::Array;
+use crate::bringup::pool_changes::{self, NewPool};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use site::{Background, DriveSource, Group, Level};
+use std::sync::Arc;
+
+/// Makes a pool of drives that hold nothing. Drives are files or devices in the directories that the
+/// settings allow; files that are not there are made.
+#[utoipa::path(
+    post, path = "/api/v1/pools", tag = "pools", request_body = PoolCreate,
+    responses(
+        (status = 201, description = "The pool", body = Pool),
+        (status = 400, description = "It would break a rule, or a drive is not allowed", body = Problem),
+        (status = 409, description = "A name is taken, or a drive holds something", body = Problem)
+    )
+)]
+pub(super) async fn create_pool(
+    State(array): State<Arc<Array>>,
+    Body(create): Body<PoolCreate>,
+) -> Result<(StatusCode, Json<Pool>), Problem> {
+    let name = create.name.clone();
+    let data = array.data()?.path().to_owned();
+    let new = new_pool(create, &data)?;
+    pool_changes::create(&array, new).await?;
+    Ok((StatusCode::CREATED, shown(&array, &name).await?))
+}
+
+/// Destroys a pool that holds no volumes. Its trash goes with it; its drives are empty then.
+#[utoipa::path(
+    delete, path = "/api/v1/pools/{name}", tag = "pools",
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, description = "There is no such pool", body = Problem),
+        (status = 409, description = "It holds volumes", body = Problem),
+        (status = 503, description = "It is not open", body = Problem)
+    )
+)]
+pub(super) async fn destroy_pool(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Problem> {
+    pool_changes::destroy(&array, name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Changes how much RAM a pool has for reads.
+#[utoipa::path(
+    put, path = "/api/v1/pools/{name}/cache", tag = "pools", request_body = CacheChange,
+    params(("name" = String, Path, description = "Name of the pool")),
+    responses(
+        (status = 200, description = "The pool", body = Pool),
+        (status = 400, description = "More than a pool may have", body = Problem),
+        (status = 404, description = "There is no such pool", body = Problem)
+    )
+)]
+pub(super) async fn change_cache(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    Body(change): Body<CacheChange>,
+) -> Result<Json<Pool>, Problem> {
+    array
+        .change_cache(name.clone(), change.capacity_bytes)
+        .await?;
+    shown(&array, &name).await
+}
+
+fn new_pool(create: PoolCreate, data: &std::path::Path) -> Result<NewPool, Problem> {
+    let usual = site::Pool::usual();
+    let mut drives = Vec::new();
+    let mut take = |all: Vec<DriveAdd>| -> Result<Vec<String>, Problem> {
+        let mut names = Vec::new();
+        for add in all {
+            let drive = drive(add, data)?;
+            names.push(drive.name.clone());
+            drives.push(drive);
+        }
+        Ok(names)
+    };
+    let of_pool = level(&create.level)?;
+    let mut groups = vec![Group {
+        level: of_pool,
+        drives: take(create.drives)?,
+    }];
+    for group in create.groups {
+        groups.push(Group {
+            level: group.level.as_deref().map_or(Ok(of_pool), level)?,
+            drives: take(group.drives)?,
+        });
+    }
+    let pool = site::Pool {
+        name: create.name,
+        groups,
+        spares: take(create.spares)?,
+        lanes: create.lanes.unwrap_or(usual.lanes),
+        stripe_unit_bytes: create.stripe_unit_bytes.unwrap_or(usual.stripe_unit_bytes),
+        page_bytes: create.page_bytes.unwrap_or(usual.page_bytes),
+        cache_bytes: create.cache_bytes.unwrap_or(usual.cache_bytes),
+        log_bytes: create.log_bytes,
+        background: Background::Yield,
+        ..usual
+    };
+    Ok(NewPool { pool, drives })
+}
+
+/// A drive as the settings have it. A file that is there has the size that it has.
+fn drive(add: DriveAdd, data: &std::path::Path) -> Result<site::Drive, Problem> {
+    let new = new_drive(add)?;
+    if new.is_device {
+        let source = DriveSource::Device { path: new.path };
+        return Ok(site::Drive {
+            name: new.name,
+            source,
+        });
+    }
+    let there = std::fs::metadata(data.join(&new.path))
+        .ok()
+        .map(|about| about.len());
+    let size_bytes = new.size_bytes.or(there).ok_or_else(|| {
+        let path = new.path.display();
+        Problem::invalid(format!(
+            "size_bytes: found nothing, and {path} is not there; allowed: 1 MiB to 1 PiB, a \
+             multiple of 4096 bytes"
+        ))
+    })?;
+    let source = DriveSource::File {
+        path: new.path,
+        size_bytes,
+    };
+    Ok(site::Drive {
+        name: new.name,
+        source,
+    })
+}
+
+fn level(text: &str) -> Result<Level, Problem> {
+    let mut all = Level::ALL.into_iter();
+    all.find(|level| level.as_str() == text).ok_or_else(|| {
+        let known = Level::ALL
+            .map(|level| format!("{:?}", level.as_str()))
+            .join(", ");
+        Problem::invalid(format!("level: found {text:?}; allowed: {known}"))
+    })
+}

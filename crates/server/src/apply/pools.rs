@@ -1,0 +1,273 @@
+//! Pools, portals and settings.
+
+use super::{Action, Difference};
+use crate::array::{Array, ArrayError, differences_from};
+use crate::bringup::pool_changes::{self, NewPool};
+use engine::pool::PoolInfo;
+use site::{Drive, DriveSource, Pool, Site};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Keys that say where the server reads and writes files.
+const OF_FILES: [&str; 3] = ["api.listen", "api.drive_directories", "images.directories"];
+/// Keys, or tables, that count from the next start on.
+const OF_STARTS: [&str; 4] = ["site.name", "site.shards", "api.listen", "limits."];
+
+/// Whether a pool of the file and its drives can be made by the array.
+fn absent(pool: &Pool, there: &[(usize, PoolInfo)]) -> Difference {
+    let user = |drive: &String| {
+        let has = |info: &PoolInfo| {
+            let mut all = info.members.iter().chain(&info.spares);
+            all.any(|member| member.name == *drive)
+        };
+        there.iter().find(|(_, info)| has(info))
+    };
+    let what = format!("pool {}", pool.name);
+    let used = pool.drives().find_map(|drive| Some((drive, user(drive)?)));
+    match used {
+        None => Difference {
+            action: Action::Create,
+            what,
+            how: format!(
+                "level {}; drives {}",
+                pool.groups.first().map_or("", |group| group.level.as_str()),
+                pool.drives().cloned().collect::<Vec<_>>().join(", ")
+            ),
+        },
+        Some((drive, (_, other))) => Difference {
+            action: Action::Keep,
+            what,
+            how: format!("can't be made: drive {drive} is of pool {}", other.name),
+        },
+    }
+}
+
+/// Where pools are not what the file says.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>, ArrayError> {
+    let there = array.pools().await?;
+    let settings = array.settings();
+    let mut found = Vec::new();
+    for pool in &site.pools {
+        let what = format!("pool {}", pool.name);
+        let kept = |how: String| Difference {
+            action: Action::Keep,
+            what: what.clone(),
+            how,
+        };
+        let open = there.iter().find(|(_, info)| info.name == pool.name);
+        match open {
+            Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
+            None if array.is_closed(&pool.name) => {
+                found.push(kept("is not open; see ashlar status".to_owned()));
+            }
+            None => found.push(absent(pool, &there)),
+        }
+        let Some(now) = settings.pool(&pool.name) else {
+            continue;
+        };
+        let how = changes(now, pool);
+        found.extend((!how.is_empty()).then(|| Difference {
+            action: Action::Change,
+            what: what.clone(),
+            how: how.join("; "),
+        }));
+        let drives = pool.drives().filter_map(|name| site.drive(name));
+        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, &pool.name)) {
+            found.push(Difference {
+                action: Action::Change,
+                what: format!("drive {}", drive.name),
+                how: format!("is looked for at {} from then on", place(drive)),
+            });
+        }
+    }
+    let described = |name: &str| site.pool(name).is_some();
+    let others = there.iter().filter(|(_, info)| !described(&info.name));
+    found.extend(others.map(|(_, info)| Difference {
+        action: Action::Keep,
+        what: format!("pool {}", info.name),
+        how: "is not in the site file".to_owned(),
+    }));
+    Ok(found)
+}
+
+/// What of a pool can be changed at any time, and differs.
+fn changes(now: &Pool, wanted: &Pool) -> Vec<&'static str> {
+    let of = [
+        (now.cache_bytes != wanted.cache_bytes, "cache"),
+        (now.rebuild_rate != wanted.rebuild_rate, "rebuild_rate"),
+        (now.scrub_rate != wanted.scrub_rate, "scrub_rate"),
+        (now.background != wanted.background, "background"),
+        (now.warn_at != wanted.warn_at, "warn_at"),
+        (now.alarm_at != wanted.alarm_at, "alarm_at"),
+    ];
+    let differing = of.into_iter().filter(|(differs, _)| *differs);
+    differing.map(|(_, key)| key).collect()
+}
+
+fn place(drive: &Drive) -> String {
+    let (DriveSource::File { path, .. } | DriveSource::Device { path }) = &drive.source;
+    path.display().to_string()
+}
+
+/// Whether the settings look for a drive of this pool somewhere else.
+fn is_elsewhere(drive: &Drive, settings: &Site, pool: &str) -> bool {
+    let of_pool = settings.pool(pool).into_iter().flat_map(Pool::drives);
+    let now = of_pool.filter(|name| **name == drive.name);
+    let mut now = now.filter_map(|name| settings.drive(name));
+    now.any(|now| place(now) != place(drive))
+}
+
+/// Has pools be what the file says, as far as that loses nothing. Gives what could not be done.
+pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
+    let mut failed = Vec::new();
+    let mut note = |what: String, done: Result<(), ArrayError>| {
+        failed.extend(done.err().map(|error| (what, error.context)));
+    };
+    for pool in &site.pools {
+        let what = format!("pool {}", pool.name);
+        let settings = array.settings();
+        let is_there = settings.pool(&pool.name).is_some() || array.is_closed(&pool.name);
+        if !is_there {
+            let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
+            let new = NewPool {
+                pool: pool.clone(),
+                drives: drives.collect(),
+            };
+            note(what, pool_changes::create(array, new).await);
+            continue;
+        }
+        let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
+        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, &pool.name)) {
+            let (what, pool) = (format!("drive {}", drive.name), pool.name.clone());
+            note(what, array.move_drive(pool, drive).await);
+        }
+        if settings
+            .pool(&pool.name)
+            .is_some_and(|now| !changes(now, pool).is_empty())
+        {
+            note(what, array.pace_pool(pool.clone()).await);
+        }
+    }
+    failed
+}
+
+/// Portals that differ. Those that the file does not name stay.
+pub(super) fn portals(site: &Site, array: &Array) -> Vec<Difference> {
+    let settings = array.settings();
+    let has =
+        |portals: &[site::Portal], at: SocketAddr| portals.iter().any(|one| one.address == at);
+    let new = site.portals.iter().map(|portal| portal.address);
+    let new = new
+        .filter(|at| !has(&settings.portals, *at))
+        .map(|at| Difference {
+            action: Action::Create,
+            what: format!("portal {at}"),
+            how: "is opened".to_owned(),
+        });
+    let old = settings.portals.iter().map(|portal| portal.address);
+    let old = old
+        .filter(|at| !has(&site.portals, *at))
+        .map(|at| Difference {
+            action: Action::Keep,
+            what: format!("portal {at}"),
+            how: "is not in the site file: `ashlar portal remove` closes it".to_owned(),
+        });
+    new.chain(old).collect()
+}
+
+/// Opens the portals that the file has and the array has not.
+pub(super) async fn apply_portals(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
+    let settings = array.settings();
+    let is_there = |portal: &&site::Portal| {
+        let mut there = settings.portals.iter();
+        there.any(|one| one.address == portal.address)
+    };
+    let mut failed = Vec::new();
+    for portal in site.portals.iter().filter(|portal| !is_there(portal)) {
+        let added = array.add_portal(portal.clone()).await;
+        let what = format!("portal {}", portal.address);
+        failed.extend(added.err().map(|error| (what, error.context)));
+    }
+    failed
+}
+
+/// Settings by `table.key`, as they are written.
+fn flat(site: &Site) -> BTreeMap<String, String> {
+    let tables = site::settings(site).into_iter();
+    let keys = tables.flat_map(|(table, keys)| {
+        let keys = keys.into_iter();
+        keys.map(move |(key, value)| (format!("{table}.{key}"), value.to_string()))
+            .collect::<Vec<_>>()
+    });
+    keys.collect()
+}
+
+/// Settings that differ.
+pub(super) fn settings(site: &Site, array: &Array) -> Vec<Difference> {
+    let (now, wanted) = (flat(&array.settings()), flat(site));
+    let mut keys: Vec<&String> = now.keys().chain(wanted.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let differing = keys
+        .into_iter()
+        .filter(|key| now.get(*key) != wanted.get(*key));
+    let differences = differing.map(|key| {
+        let said = |of: &BTreeMap<String, String>| {
+            of.get(key)
+                .cloned()
+                .unwrap_or_else(|| "its default".to_owned())
+        };
+        let is_of_starts = OF_STARTS.iter().any(|start| key.starts_with(start));
+        let from = match is_of_starts {
+            true => ", from the next start on",
+            false => "",
+        };
+        Difference {
+            action: Action::Change,
+            what: format!("setting {key}"),
+            how: format!("{} becomes {}{from}", said(&now), said(&wanted)),
+        }
+    });
+    differences.collect()
+}
+
+/// Has settings be what the file says. Only the owner may say where files are.
+pub(super) async fn apply_settings(
+    site: &Site,
+    array: &Arc<Array>,
+    is_owner: bool,
+) -> Vec<(String, String)> {
+    let differing = settings(site, array);
+    if differing.is_empty() {
+        return Vec::new();
+    }
+    let wanted = site.settings();
+    let changed = array.change_settings(move |now| {
+        now.name = wanted.name;
+        now.shards = wanted.shards;
+        now.trash = wanted.trash;
+        now.limits = wanted.limits;
+        now.chap = wanted.chap;
+        if is_owner {
+            now.api = wanted.api;
+            now.images = wanted.images;
+        }
+        Ok(())
+    });
+    let error = changed.await.err().map(|error| error.context);
+    let mut failed = Vec::new();
+    for difference in differing {
+        let key = difference.what.trim_start_matches("setting ");
+        let refused = !is_owner && OF_FILES.contains(&key);
+        let why = match refused {
+            true => Some("root may change it, and the server's user".to_owned()),
+            false => error.clone(),
+        };
+        failed.extend(why.map(|why| (difference.what.clone(), why)));
+    }
+    failed
+}

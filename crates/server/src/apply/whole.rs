@@ -1,0 +1,120 @@
+//! All of an array as a site: what a site file would have to say.
+
+use crate::array::consistency::group_of;
+use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, schedule, words};
+use crate::directory;
+use iscsi::chap::{Account, Credential, Secret};
+use site::{ChapAccount, Site};
+use std::sync::Arc;
+
+/// What a site file would say of the array. Targets whose LUNs have gaps, as after one was removed,
+/// are said without the gaps.
+///
+/// # Errors
+/// A shard has stopped.
+pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
+    let mut site = array.current_settings().await?;
+    let volumes = array.volumes().await?;
+    let whole = volumes.iter().filter(|volume| !volume.is_snapshot());
+    site.volumes = whole.clone().map(volume).collect();
+    for there in array.consistency_groups().await? {
+        let of_group = whole
+            .clone()
+            .filter(|volume| group_of(volume) == Some(&there.name));
+        site.groups.push(site::ConsistencyGroup {
+            volumes: of_group.map(|volume| volume.info.name.clone()).collect(),
+            schedules: there.schedules.iter().map(schedule_of).collect(),
+            name: there.name,
+        });
+    }
+    let configuration = array.configuration();
+    site.hosts = configuration.known.hosts.values().map(host).collect();
+    site.host_groups = configuration
+        .known
+        .groups
+        .values()
+        .map(host_group)
+        .collect();
+    site.exports = configuration.exports.values().map(export).collect();
+    site.chap.discovery = configuration.discovery.as_deref().map(account);
+    Ok(site)
+}
+
+fn volume(there: &PlacedVolume) -> site::Volume {
+    let tags = words::tags(&there.about).into_iter();
+    let description = words::description(&there.about).to_owned();
+    site::Volume {
+        name: there.info.name.clone(),
+        pool: there.pool.clone(),
+        size_bytes: there.info.size_bytes,
+        provisioning: match there.info.provisioning {
+            engine::Provisioning::Thin => site::Provisioning::Thin,
+            engine::Provisioning::Thick => site::Provisioning::Thick,
+        },
+        description: Some(description).filter(|text| !text.is_empty()),
+        tags: tags.collect(),
+        detect_zeroes: Some(there.info.detects_zeroes).filter(|detects| *detects),
+        schedules: schedule::of(there).iter().map(schedule_of).collect(),
+    }
+}
+
+fn schedule_of(there: &Schedule) -> site::Schedule {
+    site::Schedule {
+        every: std::time::Duration::from_secs(there.every_s),
+        keep: there.keep,
+    }
+}
+
+fn host(there: &crate::array::Host) -> site::Host {
+    site::Host {
+        name: there.name.clone(),
+        initiators: there.initiators.iter().cloned().collect(),
+        chap: there.account.as_deref().map(account),
+    }
+}
+
+fn host_group(there: &crate::array::HostGroup) -> site::HostGroup {
+    site::HostGroup {
+        name: there.name.clone(),
+        hosts: there.hosts.iter().cloned().collect(),
+    }
+}
+
+fn export(there: &Export) -> site::Export {
+    let access = &there.access;
+    site::Export {
+        target: there.target.clone(),
+        volumes: there.volumes.clone(),
+        initiators: match &access.initiators {
+            directory::Initiators::Any => site::Initiators::Any,
+            directory::Initiators::Named(names) => {
+                site::Initiators::Named(names.iter().cloned().collect())
+            }
+        },
+        hosts: access.hosts.iter().cloned().collect(),
+        host_groups: access.host_groups.iter().cloned().collect(),
+        chap: access.account.as_deref().map(account),
+        portals: access.portals.iter().flatten().copied().collect(),
+        physical_block_bytes: there.traits.physical_block_bytes,
+        may_sanitize: there.traits.may_sanitize,
+    }
+}
+
+fn account(there: &Account) -> ChapAccount {
+    let secret = |secret: &Secret| {
+        let digits = secret.bytes().iter().map(|byte| format!("{byte:02x}"));
+        let text: String = std::iter::once("0x".to_owned()).chain(digits).collect();
+        match site::Secret::parse(&text) {
+            Some(secret) => secret,
+            None => unreachable!("a secret that is in use has the length of one"),
+        }
+    };
+    let credential = |of: &Credential| site::Credential {
+        name: of.name.clone(),
+        secret: secret(&of.secret),
+    };
+    ChapAccount {
+        initiator: credential(&there.initiator),
+        mutual: there.mutual.as_ref().map(credential),
+    }
+}

@@ -1,0 +1,113 @@
+//! Portals: the addresses that targets are served at, opened and closed while they are.
+//!
+//! Invariants:
+//! - A portal is open, or can be, before the settings name it.
+//! - Nobody stays logged in through a portal that was closed.
+
+use super::{Array, ArrayError, ArrayErrorKind};
+use crate::directory;
+use crate::front::Portals;
+use site::Portal;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl Array {
+    /// Opens and closes portals by these from now on.
+    pub(crate) fn attach_portals(&self, portals: Portals) {
+        // There is one front.
+        let _ = self.portals.set(portals);
+    }
+
+    /// Serves targets at another address, too.
+    ///
+    /// # Errors
+    /// The array has that portal, it can't be opened, or can't be kept.
+    pub async fn add_portal(self: &Arc<Self>, portal: Portal) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut settings = array.settings().as_ref().clone();
+            let address = portal.address;
+            if settings.portals.iter().any(|one| one.address == address) {
+                let context = format!("there is a portal {address} already");
+                return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+            }
+            settings.portals.push(portal.clone());
+            let Some(front) = array.portals.get().filter(|_| !array.has_one_portal_only()) else {
+                return array.keep_settings(settings).await;
+            };
+            let bound = front
+                .open(address)
+                .map_err(|error| ArrayError::new(ArrayErrorKind::Invalid, error.to_string()))?;
+            if let Err(error) = array.keep_settings(settings).await {
+                front.close(bound);
+                return Err(error);
+            }
+            let mut open = array.directory.portals();
+            open.push(directory::Portal {
+                described: Some(address),
+                address: bound,
+                group: portal.group,
+            });
+            array.directory.set_portals(open);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Serves targets at `address` no more. Sessions that came in there end.
+    ///
+    /// # Errors
+    /// There is no such portal, it is the last, a target is limited to it, or that can't be kept.
+    pub async fn remove_portal(self: &Arc<Self>, address: SocketAddr) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut settings = array.settings().as_ref().clone();
+            let before = settings.portals.len();
+            settings.portals.retain(|one| one.address != address);
+            if settings.portals.len() == before {
+                let context = format!("there is no portal {address}");
+                return Err(ArrayError::new(ArrayErrorKind::NotFound, context));
+            }
+            let refused = |why: String| {
+                let context = format!("portal {address}: {why}");
+                Err(ArrayError::new(ArrayErrorKind::Busy, context))
+            };
+            if settings.portals.is_empty() {
+                return refused("it is the last one; add another first".to_owned());
+            }
+            let exports = array.exports_by_target();
+            let names = |portals: &std::collections::BTreeSet<_>| portals.contains(&address);
+            let mut limited = exports
+                .values()
+                .filter(|export| export.access.portals.as_ref().is_some_and(names));
+            if let Some(export) = limited.next() {
+                return refused(format!(
+                    "target {} is limited to it; `ashlar export change` names others",
+                    export.target
+                ));
+            }
+            array.keep_settings(settings).await?;
+            if array.has_one_portal_only() {
+                return Ok(());
+            }
+            let (closed, open): (Vec<_>, Vec<_>) = array
+                .directory
+                .portals()
+                .into_iter()
+                .partition(|portal| portal.described == Some(address));
+            array.directory.set_portals(open);
+            for portal in closed {
+                if let Some(front) = array.portals.get() {
+                    front.close(portal.address);
+                }
+            }
+            array.end_not_admitted().await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether one portal stands for all: the settings' are not open then.
+    pub(crate) fn has_one_portal_only(&self) -> bool {
+        let open = self.directory.portals();
+        open.iter().any(|portal| portal.described.is_none())
+    }
+}

@@ -1,0 +1,199 @@
+//! The array's settings: pools and their drives, portals, directories, limits, the trash.
+//!
+//! They are what a site file says beside volumes, exports and hosts, and are kept in that form
+//! (`configuration`). The first start takes them from the site file; from then on they change by
+//! commands, and count over any file.
+//!
+//! Invariants:
+//! - Settings are kept before they count, and keep every rule of a site file.
+//! - What the settings say of the groups and drives of a pool may be behind: its labels count. Where
+//!   its drives are is looked for at all places that the settings and the drives' record name.
+
+use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
+use super::{AddedDrive, Array, ArrayError, ArrayErrorKind};
+use crate::record::RecordError;
+use engine::pool::PoolInfo;
+use site::{Drive, DriveSource, Group, Level, Setting, Site};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+/// The settings that are kept in the data directory `data`, for those who look at drives while
+/// nobody serves them.
+///
+/// # Errors
+/// The record is there and can't be read or understood.
+pub fn kept_settings(data: &Path) -> Result<Option<Site>, RecordError> {
+    let store = InFile::new(data.join(CONFIGURATION_FILE));
+    let settings = store.read()?.and_then(|kept| kept.settings);
+    Ok(settings.map(|settings| settings.as_ref().clone()))
+}
+
+impl Array {
+    /// The settings as they are.
+    pub fn settings(&self) -> Arc<Site> {
+        // Whoever panicked with this lock held has left whole settings behind.
+        let settings = self.settings.lock();
+        Arc::clone(&settings.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the settings. What can follow at once does; limits, the name and the number of
+    /// shards count from the next start on.
+    ///
+    /// # Errors
+    /// What `change` says; they would break a rule of a site file, or can't be kept.
+    pub(crate) async fn change_settings(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Site) -> Result<(), ArrayError> + Send + 'static,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let mut settings = array.settings().as_ref().clone();
+            change(&mut settings)?;
+            array.keep_settings(settings).await
+        })
+        .await
+    }
+
+    /// Changes settings by table and key; `None` takes the default.
+    ///
+    /// # Errors
+    /// There is no such key, it can't be so, or it can't be kept.
+    pub(crate) async fn edit_settings(
+        self: &Arc<Self>,
+        changes: BTreeMap<String, BTreeMap<String, Option<Setting>>>,
+    ) -> Result<(), ArrayError> {
+        self.change_settings(move |settings| {
+            *settings = site::edited(settings, &changes).map_err(wrong)?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Looks for a drive of a pool somewhere else from now on: a pool that is not open may open
+    /// then.
+    ///
+    /// # Errors
+    /// The place is another drive's, or that can't be kept.
+    pub(crate) async fn move_drive(
+        self: &Arc<Self>,
+        pool: String,
+        drive: Drive,
+    ) -> Result<(), ArrayError> {
+        self.change_settings(move |settings| {
+            let of_pool = settings
+                .pool(&pool)
+                .into_iter()
+                .flat_map(site::Pool::drives);
+            let is_of_pool = of_pool.into_iter().any(|name| *name == drive.name);
+            let mut drives = settings.drives.iter_mut();
+            let known = drives.find(|known| known.name == drive.name && is_of_pool);
+            let none = || {
+                let context = format!("pool {pool} has no drive {}", drive.name);
+                ArrayError::new(ArrayErrorKind::NotFound, context)
+            };
+            known.ok_or_else(none)?.source = drive.source.clone();
+            Ok(())
+        })
+        .await
+    }
+
+    /// Has the settings be these. For a change whose turn it is.
+    ///
+    /// # Errors
+    /// As for [`Array::change_settings`].
+    pub(crate) async fn keep_settings(&self, settings: Site) -> Result<(), ArrayError> {
+        let settings = Arc::new(settings);
+        if self.settings() == settings {
+            return Ok(());
+        }
+        check(&settings)?;
+        let mut configuration = self.configuration();
+        configuration.settings = Some(Arc::clone(&settings));
+        self.keep(configuration).await?;
+        self.drives.follow(&settings);
+        self.images
+            .set_directories(settings.images.directories.clone());
+        self.directory.allow_algorithms(&settings.chap);
+        let mut now = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = settings;
+        Ok(())
+    }
+
+    /// The settings, with the groups and drives that the open pools have by now.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(crate) async fn current_settings(&self) -> Result<Site, ArrayError> {
+        let mut settings = self.settings().as_ref().clone();
+        for (_, info) in self.pools().await? {
+            let places = |name: &str| self.drives.find_of(&info.name, name);
+            refresh(&mut settings, &info, places);
+        }
+        Ok(settings)
+    }
+}
+
+/// That settings keep the rules of a site file.
+fn check(settings: &Site) -> Result<(), ArrayError> {
+    let read = site::parse("settings", &site::text(settings)).map_err(wrong)?;
+    assert!(read == *settings, "settings that are not read as written");
+    Ok(())
+}
+
+/// Which rules settings break; the lines of their text mean nothing to anybody.
+fn wrong(error: site::SiteError) -> ArrayError {
+    let lines = error.diagnostics.iter();
+    let lines = lines.map(|one| {
+        let (key, found, allowed) = (&one.key, &one.found, &one.allowed);
+        format!("{key}: found {found}; allowed: {allowed}")
+    });
+    let context = lines.collect::<Vec<_>>().join("; ");
+    ArrayError::new(ArrayErrorKind::Invalid, context)
+}
+
+/// Has the settings say of an open pool which groups and drives it has.
+fn refresh(settings: &mut Site, info: &PoolInfo, place: impl Fn(&str) -> Option<AddedDrive>) {
+    let Some(pool) = settings.pools.iter_mut().find(|one| one.name == info.name) else {
+        return;
+    };
+    let level = |level: &engine::pool::Level| {
+        let mut all = Level::ALL.into_iter();
+        all.find(|known| known.as_str() == level.to_string())
+    };
+    let groups = info.groups.iter().filter(|group| !group.members.is_empty());
+    let groups = groups.filter_map(|group| {
+        let drives = group.members.iter().map(|member| member.name.clone());
+        Some(Group {
+            level: level(&group.level)?,
+            drives: drives.collect(),
+        })
+    });
+    let before: Vec<String> = pool.drives().cloned().collect();
+    pool.groups = groups.collect();
+    pool.spares = info.spares.iter().map(|spare| spare.name.clone()).collect();
+    let now: Vec<String> = pool.drives().cloned().collect();
+    let sizes = info.members.iter().chain(&info.spares);
+    let sizes: Vec<(String, u64)> = sizes
+        .map(|member| (member.name.clone(), member.capacity_bytes))
+        .collect();
+    settings
+        .drives
+        .retain(|drive| !before.contains(&drive.name) || now.contains(&drive.name));
+    for name in now {
+        let is_known = settings.drives.iter().any(|drive| drive.name == name);
+        let Some(at) = place(&name).filter(|_| !is_known) else {
+            continue;
+        };
+        let size = sizes.iter().find(|(known, _)| *known == name);
+        settings.drives.push(Drive {
+            name,
+            source: match at.is_device {
+                true => DriveSource::Device { path: at.path },
+                false => DriveSource::File {
+                    path: at.path,
+                    size_bytes: size.map_or(0, |(_, bytes)| *bytes),
+                },
+            },
+        });
+    }
+}

@@ -1,0 +1,67 @@
+//! Settings as tables of keys: what a site file says outside of its lists of tables.
+//!
+//! They are edited in the form in which they are said, so every rule and default of the file holds.
+
+use crate::diagnostic::{Diagnostic, SiteError};
+use crate::types::Site;
+use crate::{parse, write};
+use std::collections::BTreeMap;
+use toml::Table;
+/// The value of a setting.
+pub use toml::Value as Setting;
+
+/// The tables that hold settings.
+const TABLES: [&str; 5] = ["site", "api", "images", "chap", "limits"];
+
+/// The settings by table and key. Keys that have their default may be absent.
+pub fn settings(site: &Site) -> BTreeMap<String, Table> {
+    let all = all(&site.settings());
+    let tables = all.into_iter().filter_map(|(name, value)| match value {
+        Setting::Table(table) if TABLES.contains(&name.as_str()) => Some((name, table)),
+        _ => None,
+    });
+    tables.collect()
+}
+
+/// `site` with some settings changed, by table and key; `None` takes the default.
+///
+/// # Errors
+/// There is no such table or key, or the site breaks a rule then. Lines mean nothing.
+pub fn edited(
+    site: &Site,
+    changes: &BTreeMap<String, BTreeMap<String, Option<Setting>>>,
+) -> Result<Site, SiteError> {
+    let mut all = all(&site.settings());
+    for (name, keys) in changes {
+        if !TABLES.contains(&name.as_str()) {
+            let diagnostic = Diagnostic {
+                line: 0,
+                key: name.clone(),
+                found: "a table that holds no settings".to_owned(),
+                allowed: TABLES.join(", "),
+            };
+            return Err(SiteError::invalid("settings", vec![diagnostic]));
+        }
+        let table = all
+            .entry(name)
+            .or_insert_with(|| Setting::Table(Table::new()));
+        let Setting::Table(table) = table else {
+            continue;
+        };
+        for (key, value) in keys {
+            match value {
+                Some(value) => drop(table.insert(key.clone(), value.clone())),
+                None => drop(table.remove(key)),
+            }
+        }
+    }
+    let edited = parse("settings", &all.to_string())?;
+    Ok(edited.settings())
+}
+
+fn all(site: &Site) -> Table {
+    match write::text(site).parse() {
+        Ok(all) => all,
+        Err(error) => unreachable!("a site is written as TOML: {error}"),
+    }
+}
