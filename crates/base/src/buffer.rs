@@ -468,6 +468,14 @@ impl Payload {
         run
     }
 
+    /// Cuts it into successive runs, from its front on.
+    pub fn cuts(&self) -> Cuts<'_> {
+        Cuts {
+            parts: &self.parts,
+            cut: 0,
+        }
+    }
+
     /// One copy of all bytes; zeroes where a part is length-only.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len());
@@ -478,6 +486,39 @@ impl Payload {
             }
         }
         all
+    }
+}
+
+/// Cuts a [`Payload`] into successive runs. Each begins where the last one ended, so that all
+/// of them together take no longer than the parts and the runs are many.
+#[derive(Clone, Debug)]
+pub struct Cuts<'a> {
+    /// The parts that are left.
+    parts: &'a [Slice],
+    /// Bytes of the first of them that are cut off.
+    cut: usize,
+}
+
+impl Cuts<'_> {
+    /// The next `len` bytes, shared.
+    ///
+    /// # Panics
+    /// When fewer are left.
+    pub fn take(&mut self, mut len: usize) -> Payload {
+        let mut run = Payload::new();
+        while len > 0 {
+            let Some((part, rest)) = self.parts.split_first() else {
+                panic!("a cut reaches {len} bytes past the payload");
+            };
+            let taken = len.min(part.len() - self.cut);
+            run.push(part.slice(self.cut, taken));
+            self.cut += taken;
+            len -= taken;
+            if self.cut == part.len() {
+                (self.parts, self.cut) = (rest, 0);
+            }
+        }
+        run
     }
 }
 
@@ -557,6 +598,35 @@ mod tests {
     fn a_payload_is_never_cut_short_silently() {
         let pool = BufPool::new();
         Payload::from(pool.copy_of(b"abc").freeze()).slice(2, 2);
+    }
+
+    #[test]
+    fn cuts_of_any_length_are_the_payload_in_order() {
+        let pool = BufPool::new();
+        let mut payload = Payload::new();
+        for part in ["abc", "defg", "h", "ijklmn"] {
+            payload.push(pool.copy_of(part.as_bytes()).freeze());
+        }
+        for step in 1..=payload.len() {
+            let (mut cuts, mut at) = (payload.cuts(), 0);
+            while at < payload.len() {
+                let len = step.min(payload.len() - at);
+                let run = cuts.take(len);
+                assert_eq!(run.to_vec(), payload.slice(at, len).to_vec());
+                assert!(run.parts.iter().all(|part| !part.is_empty()));
+                at += len;
+            }
+            assert!(cuts.take(0).is_empty());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a cut reaches 2 bytes past the payload")]
+    fn a_cut_is_never_short() {
+        let payload = Payload::from(BufPool::new().copy_of(b"abc").freeze());
+        let mut cuts = payload.cuts();
+        cuts.take(2);
+        cuts.take(3);
     }
 
     #[test]

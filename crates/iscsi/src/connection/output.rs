@@ -10,7 +10,7 @@ use std::io::IoSlice;
 /// Slices of at most this many bytes are copied: a run of its own costs more.
 const COPIED_BYTES_MAX: usize = 512;
 
-/// Own bytes that are sent are given back once there are this many.
+/// Own bytes that are sent are given back once there are this many, and no fewer than wait.
 const COMPACTED_BYTES: usize = 64 << 10;
 
 /// Bytes to send, ready for vectored writes.
@@ -98,7 +98,8 @@ impl Output {
         if self.own_at == self.own.len() {
             self.own.clear();
             self.own_at = 0;
-        } else if self.own_at >= COMPACTED_BYTES {
+        } else if self.own_at >= COMPACTED_BYTES.max(self.own.len() / 2) {
+            // No more is moved than was sent.
             self.own.drain(..self.own_at);
             self.own_at = 0;
         }

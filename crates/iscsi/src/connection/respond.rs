@@ -120,6 +120,8 @@ impl Connection {
     ) -> u32 {
         let longest = self.negotiated.parameters.peer_max_recv_data_segment_bytes as usize;
         let burst = self.negotiated.parameters.max_burst_bytes as usize;
+        let whole = data.len();
+        let mut cuts = data.cuts();
         let (mut offset, mut data_sn) = (0, 0);
         while offset < limit {
             let left_of_burst = burst - offset % burst;
@@ -144,10 +146,10 @@ impl Connection {
                 data_sn,
                 offset: offset as u32,
             });
-            if len == data.len() {
+            if len == whole {
                 self.send_shared(response, &data.parts, len);
             } else {
-                self.send_shared(response, &data.slice(offset, len).parts, len);
+                self.send_shared(response, &cuts.take(len).parts, len);
             }
             offset += len;
             data_sn += 1;
