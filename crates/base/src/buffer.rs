@@ -250,6 +250,11 @@ fn class_blocks(count: usize) -> usize {
     }
 }
 
+/// Memory that a buffer of `len` bytes takes, in bytes.
+pub fn held_bytes(len: usize) -> usize {
+    class_blocks(len.div_ceil(BLOCK_BYTES).max(1)) * BLOCK_BYTES
+}
+
 fn class_of(blocks: usize) -> Option<usize> {
     let class = blocks.next_power_of_two().ilog2() as usize;
     (class < CLASSES).then_some(class)
@@ -272,6 +277,12 @@ impl Buf {
     /// Whether it is of length zero.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Memory that it takes, in bytes; as many as its length when it is length-only.
+    pub fn held_bytes(&self) -> usize {
+        let blocks = self.blocks.as_ref().map(|blocks| blocks.len());
+        blocks.map_or(self.len, |blocks| blocks * BLOCK_BYTES)
     }
 
     /// Whether this buffer is a size without bytes.

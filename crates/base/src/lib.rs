@@ -8,7 +8,7 @@ pub mod random;
 pub mod time;
 pub mod units;
 
-pub use buffer::{Buf, BufPool, Cuts, Payload, Slice};
+pub use buffer::{Buf, BufPool, Cuts, Payload, Slice, held_bytes};
 pub use checksum::crc32c;
 pub use random::Prng;
 pub use time::Time;

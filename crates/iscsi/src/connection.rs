@@ -133,8 +133,12 @@ const IMMEDIATE_MAX: usize = 16;
 /// commands together. Beyond that each has room for what may come unasked only.
 const EARLY_BYTES_MAX: usize = 16 << 20;
 
-/// Data of requests that wait for one before them (pings, text).
-const HELD_BYTES_MAX: usize = 1 << 20;
+/// Data of requests that wait for one before them (pings, text). With one connection a session,
+/// only an initiator that breaks the rules leaves gaps.
+const HELD_BYTES_MAX: usize = 256 << 10;
+
+/// Data-out of a command that comes more slowly than this, between two looks, does not come.
+pub const PROGRESS_BYTES: usize = 64 << 10;
 
 /// The deepest command window: task slots and target transfer tags have room for
 /// this many.
@@ -152,6 +156,8 @@ pub struct Connection {
     tasks: Tasks,
     /// Sums over the tasks, and the tasks that wait until it is their turn to ask.
     early_bytes: usize,
+    /// How much of what comes unasked may be held.
+    unasked_room: usize,
     solicited_bytes: usize,
     waiting: VecDeque<TaskId>,
     events: VecDeque<Event>,
@@ -190,6 +196,7 @@ impl Connection {
             held: Vec::new(),
             tasks: Tasks::default(),
             early_bytes: 0,
+            unasked_room: usize::MAX,
             solicited_bytes: 0,
             waiting: VecDeque::new(),
             events: VecDeque::new(),
@@ -254,6 +261,59 @@ impl Connection {
         !self.closed && self.output.len() < PAUSE_BYTES
     }
 
+    /// Bytes held of what came unasked: data of commands that the owner has not accepted, and
+    /// requests that wait for one before them.
+    pub fn unasked_bytes(&self) -> usize {
+        let held = self.held.iter().map(|held| held.data.len()).sum::<usize>();
+        self.early_bytes + held
+    }
+
+    /// From now on, no more than `bytes` of what comes unasked are held. A command whose data
+    /// does not fit is answered TASK SET FULL; an owner that does not want that stops reading
+    /// while there is less room than one read can bring.
+    pub fn set_unasked_room(&mut self, bytes: usize) {
+        self.unasked_room = bytes;
+    }
+
+    /// The command window: [`Limits::queue_depth`].
+    pub fn depth(&self) -> u32 {
+        self.limits.queue_depth
+    }
+
+    /// Has no more than `commands` in progress from now on, at least one, at most
+    /// [`Limits::queue_depth`]. What the peer has been promised already it may use up: MaxCmdSN
+    /// never goes back (RFC 7143 clause 4.2.2.1).
+    pub fn set_window(&mut self, commands: u32) {
+        self.window.narrow(commands);
+    }
+
+    /// Looks at the data-out that has been asked for or announced: for how many looks in a row
+    /// a command has got less than [`PROGRESS_BYTES`] of it, the worst of them, with the tag of
+    /// its task. The owner looks at equal intervals.
+    pub fn look_for_data(&mut self) -> Option<(u32, u32)> {
+        let mut worst = None;
+        for task in self.tasks.all() {
+            let Work::Command(command) = &task.work else {
+                continue;
+            };
+            let Some(received) = command.data_out.awaited() else {
+                task.looked = (0, 0);
+                continue;
+            };
+            let (before, looks) = task.looked;
+            task.looked = match looks {
+                0 => (received, 1),
+                _ if received >= before + PROGRESS_BYTES => (received, 1),
+                _ => (before, looks + 1),
+            };
+            let passed = task.looked.1 - 1;
+            if worst.is_none_or(|(_, most)| passed > most) {
+                worst = Some((task.tag, passed));
+            }
+        }
+        worst
+    }
+
     /// What to do next.
     pub fn next_event(&mut self) -> Option<Event> {
         while let Some(event) = self.events.pop_front() {
@@ -286,6 +346,7 @@ impl Connection {
         command.data_out.want(data_out_bytes, &self.buffers);
         if let Some(task) = self.tasks.get(task) {
             self.early_bytes -= std::mem::take(&mut task.early_bytes);
+            task.accepted = true;
         }
         self.collect(task);
     }

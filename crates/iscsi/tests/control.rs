@@ -609,10 +609,10 @@ fn what_waits_for_its_turn_is_bounded() {
             task_tag: 5 + sent,
             target_tag: NO_TAG,
         };
-        session.send(Request::NopOut(pdu), &[7; 200 << 10]);
+        session.send(Request::NopOut(pdu), &[7; 50 << 10]);
         sent += 1;
     }
-    assert_eq!(sent, 6, "five of them are within 1 MiB");
+    assert_eq!(sent, 6, "five of them are within 256 KiB");
 }
 
 #[test]

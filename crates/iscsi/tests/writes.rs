@@ -589,3 +589,174 @@ fn commands_that_nobody_has_begun_hold_little() {
         session.connection.abort(task);
     }
 }
+
+/// Sends a write with immediate data, of which the owner may not hear.
+fn send_write(session: &mut Session, tag: u32, expected_bytes: u32, data: &[u8], is_final: bool) {
+    let order = session.order();
+    let command = write_command(order, tag, expected_bytes, is_final);
+    session.send(Request::ScsiCommand(command), data);
+}
+
+const TASK_SET_FULL: u8 = 0x28;
+
+#[test]
+fn unasked_data_without_room_is_answered_task_set_full() {
+    let mut session = Session::new();
+    session.connection.set_unasked_room(8 << 10);
+    let data = pattern(4096);
+    for tag in [1, 2] {
+        session.write(tag, 1 << 20, &data, true);
+    }
+    assert_eq!(session.connection.unasked_bytes(), 8 << 10);
+    send_write(&mut session, 3, 4096, &data, true);
+    assert!(session.events().is_empty(), "the owner never hears of it");
+    let (pdu, sense) = response(&mut session);
+    assert_eq!(
+        (pdu.task_tag, pdu.status, sense),
+        (3, TASK_SET_FULL, vec![])
+    );
+    // One without data needs no room, and the tag is free again.
+    let task = session.write(3, 4096, &[], true);
+    session.connection.accept(task, 4096);
+    assert_eq!(session.answers().len(), 1, "an R2T");
+    // What the others hold is given back with them.
+    session.connection.set_unasked_room(16 << 10);
+    let task = session.write(4, 4096, &data, true);
+    session.connection.accept(task, 4096);
+    assert_eq!(data_of(&mut session, task), data);
+    assert_eq!(session.connection.unasked_bytes(), 8 << 10);
+}
+
+#[test]
+fn unsolicited_data_takes_no_more_room_than_has_come_when_there_is_little() {
+    let parameters = Parameters {
+        initial_r2t: false,
+        first_burst_bytes: 64 << 10,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    session.connection.set_unasked_room(36 << 10);
+    let data = pattern(64 << 10);
+    let task = session.write(5, 64 << 10, &data[..1000], false);
+    assert_eq!(session.connection.unasked_bytes(), 4096);
+    let part = |from: usize, number, is_final| DataOut {
+        is_final,
+        lun: [0, 1, 0, 0, 0, 0, 0, 0],
+        task_tag: 5,
+        target_tag: NO_TAG,
+        exp_stat_sn: 0,
+        data_sn: number,
+        offset: from as u32,
+    };
+    session.data_out(part(1000, 0, false), &data[1000..20_000]);
+    session.data_out(part(20_000, 1, false), &data[20_000..32_000]);
+    assert_eq!(session.connection.unasked_bytes(), 32 << 10);
+    // Once the owner wants it, there is room for all of it.
+    session.connection.accept(task, 64 << 10);
+    assert_eq!(session.connection.unasked_bytes(), 0);
+    session.data_out(part(32_000, 2, true), &data[32_000..]);
+    assert_eq!(data_of(&mut session, task), data);
+}
+
+#[test]
+fn unsolicited_data_beyond_the_room_ends_its_command() {
+    let parameters = Parameters {
+        initial_r2t: false,
+        ..Parameters::default()
+    };
+    let mut session = Session::with(parameters, Limits::default());
+    session.connection.set_unasked_room(4096);
+    let data = pattern(8192);
+    let task = session.write(5, 8192, &data[..4096], false);
+    let pdu = DataOut {
+        is_final: true,
+        lun: [0, 1, 0, 0, 0, 0, 0, 0],
+        task_tag: 5,
+        target_tag: NO_TAG,
+        exp_stat_sn: 0,
+        data_sn: 0,
+        offset: 4096,
+    };
+    session.data_out(pdu, &data[4096..]);
+    assert!(matches!(session.event(), Event::Dropped { task: gone } if gone == task));
+    assert_eq!(response(&mut session).0.status, TASK_SET_FULL);
+    assert_eq!(session.connection.unasked_bytes(), 0);
+}
+
+#[test]
+fn a_buffer_is_no_longer_than_what_the_command_wants() {
+    let mut session = Session::new();
+    let data = pattern(512);
+    let task = session.write(5, 1 << 20, &data, true);
+    assert_eq!(session.connection.unasked_bytes(), 1 << 20);
+    session.connection.accept(task, 512);
+    assert_eq!(session.pool.outstanding_bytes(), 4096);
+    assert_eq!(data_of(&mut session, task), data);
+}
+
+#[test]
+fn looks_are_counted_while_data_that_is_due_does_not_come() {
+    let mut session = Session::new();
+    let data = pattern(256 << 10);
+    let task = session.write(5, 256 << 10, &[], true);
+    assert_eq!(
+        session.connection.look_for_data(),
+        None,
+        "none is asked for"
+    );
+    session.connection.accept(task, 256 << 10);
+    let r2t = r2ts(&mut session)[0];
+    let looks = |session: &mut Session, count| {
+        for passed in 0..count {
+            assert_eq!(session.connection.look_for_data(), Some((5, passed)));
+        }
+    };
+    looks(&mut session, 3);
+    let mut number = 0;
+    let mut send = |session: &mut Session, from: usize, to: usize| {
+        let pdu = DataOut {
+            is_final: to == data.len(),
+            lun: r2t.lun,
+            task_tag: 5,
+            target_tag: r2t.target_tag,
+            exp_stat_sn: 0,
+            data_sn: number,
+            offset: from as u32,
+        };
+        number += 1;
+        session.data_out(pdu, &data[from..to]);
+    };
+    send(&mut session, 0, 1000);
+    assert_eq!(
+        session.connection.look_for_data(),
+        Some((5, 3)),
+        "too little"
+    );
+    send(&mut session, 1000, 65_536);
+    looks(&mut session, 2);
+    send(&mut session, 65_536, data.len());
+    assert_eq!(session.connection.look_for_data(), None);
+    assert_eq!(data_of(&mut session, task), data);
+}
+
+#[test]
+fn a_window_that_is_narrowed_opens_as_commands_end_and_never_goes_back() {
+    let limits = Limits {
+        queue_depth: 4,
+        ..Limits::default()
+    };
+    let mut session = Session::with(Parameters::default(), limits);
+    session.connection.set_window(1);
+    let tasks: Vec<_> = (1..5).map(|tag| session.write(tag, 0, &[], true)).collect();
+    // What was promised at login, all of it used by now.
+    let end = session.cmd_sn.wrapping_sub(1);
+    for task in tasks {
+        session.connection.complete(task, Completion::default());
+    }
+    let answers = session.answers();
+    let ends = answers.iter().map(|answer| match answer.response {
+        Response::ScsiResponse(pdu) => pdu.numbers.max_cmd_sn.wrapping_sub(end),
+        other => panic!("{other:?} instead of a SCSI response"),
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [0, 0, 0, 1]);
+}

@@ -92,14 +92,12 @@ impl Connection {
     }
 
     fn waits_its_turn(&self, id: TaskId) -> bool {
-        self.held
-            .iter()
-            .any(|held| matches!(held.arrival, Arrival::Command(task) if task == id))
+        self.held.iter().any(|held| is_of(held.arrival, id))
     }
 
     fn void(&mut self, id: TaskId) {
         for held in &mut self.held {
-            if matches!(held.arrival, Arrival::Command(task) if task == id) {
+            if is_of(held.arrival, id) {
                 held.arrival = Arrival::Void;
             }
         }
@@ -176,4 +174,9 @@ impl Connection {
         };
         self.send(Response::Async(response), &[]);
     }
+}
+
+/// Whether it is the command of this task that arrives.
+fn is_of(arrival: Arrival, id: TaskId) -> bool {
+    matches!(arrival, Arrival::Command(task) | Arrival::Full(task) if task == id)
 }

@@ -4,6 +4,8 @@
 //! - Data comes in order (we insist on DataPDUInOrder and DataSequenceInOrder), so
 //!   `received` alone says what is there.
 //! - Nothing is written past the buffer; bytes that nobody wants are not kept.
+//! - Before the owner has said what it wants, a command holds no more than it is given room
+//!   for; after that, no more than what is wanted and what may still come unasked.
 
 use crate::login::Parameters;
 use crate::pdu::NO_TAG;
@@ -20,14 +22,18 @@ pub(super) enum Fault {
     Amount,
     /// Data is missing or damaged.
     Damaged,
+    /// There is no room for it: no fault of the data, and the command may be sent again.
+    NoRoom,
 }
 
 impl Fault {
-    pub(super) fn sense_code(self) -> (u8, u8) {
+    /// `None` for what is no error of the command.
+    pub(super) fn sense_code(self) -> Option<(u8, u8)> {
         match self {
-            Fault::Unexpected => (0x0c, 0x0c),
-            Fault::Amount => (0x0c, 0x0d),
-            Fault::Damaged => (0x47, 0x05),
+            Fault::Unexpected => Some((0x0c, 0x0c)),
+            Fault::Amount => Some((0x0c, 0x0d)),
+            Fault::Damaged => Some((0x47, 0x05)),
+            Fault::NoRoom => None,
         }
     }
 }
@@ -40,6 +46,15 @@ pub(super) struct Burst {
     pub(super) len_bytes: u32,
 }
 
+/// Room for data-out that commands hold before the owner has said what it wants, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// What has to be held now may take this much.
+    pub(super) most: usize,
+    /// A whole buffer may be taken for data that will come later, in so much.
+    pub(super) ahead: usize,
+}
+
 /// What has come of a command's data-out.
 #[derive(Debug, Default)]
 pub(super) struct DataOut {
@@ -47,8 +62,6 @@ pub(super) struct DataOut {
     bound: usize,
     /// What the command wants of it, once the owner has said so.
     wanted: Option<usize>,
-    /// How long the buffer is before that is known.
-    early: usize,
     buf: Option<Buf>,
     received: usize,
     /// More unsolicited data is announced.
@@ -76,7 +89,6 @@ impl DataOut {
         let bound = expected_bytes.min(bound_bytes);
         DataOut {
             bound: bound as usize,
-            early: bound as usize,
             unsolicited: !is_final && !parameters.initial_r2t,
             unsolicited_bound: bound.min(parameters.first_burst_bytes) as usize,
             max_burst: parameters.max_burst_bytes as usize,
@@ -89,27 +101,35 @@ impl DataOut {
         self.asked
     }
 
-    /// Takes note of `len` bytes of immediate data to come, where commands may hold
-    /// `room` bytes before the owner knows of them. Says how many it holds; `None` when
-    /// there is too much data.
-    pub(super) fn expect_early(
-        &mut self,
-        len: usize,
-        room: usize,
-        buffers: &BufPool,
-    ) -> Option<usize> {
-        if len > self.unsolicited_bound {
-            return None;
+    /// Whether `len` bytes may come with the command.
+    pub(super) fn takes_immediate(&self, len: usize) -> bool {
+        len <= self.unsolicited_bound
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.buf.as_ref().map_or(0, Buf::held_bytes)
+    }
+
+    /// Has a place for `len` bytes that come next, where the command may hold so much. Whether
+    /// there is one.
+    pub(super) fn make_room(&mut self, len: usize, room: Room, buffers: &BufPool) -> bool {
+        let end = self.received + len;
+        let has = self.buf.as_ref().map_or(0, Buf::len);
+        if end <= has || self.wanted.is_some() {
+            return true;
         }
-        if self.bound > room {
-            // What comes unasked always has a place. The rest is asked for later.
-            self.early = self.unsolicited_bound;
+        // Long ones at best, for what is copied to a longer one costs time.
+        let ahead = [self.bound, self.unsolicited_bound];
+        let longest = ahead.into_iter().find(|len| *len <= room.ahead);
+        let doubled = (2 * has).clamp(end, self.unsolicited_bound.max(end));
+        let fitting = |len: &usize| base::held_bytes(*len) <= room.most;
+        let mut lengths = longest.into_iter().chain([doubled, end]);
+        match lengths.find(fitting) {
+            Some(len) => self.provide(len.max(end), buffers),
+            None => return false,
         }
-        if len > 0 {
-            self.buf = Some(buffers.data(self.early));
-        }
-        let comes = len > 0 || self.unsolicited;
-        Some(if comes { self.early } else { 0 })
+        true
     }
 
     /// Checks a Data-Out PDU with `len` bytes of data, before its data is taken.
@@ -149,22 +169,18 @@ impl DataOut {
     }
 
     /// Copies bytes of the data segment that is coming, `at` bytes into it.
-    pub(super) fn put(&mut self, at: usize, bytes: &[u8], buffers: &BufPool) {
-        let early = self.early;
-        let buf = self.buf.get_or_insert_with(|| buffers.data(early));
+    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
         let from = self.received + at;
-        if let Some(space) = buf.bytes_mut() {
+        if let Some(space) = self.buf.as_mut().and_then(Buf::bytes_mut) {
             space[from..from + bytes.len()].copy_from_slice(bytes);
         }
     }
 
     /// Room for the data segment that is coming, from `at` to its end at `len`; `None`
     /// without bytes.
-    pub(super) fn room(&mut self, at: usize, len: usize, buffers: &BufPool) -> Option<&mut [u8]> {
-        let early = self.early;
-        let buf = self.buf.get_or_insert_with(|| buffers.data(early));
+    pub(super) fn room(&mut self, at: usize, len: usize) -> Option<&mut [u8]> {
         let (from, to) = (self.received + at, self.received + len);
-        buf.bytes_mut()?.get_mut(from..to)
+        self.buf.as_mut()?.bytes_mut()?.get_mut(from..to)
     }
 
     /// The last `len` bytes that were put, for the digest.
@@ -211,19 +227,25 @@ impl DataOut {
         }
     }
 
-    /// Has a buffer of `len` bytes at least, with what has come.
+    /// Has a buffer for `len` bytes, with what has come of them.
     fn provide(&mut self, len: usize, buffers: &BufPool) {
         match &mut self.buf {
-            Some(buf) if buf.len() < len => {
-                let mut longer = buffers.data(len);
-                if let (Some(to), Some(from)) = (longer.bytes_mut(), buf.bytes()) {
-                    to[..from.len()].copy_from_slice(from);
+            Some(buf) if buf.len() < len || buf.held_bytes() > base::held_bytes(len) => {
+                let mut other = buffers.data(len);
+                let kept = self.received.min(len);
+                if let (Some(to), Some(from)) = (other.bytes_mut(), buf.bytes()) {
+                    to[..kept].copy_from_slice(&from[..kept]);
                 }
-                *buf = longer;
+                *buf = other;
             }
             Some(_) => {}
             None => self.buf = Some(buffers.data(len)),
         }
+    }
+
+    /// Bytes that have come, while more are due that were asked for or announced.
+    pub(super) fn awaited(&self) -> Option<usize> {
+        (self.unsolicited || self.asked > self.done).then_some(self.received)
     }
 
     /// Bytes that R2Ts have to ask for, once that is known and it is their turn.

@@ -1,7 +1,7 @@
 //! What a PDU means: planned when its header is there (so that its data finds its
 //! place), carried out when it is complete, in CmdSN order.
 
-use super::data_out::{DataOut, Fault};
+use super::data_out::{DataOut, Fault, Room};
 use super::input::Sink;
 use super::tasks::{Command, Work};
 use super::window::Place;
@@ -31,6 +31,8 @@ pub(super) enum Plan {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Arrival {
     Command(TaskId),
+    /// A command with data that there is no room for.
+    Full(TaskId),
     Management(request::TaskManagement),
     NopOut(request::NopOut),
     Text(request::Text),
@@ -92,6 +94,9 @@ impl Connection {
             return (Plan::Ignore, Sink::Discard);
         }
         match self.admit_command(pdu, ahs, len) {
+            Ok(id) if len > 0 && !self.hold_early(id, len) => {
+                (Plan::Ordered(pdu.order, Arrival::Full(id)), Sink::Discard)
+            }
             Ok(id) if len > 0 => (
                 Plan::Ordered(pdu.order, Arrival::Command(id)),
                 Sink::Task(id),
@@ -131,11 +136,10 @@ impl Connection {
             0
         };
         let parameters = &self.negotiated.parameters;
-        let mut data_out = DataOut::new(pdu.expected_bytes, bound, pdu.is_final, parameters);
-        let room = EARLY_BYTES_MAX.saturating_sub(self.early_bytes);
-        let Some(early_bytes) = data_out.expect_early(len, room, &self.buffers) else {
+        let data_out = DataOut::new(pdu.expected_bytes, bound, pdu.is_final, parameters);
+        if !data_out.takes_immediate(len) {
             return Err(RejectReason::ProtocolError);
-        };
+        }
         let command = Command {
             cdb: pdu.cdb,
             attribute: pdu.attribute,
@@ -145,14 +149,31 @@ impl Connection {
             bidirectional_read_bytes: additional.bidirectional_read_bytes.unwrap_or(0),
             data_out,
         };
-        let id = self
+        Ok(self
             .tasks
-            .add(pdu.task_tag, pdu.lun, Work::Command(command));
-        if let Some(task) = self.tasks.get(id) {
-            task.early_bytes = early_bytes;
-            self.early_bytes += early_bytes;
+            .add(pdu.task_tag, pdu.lun, Work::Command(command)))
+    }
+
+    /// Has a command hold `len` bytes that come unasked. Whether there is room for them.
+    fn hold_early(&mut self, id: TaskId, len: usize) -> bool {
+        let most = self.unasked_room.saturating_sub(self.unasked_bytes());
+        let ahead = EARLY_BYTES_MAX.saturating_sub(self.early_bytes).min(most);
+        let Some(task) = self.tasks.get(id) else {
+            return false;
+        };
+        let Work::Command(command) = &mut task.work else {
+            return false;
+        };
+        let own = task.early_bytes;
+        let (most, ahead) = (most + own, ahead + own);
+        let has_room = command
+            .data_out
+            .make_room(len, Room { most, ahead }, &self.buffers);
+        if !task.accepted {
+            task.early_bytes = command.data_out.held_bytes();
+            self.early_bytes = self.early_bytes - own + task.early_bytes;
         }
-        Ok(id)
+        has_room
     }
 
     /// A tag must be free, and immediate commands are few.
@@ -183,6 +204,7 @@ impl Connection {
             return (Plan::Reject(RejectReason::InvalidPduField), Sink::Discard);
         }
         match command.data_out.check(pdu, len) {
+            Ok(()) if !self.hold_early(id, len) => (Plan::Fail(id, Fault::NoRoom), Sink::Discard),
             Ok(()) => (Plan::DataOut(id, *pdu), Sink::Task(id)),
             Err(fault) => (Plan::Fail(id, fault), Sink::Discard),
         }
@@ -276,6 +298,7 @@ impl Connection {
     fn deliver(&mut self, arrival: Arrival, data: Vec<u8>, order: Order) {
         match arrival {
             Arrival::Command(task) => self.announce(task, order),
+            Arrival::Full(task) => self.fail(task, Fault::NoRoom),
             Arrival::Management(pdu) => self.take_management(&pdu, order),
             Arrival::NopOut(pdu) => self.take_nop_out(&pdu, &data),
             Arrival::Text(pdu) => self.take_text(&pdu, &data),

@@ -150,7 +150,7 @@ impl Connection {
             Sink::Task(task) => {
                 // The owner may have ended the task in the meantime.
                 if let Some(command) = self.tasks.command(task) {
-                    command.data_out.put(input.at, taken, &self.buffers);
+                    command.data_out.put(input.at, taken);
                 } else {
                     input.sink = Sink::Discard;
                 }
@@ -176,7 +176,7 @@ impl Connection {
             return None;
         }
         let command = self.tasks.command(task)?;
-        command.data_out.room(input.at, input.len, &self.buffers)
+        command.data_out.room(input.at, input.len)
     }
 
     /// The next `len` bytes have been put where [`Connection::place`] said.

@@ -97,6 +97,8 @@ impl Output {
     fn compact(&mut self) {
         if self.own_at == self.own.len() {
             self.own.clear();
+            // An answer of many headers leaves nothing behind.
+            self.own.shrink_to(COMPACTED_BYTES);
             self.own_at = 0;
         } else if self.own_at >= COMPACTED_BYTES.max(self.own.len() / 2) {
             // No more is moved than was sent.

@@ -11,6 +11,7 @@ use base::{Payload, Slice};
 
 const GOOD: u8 = 0x00;
 const CHECK_CONDITION: u8 = 0x02;
+const TASK_SET_FULL: u8 = 0x28;
 
 /// Sense key ABORTED COMMAND (SPC-4 clause 4.5.6).
 const ABORTED_COMMAND: u8 = 0x0b;
@@ -28,12 +29,12 @@ impl Connection {
         numbers
     }
 
-    /// The next StatSN, not consumed, and the window.
-    pub(super) fn numbers_without_status(&self) -> Numbers {
+    /// The next StatSN, not consumed, and the window, of which the peer hears by it.
+    pub(super) fn numbers_without_status(&mut self) -> Numbers {
         Numbers {
             stat_sn: self.stat_sn,
             exp_cmd_sn: self.window.expected(),
-            max_cmd_sn: self.window.max(),
+            max_cmd_sn: self.window.announce(),
         }
     }
 
@@ -174,7 +175,8 @@ impl Connection {
         self.send(Response::ReadyToTransfer(response), &[]);
     }
 
-    /// Ends a command whose data-out breaks the rules (clause 11.4.7.2).
+    /// Ends a command whose data-out breaks the rules (clause 11.4.7.2), or that there is no
+    /// room for (SAM-5 clause 5.3.1: the initiator may send it again).
     pub(super) fn fail(&mut self, id: TaskId, fault: Fault) {
         let Some(task) = self.remove_task(id) else {
             return;
@@ -186,18 +188,21 @@ impl Connection {
             return;
         };
         let wanted_bytes = u64::from(command.expected_bytes);
-        let (code, qualifier) = fault.sense_code();
-        let sense = match self.descriptor_sense.contains(&task.lun) {
-            true => vec![0x72, ABORTED_COMMAND, code, qualifier, 0, 0, 0, 0],
-            false => {
+        let (status, sense) = match fault.sense_code() {
+            Some((code, qualifier)) if self.descriptor_sense.contains(&task.lun) => (
+                CHECK_CONDITION,
+                vec![0x72, ABORTED_COMMAND, code, qualifier, 0, 0, 0, 0],
+            ),
+            Some((code, qualifier)) => {
                 let mut sense = vec![0; 18];
                 (sense[0], sense[2], sense[7]) = (0x70, ABORTED_COMMAND, 10);
                 (sense[12], sense[13]) = (code, qualifier);
-                sense
+                (CHECK_CONDITION, sense)
             }
+            None => (TASK_SET_FULL, Vec::new()),
         };
         let completion = Completion {
-            status: CHECK_CONDITION,
+            status,
             sense,
             wanted_bytes,
             ..Completion::default()

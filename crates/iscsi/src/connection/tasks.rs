@@ -19,6 +19,10 @@ pub(super) struct Task {
     pub(super) solicited_bytes: usize,
     /// Bytes that it holds before the owner has said what it wants.
     pub(super) early_bytes: usize,
+    /// The owner has said so.
+    pub(super) accepted: bool,
+    /// What had come of its data at a look at the clock, and how many looks have passed since.
+    pub(super) looked: (usize, u32),
     /// The owner has been told of it.
     pub(super) shown: bool,
     pub(super) work: Work,
@@ -81,6 +85,8 @@ impl Tasks {
             occupies: false,
             solicited_bytes: 0,
             early_bytes: 0,
+            accepted: false,
+            looked: (0, 0),
             shown: false,
             work,
         };
@@ -116,6 +122,11 @@ impl Tasks {
         self.by_tag.remove(&task.tag);
         self.free.push(slot);
         Some(task)
+    }
+
+    /// All of them, in a fixed order.
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.slots.iter_mut().flatten()
     }
 
     /// Commands that the owner knows, in a fixed order.
