@@ -9,6 +9,7 @@
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
 //! - [`images`]: volumes from image files, and image files from volumes.
+//! - [`memory`]: how much of it initiators may make the array hold.
 //! - [`offload`]: copies that initiators have the array make.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
@@ -27,6 +28,7 @@ mod connection;
 pub mod directory;
 pub mod front;
 pub mod images;
+pub mod memory;
 pub mod offload;
 pub mod panics;
 mod private;

@@ -28,6 +28,7 @@ mod write;
 
 pub use api_address::ApiAddress;
 pub use diagnostic::{Diagnostic, SiteError, SiteErrorKind};
+pub use limits::CONNECTION_MEMORY_BYTES_MIN;
 pub use names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
 pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};

@@ -1,7 +1,8 @@
 //! `[limits]`: what peers can make the server hold, and how long it waits for them.
 
 use crate::diagnostic::Lines;
-use crate::read::whole;
+use crate::read::{size_of, whole};
+use crate::size::SIZE_RULE;
 use crate::span::{self, words};
 use crate::table::TableReader;
 use crate::types::Limits;
@@ -9,6 +10,12 @@ use std::time::Duration;
 
 const SESSIONS_MAX: u16 = 16_384;
 const LOGINS_MAX: u16 = 1024;
+
+/// The least memory that all connections may hold together, in bytes. Commands of any length
+/// run then, one at a time at least.
+pub const CONNECTION_MEMORY_BYTES_MIN: u64 = 128 << 20;
+
+const MEMORY_BYTES_MAX: u64 = 1 << 50;
 
 /// Reads the table; what it does not say is as in [`Limits::default`].
 pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
@@ -24,6 +31,8 @@ pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
     let login = time(&mut reader, "login_time", 600);
     let silence = time(&mut reader, "silence", 3600);
     let logout = time(&mut reader, "logout_time", 60);
+    let data = time(&mut reader, "data_time", 3600);
+    let memory = memory(&mut reader);
     reader
         .finish(Limits {
             sessions,
@@ -33,6 +42,8 @@ pub(crate) fn limits(file: &mut TableReader<'_, '_>, lines: &Lines) -> Limits {
             login_time: login.unwrap_or(usual.login_time),
             silence: silence.unwrap_or(usual.silence),
             logout_time: logout.unwrap_or(usual.logout_time),
+            data_time: data.unwrap_or(usual.data_time),
+            memory_bytes: memory,
         })
         .item
 }
@@ -42,6 +53,12 @@ fn number(reader: &mut TableReader<'_, '_>, key: &'static str, most: u16) -> Opt
     reader.optional(key, &rule, |value| {
         whole(value).filter(|number| (1..=most).contains(number))
     })
+}
+
+fn memory(reader: &mut TableReader<'_, '_>) -> Option<u64> {
+    let rule = format!("{SIZE_RULE}; from \"128 MiB\" to \"1 PiB\"");
+    let fits = |bytes: &u64| (CONNECTION_MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(bytes);
+    reader.optional("memory", &rule, |value| size_of(value).filter(fits))
 }
 
 fn time(reader: &mut TableReader<'_, '_>, key: &'static str, most_s: u64) -> Option<Duration> {

@@ -142,6 +142,12 @@ pub struct Limits {
     pub silence: Duration,
     /// How long an initiator that is asked to log out has for that.
     pub logout_time: Duration,
+    /// An initiator that keeps a command waiting for its data for so long, or does not take its
+    /// answers, is parted with.
+    pub data_time: Duration,
+    /// Memory that all connections may hold together, in bytes; a quarter of what there is
+    /// when the file says nothing.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -154,6 +160,8 @@ impl Default for Limits {
             login_time: Duration::from_secs(15),
             silence: Duration::from_secs(30),
             logout_time: Duration::from_secs(3),
+            data_time: Duration::from_secs(30),
+            memory_bytes: None,
         }
     }
 }

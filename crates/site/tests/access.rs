@@ -122,6 +122,20 @@ fn all_of_it_is_read() {
 }
 
 #[test]
+fn memory_and_the_time_for_data() {
+    let text = GOOD.replace(
+        "sessions = 10",
+        "sessions = 10\nmemory = \"4 GiB\"\ndata_time = \"2 m\"",
+    );
+    let limits = parse("t.toml", &text).unwrap().limits;
+    assert_eq!(limits.memory_bytes, Some(4 << 30));
+    assert_eq!(limits.data_time, Duration::from_secs(120));
+    let usual = site::Limits::default();
+    assert_eq!(usual.memory_bytes, None, "a quarter of what there is");
+    assert_eq!(usual.data_time, Duration::from_secs(30));
+}
+
+#[test]
 fn without_any_of_it_everything_is_as_usual() {
     let from = GOOD.find("[chap]").unwrap();
     let to = GOOD.find("[[portal]]").unwrap();
@@ -281,6 +295,30 @@ fn wrong_limits_and_portal_groups() {
         "silence = \"10 s\"",
         "silence = \"2 h\"",
         "12: limits.silence: found \"2 h\"; allowed: a time from \"1 s\" to \"1 h\"",
+    );
+    let memory = |found: &str| {
+        format!(
+            "12: limits.memory: found {found}; allowed: {}; from \"128 MiB\" to \"1 PiB\"",
+            site::SIZE_RULE
+        )
+    };
+    let after = |said: &str| format!("silence = \"10 s\"\n{said}");
+    for (said, found) in [
+        ("memory = \"127 MiB\"", "\"127 MiB\""),
+        ("memory = \"2 PiB\"", "\"2 PiB\""),
+        ("memory = \"a quarter\"", "\"a quarter\""),
+        ("memory = 4096", "the number 4096"),
+    ] {
+        one(
+            "silence = \"10 s\"",
+            &format!("{said}\nsilence = \"10 s\""),
+            &memory(found),
+        );
+    }
+    one(
+        "silence = \"10 s\"",
+        &after("data_time = \"0 s\""),
+        "13: limits.data_time: found \"0 s\"; allowed: a time from \"1 s\" to \"1 h\"",
     );
     one(
         "group = 2",

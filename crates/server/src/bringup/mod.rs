@@ -12,6 +12,7 @@
 //!   without, holds up itself and the targets that show its volumes, and is looked for until
 //!   it is there ([`late`]).
 
+mod budget;
 mod configuration;
 mod data_dir;
 mod descriptors;
@@ -106,6 +107,8 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         sessions: descriptors::sessions(&described, data.path(), shard_count, portals.len())?,
         ..described.limits.clone()
     };
+    let (limits, memory_bytes) = budget::fitted(limits)?;
+    let limits = front_limits(&limits, memory_bytes);
     check_portals(&portals)?;
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
@@ -149,7 +152,7 @@ async fn furnish(
     }: Before,
     data: &Arc<DataDir>,
     shards: &[ShardHandle],
-    (portals, limits): (&[Portal], &site::Limits),
+    (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
     let mut made = made::Made::read(data)?;
     for name in pool_changes::end_destructions(data, &shards[0], &mut made).await? {
@@ -239,8 +242,7 @@ async fn furnish(
     }
     array.keep_trash().await?;
     array.keep_schedules().await?;
-    let limits = front_limits(limits);
-    let front = Front::open(portals, directory, shards.to_vec(), limits).await?;
+    let front = Front::open(portals, directory, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
     Images::resume(&array);
     Ok((array, front, described))
@@ -314,16 +316,18 @@ fn portals(site: &Site, instead: Option<SocketAddr>) -> Vec<Portal> {
     }
 }
 
-fn front_limits(limits: &site::Limits) -> FrontLimits {
+fn front_limits(limits: &site::Limits, memory_bytes: u64) -> FrontLimits {
     FrontLimits {
         login_timeout: limits.login_time,
         half_open_max: limits.logins.into(),
         half_open_per_address_max: limits.logins_per_address.into(),
         sessions_max: limits.sessions.into(),
         sessions_per_initiator_max: limits.sessions_per_initiator.into(),
+        memory_bytes,
         manners: Manners {
             silence: limits.silence,
             logout: limits.logout_time,
+            data: limits.data_time,
         },
         ..FrontLimits::default()
     }

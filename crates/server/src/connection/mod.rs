@@ -9,7 +9,10 @@
 //!   session lands after a new session of the same initiator has begun.
 //! - What a peer can make a connection hold is bounded: input is not read while
 //!   much output waits, and commands do not begin while those before them hold
-//!   [`tasks::IN_FLIGHT_BYTES_MAX`].
+//!   [`tasks::IN_FLIGHT_BYTES_MAX`]. What all connections hold together is bounded by the
+//!   budget of the process ([`crate::memory`]): a command waits for its part.
+//! - Who keeps such memory, with data that does not come or answers that are not taken, has so
+//!   long and no longer ([`Manners::data`]).
 
 mod batch;
 mod errand;
@@ -22,6 +25,7 @@ mod tests;
 
 use crate::directory::Directory;
 use crate::front::{Berth, Manners, Place, TsihLease};
+use crate::memory::Budget;
 use crate::offload::SessionCopier;
 use crate::shard::session::{Closing, Reins, Scope, Session};
 use crate::shard::{ShardHandle, ShardState};
@@ -52,6 +56,7 @@ pub(crate) struct Arrival {
     pub(crate) limits: Limits,
     pub(crate) manners: Manners,
     pub(crate) directory: Arc<Directory>,
+    pub(crate) budget: Budget,
     /// The shard that carries it.
     pub(crate) carrier: ShardHandle,
     /// Freed when the session has ended.
@@ -69,6 +74,7 @@ struct Cargo {
     limits: Limits,
     manners: Manners,
     directory: Arc<Directory>,
+    budget: Budget,
     reins: Arc<Reins>,
     admission: Admission,
     target: String,
@@ -102,6 +108,7 @@ pub(crate) async fn serve(state: Rc<ShardState>, arrival: Arrival) {
         limits: arrival.limits,
         manners: arrival.manners,
         directory: arrival.directory,
+        budget: arrival.budget,
         reins: Arc::clone(&session.reins),
         admission: session.admission.clone(),
         target,
@@ -131,13 +138,16 @@ async fn carry(state: Rc<ShardState>, cargo: Cargo, way: Way) {
         peer,
         reins,
         directory,
+        budget,
         manners,
         ..
     } = cargo;
     let initiator = admission.initiator.clone();
     let tsih = cargo.negotiated.tsih;
     let buffers = engine::World::buffers(state.world()).clone();
-    let progress = Progress::new(&buffers, manners, Gauge::new(Arc::clone(&reins)));
+    let account = budget.open(&initiator, Arc::clone(&reins));
+    let gauge = Gauge::new(Arc::clone(&reins));
+    let progress = Progress::new(&buffers, manners, gauge, account);
     let connection = Connection::new(*cargo.negotiated, buffers, cargo.limits);
     let reason = match greet(cargo.stream, &cargo.output).await {
         Ok(stream) => {

@@ -11,6 +11,7 @@ use super::management::{function as functions, response};
 use super::tasks::{Aborted, Order, Tasks};
 use crate::directory::Directory;
 use crate::front::Manners;
+use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
 use crate::shard::session::{AbortRequest, Closing, Reins, Scope, add};
 use base::{BufPool, Slice};
@@ -18,7 +19,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use iscsi::connection::{Completion, Connection, Event, TaskId};
-use iscsi::login::{Admission, TargetDirectory};
+use iscsi::login::{Admission, Parameters, TargetDirectory};
 use scsi::cdb::Work;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -43,6 +44,22 @@ const LONG_WRITE_BYTES: usize = 128 << 10;
 
 /// Read at once beside a long data segment: what is copied afterwards.
 const BESIDE_LONG_BYTES: usize = 4 << 10;
+
+/// What one read can have a connection hold, in bytes: its data, and a page for the data of
+/// each command that it brings.
+const READ_HOLDS_BYTES: u64 = SEAT_UNASKED_BYTES;
+
+/// And where data is long, whole buffers save a copy.
+const LONG_READ_HOLDS_BYTES: u64 = 2 << 20;
+
+/// What a PDU has beside its data: header, digests, padding.
+const PDU_BYTES: u64 = 48 + 4 + 4 + 3;
+
+/// Looks at what a peer owes, in the time that it has for that.
+const LOOKS: u32 = 4;
+
+/// Who takes less of its answers than this in that time does not take them, in bytes.
+const TAKEN_BYTES_MIN: usize = 1 << 20;
 
 /// At most this many runs of bytes in one send (the system's limit is 1024).
 const RUNS_MAX: usize = 256;
@@ -84,6 +101,18 @@ pub(crate) struct Progress {
     /// The PDU that was on its way at the last tick.
     slow: Option<u64>,
     manners: Manners,
+    /// What it holds of the memory of the process.
+    account: Account,
+    /// Nothing is read, for want of memory.
+    held_up: bool,
+    /// The next command waits for memory.
+    waits_for_room: bool,
+    /// When to look at what the peer owes.
+    look: Interval,
+    /// Bytes of answers that the peer has taken, and looks that found it too few, since it
+    /// owed nothing or took enough.
+    taken: usize,
+    untaken: u32,
     /// Until then the initiator may log out, as it was asked to.
     leaving: Option<Pin<Box<Sleep>>>,
     /// Data-out of commands that have none.
@@ -94,11 +123,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(buffers: &BufPool, manners: Manners, gauge: Gauge) -> Self {
-        let mut idle = interval(manners.silence);
+    pub(crate) fn new(buffers: &BufPool, manners: Manners, gauge: Gauge, account: Account) -> Self {
+        let (mut idle, mut look) = (interval(manners.silence), interval(manners.data / LOOKS));
         // A shard that was held up, as by a machine that slept, must not take the looks
         // it has missed for silence of the peer.
-        idle.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for clock in [&mut idle, &mut look] {
+            clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         Progress {
             tasks: Tasks::default(),
             gauge,
@@ -109,6 +140,12 @@ impl Progress {
             heard: true,
             slow: None,
             manners,
+            account,
+            held_up: false,
+            waits_for_room: false,
+            look,
+            taken: 0,
+            untaken: 0,
             leaving: None,
             nothing: buffers.copy_of(&[]).freeze(),
             began_long: false,
@@ -146,6 +183,7 @@ impl Pump {
             let mut moved = self.receive(cx);
             moved |= self.collect(cx);
             moved |= self.send(cx);
+            moved |= self.settle();
             self.way.flush();
             if self.is_over() {
                 return Poll::Ready(());
@@ -171,6 +209,10 @@ impl Pump {
                     // What it has to say goes out before anything else.
                     cx.waker().wake_by_ref();
                 }
+                while self.progress.look.poll_tick(cx).is_ready() {
+                    self.look_at_debts();
+                    cx.waker().wake_by_ref();
+                }
                 if let Some(deadline) = &mut self.progress.leaving
                     && deadline.as_mut().poll(cx).is_ready()
                 {
@@ -192,8 +234,10 @@ impl Pump {
     /// Pings a peer that was silent, and gives up one that does not answer, or that takes
     /// from one tick to the next but one for a single PDU.
     fn look_after_peer(&mut self) {
-        // What is not read because much waits to be sent is no fault of this kind.
-        let reads = self.connection.takes_input();
+        // What is not read because much waits to be sent, or for want of memory, is no fault
+        // of this kind.
+        let reads = self.connection.takes_input() && !self.progress.held_up;
+        self.progress.heard |= self.progress.held_up;
         let slow = self.connection.unfinished().filter(|_| reads);
         if slow.is_some() && slow == self.progress.slow {
             return self.give_up("the initiator takes too long for one PDU".to_owned());
@@ -201,6 +245,35 @@ impl Pump {
         self.progress.slow = slow;
         if !std::mem::take(&mut self.progress.heard) && !self.connection.nop_in() {
             self.give_up("the initiator does not answer".to_owned());
+        }
+    }
+
+    /// Parts with a peer that keeps memory of ours for longer than it has time: with data-out
+    /// that does not come, or answers that it does not take. At error recovery level 0 it logs
+    /// in again and repeats its commands (RFC 7143 clause 7.3).
+    fn look_at_debts(&mut self) {
+        let time = self.progress.manners.data;
+        let output_bytes = self.connection.output().len();
+        if output_bytes == 0 || self.progress.taken >= TAKEN_BYTES_MIN {
+            (self.progress.taken, self.progress.untaken) = (0, 0);
+        } else {
+            self.progress.untaken += 1;
+        }
+        if self.progress.untaken > LOOKS {
+            return self.give_up(format!(
+                "the initiator has not taken its answers in {time:?}: {output_bytes} bytes wait"
+            ));
+        }
+        if !self.connection.takes_input() || self.progress.held_up {
+            return;
+        }
+        if let Some((tag, looks)) = self.connection.look_for_data()
+            && looks >= LOOKS
+        {
+            self.connection.announce_drop();
+            self.drain(format!(
+                "data of the command with task tag {tag:#010x} has not come in {time:?}"
+            ));
         }
     }
 
@@ -217,7 +290,10 @@ impl Pump {
 
     /// Reads what has come, and acts on it.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if !matches!(self.progress.course, Course::Open) || !self.connection.takes_input() {
+        if !matches!(self.progress.course, Course::Open)
+            || !self.connection.takes_input()
+            || !self.may_read()
+        {
             return false;
         }
         match self.poll_read(cx) {
@@ -232,6 +308,48 @@ impl Pump {
             Poll::Ready(Err(error)) => self.give_up(format!("receiving: {error}")),
         }
         true
+    }
+
+    /// Whether there is memory for all that a read can bring; the connection is woken when
+    /// there may be some again. Data that a command waits for has to be read in any case, or
+    /// nothing would ever be given back: what comes before it and finds no room is answered
+    /// TASK SET FULL.
+    fn may_read(&mut self) -> bool {
+        let held = self.connection.unasked_bytes() as u64;
+        let wanted = match self.connection.expects_long_data() {
+            true => LONG_READ_HOLDS_BYTES,
+            false => READ_HOLDS_BYTES,
+        };
+        let command_bytes = self.command_bytes();
+        let account = &mut self.progress.account;
+        let room = account.unasked_room(held + wanted);
+        let has_room = room >= held + READ_HOLDS_BYTES || self.progress.tasks.awaits_data();
+        let may = has_room && !account.is_overdrawn(command_bytes);
+        self.connection
+            .set_unasked_room(usize::try_from(room).unwrap_or(usize::MAX));
+        self.progress.held_up = !may;
+        may
+    }
+
+    /// Bytes that commands in progress and their answers hold.
+    fn command_bytes(&mut self) -> u64 {
+        self.progress.tasks.in_flight_bytes() + self.connection.output().len() as u64
+    }
+
+    /// Begins commands that have got room, gives back what is not held any more, and sees to
+    /// it that no more commands come than there is memory for. Whether anything began.
+    fn settle(&mut self) -> bool {
+        let began = self.begin();
+        if !self.progress.waits_for_room {
+            let held = self.command_bytes();
+            self.progress.account.hold(held);
+        }
+        let unasked = self.connection.unasked_bytes() as u64;
+        self.progress.account.hold_unasked(unasked);
+        let depth = self.connection.depth();
+        let width = self.progress.account.window(depth);
+        self.connection.set_window(width);
+        began
     }
 
     /// Reads once.
@@ -286,13 +404,16 @@ impl Pump {
             drop(runs);
             match sent {
                 Poll::Pending => break,
-                Poll::Ready(Ok(bytes)) => output.advance(bytes),
+                Poll::Ready(Ok(bytes)) => {
+                    output.advance(bytes);
+                    self.progress.taken += bytes;
+                    if output.is_empty() {
+                        (self.progress.taken, self.progress.untaken) = (0, 0);
+                    }
+                }
                 Poll::Ready(Err(error)) => self.give_up(format!("sending: {error}")),
             }
             moved = true;
-        }
-        if moved {
-            self.begin();
         }
         moved
     }
@@ -384,9 +505,11 @@ impl Pump {
                 lun,
                 cdb,
                 write,
+                expected_bytes,
                 ..
             } => {
-                let bytes = scsi::cdb::data_bytes(&cdb);
+                let parameters = &self.connection.negotiated().parameters;
+                let bytes = held_bytes(&cdb, write.then_some(expected_bytes), parameters);
                 let mark = self.progress.gauge.begin(lun, &cdb);
                 self.progress.tasks.add(
                     task,
@@ -441,12 +564,23 @@ impl Pump {
         }
     }
 
-    /// Begins commands for which there is room, in flight and in what waits to be
-    /// sent.
-    fn begin(&mut self) {
+    /// Begins commands for which there is room: in flight, in what waits to be sent, and in the
+    /// memory of the process. Whether there were any.
+    fn begin(&mut self) -> bool {
+        let mut began = false;
+        self.progress.waits_for_room = false;
         while self.connection.takes_input()
-            && let Some((task, order)) = self.progress.tasks.next()
+            && let Some(bytes) = self.progress.tasks.next_bytes()
         {
+            let held = self.command_bytes();
+            if !self.progress.account.may_hold(held + bytes) {
+                self.progress.waits_for_room = true;
+                break;
+            }
+            let Some((task, order)) = self.progress.tasks.next() else {
+                break;
+            };
+            began = true;
             if order.write {
                 self.connection
                     .accept(task, scsi::data_out_bytes(&order.cdb));
@@ -455,6 +589,7 @@ impl Pump {
                 self.way.begin(Errand::Command { task, order, data });
             }
         }
+        began
     }
 
     fn abort_task(&mut self, task: TaskId, referenced: Option<TaskId>) {
@@ -532,6 +667,24 @@ impl Pump {
             for task in self.progress.tasks.within(Scope::All) {
                 self.way.stop(task);
             }
+        }
+    }
+}
+
+/// Bytes that a command holds while it is in progress: its data, with the headers of its
+/// answer; where data-out may come unasked, also that which the command does not want.
+fn held_bytes(cdb: &[u8; 16], expects_out: Option<u32>, parameters: &Parameters) -> u64 {
+    let data = scsi::cdb::data_bytes(cdb);
+    match expects_out {
+        Some(expected) => {
+            let wanted = scsi::data_out_bytes(cdb).min(expected.into());
+            let unasked = u64::from(expected.min(parameters.first_burst_bytes));
+            let most = data.max(wanted).max(unasked);
+            base::held_bytes(usize::try_from(most).unwrap_or(usize::MAX)) as u64
+        }
+        None => {
+            let segment = u64::from(parameters.peer_max_recv_data_segment_bytes);
+            data + data.div_ceil(segment.max(1)) * PDU_BYTES
         }
     }
 }

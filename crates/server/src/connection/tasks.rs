@@ -20,7 +20,7 @@ pub(crate) struct Order {
     pub(crate) cdb: [u8; 16],
     /// Data-out is to come.
     pub(crate) write: bool,
-    /// Bytes of data that it holds while it is in progress.
+    /// Bytes that it holds while it is in progress: its data, and what its answer has beside.
     pub(crate) bytes: u64,
 }
 
@@ -74,6 +74,8 @@ pub(crate) struct Tasks {
     waiting: VecDeque<TaskId>,
     waiters: Vec<Waiter>,
     in_flight_bytes: u64,
+    /// How many wait for their data-out.
+    collecting: usize,
     /// Where those were counted that are in progress no more, until that is asked.
     left: Vec<u16>,
 }
@@ -92,35 +94,50 @@ impl Tasks {
         self.waiting.push_back(task);
     }
 
-    /// The next command that may begin, in the order they came.
-    pub(crate) fn next(&mut self) -> Option<(TaskId, Order)> {
+    /// Bytes that commands in progress hold.
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
+        self.in_flight_bytes
+    }
+
+    /// Bytes that the next command would hold, if the connection has room for it.
+    pub(crate) fn next_bytes(&mut self) -> Option<u64> {
         loop {
-            let task = *self.waiting.front()?;
-            let Some(entry) = self.tasks.get_mut(&task) else {
+            let task = self.waiting.front()?;
+            let Some(entry) = self.tasks.get(task) else {
                 // Aborted while it waited.
                 self.waiting.pop_front();
                 continue;
             };
-            let order = entry.order;
-            let held = self.in_flight_bytes;
-            if held > 0 && held + order.bytes > IN_FLIGHT_BYTES_MAX {
-                return None;
-            }
-            entry.stage = if order.write {
-                Stage::Collecting
-            } else {
-                Stage::Running
-            };
-            self.in_flight_bytes += order.bytes;
-            self.waiting.pop_front();
-            return Some((task, order));
+            let (held, bytes) = (self.in_flight_bytes, entry.order.bytes);
+            return (held == 0 || held + bytes <= IN_FLIGHT_BYTES_MAX).then_some(bytes);
         }
+    }
+
+    /// The next command that may begin, in the order they came.
+    pub(crate) fn next(&mut self) -> Option<(TaskId, Order)> {
+        self.next_bytes()?;
+        let task = self.waiting.pop_front()?;
+        let entry = self.tasks.get_mut(&task)?;
+        entry.stage = if entry.order.write {
+            Stage::Collecting
+        } else {
+            Stage::Running
+        };
+        self.in_flight_bytes += entry.order.bytes;
+        self.collecting += usize::from(entry.order.write);
+        Some((task, entry.order))
+    }
+
+    /// Whether data-out of a command that has begun is still to come.
+    pub(crate) fn awaits_data(&self) -> bool {
+        self.collecting > 0
     }
 
     /// The data-out of `task` has come: its command runs from now on. `None`
     /// when the task is gone.
     pub(crate) fn run(&mut self, task: TaskId) -> Option<Order> {
         let entry = self.tasks.get_mut(&task)?;
+        self.collecting -= usize::from(entry.stage == Stage::Collecting);
         entry.stage = Stage::Running;
         Some(entry.order)
     }
@@ -173,6 +190,7 @@ impl Tasks {
             && entry.stage == Stage::Collecting
         {
             self.in_flight_bytes -= entry.order.bytes;
+            self.collecting -= 1;
         }
     }
 

@@ -116,7 +116,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
     if let Some(shard) = shard {
         let berth = desk.berths.take(shard.index());
         let carrier = desk.shards[berth.carrier()].clone();
-        let directory = Arc::clone(&desk.directory);
+        let (directory, budget) = (Arc::clone(&desk.directory), desk.budget.clone());
         let arrival = Arrival {
             stream,
             peer,
@@ -127,6 +127,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, desk: &Desk, seat
             limits,
             manners,
             directory,
+            budget,
             carrier,
             lease,
             place,

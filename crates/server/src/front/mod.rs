@@ -19,6 +19,7 @@ pub(crate) use places::Place;
 pub(crate) use tsih::TsihLease;
 
 use crate::directory::{Directory, Portal};
+use crate::memory::Budget;
 use crate::shard::ShardHandle;
 use berths::Berths;
 use places::Places;
@@ -47,6 +48,8 @@ pub struct FrontLimits {
     pub sessions_max: usize,
     /// Sessions of one initiator.
     pub sessions_per_initiator_max: usize,
+    /// Memory that all connections may hold together, in bytes; at least 128 MiB.
+    pub memory_bytes: u64,
     /// How silence and partings are dealt with.
     pub manners: Manners,
     /// Bounds inside one connection.
@@ -61,6 +64,7 @@ impl Default for FrontLimits {
             half_open_per_address_max: 32,
             sessions_max: 1024,
             sessions_per_initiator_max: 256,
+            memory_bytes: 4 << 30,
             manners: Manners::default(),
             iscsi: iscsi::login::Limits::default(),
         }
@@ -76,6 +80,9 @@ pub struct Manners {
     /// An initiator that is asked to log out has this long, in whole seconds at least
     /// one, before its connection is closed.
     pub logout: Duration,
+    /// A peer that keeps a command waiting for its data for so long, or does not take its
+    /// answers, is parted with.
+    pub data: Duration,
 }
 
 impl Default for Manners {
@@ -83,6 +90,7 @@ impl Default for Manners {
         Manners {
             silence: Duration::from_secs(30),
             logout: Duration::from_secs(3),
+            data: Duration::from_secs(30),
         }
     }
 }
@@ -111,6 +119,7 @@ fn advice(error: &io::Error) -> &'static str {
 /// The open portals.
 pub struct Front {
     portals: Vec<SocketAddr>,
+    budget: Budget,
     stop: watch::Sender<bool>,
     changes: mpsc::UnboundedSender<Change>,
     thread: std::thread::JoinHandle<()>,
@@ -157,6 +166,7 @@ struct Desk {
     directory: Arc<Directory>,
     shards: Vec<ShardHandle>,
     limits: FrontLimits,
+    budget: Budget,
     tsihs: Tsihs,
     places: Places,
     berths: Berths,
@@ -166,7 +176,12 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(directory: Arc<Directory>, shards: Vec<ShardHandle>, limits: FrontLimits) -> Self {
+    fn new(
+        directory: Arc<Directory>,
+        shards: Vec<ShardHandle>,
+        limits: FrontLimits,
+        budget: Budget,
+    ) -> Self {
         Desk {
             // A session that is reinstated, and one that is about to be, have one each.
             tsihs: Tsihs::new(limits.sessions_max.saturating_add(limits.half_open_max)),
@@ -177,6 +192,7 @@ impl Desk {
             directory,
             shards,
             limits,
+            budget,
         }
     }
 }
@@ -211,13 +227,15 @@ impl Front {
         }
         directory.set_portals(opened);
         directory.offload().set_shards(&shards);
+        let budget = Budget::new(limits.memory_bytes, limits.sessions_max);
+        let shared = budget.clone();
         let (stop, stopped) = watch::channel(false);
         let (changes, changing) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new()
             .name("front".to_owned())
             .spawn(move || {
                 crate::panics::on_the_data_path();
-                let desk = Desk::new(directory, shards, limits);
+                let desk = Desk::new(directory, shards, limits, shared);
                 run(listeners, (stopped, changing), desk);
             })
             .map_err(|error| {
@@ -230,6 +248,7 @@ impl Front {
             })?;
         Ok(Front {
             portals: addresses,
+            budget,
             stop,
             changes,
             thread,
@@ -246,6 +265,11 @@ impl Front {
     /// The addresses that the portals have.
     pub fn portals(&self) -> &[SocketAddr] {
         &self.portals
+    }
+
+    /// The memory that its connections hold.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Closes the portals, and ends logins and discovery sessions under way.

@@ -13,6 +13,7 @@ mod carried;
 mod conformance;
 mod initiators;
 mod limits;
+mod memory;
 mod served;
 mod sessions;
 mod statistics;

@@ -52,7 +52,7 @@ impl Served {
         Self::on_shards_at(1, limits(), portals).await
     }
 
-    async fn on_shards(count: usize, limits: FrontLimits) -> Served {
+    pub async fn on_shards(count: usize, limits: FrontLimits) -> Served {
         let portal: SocketAddr = "127.0.0.1:0".parse().unwrap();
         Self::on_shards_at(count, limits, &[portal.into()]).await
     }
