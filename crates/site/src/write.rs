@@ -86,6 +86,8 @@ fn limits(limits: &Limits, file: &mut Writer) {
         login_time,
         silence,
         logout_time,
+        data_time,
+        memory_bytes,
     } = limits;
     file.header("[limits]");
     file.number("sessions", Some(sessions));
@@ -95,6 +97,8 @@ fn limits(limits: &Limits, file: &mut Writer) {
     file.span("login_time", *login_time);
     file.span("silence", *silence);
     file.span("logout_time", *logout_time);
+    file.span("data_time", *data_time);
+    file.size("memory", *memory_bytes);
 }
 
 fn portal(portal: &Portal, file: &mut Writer) {

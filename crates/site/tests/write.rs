@@ -26,6 +26,8 @@ logins_per_address = 3
 login_time = "5 s"
 silence = "2 min"
 logout_time = "1 s"
+data_time = "7 s"
+memory = "1 GiB"
 [[portal]]
 address = "127.0.0.1:3260"
 [[portal]]
