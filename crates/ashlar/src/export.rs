@@ -42,6 +42,10 @@ pub enum Command {
         /// Initiators may erase thin LUNs with SANITIZE: one command of any host that is admitted
         #[arg(long)]
         sanitize: bool,
+        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target: one host then
+        /// affects all hosts
+        #[arg(long)]
+        affect_others: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -140,6 +144,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             chap,
             physical_block,
             sanitize,
+            affect_others,
             format,
         } => {
             let create = ExportCreate {
@@ -152,6 +157,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 portals: access.portals,
                 physical_block_bytes: physical_block,
                 may_sanitize: sanitize,
+                may_affect_others: affect_others,
             };
             let export: Export = client.post(&["exports"], &create)?;
             format.print_text(&export, show)
@@ -259,14 +265,8 @@ fn show(export: &Export) -> String {
     let physical_block = format!("{} bytes", export.physical_block_bytes);
     let mut lines = vec![
         ("physical block", physical_block),
-        (
-            "SANITIZE",
-            match export.may_sanitize {
-                true => "allowed",
-                false => "refused",
-            }
-            .to_owned(),
-        ),
+        ("SANITIZE", allowed(export.may_sanitize)),
+        ("affecting others", allowed(export.may_affect_others)),
         ("target", export.target.clone()),
         ("initiators", initiators(&export.initiators)),
         ("hosts", export.hosts.join(", ")),
@@ -290,6 +290,10 @@ fn show(export: &Export) -> String {
             .map(|lun| ("LUN", format!("{}  {}", lun.lun, lun.volume))),
     );
     pairs(&lines)
+}
+
+fn allowed(is_allowed: bool) -> String {
+    if is_allowed { "allowed" } else { "refused" }.to_owned()
 }
 
 fn initiators(initiators: &Initiators) -> String {

@@ -141,6 +141,7 @@ mod tests {
             exports: vec![Export {
                 physical_block_bytes: None,
                 may_sanitize: false,
+                may_affect_others: false,
                 target: target.clone(),
                 volumes: (0..volumes).map(|n| format!("v{n}")).collect(),
                 initiators: Initiators::Any,

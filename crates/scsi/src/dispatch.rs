@@ -155,7 +155,8 @@ impl<W: World> Nexus<W> {
     ) -> Result<(), Sense> {
         let room = room(unit).await?;
         let before = unit.mode();
-        let mode = select::select(request, before, unit.blocks(), room)?;
+        let may_change = unit.may_affect_others();
+        let mode = select::select(request, before, may_change, unit.blocks(), room)?;
         if mode != before {
             unit.set_mode(mode);
             self.target()
@@ -190,6 +191,7 @@ impl<W: World> Nexus<W> {
                     blocks: unit.blocks(),
                     is_read_only: unit.is_write_protected(),
                     mode: unit.mode(),
+                    may_change: unit.may_affect_others(),
                     room,
                 };
                 self.parameters(mode::sense(request, settings), allocation)
@@ -265,7 +267,11 @@ impl<W: World> Nexus<W> {
             Command::ReportTaskManagement {
                 extended,
                 allocation,
-            } => (Ok(management::task_functions(extended)), allocation),
+            } => {
+                let may_reset = self.target().may_be_reset();
+                let data = management::task_functions(extended, may_reset);
+                (Ok(data), allocation)
+            }
             Command::ReceiveDiagnostic { page, allocation } => {
                 (diagnostic::receive(page), allocation)
             }

@@ -165,6 +165,13 @@ impl<W: World> Target<W> {
         }
     }
 
+    /// Whether one initiator may reset it, and so all that others have running here: where all
+    /// of its units allow that.
+    pub fn may_be_reset(&self) -> bool {
+        let units = self.units.borrow();
+        !units.is_empty() && units.values().all(|unit| unit.may_affect_others())
+    }
+
     /// Target reset, warm or cold: as a reset of every logical unit.
     pub fn target_reset(&self) {
         for lun in self.luns() {

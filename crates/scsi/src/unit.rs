@@ -69,12 +69,18 @@ pub struct LogicalUnit<W: World> {
     mode: Cell<Mode>,
     sanitizing: Cell<bool>,
     may_sanitize: Cell<bool>,
+    may_affect_others: Cell<bool>,
     blocks_per_physical: Cell<u32>,
     out_of_room: Queue,
 }
 
-/// Mode parameters that initiators can change (SPC-4 clause 7.5.8). All of them see the
-/// same; a reset takes them back.
+/// Mode parameters that initiators can change (SPC-4 clause 7.5.8), where they may affect
+/// others. All of them see the same; a reset takes them back.
+///
+/// They are shared and fixed unless the export allows changes, instead of one set for each I_T
+/// nexus. Linux, Windows and ESXi read WP and D_SENSE and set neither, and Linux's own target
+/// (LIO) lets nobody change them. An SWP of one nexus would protect from nothing, besides: the
+/// host that sets it writes on by its other path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mode {
     /// D_SENSE: sense data comes as descriptors.
@@ -101,6 +107,7 @@ impl<W: World> LogicalUnit<W> {
             mode: Cell::default(),
             sanitizing: Cell::new(false),
             may_sanitize: Cell::new(false),
+            may_affect_others: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
             out_of_room: Queue::default(),
         })
@@ -123,6 +130,17 @@ impl<W: World> LogicalUnit<W> {
     /// said: one command of any host that is admitted would do it.
     pub fn allow_sanitize(&self) {
         self.may_sanitize.set(true);
+    }
+
+    /// Initiators may change its mode pages and reset its target, which affects all of them. They
+    /// may not unless this is said.
+    pub fn allow_affecting_others(&self) {
+        self.may_affect_others.set(true);
+    }
+
+    /// Whether one initiator may do what affects the others.
+    pub(crate) fn may_affect_others(&self) -> bool {
+        self.may_affect_others.get()
     }
 
     /// Whether initiators may erase all of it.

@@ -441,7 +441,8 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
     let chap = access::account(&mut reader, "chap", "export.chap");
     let portals = export_portals(&mut reader);
     let physical_block_bytes = power_of_two(&mut reader, "physical_block", 512, 4096);
-    let may_sanitize = reader.optional("sanitize", "true or false", DeValue::as_bool);
+    let mut allowed = |key| reader.optional(key, "true or false", DeValue::as_bool);
+    let [may_sanitize, may_affect_others] = ["sanitize", "affect_others"].map(&mut allowed);
     let who = ["initiators", "hosts", "host_groups"].map(|key| reader.line_of(key));
     if who == [None; 3] {
         let rule = "who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups";
@@ -478,6 +479,7 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         portals,
         physical_block_bytes,
         may_sanitize: may_sanitize.unwrap_or(false),
+        may_affect_others: may_affect_others.unwrap_or(false),
     })
 }
 

@@ -360,6 +360,9 @@ pub struct Export {
     pub physical_block_bytes: Option<u32>,
     /// Whether initiators may erase thin LUNs with SANITIZE.
     pub may_sanitize: bool,
+    /// Whether initiators may do what affects the others of the target: change mode pages, and
+    /// reset the target.
+    pub may_affect_others: bool,
 }
 
 /// A VM and the load that stands for it.

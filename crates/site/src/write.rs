@@ -226,6 +226,7 @@ fn export(export: &Export, file: &mut Writer) {
         portals,
         physical_block_bytes,
         may_sanitize,
+        may_affect_others,
     } = export;
     file.header("[[export]]");
     file.text("target", target);
@@ -240,8 +241,13 @@ fn export(export: &Export, file: &mut Writer) {
     let portals: Vec<String> = portals.iter().map(SocketAddr::to_string).collect();
     file.names("portals", &portals);
     file.size("physical_block", physical_block_bytes.map(u64::from));
-    if *may_sanitize {
-        file.literal("sanitize", "true");
+    for (key, is_allowed) in [
+        ("sanitize", *may_sanitize),
+        ("affect_others", *may_affect_others),
+    ] {
+        if is_allowed {
+            file.literal(key, "true");
+        }
     }
 }
 

@@ -109,6 +109,7 @@ host_groups = ["hg"]
 portals = ["127.0.0.1:3260"]
 physical_block = "512 B"
 sanitize = true
+affect_others = true
 [[export]]
 target = "iqn.2026-11.test:u"
 volumes = ["w"]

@@ -72,7 +72,7 @@ fn a_site_file_is_shown_and_applied_while_it_serves() {
                 tags = { vm = \"web\" }\n\
                 [[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n\
                 [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"v1\"]\n\
-                hosts = [\"esx1\"]\n";
+                hosts = [\"esx1\"]\naffect_others = true\n";
     let one = "initiators = [\"iqn.2026-11.test:one\"]";
     home.set_site(&(SITE.replace("initiators = \"any\"", one) + more));
     let wanted = [
@@ -86,7 +86,7 @@ fn a_site_file_is_shown_and_applied_while_it_serves() {
         (
             "create",
             "target iqn.2026-11.dev.ashlar:b",
-            "volumes v1; hosts esx1; portals all; physical block bytes 4096",
+            "volumes v1; hosts esx1; portals all; physical block bytes 4096; affecting others allowed",
         ),
     ];
     let wanted = wanted
@@ -104,6 +104,11 @@ fn a_site_file_is_shown_and_applied_while_it_serves() {
     let v1 = serving.json(&["volume", "show", "v1"]);
     assert_eq!(v1["tags"]["vm"], "web");
     let exports = serving.json(&["export", "list"]);
+    let may = ["a", "b"].map(|name| {
+        let target = format!("iqn.2026-11.dev.ashlar:{name}");
+        serving.json(&["export", "show", &target])["may_affect_others"].clone()
+    });
+    assert_eq!(may, [json!(false), json!(true)]);
     assert_eq!(serving.stop("KILL").code(), None);
     // What the file does not say any more stays, and is shown.
     home.set_site(SITE);

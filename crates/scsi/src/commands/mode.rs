@@ -47,14 +47,14 @@ impl Page {
 
     /// Control (SPC-4 clause 7.5.8): GLTSD (nothing is logged), unrestricted
     /// reordering, no limit to how long a unit may be busy.
-    fn control(mode: Mode) -> Page {
+    fn control(mode: Mode, may_change: bool) -> Page {
         let body = vec![0x02, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
         let mut page = Page::fixed(0x0a, 0, body);
         for ((place, bit), is_set) in [
             (D_SENSE, mode.descriptor_sense),
             (SWP, mode.write_protected),
         ] {
-            page.changeable[place] |= bit;
+            page.changeable[place] |= if may_change { bit } else { 0 };
             page.body[place] |= if is_set { bit } else { 0 };
         }
         page
@@ -84,11 +84,12 @@ impl Page {
         Page::fixed(0x1c, 0x02, body)
     }
 
-    /// All pages there are, ascending; of a thin unit with `room`.
-    pub(crate) fn all(mode: Mode, room: Option<Room>) -> Vec<Page> {
+    /// All pages there are, ascending; of a thin unit with `room`. Whether initiators may change
+    /// them.
+    pub(crate) fn all(mode: Mode, may_change: bool, room: Option<Room>) -> Vec<Page> {
         let mut all = vec![
             Page::caching(),
-            Page::control(mode),
+            Page::control(mode, may_change),
             Page::control_extension(),
             Page::exceptions(),
         ];
@@ -125,6 +126,8 @@ pub(crate) struct Settings {
     /// Nobody writes it: a snapshot.
     pub(crate) is_read_only: bool,
     pub(crate) mode: Mode,
+    /// Initiators may change them.
+    pub(crate) may_change: bool,
     /// Of a thin unit.
     pub(crate) room: Option<Room>,
 }
@@ -169,7 +172,7 @@ fn pages(request: Request, settings: Settings) -> Result<Vec<u8>, Sense> {
         PageControl::Default => Mode::default(),
         _ => settings.mode,
     };
-    let all = Page::all(mode, settings.room);
+    let all = Page::all(mode, settings.may_change, settings.room);
     if !all.iter().any(|one| page == ALL || page == one.code) {
         return Err(Sense::invalid_field(2, Some(5)));
     }
@@ -223,6 +226,7 @@ mod tests {
             descriptor_sense: false,
             write_protected: false,
         },
+        may_change: false,
         room: None,
     };
 
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn two_bits_are_changeable_and_nothing_is_saved() {
+    fn two_bits_are_changeable_where_that_is_allowed_and_nothing_is_saved() {
         let request = Request {
             control: PageControl::Changeable,
             page: 0x0a,
@@ -343,9 +347,20 @@ mod tests {
             descriptor_sense: true,
             write_protected: true,
         };
-        let both = Settings { mode: set, ..UNIT };
-        let expected = vec![15, 0, 0x10, 0, 0x0a, 10, 4, 0, 8, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(sense(request, UNIT), Ok(expected));
+        let both = Settings {
+            mode: set,
+            may_change: true,
+            ..UNIT
+        };
+        let head = [15, 0, 0x10, 0, 0x0a, 10];
+        let expected = [&head[..], &[0; 10]].concat();
+        assert_eq!(sense(request, UNIT), Ok(expected), "none unless allowed");
+        let expected = [&head[..], &[4, 0, 8, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let allowed = Settings {
+            may_change: true,
+            ..UNIT
+        };
+        assert_eq!(sense(request, allowed), Ok(expected));
         let of = |control| sense(Request { control, ..request }, both);
         let current = of(PageControl::Current).map(|data| [data[2], data[6], data[8]]);
         assert_eq!(current, Ok([0x90, 6, 8]));

@@ -14,7 +14,7 @@ pub(crate) struct Request<'a> {
     pub(crate) list: &'a [u8],
 }
 
-/// What a unit is set to after `request`.
+/// What a unit is set to after `request`, which changes nothing unless initiators may.
 ///
 /// # Errors
 /// 24/00 where it is to be kept over a power cycle, 1A/00 for a list that is cut short, 26/00
@@ -22,6 +22,7 @@ pub(crate) struct Request<'a> {
 pub(crate) fn select(
     request: &Request<'_>,
     now: Mode,
+    may_change: bool,
     blocks: u64,
     room: Option<Room>,
 ) -> Result<Mode, Sense> {
@@ -41,7 +42,7 @@ pub(crate) fn select(
     let descriptor = list.get(head_bytes..head_bytes + descriptor_bytes);
     let descriptor = descriptor.ok_or(Sense::LIST_LENGTH)?;
     check_descriptor(descriptor, head_bytes, blocks)?;
-    let known = Page::all(now, room);
+    let known = Page::all(now, may_change, room);
     let mut mode = now;
     let mut at = head_bytes + descriptor_bytes;
     while at < list.len() {
@@ -127,7 +128,7 @@ mod tests {
             save: false,
             list: &parts.concat(),
         };
-        let mode = select(&request, Mode::default(), 100, None)?;
+        let mode = select(&request, Mode::default(), true, 100, None)?;
         Ok((mode.descriptor_sense, mode.write_protected))
     }
 
@@ -149,6 +150,22 @@ mod tests {
         assert_eq!(selected(true, &[]), Ok((false, false)), "nothing");
         // PS, as MODE SENSE may say it.
         assert_eq!(selected(false, &[&six, &with(0, 0x80)]), Ok((false, false)));
+    }
+
+    #[test]
+    fn nothing_is_changed_unless_that_is_allowed() {
+        let list = |page: [u8; 12]| [&[0; 4], &page[..]].concat();
+        let selected = |page| {
+            let request = Request {
+                ten: false,
+                save: false,
+                list: &list(page),
+            };
+            select(&request, Mode::default(), false, 100, None)
+        };
+        assert_eq!(selected(CONTROL), Ok(Mode::default()));
+        assert_eq!(selected(with(2, 4)), Err(Sense::invalid_parameter(6)));
+        assert_eq!(selected(with(4, 8)), Err(Sense::invalid_parameter(8)));
     }
 
     #[test]
@@ -180,7 +197,7 @@ mod tests {
             save: true,
             list: &[],
         };
-        let refused = select(&save, Mode::default(), 100, None);
+        let refused = select(&save, Mode::default(), true, 100, None);
         assert_eq!(refused, Err(Sense::invalid_field(1, Some(0))));
     }
 }

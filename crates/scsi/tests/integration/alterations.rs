@@ -246,7 +246,7 @@ fn sanitize_erases_all_of_a_thin_unit_and_a_thick_one_has_none() {
 }
 
 #[test]
-fn settings_are_for_all_and_a_reset_takes_them_back() {
+fn settings_change_where_they_may_and_for_all_and_a_reset_takes_them_back() {
     with_bench(async |bench| {
         let [one, two] = [bench.settled_as(1).await, bench.settled_as(2).await];
         let page = |d_sense: u8, swp: u8| {
@@ -255,6 +255,14 @@ fn settings_are_for_all_and_a_reset_takes_them_back() {
             list
         };
         let select = [0x15, 0x10, 0, 0, 16, 0];
+        // One host changes nothing for the others unless that is said.
+        for (d_sense, swp, at) in [(4, 0, 6), (0, 8, 8)] {
+            let refused = bench.run(&one, &select, &page(d_sense, swp)).await;
+            assert_eq!(sense(&refused), (5, 0x26, 0));
+            assert_eq!(refused.sense[15..18], [0x80, 0, at]);
+        }
+        bench.good(&two, &ten(0x2a, 0, 1), &[0; 512]).await;
+        bench.target.unit(0).unwrap().allow_affecting_others();
         bench.good(&one, &select, &page(4, 8)).await;
         let told = bench.run(&two, &[0; 6], &[]).await;
         // MODE PARAMETERS CHANGED, as descriptors already.

@@ -129,6 +129,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         portals: shown,
         physical_block_bytes,
         may_sanitize,
+        may_affect_others,
     } = create;
     if !site::is_target_name(&target) {
         let message = format!("target: found {target:?}; allowed: {}", site::TARGET_RULE);
@@ -170,6 +171,7 @@ fn checked(create: ExportCreate) -> Result<array::Export, Problem> {
         traits: UnitTraits {
             physical_block_bytes,
             may_sanitize,
+            may_affect_others,
         },
         withheld: None,
     })
@@ -220,6 +222,7 @@ fn export(export: array::Export) -> Export {
         }),
         physical_block_bytes: export.traits.physical_block_bytes.unwrap_or(4096),
         may_sanitize: export.traits.may_sanitize,
+        may_affect_others: export.traits.may_affect_others,
         withheld: export.withheld,
     }
 }

@@ -665,6 +665,10 @@ pub struct Export {
     /// Whether initiators may erase thin LUNs with SANITIZE.
     #[serde(default)]
     pub may_sanitize: bool,
+    /// Whether initiators may change mode pages (SWP, D_SENSE) and reset the target, which
+    /// affects all of its hosts.
+    #[serde(default)]
+    pub may_affect_others: bool,
     /// Why nobody can log in for now: a volume of it is in a pool that is not open. Absent
     /// when it is served.
     #[serde(default)]
@@ -716,6 +720,10 @@ pub struct ExportCreate {
     /// host that is admitted.
     #[serde(default)]
     pub may_sanitize: bool,
+    /// Whether initiators may change mode pages (SWP, D_SENSE) and reset the target. One host
+    /// write-protects the LUNs for all hosts then, and ends what others have running.
+    #[serde(default)]
+    pub may_affect_others: bool,
 }
 
 /// A connected session.

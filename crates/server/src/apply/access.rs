@@ -246,11 +246,12 @@ fn of_export(export: &Export) -> Said {
         "physical block bytes",
         shown(export.traits.physical_block_bytes.unwrap_or(4096)),
     ));
-    let sanitize = match export.traits.may_sanitize {
-        true => "allowed",
-        false => "none",
-    };
-    said.push(("SANITIZE", shown(sanitize)));
+    for (name, is_allowed) in [
+        ("SANITIZE", export.traits.may_sanitize),
+        ("affecting others", export.traits.may_affect_others),
+    ] {
+        said.push((name, shown(if is_allowed { "allowed" } else { "none" })));
+    }
     said
 }
 
@@ -343,6 +344,7 @@ fn from_site(export: &site::Export) -> Export {
         traits: UnitTraits {
             physical_block_bytes: export.physical_block_bytes,
             may_sanitize: export.may_sanitize,
+            may_affect_others: export.may_affect_others,
         },
         withheld: None,
     }

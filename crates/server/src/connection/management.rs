@@ -16,6 +16,7 @@ pub(crate) mod response {
     pub(crate) const NO_LUN: u8 = 2;
     pub(crate) const NO_REASSIGNMENT: u8 = 4;
     pub(crate) const NOT_SUPPORTED: u8 = 5;
+    pub(crate) const NOT_AUTHORIZED: u8 = 6;
 }
 
 /// Function codes (RFC 7143 clause 11.5.1).
@@ -53,6 +54,12 @@ pub(crate) async fn manage(
             true => response::COMPLETE,
             false => response::NO_LUN,
         };
+    }
+    // They end what other hosts have running, and their sessions. Linux, Windows and ESXi go on
+    // by LOGICAL UNIT RESET, or by a new session, where a target refuses.
+    let is_reset = [function::TARGET_WARM_RESET, function::TARGET_COLD_RESET].contains(&code);
+    if is_reset && !target.may_be_reset() {
+        return response::NOT_AUTHORIZED;
     }
     match code {
         function::TARGET_WARM_RESET => {

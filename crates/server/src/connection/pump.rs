@@ -452,7 +452,8 @@ impl Pump {
                     response,
                 }) => {
                     self.connection.managed(task, response);
-                    if code == functions::TARGET_COLD_RESET {
+                    let is_done = response == response::COMPLETE;
+                    if is_done && code == functions::TARGET_COLD_RESET {
                         self.drain("the target was reset".to_owned());
                     }
                 }

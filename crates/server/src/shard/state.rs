@@ -58,6 +58,8 @@ pub struct UnitTraits {
     pub physical_block_bytes: Option<u32>,
     /// Whether initiators may erase thin units with SANITIZE.
     pub may_sanitize: bool,
+    /// Whether initiators may change mode pages and reset the target, which affects the others.
+    pub may_affect_others: bool,
 }
 
 /// Everything on a shard. Lives on the shard's thread.
@@ -223,6 +225,9 @@ impl ShardState {
         }
         if traits.may_sanitize {
             unit.allow_sanitize();
+        }
+        if traits.may_affect_others {
+            unit.allow_affecting_others();
         }
         if !self.target_or_new(target).map(lun, unit) {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";

@@ -62,6 +62,7 @@ async fn data_goes_round_between_sessions_of_two_shards_and_is_counted() {
 #[tokio::test]
 async fn resets_and_changes_are_heard_on_both_shards() {
     let served = Served::beside_another().await;
+    served.allow_affecting_others().await;
     let mut home = Initiator::settled(&served, 1).await;
     let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);
@@ -158,6 +159,7 @@ async fn a_carried_session_is_reinstated_and_dropped() {
 #[tokio::test]
 async fn a_cold_reset_ends_connections_on_all_shards() {
     let served = Served::beside_another().await;
+    served.allow_affecting_others().await;
     let mut home = Initiator::settled(&served, 1).await;
     let mut carried = Initiator::settled(&served, 2).await;
     assert_eq!(carriers(&served).await[1], 1);

@@ -12,10 +12,12 @@ const LONG_BLOCKS: u16 = 0;
 const THIN: u16 = 1;
 const THICK: u16 = 2;
 
-/// What the suite takes for granted: physical blocks as long as logical ones, and SANITIZE.
+/// What the suite takes for granted: physical blocks as long as logical ones, SANITIZE, mode
+/// pages that change, and target resets.
 const TRAITS: UnitTraits = UnitTraits {
     physical_block_bytes: Some(512),
     may_sanitize: true,
+    may_affect_others: true,
 };
 
 /// Tests that the suite has.
@@ -81,6 +83,8 @@ async fn the_suite_passes_over_connections_that_another_shard_carries() {
 
 async fn all_pass(lun: u16, skipped: &[(&str, u32)]) {
     let served = Served::start().await;
+    // All LUNs of a target have to allow that it is reset.
+    served.allow_affecting_others().await;
     let made = served.shard.handle().call(move |state| async move {
         let provisioning = match lun {
             THICK => Provisioning::Thick,

@@ -189,6 +189,7 @@ async fn a_long_command_is_aborted_and_others_are_answered_meanwhile() {
 #[tokio::test]
 async fn a_reset_is_answered_and_every_nexus_hears_of_it() {
     let served = Served::start().await;
+    served.allow_affecting_others().await;
     let mut by = Initiator::settled(&served, 1).await;
     let mut other = Initiator::settled(&served, 2).await;
     let pending = other.command(&write10(0, 2), 0, 1024, &[]).await;
@@ -212,8 +213,35 @@ async fn a_reset_is_answered_and_every_nexus_hears_of_it() {
 }
 
 #[tokio::test]
+async fn one_host_resets_no_target_of_others_unless_that_is_allowed() {
+    let served = Served::start().await;
+    let mut by = Initiator::settled(&served, 1).await;
+    let mut other = Initiator::settled(&served, 2).await;
+    let pending = other.command(&write10(0, 2), 0, 1024, &[]).await;
+    let wanted = other.receive().await.unwrap();
+    assert_eq!(wanted.tag(), pending);
+    for function in [6, 7] {
+        let tag = by.manage(function, LUN0, 0xffff_ffff).await;
+        let answer = by.receive().await.unwrap();
+        assert_eq!((answer.tag(), answer.header[2]), (tag, 6), "{function}");
+        // TRS is not shown, either.
+        let functions = by
+            .run(&[0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0], 4, &[])
+            .await;
+        assert_eq!(functions.data, [0xd8, 0, 0, 0]);
+    }
+    // What the other one has running goes on, and he has heard of nothing.
+    other.give(&wanted, &[7; 1024]).await;
+    let answer = other.receive().await.unwrap();
+    assert_eq!((answer.tag(), answer.header[3]), (pending, 0));
+    assert_eq!(other.run(&[0; 6], 0, &[]).await.header[3], 0);
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn a_cold_reset_ends_every_connection_to_the_target() {
     let served = Served::start().await;
+    served.allow_affecting_others().await;
     let mut by = Initiator::settled(&served, 1).await;
     let mut other = Initiator::settled(&served, 2).await;
     let tag = by.manage(7, LUN0, 0xffff_ffff).await;

@@ -179,7 +179,9 @@ impl Bench {
             ("d", &closed, 0),
         ] {
             let made = pool.create_volume(spec(name, Provisioning::Thin)).await;
-            assert!(target.map(lun, LogicalUnit::new(made.unwrap()).unwrap()));
+            let unit = LogicalUnit::new(made.unwrap()).unwrap();
+            unit.allow_affecting_others();
+            assert!(target.map(lun, unit));
         }
         let copier = TestCopier {
             world: world.clone(),

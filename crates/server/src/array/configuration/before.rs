@@ -53,6 +53,7 @@ impl From<OfApi> for KeptExport {
             portals: of.portals,
             physical_block_bytes: of.physical_block_bytes,
             may_sanitize: false,
+            may_affect_others: false,
         }
     }
 }

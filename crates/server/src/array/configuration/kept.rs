@@ -95,6 +95,8 @@ pub(super) struct KeptExport {
     pub(super) portals: Option<BTreeSet<SocketAddr>>,
     pub(super) physical_block_bytes: Option<u32>,
     pub(super) may_sanitize: bool,
+    #[serde(default)]
+    pub(super) may_affect_others: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -164,6 +166,7 @@ impl KeptExport {
             portals: export.access.portals.clone(),
             physical_block_bytes: export.traits.physical_block_bytes,
             may_sanitize: export.traits.may_sanitize,
+            may_affect_others: export.traits.may_affect_others,
         }
     }
 
@@ -200,6 +203,7 @@ impl KeptExport {
             traits: UnitTraits {
                 physical_block_bytes: self.physical_block_bytes,
                 may_sanitize: self.may_sanitize,
+                may_affect_others: self.may_affect_others,
             },
             withheld: None,
         })
@@ -346,6 +350,7 @@ mod tests {
             traits: UnitTraits {
                 physical_block_bytes: Some(512),
                 may_sanitize: true,
+                may_affect_others: true,
             },
             withheld: None,
         };

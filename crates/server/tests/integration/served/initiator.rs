@@ -159,6 +159,14 @@ impl Initiator {
         tag
     }
 
+    /// Sends all data-out that an R2T asks for.
+    pub async fn give(&mut self, wanted: &Pdu, data: &[u8]) {
+        let mut header = [0; 48];
+        (header[0], header[1]) = (0x05, 0x80);
+        header[8..24].copy_from_slice(&wanted.header[8..24]);
+        self.send(header, data).await;
+    }
+
     /// What comes, and what goes, apart.
     pub fn into_halves(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         self.stream.into_split()

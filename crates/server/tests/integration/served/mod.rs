@@ -12,7 +12,7 @@ use engine::pool::{Level, NamedDrive};
 use engine::{Pool, PoolSpec, Provisioning, VolumeSpec};
 use server::directory::{Access, Directory, Portal, TargetEntry};
 use server::front::{Front, FrontLimits, Manners};
-use server::shard::{SessionInfo, Shard};
+use server::shard::{SessionInfo, Shard, UnitTraits};
 use std::net::SocketAddr;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -55,6 +55,20 @@ impl Served {
     pub async fn on_shards(count: usize, limits: FrontLimits) -> Served {
         let portal: SocketAddr = "127.0.0.1:0".parse().unwrap();
         Self::on_shards_at(count, limits, &[portal.into()]).await
+    }
+
+    /// From now on one initiator may do what affects the others. Nobody is logged in yet.
+    pub async fn allow_affecting_others(&self) {
+        let traits = UnitTraits {
+            may_affect_others: true,
+            ..UnitTraits::default()
+        };
+        let changed = self.shard.handle().call(move |state| async move {
+            let (lun, volume) = state.luns(TARGET).remove(0);
+            state.unexport(TARGET, lun).unwrap();
+            state.export_with(TARGET, lun, volume, traits).unwrap();
+        });
+        changed.await.unwrap();
     }
 
     async fn on_shards_at(count: usize, limits: FrontLimits, portals: &[Portal]) -> Served {
