@@ -96,6 +96,7 @@ pub fn decode(cdb: &[u8; 16]) -> Result<Command, Sense> {
         0x48 => match cdb[1] & 0x1f {
             0x02 => Command::Sanitize {
                 immediate: cdb[1] & 0x80 != 0,
+                may_exit: cdb[1] & 0x20 != 0,
             },
             _ => Command::SanitizeExit,
         },

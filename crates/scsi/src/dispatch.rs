@@ -53,10 +53,6 @@ impl<W: World> Nexus<W> {
                 self.parameters(data, allocation)
             }
             Command::Prefetch(extent) => written(0, transfer::place(unit, extent).map(drop)),
-            Command::SanitizeExit => match unit.may_sanitize() {
-                true => written(0, Ok(())),
-                false => written(0, Err(Sense::INVALID_OPCODE)),
-            },
             Command::Reserve | Command::Release => {
                 let releases = command == Command::Release;
                 match reserve::old(unit, self.id(), releases) {
@@ -103,10 +99,18 @@ impl<W: World> Nexus<W> {
                 let outcome = alter::write_and_verify(unit, extent, compare, data).await;
                 written(extent.bytes(), outcome)
             }
-            Command::Sanitize { immediate } => {
+            Command::Sanitize {
+                immediate,
+                may_exit,
+            } => {
+                let order = sanitize::Order {
+                    immediate,
+                    may_exit,
+                };
                 let world = self.target().world();
-                written(0, sanitize::block_erase(unit, immediate, world).await)
+                written(0, sanitize::block_erase(unit, order, world).await)
             }
+            Command::SanitizeExit => written(0, sanitize::exit_failure(unit).await),
             Command::ModeSelect {
                 ten,
                 save,
@@ -242,7 +246,9 @@ impl<W: World> Nexus<W> {
                 allocation,
             } => {
                 let attention = self.take_attention(number);
-                let sense = attention.map_or(Sense::NONE, Attention::sense);
+                // Who has sent SANITIZE asks so how far it is (SBC-4 clause 4.11).
+                let of_unit = || unit.check_sound().err().unwrap_or(Sense::NONE);
+                let sense = attention.map_or_else(of_unit, Attention::sense);
                 (Ok(sense.encoded(asked_format(descriptor))), allocation)
             }
             Command::ReportLuns { select, allocation } => {

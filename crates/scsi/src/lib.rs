@@ -13,6 +13,7 @@
 pub mod cdb;
 mod commands;
 mod dispatch;
+mod erasure;
 pub mod lun;
 pub mod management;
 pub mod nexus;

@@ -8,6 +8,7 @@
 //! - No command panics, whatever its bytes are.
 
 use crate::cdb::{self, Command};
+use crate::erasure::Erasure;
 use crate::lun;
 use crate::offload::{Aborted, Copier, Course, Desk};
 use crate::reservation::{Access, NexusId};
@@ -345,14 +346,16 @@ fn reports_attentions_otherwise(command: Command) -> bool {
 
 /// Whether the unit is as `command` needs it.
 fn ready<W: World>(unit: &LogicalUnit<W>, command: &Command, access: Access) -> Result<(), Sense> {
-    if unit.is_sanitizing() && !matches!(access, Access::Look | Access::Own) {
-        let tells = matches!(
+    let needs_no_data = matches!(access, Access::Look | Access::Own)
+        || matches!(
             command,
             Command::LogSense { .. } | Command::ReportPortGroups { .. }
         );
-        if !tells {
-            return Err(Sense::SANITIZING);
-        }
+    // A SANITIZE that has failed is ended by another one, or by EXIT FAILURE MODE.
+    let ends_failure = matches!(command, Command::Sanitize { .. } | Command::SanitizeExit)
+        && matches!(unit.erasure(), Erasure::Failed { .. });
+    if !needs_no_data && !ends_failure {
+        unit.check_sound()?;
     }
     match unit.mode().write_protected && command.writes_medium() {
         true => Err(Sense::WRITE_PROTECTED),

@@ -75,6 +75,8 @@ pub struct Sense {
     pub information: Option<u64>,
     /// The wrong field.
     pub field: Option<FieldPointer>,
+    /// How much is done, of 65,536 (SPC-4 clause 4.5.2.4.4).
+    pub progress: Option<u16>,
 }
 
 impl Sense {
@@ -84,6 +86,7 @@ impl Sense {
             code: (asc, ascq),
             information: None,
             field: None,
+            progress: None,
         }
     }
 
@@ -111,8 +114,8 @@ impl Sense {
     /// 27/00 WRITE PROTECTED: by what it is, or by SWP of the control mode page (SPC-4 clause
     /// 7.5.8).
     pub const WRITE_PROTECTED: Sense = Sense::new(Key::DataProtect, 0x27, 0);
-    /// 04/1B LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS.
-    pub const SANITIZING: Sense = Sense::new(Key::NotReady, 0x04, 0x1b);
+    /// 31/03 SANITIZE COMMAND FAILED.
+    pub const SANITIZE_FAILED: Sense = Sense::new(Key::MediumError, 0x31, 0x03);
     /// 26/04 INVALID RELEASE OF PERSISTENT RESERVATION.
     pub const INVALID_RELEASE: Sense = Sense::new(Key::IllegalRequest, 0x26, 0x04);
     /// 55/04 INSUFFICIENT REGISTRATION RESOURCES.
@@ -146,6 +149,13 @@ impl Sense {
             byte,
             bit: None,
         });
+        sense
+    }
+
+    /// 04/1B LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS.
+    pub const fn sanitizing(progress: u16) -> Sense {
+        let mut sense = Sense::new(Key::NotReady, 0x04, 0x1b);
+        sense.progress = Some(progress);
         sense
     }
 
@@ -190,8 +200,8 @@ impl Sense {
             bytes[0] |= 0x80;
             bytes[3..7].copy_from_slice(&information.to_be_bytes());
         }
-        if let Some(field) = self.field {
-            bytes[15..18].copy_from_slice(&field.encoded());
+        if let Some(specific) = self.key_specific() {
+            bytes[15..18].copy_from_slice(&specific);
         }
         bytes
     }
@@ -199,10 +209,18 @@ impl Sense {
     /// Descriptor format (SPC-4 clause 4.5.2).
     pub fn descriptor(&self) -> Vec<u8> {
         let mut bytes = self.descriptor_head();
-        if let Some(field) = self.field {
-            push_key_specific(&mut bytes, field.encoded());
+        if let Some(specific) = self.key_specific() {
+            push_key_specific(&mut bytes, specific);
         }
         with_length(bytes)
+    }
+
+    /// What is said in the way of the sense key (SPC-4 clause 4.5.2.4).
+    fn key_specific(&self) -> Option<[u8; 3]> {
+        const SKSV: u8 = 0x80;
+        let progress = self.progress.map(u16::to_be_bytes);
+        let progress = progress.map(|[high, low]| [SKSV, high, low]);
+        self.field.map(|field| field.encoded()).or(progress)
     }
 
     /// What other descriptors can follow: the header and INFORMATION.
@@ -326,6 +344,17 @@ mod tests {
         let expected = [
             0x72, 3, 0x0c, 0, 0, 0, 0, 12, 0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0,
         ];
+        assert_eq!(sense.descriptor(), expected);
+    }
+
+    #[test]
+    fn both_formats_carry_progress() {
+        let sense = Sense::sanitizing(0x0102);
+        let expected = [
+            0x70, 0, 2, 0, 0, 0, 0, 10, 0, 0, 0, 0, 4, 0x1b, 0, 0x80, 1, 2,
+        ];
+        assert_eq!(sense.fixed(), expected);
+        let expected = [0x72, 2, 4, 0x1b, 0, 0, 0, 8, 2, 6, 0, 0, 0x80, 1, 2, 0];
         assert_eq!(sense.descriptor(), expected);
     }
 

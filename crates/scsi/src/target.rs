@@ -3,6 +3,8 @@
 //! Changes to the map, resizes and resets become unit attentions on every I_T nexus
 //! (SAM-5 clause 5.14).
 
+use crate::commands::sanitize;
+use crate::erasure::Erasure;
 use crate::nexus::Nexus;
 use crate::ports::{AccessState, Ports};
 use crate::reservation::{InitiatorPort, NexusId, Told};
@@ -87,7 +89,15 @@ impl<W: World> Target<W> {
         if lun > LUN_MAX || self.units.borrow().contains_key(&lun) {
             return false;
         }
-        self.units.borrow_mut().insert(lun, Rc::new(unit));
+        let unit = Rc::new(unit);
+        self.units.borrow_mut().insert(lun, Rc::clone(&unit));
+        if matches!(unit.erasure(), Erasure::Running { .. }) {
+            // Neither a crash nor a move ends it.
+            self.world.spawn(async move {
+                // Initiators hear of a failure by their commands.
+                sanitize::go_on(&unit).await;
+            });
+        }
         for nexus in self.connected() {
             nexus.raise(lun, Attention::PowerOn);
         }
@@ -96,9 +106,11 @@ impl<W: World> Target<W> {
     }
 
     /// Takes the logical unit at `lun` away. Its commands in flight end by
-    /// themselves.
+    /// themselves; a SANITIZE stops ([`LogicalUnit::settled`]), and who shows the volume next
+    /// goes on with it.
     pub fn unmap(&self, lun: u16) -> Option<Rc<LogicalUnit<W>>> {
         let unit = self.units.borrow_mut().remove(&lun)?;
+        unit.hide();
         for nexus in self.connected() {
             nexus.forget(lun);
         }

@@ -1,9 +1,10 @@
 //! A logical unit: a volume, the names that initiators know it by, and what they have
 //! agreed on with it.
 
+use crate::erasure::Erasure;
 use crate::reservation::{NexusId, Reservations, Unreadable};
 use crate::room::Queue;
-use crate::sense::Format;
+use crate::sense::{Format, Sense};
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
 use engine::{Disk, IoError, Provisioning, World};
 use futures_util::lock::{Mutex, MutexGuard};
@@ -67,7 +68,15 @@ pub struct LogicalUnit<W: World> {
     /// Held by the one who changes reservations.
     reserving: Mutex<()>,
     mode: Cell<Mode>,
-    sanitizing: Cell<bool>,
+    erasure: Cell<Erasure>,
+    /// The same as it is on record.
+    kept_erasure: Cell<Erasure>,
+    /// Of 65,536.
+    erased: Cell<u16>,
+    /// Held by what erases it.
+    erasing: Mutex<()>,
+    /// Nobody is shown it any more.
+    hidden: Cell<bool>,
     may_sanitize: Cell<bool>,
     may_affect_others: Cell<bool>,
     blocks_per_physical: Cell<u32>,
@@ -90,14 +99,17 @@ pub(crate) struct Mode {
 }
 
 impl<W: World> LogicalUnit<W> {
-    /// The logical unit that shows `volume`, with the reservations that it was left with.
+    /// The logical unit that shows `volume`, with the reservations that it was left with, and
+    /// being erased where that has not ended.
     ///
     /// # Errors
-    /// The reservations can't be understood.
+    /// Its memo can't be understood.
     pub fn new(volume: impl Into<Disk<W>>) -> Result<Self, Unreadable> {
         let volume = volume.into();
         let uuid = volume.info().uuid;
-        let reservations = Reservations::of_memo(&volume.memo())?;
+        let memo = volume.memo();
+        let (erasure, memo) = Erasure::of_memo(&memo)?;
+        let reservations = Reservations::of_memo(memo)?;
         Ok(LogicalUnit {
             volume: RefCell::new(volume),
             uuid,
@@ -105,7 +117,11 @@ impl<W: World> LogicalUnit<W> {
             reservations: RefCell::new(reservations),
             reserving: Mutex::new(()),
             mode: Cell::default(),
-            sanitizing: Cell::new(false),
+            erasure: Cell::new(erasure),
+            kept_erasure: Cell::new(erasure),
+            erased: Cell::new(0),
+            erasing: Mutex::new(()),
+            hidden: Cell::new(false),
             may_sanitize: Cell::new(false),
             may_affect_others: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
@@ -176,6 +192,7 @@ impl<W: World> LogicalUnit<W> {
     pub(crate) async fn set_reservations(&self, new: Reservations) -> Result<(), IoError> {
         let (before, memo) = (self.reservations().memo(), new.memo());
         if before != memo {
+            let memo = self.kept_erasure.get().memo(memo);
             self.volume().keep_memo(memo).await?;
         }
         let new = new.with_old_of(&self.reservations());
@@ -217,13 +234,65 @@ impl<W: World> LogicalUnit<W> {
         }
     }
 
-    /// Whether all of it is being erased.
-    pub(crate) fn is_sanitizing(&self) -> bool {
-        self.sanitizing.get()
+    /// What has become of the last SANITIZE.
+    pub(crate) fn erasure(&self) -> Erasure {
+        self.erasure.get()
     }
 
-    pub(crate) fn set_sanitizing(&self, sanitizing: bool) {
-        self.sanitizing.set(sanitizing);
+    /// It is so for commands from now on.
+    pub(crate) fn set_erasure(&self, erasure: Erasure) {
+        self.erasure.set(erasure);
+        self.erased.set(0);
+    }
+
+    /// Puts on record what has become of a SANITIZE.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub(crate) async fn keep_erasure(&self, erasure: Erasure) -> Result<(), IoError> {
+        let _right = self.reserving().await;
+        let memo = erasure.memo(self.reservations().memo());
+        self.volume().keep_memo(memo).await?;
+        self.kept_erasure.set(erasure);
+        Ok(())
+    }
+
+    /// So much of it is erased.
+    pub(crate) fn set_erased(&self, bytes: u64, of_bytes: u64) {
+        let part = (u128::from(bytes) << 16) / u128::from(of_bytes.max(1));
+        self.erased.set(u16::try_from(part).unwrap_or(u16::MAX));
+    }
+
+    /// The right to erase it.
+    pub(crate) async fn erasing(&self) -> MutexGuard<'_, ()> {
+        self.erasing.lock().await
+    }
+
+    /// Whether it holds what hosts wrote, or zeroes.
+    ///
+    /// # Errors
+    /// 04/1B while it is being erased, 31/03 when that has failed.
+    pub(crate) fn check_sound(&self) -> Result<(), Sense> {
+        match self.erasure() {
+            Erasure::None => Ok(()),
+            Erasure::Running { .. } => Err(Sense::sanitizing(self.erased.get())),
+            Erasure::Failed { .. } => Err(Sense::SANITIZE_FAILED),
+        }
+    }
+
+    /// Nobody is shown it any more: a SANITIZE stops after its piece.
+    pub(crate) fn hide(&self) {
+        self.hidden.set(true);
+    }
+
+    /// Whether nobody is shown it any more.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.hidden.get()
+    }
+
+    /// Ends when nothing erases it: its volume may be shown by another unit then.
+    pub async fn settled(&self) {
+        drop(self.erasing().await);
     }
 
     /// Logical unit reset: what a reset takes back is as it was at the start.

@@ -181,12 +181,14 @@ pub enum Command {
     WriteAtomic(Extent),
     /// PRE-FETCH (SBC-3 clauses 5.7, 5.8).
     Prefetch(Extent),
-    /// SANITIZE with BLOCK ERASE (SBC-3 clause 5.19).
+    /// SANITIZE with BLOCK ERASE (SBC-4 clause 5.24).
     Sanitize {
         /// IMMED: answer before it ends.
         immediate: bool,
+        /// AUSE: EXIT FAILURE MODE ends a failure.
+        may_exit: bool,
     },
-    /// SANITIZE with EXIT FAILURE MODE: nothing fails, so nothing is to be left.
+    /// SANITIZE with EXIT FAILURE MODE.
     SanitizeExit,
     /// SYNCHRONIZE CACHE (SBC-3 clauses 5.21, 5.22).
     SynchronizeCache(Extent),

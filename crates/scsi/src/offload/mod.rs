@@ -183,9 +183,7 @@ fn permits<W: World>(
     if !unit.reservations().admits(nexus, as_command) {
         return Err(Refusal::Conflict);
     }
-    if unit.is_sanitizing() {
-        return Err(Refusal::Said(Sense::SANITIZING));
-    }
+    unit.check_sound().map_err(Refusal::Said)?;
     match access == Access::Write && unit.mode().write_protected {
         true => Err(Refusal::Said(Sense::WRITE_PROTECTED)),
         false => Ok(()),

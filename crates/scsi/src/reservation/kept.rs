@@ -1,4 +1,5 @@
-//! Reservations as they are kept over a restart (APTPL): in the memo of the volume.
+//! Reservations as they are kept over a restart (APTPL): in the memo of the volume, behind what
+//! has become of a SANITIZE.
 //!
 //! One byte of version, one of the kind that is held or zero, two with the place of its
 //! holder, two with the number of registrants; of each its key, target port, ISID, length of
@@ -11,8 +12,8 @@ const VERSION: u8 = 1;
 /// A memo that is none of this version's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its reservations can't be understood: serve it with the version of Ashlar that it was last \
-     served with, and clear them there"
+    "its reservations, or what has become of a SANITIZE, can't be understood: serve it with the \
+     version of Ashlar that it was last served with, and clear them there"
 )]
 pub struct Unreadable;
 

@@ -14,5 +14,6 @@ mod inventory;
 mod offload;
 mod provisioning;
 mod reservations;
+mod sanitize;
 mod snapshots;
 mod transfers;

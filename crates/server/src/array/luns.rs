@@ -69,8 +69,9 @@ impl Array {
                 let shown_all = show_on(&state, &shown, new, traits);
                 if shown_all.is_err() {
                     // Those that were free before, and were shown just now.
-                    luns.iter()
-                        .for_each(|lun| drop(state.unexport(&shown, *lun)));
+                    for lun in luns {
+                        let _ = state.unexport(&shown, lun).await;
+                    }
                 }
                 shown_all
             };
@@ -143,7 +144,7 @@ async fn hide(shard: &ShardHandle, target: &str, luns: Vec<u16>) -> Result<(), A
     let target = target.to_owned();
     let visit = move |state: Rc<ShardState>| async move {
         for lun in luns {
-            state.unexport(&target, lun)?;
+            state.unexport(&target, lun).await?;
         }
         Ok(())
     };

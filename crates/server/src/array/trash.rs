@@ -77,15 +77,17 @@ impl Array {
         })
     }
 
-    /// That no initiator has left a reservation on a volume that nobody serves now.
+    /// That no initiator has left a reservation, or an erasure, on a volume that nobody serves
+    /// now.
     fn check_unreserved(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
         let name = &there.info.name;
         if there.about.memo.is_empty() || self.lun_of(name, Some(there.info.uuid)).is_some() {
             return Ok(());
         }
         let context = format!(
-            "volume {name} is not exported now, but initiators have left persistent reservations \
-             for when it is again: clear them there, or say --force"
+            "volume {name} is not exported now, but initiators have left persistent reservations, \
+             or a SANITIZE that has not ended, for when it is again: export it and clear them \
+             there, or say --force"
         );
         Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }

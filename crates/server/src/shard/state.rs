@@ -236,13 +236,16 @@ impl ShardState {
         Ok(())
     }
 
-    /// Takes the volume at `lun` of `target` away.
+    /// Takes the volume at `lun` of `target` away; ends when nothing erases it.
     ///
     /// # Errors
     /// There is none.
-    pub fn unexport(&self, target: &str, lun: u16) -> Result<(), ExportError> {
+    pub async fn unexport(&self, target: &str, lun: u16) -> Result<(), ExportError> {
         match self.target(target).and_then(|found| found.unmap(lun)) {
-            Some(_) => Ok(()),
+            Some(unit) => {
+                unit.settled().await;
+                Ok(())
+            }
             None => Err(ExportError {
                 kind: ExportErrorKind::NotFound,
                 context: format!("target {target} has no LUN {lun}"),
@@ -266,6 +269,13 @@ impl ShardState {
         };
         self.close_sessions(Closing::Logout, |session| session.target == removed.name())
             .await;
+        for unit in removed
+            .luns()
+            .into_iter()
+            .filter_map(|lun| removed.unmap(lun))
+        {
+            unit.settled().await;
+        }
         Ok(())
     }
 

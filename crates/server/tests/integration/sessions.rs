@@ -322,8 +322,8 @@ async fn changes_are_told_by_unit_attention() {
     );
     assert_eq!(initiator.run(&[0; 6], 0, &[]).await.header[3], 0);
     let removed = served.shard.handle().call(|state| async move {
-        state.unexport(TARGET, 0).unwrap();
-        assert!(state.unexport(TARGET, 0).is_err());
+        state.unexport(TARGET, 0).await.unwrap();
+        assert!(state.unexport(TARGET, 0).await.is_err());
     });
     removed.await.unwrap();
     assert_eq!(initiator.run(&[0; 6], 0, &[]).await.sense(), (5, 0x25, 0));

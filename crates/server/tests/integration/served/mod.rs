@@ -65,7 +65,7 @@ impl Served {
         };
         let changed = self.shard.handle().call(move |state| async move {
             let (lun, volume) = state.luns(TARGET).remove(0);
-            state.unexport(TARGET, lun).unwrap();
+            state.unexport(TARGET, lun).await.unwrap();
             state.export_with(TARGET, lun, volume, traits).unwrap();
         });
         changed.await.unwrap();
