@@ -4,6 +4,8 @@
 //! Invariants:
 //! - They get no name to resolve or format to guess: each file of an image is said, with
 //!   its driver, as [`super::header`] has found and allowed it.
+//! - They can open these files and nothing else, and have no privileges ([`world::real::confine`]).
+//!   Where the kernel has no Landlock, images in a single file are the only ones that they get.
 //! - None of them outlives its job, or the server, however that ends.
 
 use super::header::{Format, Layer};
@@ -17,10 +19,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Once;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
+use tracing::warn;
+use world::real::Reach;
 
 /// Longest that an image may take to be opened, and to be closed.
 const OPEN_MAX: Duration = Duration::from_secs(60);
@@ -57,7 +62,13 @@ impl Served {
     /// # Errors
     /// What `qemu-nbd` says.
     pub(super) async fn to_read(layer: &Layer, home: &Path) -> Result<(Self, Client), String> {
-        Self::start(&node(layer, true), home, &["--read-only"]).await
+        check_confinable(layer, world::real::can_confine_files())?;
+        let read = files(layer);
+        let reach = Reach {
+            read,
+            ..Reach::default()
+        };
+        Self::start(&node(layer, true), reach, home, &["--read-only"]).await
     }
 
     /// Serves the empty image at `path`, to be written.
@@ -76,17 +87,27 @@ impl Served {
             extents: Vec::new(),
             backing: None,
         };
-        Self::start(&node(&layer, false), home, &[]).await
+        let reach = Reach {
+            write: files(&layer),
+            ..Reach::default()
+        };
+        Self::start(&node(&layer, false), reach, home, &[]).await
     }
 
-    async fn start(node: &Value, home: &Path, more: &[&str]) -> Result<(Self, Client), String> {
+    async fn start(
+        node: &Value,
+        mut reach: Reach,
+        home: &Path,
+        more: &[&str],
+    ) -> Result<(Self, Client), String> {
         let made = DirBuilder::new().mode(0o700).create(home);
         made.map_err(|error| format!("can't make {}: {error}", home.display()))?;
         let home = Home {
             path: home.to_owned(),
         };
         let socket = home.path.join("nbd");
-        let mut command = program("qemu-nbd");
+        reach.sockets = Some(home.path.clone());
+        let mut command = program("qemu-nbd", &reach)?;
         // It serves one connection and ends with it.
         command
             .args(more)
@@ -100,8 +121,17 @@ impl Served {
         let mut served = Served { child, home };
         let deadline = Instant::now() + OPEN_MAX;
         loop {
-            if let Some(client) = Client::connect(&socket).await? {
-                return Ok((served, client));
+            match Client::connect(&socket).await {
+                Ok(Some(client)) => return Ok((served, client)),
+                Ok(None) => {}
+                // It listens before it opens the image, and says itself why it can't.
+                Err(why) => {
+                    let ended = timeout_at(deadline, served.child.wait()).await;
+                    return Err(match ended {
+                        Ok(_) => served.said().await,
+                        Err(_) => why,
+                    });
+                }
             }
             let ended = served.child.try_wait().map_err(|error| error.to_string())?;
             if ended.is_some() {
@@ -158,18 +188,53 @@ fn plain(program: &str, said: &[u8], home: &Path) -> String {
     }
 }
 
-/// A program with nothing of our surroundings but where programs are.
-fn program(name: &str) -> Command {
-    let mut command = std::process::Command::new(name);
-    let path = std::env::var_os("PATH");
-    command.env_clear().envs(path.map(|path| ("PATH", path)));
-    command.env("LC_ALL", "C").current_dir("/");
+/// A program with nothing of our surroundings, which reaches these files only.
+fn program(name: &str, reach: &Reach) -> Result<Command, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let found = places.find(|place| place.is_absolute() && place.is_file());
+    let found = found.ok_or_else(|| absent(name, &io::ErrorKind::NotFound.into()))?;
+    let mut command = std::process::Command::new(found);
+    command.env_clear().env("LC_ALL", "C").current_dir("/");
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    let confined = world::real::confine(&mut command, reach);
+    confined.map_err(|error| format!("can't confine {name}: {error}"))?;
+    // Last: a change of privileges would undo it.
     world::real::ends_with_us(&mut command);
-    command.into()
+    Ok(command.into())
+}
+
+/// The files of an image, those of the images below included.
+fn files(layer: &Layer) -> Vec<PathBuf> {
+    let mut files = vec![layer.path.clone()];
+    files.extend(layer.extents.iter().cloned());
+    files.extend(layer.backing.iter().flat_map(|below| self::files(below)));
+    files
+}
+
+/// Whether QEMU may have the image: where nothing keeps it to the files that we have found, there
+/// has to be one, in which our own parser has found no name of another.
+fn check_confinable(layer: &Layer, can_confine: bool) -> Result<(), String> {
+    static WARNED: Once = Once::new();
+    if can_confine {
+        return Ok(());
+    }
+    WARNED.call_once(|| {
+        warn!(
+            "this kernel has no Landlock (Linux 5.13 or newer), so QEMU's programs can't be kept \
+             to the files of an image: images of several files are refused"
+        );
+    });
+    match files(layer).len() {
+        1 => Ok(()),
+        count => Err(format!(
+            "it consists of {count} files, and this kernel can't keep QEMU to them (Landlock, \
+             Linux 5.13 or newer): make it one file with qemu-img convert"
+        )),
+    }
 }
 
 fn absent(program: &str, error: &io::Error) -> String {
@@ -269,7 +334,7 @@ pub(super) fn check_options(
     Ok(())
 }
 
-/// Makes an empty image.
+/// Makes an empty image of the file that is at `path`.
 ///
 /// # Errors
 /// What `qemu-img` says.
@@ -279,7 +344,11 @@ pub(super) async fn create(
     options: &BTreeMap<String, String>,
     size_bytes: u64,
 ) -> Result<(), String> {
-    let mut command = program("qemu-img");
+    let reach = Reach {
+        write: vec![path.to_owned()],
+        ..Reach::default()
+    };
+    let mut command = program("qemu-img", &reach)?;
     command.args(["create", "-q", "-f", &format.to_string()]);
     for (key, value) in options {
         command.args(["-o", &format!("{key}={value}")]);
@@ -320,7 +389,13 @@ pub(super) async fn check(layer: &Layer) -> Result<(), String> {
             backing: None,
             ..layer.clone()
         };
-        let mut command = program("qemu-img");
+        check_confinable(&alone, world::real::can_confine_files())?;
+        let read = files(&alone);
+        let reach = Reach {
+            read,
+            ..Reach::default()
+        };
+        let mut command = program("qemu-img", &reach)?;
         command
             .args(["check", "-q"])
             .arg(format!("json:{}", node(&alone, true)));
@@ -359,6 +434,63 @@ mod tests {
         assert_eq!(node["backing"]["file"]["filename"], "/i/a,b:c.raw");
         let alone = self::node(&layer("/i/top", Format::Vmdk, None), true);
         assert!(alone.as_object().unwrap().contains_key("backing") && alone["backing"].is_null());
+    }
+
+    #[test]
+    fn without_landlock_images_are_of_one_file() {
+        let one = layer("/i/top", Format::Qcow2, None);
+        assert_eq!(check_confinable(&one, false), Ok(()));
+        let two = layer("/i/top", Format::Qcow2, Some(one.clone()));
+        let of_extents = Layer {
+            extents: vec!["/i/top-flat.vmdk".into()],
+            ..one
+        };
+        for layer in [two, of_extents] {
+            assert_eq!(check_confinable(&layer, true), Ok(()));
+            let refused = check_confinable(&layer, false).unwrap_err();
+            assert!(refused.contains("2 files"), "{refused}");
+        }
+    }
+
+    /// What `qemu-nbd` says of an image that it opens as it pleases: nothing says what is below,
+    /// and nobody has looked.
+    async fn opened(driver: &str, top: &Path, reach: Reach) -> Result<(), String> {
+        let node = json!({
+            "driver": driver,
+            "read-only": true,
+            "file": { "driver": "file", "filename": top, "read-only": true },
+        });
+        let home = top.with_extension("socket");
+        let (served, client) = Served::start(&node, reach, &home, &["--read-only"]).await?;
+        served.close(client).await
+    }
+
+    #[tokio::test]
+    async fn an_image_leads_qemu_to_no_file_that_is_not_named() {
+        assert!(world::real::can_confine_files(), "this test needs Landlock");
+        let home = tempfile::tempdir().unwrap();
+        let [secret, qcow2, vmdk] =
+            ["secret", "top.qcow2", "top.vmdk"].map(|name| home.path().join(name));
+        fs::write(&secret, vec![7; 1 << 20]).unwrap();
+        let mut make = std::process::Command::new("qemu-img");
+        make.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]);
+        assert!(make.args([&secret, &qcow2]).status().unwrap().success());
+        let descriptor = "# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\n\
+             createType=\"monolithicFlat\"\nRW 2048 FLAT \"/etc/passwd\" 0\n";
+        fs::write(&vmdk, descriptor).unwrap();
+        for (driver, top, other) in [
+            ("qcow2", &qcow2, secret.as_path()),
+            ("vmdk", &vmdk, Path::new("/etc/passwd")),
+        ] {
+            let reach = |read: &[&Path]| Reach {
+                read: read.iter().map(|path| path.to_path_buf()).collect(),
+                ..Reach::default()
+            };
+            let refused = opened(driver, top, reach(&[top])).await.unwrap_err();
+            assert!(refused.contains("Permission denied"), "{driver}: {refused}");
+            // It would, if it could.
+            assert_eq!(opened(driver, top, reach(&[top, other])).await, Ok(()));
+        }
     }
 
     #[test]

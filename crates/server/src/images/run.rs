@@ -335,8 +335,9 @@ async fn make_part(job: &Job) -> Result<(), String> {
             .mode(0o700)
             .create(&directory)
             .map_err(failed)?;
+        // QEMU may write it, and can't make it.
+        let file = File::create_new(file).map_err(failed)?;
         if is_raw {
-            let file = File::create_new(file).map_err(failed)?;
             file.set_len(size_bytes).map_err(failed)?;
         }
         Ok(())

@@ -12,7 +12,8 @@
 //! - `retry` says what is tried again, `aside` keeps calls that may hang off the shard, and
 //!   `descriptors` raises the limit of open files.
 //! - `privacy` keeps files that are made for their user only.
-//! - `child` binds programs that we start to our life, `sparse` tells holes of files.
+//! - `child` binds programs that we start to our life, `confine` keeps them to their files, and
+//!   `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
 //! - `vigil` keeps the thread awake for a moment after work, when that pays.
@@ -25,6 +26,7 @@
 
 mod aside;
 mod child;
+mod confine;
 mod descriptors;
 mod drive;
 mod entropy;
@@ -40,6 +42,7 @@ mod suspicion;
 mod vigil;
 
 pub use child::ends_with_us;
+pub use confine::{Reach, can_confine_files, confine};
 pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind, reserve_holes};

@@ -1,0 +1,364 @@
+//! Confines programs that we start: what they open was made by somebody else, and may be made
+//! to take them over.
+//!
+//! Invariants:
+//! - Between fork and exec nothing is done but system calls, with what was prepared before.
+//! - A program has no capability but one: where we are root it may read what root may read
+//!   (CAP_DAC_READ_SEARCH), since its files may be another user's. It gains none, either.
+//! - Where the kernel has Landlock, the program opens the files of its [`Reach`] and the
+//!   system's libraries, and nothing else; it makes no TCP connection (Linux 6.7), and sends no
+//!   signal to others (6.12). Where the kernel allows, it has a network of its own, without
+//!   interfaces.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope, path_beneath_rules,
+};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The rights that are withheld unless they are given; a kernel leaves out those that it does
+/// not know.
+const RIGHTS: ABI = ABI::V9;
+
+/// Where systems keep the loader and libraries, and what these read.
+const LIBRARIES: [&str; 9] = [
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/nix/store",
+    "/etc/ld.so.cache",
+    "/dev/null",
+];
+
+/// Address space, in bytes: tables of the largest images have room.
+const MEMORY_BYTES_MAX: u64 = 8 << 30;
+/// Open files.
+const FILES_MAX: u64 = 1024;
+
+/// What a program may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Files that it may read.
+    pub read: Vec<PathBuf>,
+    /// Files that it may read and write. It can't make them.
+    pub write: Vec<PathBuf>,
+    /// A directory that it may make a socket in.
+    pub sockets: Option<PathBuf>,
+}
+
+/// Whether the kernel can keep a program to its files (Landlock, since Linux 5.13).
+pub fn can_confine_files() -> bool {
+    let rights = AccessFs::from_all(ABI::V1);
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let created = ruleset.handle_access(rights).and_then(Ruleset::create);
+    created.is_ok()
+}
+
+/// Confines the program that `command` starts, which has to be named by its path, to `reach`.
+///
+/// # Errors
+/// A file isn't there; or the kernel refuses, which starting it may say, too.
+pub fn confine(command: &mut Command, reach: &Reach) -> io::Result<()> {
+    let rules = rules(Path::new(command.get_program()), reach).map_err(io::Error::other)?;
+    let rules: Option<OwnedFd> = rules.into();
+    let enter = move || enter(rules.as_ref().map(AsRawFd::as_raw_fd));
+    // SAFETY: between fork and exec it makes system calls only, and allocates nothing.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
+fn rules(program: &Path, reach: &Reach) -> Result<RulesetCreated, Box<Error>> {
+    let run = AccessFs::Execute | AccessFs::ReadFile;
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(RIGHTS))?
+        .handle_access(AccessNet::from_all(RIGHTS))?
+        .scope(Scope::from_all(RIGHTS))?
+        .create()?
+        .add_rules(path_beneath_rules(LIBRARIES, run))?
+        .add_rule(beneath(program, run)?)?;
+    for file in &reach.read {
+        rules = rules.add_rule(beneath(file, AccessFs::ReadFile.into())?)?;
+    }
+    for file in &reach.write {
+        let change = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
+        rules = rules.add_rule(beneath(file, change)?)?;
+    }
+    if let Some(directory) = &reach.sockets {
+        let make = AccessFs::MakeSock | AccessFs::RemoveFile;
+        rules = rules.add_rule(beneath(directory, make)?)?;
+    }
+    Ok(rules)
+}
+
+type Error = dyn std::error::Error + Send + Sync;
+
+fn beneath(
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<PathBeneath<PathFd>, landlock::PathFdError> {
+    Ok(PathBeneath::new(PathFd::new(path)?, rights))
+}
+
+/// What the new process does before it becomes the program.
+fn enter(rules: Option<RawFd>) -> io::Result<()> {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    limit(libc::RLIMIT_CORE, 0)?;
+    limit(libc::RLIMIT_NOFILE, FILES_MAX)?;
+    limit(libc::RLIMIT_AS, MEMORY_BYTES_MAX)?;
+    // SAFETY: these system calls take numbers only, and touch no memory.
+    unsafe {
+        let is_root = libc::geteuid() == 0;
+        // Files that somebody forgot to mark are closed by exec. Kernels before 5.11 can't, but
+        // what is ours is marked.
+        libc::syscall(
+            libc::SYS_close_range,
+            3,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        );
+        // Who may not have a network of its own has ours, without TCP where Landlock knows that.
+        if libc::unshare(libc::CLONE_NEWNET) != 0 && !is_root {
+            libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET);
+        }
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        if let Some(rules) = rules {
+            let restricted = libc::syscall(libc::SYS_landlock_restrict_self, rules, 0);
+            check(if restricted == 0 { 0 } else { -1 })?;
+        }
+        drop_capabilities(is_root)
+    }
+}
+
+/// A limit, or the one before where that is lower.
+fn limit(of: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+    let mut limits = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limits` has room for the answer.
+    check(unsafe { libc::getrlimit(of, &mut limits) })?;
+    let most = most.min(limits.rlim_max);
+    (limits.rlim_cur, limits.rlim_max) = (most, most);
+    // SAFETY: the kernel only reads `limits`.
+    check(unsafe { libc::setrlimit(of, &limits) })
+}
+
+/// Header of capget and capset (capabilities(7)), of this process.
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: libc::c_int,
+}
+
+/// 32 capabilities; there are two of these.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Capabilities {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Gives up all capabilities but, for root, the one to read files of others: a program of root has
+/// those of the bounding set.
+fn drop_capabilities(is_root: bool) -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    const DAC_READ_SEARCH: libc::c_int = 2;
+    let mut header = Header {
+        version: VERSION_3,
+        pid: 0,
+    };
+    let mut all = [Capabilities::default(); 2];
+    // SAFETY: prctl takes numbers here. The header is valid, and `all` has the room that its
+    // version takes.
+    unsafe {
+        let mut capability = 0;
+        while libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) >= 0 {
+            if capability != DAC_READ_SEARCH || !is_root {
+                // Who may not has no capability, and gets none by exec (no_new_privs).
+                libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            }
+            capability += 1;
+        }
+        // Kernels before 4.3 have none of these.
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        );
+        let got = libc::syscall(libc::SYS_capget, &raw mut header, all.as_mut_ptr());
+        check(if got == 0 { 0 } else { -1 })?;
+    }
+    let kept = if is_root { 1 << DAC_READ_SEARCH } else { 0 };
+    let permitted = all[0].permitted & kept;
+    all = [Capabilities::default(); 2];
+    all[0].permitted = permitted;
+    // SAFETY: the kernel only reads the header and `all`, which has the room of its version.
+    let set = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, all.as_ptr()) };
+    check(if set == 0 { 0 } else { -1 })
+}
+
+fn check(outcome: libc::c_int) -> io::Result<()> {
+    match outcome {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::process::{Child, Output, Stdio};
+
+    fn confined(program: &str, args: &[&Path], reach: &Reach) -> Command {
+        let found = ["/usr/bin", "/bin"].map(|directory| Path::new(directory).join(program));
+        let mut command = Command::new(found.iter().find(|path| path.exists()).unwrap());
+        command.args(args).env_clear();
+        confine(&mut command, reach).unwrap();
+        command
+    }
+
+    fn said(output: &Output) -> (bool, String, String) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.success(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    }
+
+    #[test]
+    fn a_program_reads_and_writes_what_it_is_given_and_nothing_else() {
+        assert!(
+            can_confine_files(),
+            "this test needs a kernel with Landlock"
+        );
+        let home = tempfile::tempdir().unwrap();
+        let [given, kept, written] =
+            ["given", "kept", "written"].map(|name| home.path().join(name));
+        for file in [&given, &kept, &written] {
+            fs::write(file, "data").unwrap();
+        }
+        if fs::metadata(&given).unwrap().uid() == 0 {
+            // Of another user, as images may be where we are root.
+            chown(&given, Some(65534), None).unwrap();
+            fs::set_permissions(&given, Permissions::from_mode(0o600)).unwrap();
+        }
+        let reach = Reach {
+            read: vec![given.clone()],
+            write: vec![written.clone()],
+            sockets: None,
+        };
+        let read = confined("cat", &[&given], &reach).output().unwrap();
+        assert_eq!(said(&read), (true, "data".to_owned(), String::new()));
+        for file in [
+            &kept,
+            Path::new("/etc/passwd"),
+            Path::new("/proc/self/status"),
+        ] {
+            let read = confined("cat", &[file], &reach).output().unwrap();
+            let (is_good, data, why) = said(&read);
+            assert!(
+                !is_good && data.is_empty() && why.contains("denied"),
+                "{why}"
+            );
+        }
+        let copy = |to: &Path| confined("cp", &[&given, to], &reach).output().unwrap();
+        assert!(said(&copy(&written)).0);
+        assert!(!said(&copy(&given)).0, "it may be read only");
+        assert!(!said(&copy(&kept)).0);
+        assert!(!said(&copy(&home.path().join("new"))).0);
+        let missing = Reach {
+            read: vec![home.path().join("new")],
+            ..Reach::default()
+        };
+        let refused = confine(&mut Command::new("/bin/cat"), &missing).unwrap_err();
+        assert!(refused.to_string().contains("new"), "{refused}");
+    }
+
+    /// A program that runs until it is killed, and what the kernel says of it.
+    struct Asleep(Child);
+
+    impl Asleep {
+        fn start() -> Self {
+            let mut command = confined("sleep", &[Path::new("600")], &Reach::default());
+            super::super::ends_with_us(&mut command);
+            Asleep(command.stdin(Stdio::null()).spawn().unwrap())
+        }
+
+        fn place(&self, of: &str) -> PathBuf {
+            Path::new("/proc").join(self.0.id().to_string()).join(of)
+        }
+
+        /// What follows `key` in its status.
+        fn status(&self, key: &str) -> String {
+            let text = fs::read_to_string(self.place("status")).unwrap();
+            let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = lines.find(|(found, _)| *found == key).unwrap();
+            value.trim().to_owned()
+        }
+    }
+
+    impl Drop for Asleep {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_program_has_no_privileges_no_files_and_no_core() {
+        let asleep = Asleep::start();
+        assert_eq!(asleep.status("NoNewPrivs"), "1");
+        let reads = u64::from(asleep.status("Uid").starts_with('0')) << 2;
+        for (set, most) in [
+            ("CapPrm", reads),
+            ("CapEff", reads),
+            ("CapInh", 0),
+            ("CapAmb", 0),
+        ] {
+            let found = u64::from_str_radix(&asleep.status(set), 16).unwrap();
+            assert_eq!(found & !most, 0, "{set}");
+        }
+        if reads != 0 {
+            let bounding = u64::from_str_radix(&asleep.status("CapBnd"), 16).unwrap();
+            assert_eq!(bounding & !reads, 0);
+            // Root may make it a network of its own.
+            let network = |of: &Path| fs::read_link(of.join("ns/net")).unwrap();
+            assert_ne!(network(&asleep.place("")), network(Path::new("/proc/self")));
+        }
+        let open = fs::read_dir(asleep.place("fd")).unwrap();
+        assert_eq!(open.count(), 3);
+        let limits = fs::read_to_string(asleep.place("limits")).unwrap();
+        let core = limits
+            .lines()
+            .find(|line| line.starts_with("Max core"))
+            .unwrap();
+        let core: Vec<&str> = core.split_whitespace().collect();
+        assert_eq!(core[4..6], ["0", "0"]);
+        assert!(fs::read(asleep.place("environ")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_confined_program_ends_with_us_all_the_same() {
+        use std::os::unix::process::ExitStatusExt;
+        let started = std::thread::spawn(|| {
+            let mut command = confined("sleep", &[Path::new("600")], &Reach::default());
+            super::super::ends_with_us(&mut command);
+            command.spawn().unwrap()
+        });
+        let mut child = started.join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+    }
+}
