@@ -34,6 +34,12 @@ pub trait Drive: 'static {
     /// What it is. Does not change while it is open.
     fn geometry(&self) -> Geometry;
 
+    /// The serial number that its maker gave it, where it has one. Does not change while it is
+    /// open.
+    fn serial(&self) -> Option<&str> {
+        None
+    }
+
     /// Fills `buf` from `at` on. Gives the buffer back in any case; its content is
     /// unspecified after an error.
     fn read(

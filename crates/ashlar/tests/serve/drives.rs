@@ -207,6 +207,7 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     drop(serving);
     // Both are on record, and what they replaced is not missed.
     let serving = home.serve();
+    serving.done(&["drive", "remove", "d1", "--yes"]);
     assert_eq!(serving.json(&["status"])["health"], "ok");
     serving.done(&["drive", "fail", "s0"]);
     let (code, said) = serving.refused(&["drive", "fail", "d2"]);
@@ -223,7 +224,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     let text = serving.run(&["pool", "show", "p0"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("failed        d1\n"), "{text}");
-    let event = " UTC  drive 'd1' was taken out of use by command\n";
+    let event = " UTC  drive 'd1' was taken out of use by command (place 1 of group 0)\n";
     assert!(text.contains(event), "{text}");
     serving.add_spare("d1", "d1.img");
     serving.wait_healthy();

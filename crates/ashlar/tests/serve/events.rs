@@ -4,7 +4,7 @@ use crate::array::{Home, SITE, Serving};
 use std::fs;
 use std::io::Write;
 
-const FAILED: &str = "drive 'd1' was taken out of use by command";
+const FAILED: &str = "drive 'd1' was taken out of use by command (place 1 of group 0)";
 const RECORD: &str = "ashlar-events.jsonl";
 
 /// A home where a drive was failed before, and the server closed.

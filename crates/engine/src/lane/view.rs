@@ -81,6 +81,10 @@ impl<D: Drive> Drive for View<D> {
         }
     }
 
+    fn serial(&self) -> Option<&str> {
+        self.drive.serial()
+    }
+
     fn read(
         &self,
         at: DriveOffset,

@@ -128,6 +128,8 @@ pub struct MemberInfo {
     pub state: MemberState,
     /// Capacity of the drive.
     pub capacity_bytes: u64,
+    /// Its serial number, where it has one and is there.
+    pub serial: Option<String>,
     /// Operations and bytes since the pool was opened.
     pub reads: u64,
     /// Operations since the pool was opened.

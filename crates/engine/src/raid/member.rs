@@ -234,6 +234,21 @@ impl<W: World> Member<W> {
         self.drive.borrow().as_ref().map(|drive| drive.geometry())
     }
 
+    /// Its serial number, where it has one and is there.
+    pub fn serial(&self) -> Option<String> {
+        let drive = self.drive.borrow();
+        drive.as_ref()?.serial().map(str::to_owned)
+    }
+
+    /// Where it is in its group, and its serial number, for people.
+    pub fn whereabouts(&self) -> String {
+        let place = format!("place {} of group {}", self.place(), self.group());
+        match self.serial() {
+            Some(serial) => format!("{place}, serial {serial}"),
+            None => place,
+        }
+    }
+
     /// Operations in flight: a copy with fewer answers sooner.
     pub fn outstanding(&self) -> u32 {
         self.vitals.outstanding()
@@ -430,6 +445,7 @@ impl<W: World> Member<W> {
             place: self.place(),
             state: self.state.get(),
             capacity_bytes: self.capacity_bytes,
+            serial: self.serial(),
             reads: self.vitals.reads.get(),
             writes: self.vitals.writes.get(),
             flushes: self.vitals.flushes.get(),

@@ -40,6 +40,7 @@ pub struct RealDrive {
     direct: bool,
     syncs: bool,
     suspicion: Suspicion,
+    serial: Option<Arc<str>>,
 }
 
 /// A file or block device, open and locked. Several shards may have a [`RealDrive`] to
@@ -51,6 +52,7 @@ pub struct OpenDrive {
     direct: bool,
     syncs: bool,
     suspicion: Suspicion,
+    serial: Option<Arc<str>>,
 }
 
 impl OpenDrive {
@@ -82,6 +84,7 @@ impl From<Opened> for OpenDrive {
             direct: opened.direct,
             syncs: opened.syncs,
             suspicion: Suspicion::new(opened.may_block),
+            serial: opened.serial.map(Arc::from),
         }
     }
 }
@@ -118,6 +121,7 @@ impl RealDrive {
             direct: open.direct,
             syncs: open.syncs,
             suspicion: open.suspicion.clone(),
+            serial: open.serial.clone(),
         }
     }
 
@@ -240,6 +244,10 @@ async fn pause(pause: Option<Duration>) {
 impl Drive for RealDrive {
     fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    fn serial(&self) -> Option<&str> {
+        self.serial.as_deref()
     }
 
     async fn read(&self, at: DriveOffset, mut buf: Buf) -> (Buf, Result<(), DriveError>) {

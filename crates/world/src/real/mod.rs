@@ -12,6 +12,7 @@
 //! - `retry` says what is tried again, `aside` keeps calls that may hang off the shard, and
 //!   `descriptors` raises the limit of open files.
 //! - `privacy` keeps files that are made for their user only.
+//! - `serial` reads the serial numbers of devices.
 //! - `child` binds programs that we start to our life, `confine` keeps them to their files, and
 //!   `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
@@ -36,6 +37,7 @@ mod open;
 mod privacy;
 mod retry;
 mod ring;
+mod serial;
 mod setup;
 mod sparse;
 mod suspicion;

@@ -6,6 +6,7 @@
 //!   so that nothing mounted is ever taken).
 //! - Creating never overwrites, and leaves nothing behind when it fails.
 
+use super::serial;
 use base::BLOCK_BYTES;
 use engine::drive::Geometry;
 use std::fmt;
@@ -100,6 +101,8 @@ pub(super) struct Opened {
     /// Whether the mere submission of a transfer may wait for somebody: a server of the
     /// file system, in a program of its own or on another machine.
     pub may_block: bool,
+    /// Of a block device that has one.
+    pub serial: Option<String>,
 }
 
 /// Opens and locks the file or block device at `path`.
@@ -141,6 +144,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
         direct,
         syncs: !in_memory,
         may_block: under == Under::Other,
+        serial: serial::of(&metadata),
     })
 }
 

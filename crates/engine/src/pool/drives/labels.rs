@@ -249,8 +249,11 @@ impl<W: World> Drives<W> {
             self.event(
                 EventKind::DriveFailed,
                 format!(
-                    "spare '{}' has failed and is no spare any more",
-                    member.name
+                    "spare '{}' has failed and is no spare any more{}",
+                    member.name,
+                    member
+                        .serial()
+                        .map_or_else(String::new, |serial| format!(" (serial {serial})"))
                 ),
             );
         }

@@ -93,7 +93,7 @@ impl<W: World> Drives<W> {
     /// that finds that it has failed, and waits for the labels.
     pub fn take_out(&self, member: &Member<W>, why: &str) {
         member.set_state(MemberState::Failed);
-        let text = format!("drive '{}' {why}", member.name);
+        let text = format!("drive '{}' {why} ({})", member.name, member.whereabouts());
         self.event(EventKind::DriveFailed, text);
         self.note_loss();
         self.wake();

@@ -70,6 +70,7 @@ fn strange(world: &RealWorld, path: &str) -> RealDrive {
             direct: false,
             syncs: true,
             may_block: false,
+            serial: None,
         },
     )
 }
