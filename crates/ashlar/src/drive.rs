@@ -1,9 +1,10 @@
 //! `ashlar drive`: what drives there are, and what is done to them.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, pairs, print};
-use server::api::types::{Drive, DriveAdd, DriveReplace, DriveState, Pool};
+use crate::output::{Align, Format, Table, pairs, print, utc};
+use server::api::types::{Drive, DriveAdd, DriveReplace, DriveReplaced, DriveState, Pool};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -39,6 +40,15 @@ pub enum Command {
         with: Option<String>,
         #[command(flatten)]
         place: PlaceArgs,
+    },
+    /// Forget a failed drive that another stands in for
+    ///
+    /// Until then, or until it is replaced or added again, it stays in the list of drives.
+    Remove {
+        /// Name of the drive
+        name: String,
+        #[command(flatten)]
+        confirm: Confirm,
     },
     /// Add a drive that stands in for one that fails, or has failed
     AddSpare {
@@ -96,13 +106,15 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 return Err(Failure::Wrong(wrong.to_owned()));
             }
             let new = with.unwrap_or_else(|| name.clone());
-            let with = is_elsewhere.then(|| place.named(new.clone()));
-            client.act(&["drives", &name, "replace"], &DriveReplace { with })?;
-            let what = match new == name {
-                true => format!("drive {name} is replaced by the one that is now there"),
-                false => format!("drive {name} is replaced by {new}"),
-            };
-            print(&format!("{what}; ashlar pool show shows its rebuild\n"))
+            let with = is_elsewhere.then(|| place.named(new));
+            let path = ["drives", name.as_str(), "replace"];
+            let replaced: DriveReplaced = client.post(&path, &DriveReplace { with })?;
+            print(&format!("{}\n", replaced_line(&name, &replaced)))
+        }
+        Command::Remove { name, confirm } => {
+            confirm.deletion(&format!("the record of failed drive {name}"), &name)?;
+            client.delete(&["drives", &name])?;
+            print(&format!("drive {name} is forgotten\n"))
         }
         Command::AddSpare { name, pool, place } => {
             let add = place.named(name.clone());
@@ -112,11 +124,17 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         Command::Show { name, format } => {
             let drive: Drive = client.get(&["drives", &name])?;
             format.print_text(&drive, |drive| {
-                pairs(&[
+                let mut lines = vec![
                     ("name", drive.name.clone()),
                     ("state", word(drive.state).to_owned()),
+                ];
+                lines.extend(failure_lines(drive));
+                let some = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
+                lines.extend([
                     ("pool", drive.pool.clone()),
                     ("place", long_place(drive)),
+                    ("path", some(&drive.path)),
+                    ("serial", some(&drive.serial)),
                     ("capacity", human(drive.capacity_bytes)),
                     ("reads", drive.reads.to_string()),
                     ("writes", drive.writes.to_string()),
@@ -126,7 +144,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                     ("read latency", latency(drive.read_latency_us)),
                     ("write latency", latency(drive.write_latency_us)),
                     ("uuid", drive.uuid.clone()),
-                ])
+                ]);
+                pairs(&lines)
             })
         }
     }
@@ -169,16 +188,69 @@ fn table(drives: &[Drive]) -> Table {
 
 /// Group and place; a spare has neither.
 fn place(drive: &Drive) -> String {
-    match drive.state {
-        DriveState::Spare => "spare".to_owned(),
-        _ => format!("{}.{}", drive.group, drive.place),
+    let place = match drive.is_spare() {
+        true => "spare".to_owned(),
+        false => format!("{}.{}", drive.group, drive.place),
+    };
+    match drive.has_left() {
+        true => format!("was {place}"),
+        false => place,
     }
 }
 
 fn long_place(drive: &Drive) -> String {
-    match drive.state {
-        DriveState::Spare => format!("spare of pool {}", drive.pool),
-        _ => format!("group {}, place {}", drive.group, drive.place),
+    let place = match drive.is_spare() {
+        true => format!("spare of pool {}", drive.pool),
+        false => format!("group {}, place {}", drive.group, drive.place),
+    };
+    match drive.has_left() {
+        true => format!("was {place}"),
+        false => place,
+    }
+}
+
+/// Why and since when a drive is out of use, and which one has its place.
+fn failure_lines(drive: &Drive) -> Vec<(&'static str, String)> {
+    let Some(failure) = &drive.failure else {
+        return Vec::new();
+    };
+    let mut lines = vec![
+        ("since", format!("{} UTC", utc(failure.since_unix_s))),
+        ("why", failure.why.clone()),
+    ];
+    if let Some(name) = &failure.stands_in {
+        lines.push(("stands in", name.clone()));
+    }
+    lines
+}
+
+/// What came of replacing the drive called `old`.
+fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
+    let DriveReplaced { drive, stands_in } = replaced;
+    let (new, pool) = (&drive.name, &drive.pool);
+    let path = drive.path.as_deref().unwrap_or("at a place unknown");
+    let (that, of_old) = match new == old {
+        true => (format!("the new {new} ({path})"), format!("the old {old}")),
+        false => (format!("drive {new} ({path})"), old.to_owned()),
+    };
+    let Some(stands_in) = stands_in else {
+        return match drive.state {
+            DriveState::Spare => {
+                format!("{that} is a spare of pool {pool} in the stead of {of_old}")
+            }
+            _ => format!("{that} is in pool {pool}; see ashlar pool show {pool}"),
+        };
+    };
+    let rebuilt = match stands_in.state {
+        DriveState::Rebuilding => format!("is being rebuilt: ashlar pool show {pool}"),
+        _ => "is rebuilt".to_owned(),
+    };
+    match stands_in.name == *new {
+        true => format!("{that} takes the place of {of_old} and {rebuilt}"),
+        false => format!(
+            "{that} is a spare of pool {pool}; {} stands in for {of_old} and {rebuilt}",
+            stands_in.name
+        ),
     }
 }
 

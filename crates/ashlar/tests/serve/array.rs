@@ -199,7 +199,9 @@ impl Home {
                     e.metadata().unwrap().len(),
                 )
             })
-            .filter(|(name, _)| name != "ashlar.lock" && name != "ashlar-events.jsonl")
+            .filter(|(name, _)| {
+                !["ashlar.lock", "ashlar-events.jsonl", "ashlar-roster.json"].contains(&&name[..])
+            })
             .collect();
         all.sort();
         all

@@ -13,6 +13,7 @@ mod consistency;
 mod copy;
 mod drives;
 mod events;
+mod failed_drives;
 mod fsck;
 mod groups;
 mod hangs;

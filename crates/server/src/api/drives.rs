@@ -3,12 +3,14 @@
 use super::deadline::Served;
 use super::problem::{Body, Segment};
 use super::status::numbers;
-use super::types::{Drive, DriveAdd, DriveReplace, DriveState, Problem, ProblemKind};
-use crate::array::{Array, NewDrive};
+use super::types::{
+    Drive, DriveAdd, DriveFailure, DriveReplace, DriveReplaced, DriveState, Problem, ProblemKind,
+};
+use crate::array::{Array, KnownDrive, NewDrive};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::pool::{MemberInfo, MemberState};
+use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use std::sync::Arc;
 
 /// All drives, by pool, group and place.
@@ -59,17 +61,44 @@ pub(super) async fn fail_drive(
     post, path = "/api/v1/drives/{name}/replace", tag = "drives", request_body = DriveReplace,
     params(("name" = String, Path, description = "Name of the drive")),
     responses(
-        (status = 204), (status = 400, body = Problem), (status = 404, body = Problem),
-        (status = 409, body = Problem)
+        (status = 200, body = DriveReplaced), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)
     )
 )]
 pub(super) async fn replace_drive(
-    State(array): State<Arc<Array>>,
+    State(served): State<Served>,
     Segment(name): Segment<String>,
     Body(replace): Body<DriveReplace>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Json<DriveReplaced>, Problem> {
     let with = replace.with.map(new_drive).transpose()?;
-    array.replace_drive(name, with).await?;
+    let replaced = served.array.replace_drive(name, with).await?;
+    let mut all = drives(&served).await?;
+    all.retain(|drive| drive.pool == replaced.pool && !drive.has_left());
+    let named = |name: &str| all.iter().find(|drive| drive.name == name).cloned();
+    let drive = named(&replaced.new).ok_or_else(|| {
+        let message = format!(
+            "drive {} has failed at once; see ashlar events",
+            replaced.new
+        );
+        Problem::new(ProblemKind::Internal, message)
+    })?;
+    let stands_in = replaced.stands_in.as_deref().and_then(named);
+    Ok(Json(DriveReplaced { drive, stands_in }))
+}
+
+/// Forgets a failed drive that another stands in for.
+#[utoipa::path(
+    delete, path = "/api/v1/drives/{name}", tag = "drives",
+    params(("name" = String, Path, description = "Name of the drive")),
+    responses(
+        (status = 204), (status = 404, body = Problem), (status = 409, body = Problem)
+    )
+)]
+pub(super) async fn remove_drive(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<StatusCode, Problem> {
+    array.remove_drive(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -110,25 +139,24 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
 async fn drives(served: &Served) -> Result<Vec<Drive>, Problem> {
     let array = &served.array;
     let glance = array.glance(served.patience.look).await?;
-    let drives = glance.pools.into_iter().flat_map(|(_, pool)| {
-        let name = pool.name;
-        let silent = numbers(&array.silent_homes(&name, &glance.silent));
-        let all = pool.members.into_iter().chain(pool.spares);
-        all.map(move |member| Drive {
+    let drives = glance.pools.iter().flat_map(|(_, pool)| {
+        let silent = numbers(&array.silent_homes(&pool.name, &glance.silent));
+        let all = pool.members.iter().chain(&pool.spares);
+        let there = all.map(|member| drive(pool, member, array));
+        let departed = array.departed_failures(pool).into_iter();
+        let departed = departed.map(|known| departed_drive(pool, known));
+        let all: Vec<Drive> = there.chain(departed).collect();
+        all.into_iter().map(move |drive| Drive {
             silent_shards: silent.clone(),
-            ..drive(&name, member)
+            ..drive
         })
     });
     Ok(drives.collect())
 }
 
-fn drive(pool: &str, member: MemberInfo) -> Drive {
+/// A drive that its pool has.
+fn drive(pool: &PoolInfo, member: &MemberInfo, array: &Array) -> Drive {
     Drive {
-        name: member.name,
-        uuid: member.uuid.to_string(),
-        pool: pool.to_owned(),
-        group: member.group,
-        place: member.place,
         state: match member.state {
             MemberState::Healthy => DriveState::Healthy,
             MemberState::Suspect => DriveState::Suspect,
@@ -136,7 +164,6 @@ fn drive(pool: &str, member: MemberInfo) -> Drive {
             MemberState::Rebuilding => DriveState::Rebuilding,
             MemberState::Spare => DriveState::Spare,
         },
-        capacity_bytes: member.capacity_bytes,
         reads: member.reads,
         writes: member.writes,
         flushes: member.flushes,
@@ -144,6 +171,43 @@ fn drive(pool: &str, member: MemberInfo) -> Drive {
         mends: member.mends,
         read_latency_us: member.read_latency.as_micros() as u64,
         write_latency_us: member.write_latency.as_micros() as u64,
+        ..shown(pool, array.known_drive(pool, member))
+    }
+}
+
+/// A failed drive that has no place in its pool any more.
+fn departed_drive(pool: &PoolInfo, known: KnownDrive) -> Drive {
+    Drive {
+        state: DriveState::Failed,
+        ..shown(pool, known)
+    }
+}
+
+/// What is known of a drive without asking it.
+fn shown(pool: &PoolInfo, known: KnownDrive) -> Drive {
+    let stands_in = known.stand_in(pool).map(|member| member.name.clone());
+    Drive {
+        name: known.name,
+        uuid: known.uuid,
+        pool: known.pool,
+        group: known.group,
+        place: known.place,
+        state: DriveState::Healthy,
+        capacity_bytes: known.capacity_bytes,
+        path: known.path.map(|path| path.display().to_string()),
+        serial: known.serial,
+        failure: known.failure.map(|failure| DriveFailure {
+            why: failure.why,
+            since_unix_s: failure.since_unix_s,
+            stands_in,
+        }),
+        reads: 0,
+        writes: 0,
+        flushes: 0,
+        errors: 0,
+        mends: 0,
+        read_latency_us: 0,
+        write_latency_us: 0,
         silent_shards: Vec::new(),
     }
 }

@@ -1,7 +1,8 @@
 //! How pools and the array are, in a word, and why.
 
 use super::types::{ClosedPool, Health};
-use crate::array::Array;
+use crate::array::{Array, KnownDrive};
+use crate::calendar::{Moment, moment};
 use engine::pool::life::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use site::human;
@@ -28,7 +29,7 @@ impl Condition {
 }
 
 /// How a pool is.
-pub(super) fn of_pool(info: &PoolInfo) -> Condition {
+pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
     let mut found = Condition::ok();
     if let Some(failure) = &info.failure {
         found.add(Health::Stopped, format!("stopped: {failure}"));
@@ -57,6 +58,9 @@ pub(super) fn of_pool(info: &PoolInfo) -> Condition {
         let named = |member: &MemberInfo| format!("drive {} {word}", member.name);
         members.for_each(|member| found.add(health, named(member)));
     }
+    for drive in array.departed_failures(info) {
+        found.add(Health::Attention, departed(info, &drive));
+    }
     if info.copies_are_short {
         let why = "fewer drives than should carry its metadata or its log".to_owned();
         found.add(Health::Degraded, why);
@@ -67,6 +71,32 @@ pub(super) fn of_pool(info: &PoolInfo) -> Condition {
         found.add(Health::Attention, why);
     }
     found
+}
+
+/// What is to be said of a failed drive that has no place any more.
+fn departed(info: &PoolInfo, drive: &KnownDrive) -> String {
+    let name = &drive.name;
+    let when = drive.failure.as_ref().map_or_else(String::new, |failure| {
+        let Moment {
+            date: [year, month, day],
+            time: [hour, minute, _],
+        } = moment(failure.since_unix_s);
+        format!(" on {year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    });
+    let who = match drive.stand_in(info) {
+        Some(member) => format!("; {} stands in", member.name),
+        None => String::new(),
+    };
+    let left = if info.spares.is_empty() {
+        "; no spare is left"
+    } else {
+        ""
+    };
+    let kind = if drive.is_spare() { "spare" } else { "drive" };
+    format!(
+        "{kind} {name} failed{when}{who}{left}: `ashlar drive replace {name}`, or `ashlar drive \
+         remove {name}`"
+    )
 }
 
 /// How the array is: the worst of its pools, those that are not open included.
@@ -81,7 +111,7 @@ pub(super) fn of_array(
         found.add(Health::Stopped, format!("pool {name} is not open: {why}"));
     }
     for (_, info) in pools {
-        let of_pool = of_pool(info);
+        let of_pool = of_pool(info, array);
         for why in of_pool.why {
             found.add(of_pool.health, format!("pool {}: {why}", info.name));
         }

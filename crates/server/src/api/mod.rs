@@ -71,7 +71,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .routes(routes!(statistics::initiator_stats))
         .routes(routes!(statistics::session_stats))
         .routes(routes!(drives::list_drives))
-        .routes(routes!(drives::get_drive))
+        .routes(routes!(drives::get_drive, drives::remove_drive))
         .routes(routes!(pools::list_pools, pool_changes::create_pool))
         .routes(routes!(drives::fail_drive))
         .routes(routes!(drives::replace_drive))

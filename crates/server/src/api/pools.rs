@@ -235,12 +235,15 @@ fn last_scrub(scrub: &ScrubInfo) -> LastScrub {
 }
 
 fn pool(array: &Array, shard: usize, info: PoolInfo) -> Pool {
-    let condition = health::of_pool(&info);
+    let condition = health::of_pool(&info, array);
+    let departed = array.departed_failures(&info).into_iter();
+    let mut failed_drives = in_state(&info, MemberState::Failed);
+    failed_drives.extend(departed.map(|drive| drive.name));
     Pool {
         health: condition.health,
         why: condition.why,
         suspect_drives: in_state(&info, MemberState::Suspect),
-        failed_drives: in_state(&info, MemberState::Failed),
+        failed_drives,
         missing_drives: missing_drives(array, &info),
         last_scrub: info.last_scrub.as_ref().map(last_scrub),
         level: info.level.to_string(),

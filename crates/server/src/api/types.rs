@@ -6,6 +6,7 @@
 mod absent;
 mod access;
 mod consistency;
+mod drives;
 mod jobs;
 mod pools;
 mod problem;
@@ -21,6 +22,7 @@ pub use access::{
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
 pub use absent::{ClosedPool, MissingDrive};
+pub use drives::{DriveFailure, DriveReplaced};
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
@@ -113,6 +115,15 @@ pub struct Drive {
     pub state: DriveState,
     /// Capacity.
     pub capacity_bytes: u64,
+    /// Where it is, or was last.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Its serial number, where it has one.
+    #[serde(default)]
+    pub serial: Option<String>,
+    /// Set while it is failed.
+    #[serde(default)]
+    pub failure: Option<DriveFailure>,
     /// Reads since the pool was opened.
     pub reads: u64,
     /// Writes since the pool was opened.

@@ -117,6 +117,7 @@ impl Array {
     /// Says that a pool is open, with its lanes on these shards, and without these drives.
     pub(crate) fn pool_is_open(&self, name: &str, homes: Vec<usize>, missing: Vec<MissingDrive>) {
         self.home_map().insert(name.to_owned(), homes);
+        self.roster.look_again();
         let mut absent = self.absent();
         absent.closed.remove(name);
         absent.missing.insert(name.to_owned(), missing);

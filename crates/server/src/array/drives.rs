@@ -2,12 +2,28 @@
 //! and replaced, and scrubs.
 
 use super::places::{NewDrive, Placed};
-use super::{Array, ArrayError, ArrayErrorKind};
+use super::{Array, ArrayError, ArrayErrorKind, KnownDrive};
 use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, Pool, PoolInfo};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use world::real::RealWorld;
+
+/// How often, and how far apart, is looked for the drive that stands in.
+const STAND_IN_LOOKS: u32 = 60;
+const STAND_IN_PAUSE: Duration = Duration::from_millis(50);
+
+/// What came of replacing a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The pool.
+    pub pool: String,
+    /// Name of the new drive.
+    pub new: String,
+    /// Name of the drive that has the place of the old one; none while nothing has, and of a spare.
+    pub stands_in: Option<String>,
+}
 
 impl Array {
     /// Takes a drive out of use; a spare is free then, and forgotten.
@@ -15,7 +31,7 @@ impl Array {
     /// # Errors
     /// No such drive, or its pool can't do without it.
     pub async fn fail_drive(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
+        let member = self.change(move |array| async move {
             let (info, member) = array.drive(&name).await?;
             array.check_dispensable(&info.name, &member).await?;
             // Not by name: another may come to its place under the same one.
@@ -24,9 +40,14 @@ impl Array {
                 _ => member.uuid.to_string(),
             };
             let visit = |_, pool: Pool<RealWorld>| async move { Ok(pool.fail_drive(&name).await?) };
-            array.with_pool_backwards(&info.name, visit).await
-        })
-        .await?;
+            array.with_pool_backwards(&info.name, visit).await?;
+            Ok(member)
+        });
+        let member = member.await?;
+        match member.state {
+            MemberState::Spare => self.drive_is_replaced(&member.uuid.to_string()).await,
+            _ => self.note_drives_and_warn().await,
+        }
         self.watch_departures();
         Ok(())
     }
@@ -49,15 +70,11 @@ impl Array {
             if !info.members.iter().any(has_failed) {
                 array.check_free(&new.name).await?;
             }
-            let take = |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
-                for drive in placed {
-                    pool.add_spare(drive.open(&state, &pool).await?).await?;
-                }
-                Ok(())
-            };
-            array.bring_in(&info, vec![new], None, take).await
+            array.bring_in(&info, vec![new], None, add_spares).await
         })
-        .await
+        .await?;
+        self.note_drives_and_warn().await;
+        Ok(())
     }
 
     /// Puts `new` in the place of the drive called `name`; without it, whatever is now
@@ -69,34 +86,104 @@ impl Array {
         self: &Arc<Self>,
         name: String,
         new: Option<NewDrive>,
-    ) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
-            let (info, member) = array.drive(&name).await?;
-            let new = match new {
-                Some(new) => new,
-                None => NewDrive {
-                    size_bytes: Some(member.capacity_bytes),
-                    name: name.clone(),
-                    ..array.place_of(&name)?
-                },
-            };
-            if new.name != name {
-                array.check_free(&new.name).await?;
-            }
-            array.check_dispensable(&info.name, &member).await?;
-            let old = match info.lanes {
-                1 => name.clone(),
-                _ => member.uuid.to_string(),
-            };
-            let take = |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
-                for drive in placed {
-                    put_in_place(&state, &pool, &old, drive).await?;
+    ) -> Result<Replaced, ArrayError> {
+        let changed = self.change(move |array| async move {
+            match array.drive(&name).await {
+                Ok((info, member)) => array.replace_member(info, member, new).await,
+                Err(error) if error.kind == ArrayErrorKind::NotFound => {
+                    match array.departed_failure(&name).await? {
+                        Some((info, drive)) => array.replace_departed(info, drive, new).await,
+                        None => Err(error),
+                    }
                 }
-                Ok(())
-            };
-            array.bring_in(&info, vec![new], Some(&name), take).await
+                Err(error) => Err(error),
+            }
+        });
+        let (old, new) = changed.await?;
+        self.drive_is_replaced(&old.uuid).await;
+        let stands_in = match old.is_spare() {
+            true => None,
+            false => self.wait_stand_in(&old).await,
+        };
+        let pool = old.pool;
+        Ok(Replaced {
+            pool,
+            new,
+            stands_in,
         })
-        .await
+    }
+
+    /// Replaces a drive that its pool has. Gives it, and the name of the new one.
+    async fn replace_member(
+        &self,
+        info: PoolInfo,
+        member: MemberInfo,
+        new: Option<NewDrive>,
+    ) -> Result<(KnownDrive, String), ArrayError> {
+        let name = member.name.clone();
+        let new = match new {
+            Some(new) => new,
+            None => NewDrive {
+                size_bytes: Some(member.capacity_bytes),
+                name: name.clone(),
+                ..self.place_of(&name)?
+            },
+        };
+        if new.name != name {
+            self.check_free(&new.name).await?;
+        }
+        self.check_dispensable(&info.name, &member).await?;
+        let old = match info.lanes {
+            1 => name.clone(),
+            _ => member.uuid.to_string(),
+        };
+        let take = |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
+            for drive in placed {
+                put_in_place(&state, &pool, &old, drive).await?;
+            }
+            Ok(())
+        };
+        let of_new = new.name.clone();
+        self.bring_in(&info, vec![new], Some(&name), take).await?;
+        Ok((KnownDrive::new(&info, &member), of_new))
+    }
+
+    /// Adds a drive in the stead of one that has failed, and that another stands in for. Gives
+    /// that one, and the name of the new one.
+    async fn replace_departed(
+        &self,
+        info: PoolInfo,
+        old: KnownDrive,
+        new: Option<NewDrive>,
+    ) -> Result<(KnownDrive, String), ArrayError> {
+        let new = match (new, &old.path) {
+            (Some(new), _) => new,
+            (None, Some(path)) => NewDrive {
+                name: old.name.clone(),
+                path: path.clone(),
+                is_device: old.is_device,
+                size_bytes: Some(old.capacity_bytes),
+            },
+            (None, None) => self.place_of(&old.name)?,
+        };
+        if new.name != old.name {
+            self.check_free(&new.name).await?;
+        }
+        let of_new = new.name.clone();
+        self.bring_in(&info, vec![new], None, add_spares).await?;
+        Ok((old, of_new))
+    }
+
+    /// The drive that comes to have the place of `old`. It takes a moment.
+    async fn wait_stand_in(&self, old: &KnownDrive) -> Option<String> {
+        for _ in 0..STAND_IN_LOOKS {
+            let (_, info) = self.pool(&old.pool).await.ok()?;
+            if let Some(member) = old.stand_in(&info) {
+                return Some(member.name.clone());
+            }
+            tokio::time::sleep(STAND_IN_PAUSE).await;
+        }
+        None
     }
 
     /// Begins or ends a scrub.
@@ -115,7 +202,7 @@ impl Array {
     }
 
     /// The drive called `name`, and its pool.
-    async fn drive(&self, name: &str) -> Result<(PoolInfo, MemberInfo), ArrayError> {
+    pub(super) async fn drive(&self, name: &str) -> Result<(PoolInfo, MemberInfo), ArrayError> {
         for (_, info) in self.pools().await? {
             let mut all = info.members.iter().chain(&info.spares);
             if let Some(member) = all.find(|member| member.name == name).cloned() {
@@ -168,6 +255,18 @@ impl Array {
             }
         }
     }
+}
+
+/// Makes drives spares of a pool.
+async fn add_spares(
+    state: Rc<ShardState>,
+    pool: Pool<RealWorld>,
+    placed: Vec<Placed>,
+) -> Result<(), ArrayError> {
+    for drive in placed {
+        pool.add_spare(drive.open(&state, &pool).await?).await?;
+    }
+    Ok(())
 }
 
 /// Has `new` stand in for the drive called `old`, which may hold its place.

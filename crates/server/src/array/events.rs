@@ -129,7 +129,8 @@ impl Array {
         Ok([self.recorder.earlier.clone(), since].concat())
     }
 
-    /// Puts new events on record: all of them when there is no later.
+    /// Puts new events on record: all of them when there is no later. So is what they say of
+    /// drives.
     ///
     /// # Errors
     /// A shard has stopped.
@@ -152,7 +153,11 @@ impl Array {
             new.extend(of_shard);
         }
         new.sort_by_key(|event: &PoolEvent| event.at_unix_us);
+        let is_about_drives = self.roster.is_due(&new);
         self.recorder.write(new).await;
+        if is_about_drives {
+            self.note_drives_and_warn().await;
+        }
         Ok(())
     }
 

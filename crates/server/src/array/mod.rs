@@ -27,6 +27,7 @@ mod moves;
 mod paces;
 mod places;
 mod portals;
+mod roster;
 pub(crate) mod schedule;
 mod schedules;
 mod sessions;
@@ -42,6 +43,7 @@ pub(crate) mod words;
 
 pub use absent::{ClosedPool, MissingDrive};
 pub use consistency::ConsistencyGroup;
+pub use drives::Replaced;
 pub use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
 pub use exports::Export;
@@ -53,6 +55,7 @@ pub use moves::NewPlace;
 pub(crate) use moves::{CopyPlace, Unsettled};
 pub(crate) use places::keep_added;
 pub use places::{AddedDrive, DrivePlaces, NewDrive, added};
+pub use roster::{Failure, KnownDrive, Roster};
 pub use schedule::Schedule;
 pub use settings::kept_settings;
 pub use together::Present;
@@ -91,6 +94,7 @@ pub struct Array {
     is_complete: AtomicBool,
     recorder: events::Recorder,
     drives: DrivePlaces,
+    roster: Roster,
     images: Images,
     /// What it was told of pools, drives, portals and the like.
     settings: Mutex<Arc<site::Site>>,
@@ -109,8 +113,9 @@ pub struct Array {
 impl Array {
     /// An array called `name` whose pools are open on `shards`, each on the one
     /// that `homes` says, without exports and hosts. They are kept in
-    /// `store`, and events in `history`; `drives` says where the drives are, `images`
-    /// which images are on their way, and `site` what it was told of pools and volumes.
+    /// `store`, and events in `history`; `drives` says where the drives are, `roster`
+    /// which they were, `images` which images are on their way, and `site` what it was told of
+    /// pools and volumes.
     ///
     /// # Panics
     /// When `homes` names a shard that isn't there.
@@ -120,7 +125,7 @@ impl Array {
         homes: BTreeMap<String, Vec<usize>>,
         directory: Arc<Directory>,
         (store, history): (Arc<dyn configuration::Store>, History),
-        (drives, images): (DrivePlaces, Images),
+        (drives, roster, images): (DrivePlaces, Roster, Images),
         (site, data): (&site::Site, Weak<DataDir>),
     ) -> Arc<Self> {
         assert!(
@@ -140,6 +145,7 @@ impl Array {
             portals: OnceLock::new(),
             recorder: events::Recorder::new(history),
             drives,
+            roster,
             settings: Mutex::new(Arc::new(site.settings())),
             data,
             of_site: site

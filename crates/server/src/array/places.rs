@@ -341,6 +341,10 @@ impl Array {
         F: FnOnce(Rc<ShardState>, Pool<RealWorld>, Vec<Placed>) -> Fut + Clone + Send + 'static,
         Fut: Future<Output = Result<(), ArrayError>> + 'static,
     {
+        for drive in &new {
+            self.check_not_failed_elsewhere(&drive.name, &info.name)
+                .await?;
+        }
         let pools: Vec<PoolInfo> = self
             .pools()
             .await?

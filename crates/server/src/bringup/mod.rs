@@ -33,7 +33,7 @@ pub(crate) use pools::settle;
 use crate::api::{self, ApiListener};
 use crate::apply;
 use crate::array::configuration::{Configuration, InFile, Store};
-use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History};
+use crate::array::{self, Array, ArrayErrorKind, DrivePlaces, History, Roster};
 use crate::directory::{Directory, PORTAL_GROUP, Portal};
 use crate::front::{Front, FrontLimits, Manners};
 use crate::images::Images;
@@ -165,6 +165,7 @@ async fn furnish(
     }
     let site = &described;
     let added = array::added(data.path())?;
+    let roster = Roster::read(data.path())?;
     let images = Images::read(site.images.directories.clone(), data.path())?;
     let known = pools::Known {
         site,
@@ -189,6 +190,7 @@ async fn furnish(
         ),
         (
             DrivePlaces::new(data.path().to_owned(), site, added),
+            roster,
             images,
         ),
         (site, Arc::downgrade(data)),
@@ -205,6 +207,7 @@ async fn furnish(
         tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
         array.pool_is_settled(&left.pool, false);
     }
+    array.note_drives_and_warn().await;
     array.keep_events();
     array.watch_departures();
     if file.is_some() {

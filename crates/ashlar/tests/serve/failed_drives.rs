@@ -1,0 +1,213 @@
+//! A drive that has failed stays in sight when a spare stands in for it, until somebody does
+//! something about it.
+
+use crate::array::{Home, SITE, Serving};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Serves, and has spare s0 stand in for d1, which fails by command.
+fn with_a_stand_in(home: &Home) -> Serving {
+    let serving = home.serve();
+    serving.add_spare("s0", "s0.img");
+    serving.done(&["drive", "fail", "d1"]);
+    let drives = json!(["d0", "s0"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
+    serving.wait_healthy();
+    serving
+}
+
+fn text(serving: &Serving, args: &[&str]) -> String {
+    String::from_utf8(serving.run(args).stdout).unwrap()
+}
+
+/// Its failed drives, by name.
+fn failed(serving: &Serving) -> Value {
+    serving.json(&["pool", "show", "p0"])["failed_drives"].clone()
+}
+
+/// d1 is told of everywhere, with its place and its reason. Gives that.
+fn assert_d1_is_told(home: &Home, serving: &Serving) -> Value {
+    let drive = serving.json(&["drive", "show", "d1"]);
+    assert_eq!(drive["state"], "failed", "{drive}");
+    assert_eq!((&drive["group"], &drive["place"]), (&json!(0), &json!(1)));
+    assert_eq!(drive["path"], home.file("d1.img").to_str().unwrap());
+    let failure = drive["failure"].clone();
+    assert_eq!(failure["stands_in"], "s0", "{drive}");
+    let why = failure["why"].as_str().unwrap();
+    assert_eq!(why, "was taken out of use by command (place 1 of group 0)");
+    assert_eq!(failed(serving), json!(["d1"]));
+    let list = text(serving, &["drive", "list"]);
+    let line = list.lines().find(|line| line.starts_with("d1")).unwrap();
+    assert!(line.contains("was 0.1  failed"), "{list}");
+    let status = serving.run(&["status"]);
+    assert_eq!(status.status.code(), Some(7));
+    let status = String::from_utf8(status.stdout).unwrap();
+    for part in [
+        "attention",
+        "pool p0: drive d1 failed on 20",
+        "; s0 stands in; no spare is left: `ashlar drive replace d1`, or `ashlar drive remove d1`",
+    ] {
+        assert!(status.contains(part), "{part:?} is not in: {status}");
+    }
+    let show = text(serving, &["drive", "show", "d1"]);
+    assert!(show.contains("was group 0, place 1\n"), "{show}");
+    failure
+}
+
+#[test]
+fn a_failed_drive_is_told_of_until_it_is_removed() {
+    let home = Home::new(SITE);
+    let serving = with_a_stand_in(&home);
+    let failure = assert_d1_is_told(&home, &serving);
+    home.wait_log("drive 'd1' was taken out of use by command (place 1 of group 0)");
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(assert_d1_is_told(&home, &serving), failure);
+    for (args, code, part) in [
+        (&["drive", "remove", "d1"][..], 2, "--yes"),
+        (
+            &["drive", "remove", "s0", "--yes"],
+            6,
+            "only a failed drive",
+        ),
+        (
+            &["drive", "remove", "d7", "--yes"],
+            5,
+            "there is no drive d7",
+        ),
+    ] {
+        let (found, said) = serving.refused(args);
+        assert_eq!((found, said.contains(part)), (code, true), "{said}");
+    }
+    serving.done(&["drive", "remove", "d1", "--yes"]);
+    assert_eq!(failed(&serving), json!([]));
+    assert_eq!(serving.refused(&["drive", "show", "d1"]).0, 5);
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+    drop(serving);
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+}
+
+#[test]
+fn a_drive_in_its_place_is_not_removed() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["drive", "fail", "d1"]);
+    let (code, said) = serving.refused(&["drive", "remove", "d1", "--yes"]);
+    assert_eq!(code, 6, "{said}");
+    assert!(said.contains("no other stands in for it"), "{said}");
+    let failure = &serving.json(&["drive", "show", "d1"])["failure"];
+    let why = failure["why"].as_str().unwrap();
+    assert!(why.starts_with("was taken out of use"), "{why}");
+    assert_eq!(failure["stands_in"], Value::Null);
+    assert_eq!(serving.json(&["status"])["health"], "degraded");
+}
+
+#[test]
+fn what_the_record_missed_is_found_by_comparing() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.add_spare("s0", "s0.img");
+    let roster = home.file("ashlar-roster.json");
+    let before = fs::read(&roster).unwrap();
+    serving.done(&["drive", "fail", "d1"]);
+    let drives = json!(["d0", "s0"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
+    serving.wait_healthy();
+    drop(serving);
+    // As of a kill before it was written.
+    fs::write(&roster, before).unwrap();
+    assert_d1_is_told(&home, &home.serve());
+}
+
+#[test]
+fn replacing_says_which_drive_stands_where() {
+    let home = Home::new(SITE);
+    let serving = with_a_stand_in(&home);
+    // What was there before, with its old label, is taken.
+    let said = text(&serving, &["drive", "replace", "d1"]);
+    let path = home.file("d1.img");
+    let wanted = format!(
+        "the new d1 ({}) is a spare of pool p0; s0 stands in for the old d1 and is rebuilt\n",
+        path.display()
+    );
+    assert_eq!(said, wanted);
+    assert_eq!(failed(&serving), json!([]));
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+    // The spare that was there goes first, unless the one that comes has the name.
+    let args = ["drive", "replace", "d0", "--with", "x", "--file", "x.img"];
+    let said = text(&serving, &args);
+    let wanted = "x.img) is a spare of pool p0; d1 stands in for d0 and is";
+    assert!(said.contains(wanted), "{said}");
+    serving.wait_healthy();
+    assert_eq!(failed(&serving), json!([]), "somebody has replaced d0");
+    let said = text(&serving, &["drive", "replace", "d1", "--file", "new.img"]);
+    let wanted = "new.img) takes the place of the old d1 and is";
+    assert!(said.contains(wanted), "{said}");
+    serving.wait_healthy();
+    let drives = json!(["d1", "s0"]);
+    assert_eq!(serving.json(&["pool", "show", "p0"])["drives"], drives);
+    assert_eq!(failed(&serving), json!([]));
+    let args = ["drive", "replace", "x", "--with", "y", "--file", "y.img"];
+    let said = text(&serving, &args);
+    let wanted = "y.img) is a spare of pool p0 in the stead of x\n";
+    assert!(said.ends_with(wanted), "{said}");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+}
+
+#[test]
+fn a_spare_that_is_missing_is_told_of_and_replaced() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.add_spare("s0", "s0.img");
+    assert!(serving.stop("TERM").success());
+    let (file, away) = (home.file("s0.img"), home.file("away"));
+    fs::rename(&file, &away).unwrap();
+    let serving = home.serve();
+    let is_failed = |drives: &Value| drives[2]["state"] == "failed";
+    let drives = serving.wait(&["drive", "list"], is_failed);
+    let why = drives[2]["failure"]["why"].as_str().unwrap();
+    assert!(why.contains("missing"), "{why}");
+    let list = text(&serving, &["drive", "list"]);
+    assert!(list.contains("was spare  failed"), "{list}");
+    let status = serving.json(&["status"])["why"][0].clone();
+    let said = status.as_str().unwrap();
+    assert!(said.contains("spare s0 failed on"), "{said}");
+    fs::rename(&away, &file).unwrap();
+    serving.done(&["drive", "replace", "s0"]);
+    assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+}
+
+#[test]
+fn a_name_of_a_failed_drive_is_not_given_to_another_pool() {
+    let home = Home::new(&format!("{SITE}{}", crate::array::SECOND_POOL));
+    let serving = with_a_stand_in(&home);
+    let (code, said) = serving.refused(&[
+        "drive",
+        "add-spare",
+        "d1",
+        "--pool",
+        "p1",
+        "--file",
+        "n.img",
+    ]);
+    assert_eq!(code, 6, "{said}");
+    assert!(said.contains("a drive d1 of pool p0 has failed"), "{said}");
+    assert!(!home.file("n.img").exists());
+    // In its own pool it comes back.
+    serving.add_spare("d1", "d1.img");
+    assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "spare");
+    assert_eq!(failed(&serving), json!([]));
+}
+
+#[test]
+fn drives_of_a_group_that_left_are_not_failed() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["pool", "grow", "p0", "g0.img", "g1.img"]);
+    serving.done(&["pool", "shrink", "p0", "--group", "1"]);
+    let two = |drives: &Value| drives.as_array().unwrap().len() == 2;
+    serving.wait(&["drive", "list"], two);
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+}

@@ -1,0 +1,433 @@
+//! The drives that pools have and had: one that has failed stays known when a spare stands in for
+//! it, with its place, its serial number and the reason.
+//!
+//! A pool's labels forget a drive when another has its place. So the array keeps a roster, and
+//! compares: whoever was in a place that another has by now has failed, however that came about.
+//!
+//! Invariants:
+//! - A failed drive is told of until another drive takes its name, somebody replaces or removes
+//!   it, or its group has left.
+//! - The roster is only told of. No pool is opened, and no drive is used, because of it.
+
+use super::snapshots::now_unix_s;
+use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
+use crate::record::{self, RecordError};
+use engine::pool::drives::SPARE_GROUP;
+use engine::pool::{MemberInfo, MemberState, PoolInfo};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The record of the roster, in the data directory.
+const ROSTER_FILE: &str = "ashlar-roster.json";
+
+/// Kinds of events after which drives may be others, or in other states.
+const KINDS: [&str; 5] = [
+    "drive_failed",
+    "drive_missing",
+    "spare_taken",
+    "rebuild",
+    "group",
+];
+
+/// What events say of a drive that was found where no drive of the pool is any more: it failed
+/// before that.
+const LEFTOVER: &str = "is not a member of";
+
+/// A drive that a pool has, or had until it failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownDrive {
+    /// The pool.
+    pub pool: String,
+    /// The pool's identity.
+    pub pool_uuid: String,
+    /// Its name.
+    pub name: String,
+    /// Its identity, from its label.
+    pub uuid: String,
+    /// Its group; 65535 of a spare.
+    pub group: u16,
+    /// Its place in the group.
+    pub place: u16,
+    /// Where it was opened last, where that is known.
+    pub path: Option<PathBuf>,
+    /// It is a device.
+    #[serde(default)]
+    pub is_device: bool,
+    /// Its serial number, as it was read while the drive was there.
+    pub serial: Option<String>,
+    /// Its capacity.
+    pub capacity_bytes: u64,
+    /// Set while it is out of use.
+    pub failure: Option<Failure>,
+    /// Somebody has replaced it: nothing is told of it once another has its place.
+    #[serde(default)]
+    pub is_replaced: bool,
+}
+
+/// Why a drive is out of use, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// For people, to be read after the drive's name.
+    pub why: String,
+    /// In seconds since 1970.
+    pub since_unix_s: u64,
+}
+
+impl KnownDrive {
+    /// Whether it was a spare.
+    pub fn is_spare(&self) -> bool {
+        self.group == SPARE_GROUP
+    }
+
+    /// The drive that has its place by now.
+    pub fn stand_in<'a>(&self, info: &'a PoolInfo) -> Option<&'a MemberInfo> {
+        let is_there = |member: &&MemberInfo| {
+            (member.group, member.place) == (self.group, self.place)
+                && member.uuid.to_string() != self.uuid
+        };
+        info.members.iter().find(is_there)
+    }
+
+    /// A drive that a pool has, as far as that says.
+    pub(crate) fn new(info: &PoolInfo, member: &MemberInfo) -> Self {
+        KnownDrive {
+            pool: info.name.clone(),
+            pool_uuid: info.uuid.to_string(),
+            name: member.name.clone(),
+            uuid: member.uuid.to_string(),
+            group: member.group,
+            place: member.place,
+            path: None,
+            is_device: false,
+            serial: None,
+            capacity_bytes: member.capacity_bytes,
+            failure: None,
+            is_replaced: false,
+        }
+    }
+
+    /// The drive as its pool has it now.
+    fn seen_as(self, member: &MemberInfo, why: impl Fn(&Self) -> Failure) -> Self {
+        let failure = (member.state == MemberState::Failed)
+            .then(|| self.failure.clone().unwrap_or_else(|| why(&self)));
+        KnownDrive {
+            name: member.name.clone(),
+            group: member.group,
+            place: member.place,
+            serial: member.serial.clone().or(self.serial),
+            failure,
+            ..self
+        }
+    }
+}
+
+/// Where the roster is kept.
+#[derive(Debug)]
+pub struct Roster {
+    path: PathBuf,
+    known: Mutex<Vec<KnownDrive>>,
+    /// One comparison at a time.
+    noting: tokio::sync::Mutex<()>,
+    /// Something has changed that no event tells of.
+    is_due: AtomicBool,
+}
+
+impl Roster {
+    /// The roster in the directory `data`.
+    ///
+    /// # Errors
+    /// The record is there and can't be read or understood.
+    pub fn read(data: &Path) -> Result<Self, RecordError> {
+        let path = data.join(ROSTER_FILE);
+        Ok(Roster {
+            known: Mutex::new(record::read(&path)?.unwrap_or_default()),
+            path,
+            noting: tokio::sync::Mutex::default(),
+            is_due: AtomicBool::new(true),
+        })
+    }
+
+    // Whoever panicked with this lock held has left a whole list behind.
+    fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the next look at events compare, too.
+    pub(super) fn look_again(&self) {
+        self.is_due.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to compare after these events.
+    pub(super) fn is_due(&self, events: &[PoolEvent]) -> bool {
+        let tells = |event: &PoolEvent| KINDS.contains(&event.kind.as_str());
+        self.is_due.swap(false, Ordering::Relaxed) || events.iter().any(tells)
+    }
+
+    /// Changes what is known, durably.
+    async fn keep(&self, change: impl FnOnce(&mut Vec<KnownDrive>)) -> Result<(), ArrayError> {
+        let after = {
+            let mut known = self.known();
+            let before = known.clone();
+            change(&mut known);
+            if *known == before {
+                return Ok(());
+            }
+            known.clone()
+        };
+        let path = self.path.clone();
+        let writing = tokio::task::spawn_blocking(move || record::write(&path, &after));
+        let failed = |why: String| ArrayError::new(ArrayErrorKind::Internal, why);
+        match writing.await {
+            Ok(written) => written.map_err(|error| failed(error.to_string())),
+            Err(error) => Err(failed(format!("writing the roster ended early: {error}"))),
+        }
+    }
+}
+
+impl Array {
+    /// The failed drives of a pool that have no place in it any more.
+    pub fn departed_failures(&self, info: &PoolInfo) -> Vec<KnownDrive> {
+        let known = self.roster.known().clone();
+        let mut followed = followed(&known, info, untold);
+        let has_no_place = |drive: &KnownDrive| !members(info).any(|one| is_it(drive, one));
+        followed.retain(|drive| drive.failure.is_some() && has_no_place(drive));
+        followed
+    }
+
+    /// What is known of a drive that a pool has.
+    pub fn known_drive(&self, info: &PoolInfo, member: &MemberInfo) -> KnownDrive {
+        let known = self.roster.known();
+        let before = known.iter().find(|drive| is_it(drive, member)).cloned();
+        let drive = before.unwrap_or_else(|| KnownDrive::new(info, member));
+        drive.seen_as(member, untold)
+    }
+
+    /// The failed drive of this name that has no place in its pool any more, and the pool.
+    pub(super) async fn departed_failure(
+        &self,
+        name: &str,
+    ) -> Result<Option<(PoolInfo, KnownDrive)>, ArrayError> {
+        for (_, info) in self.pools().await? {
+            let mut departed = self.departed_failures(&info).into_iter();
+            if let Some(drive) = departed.find(|drive| drive.name == name) {
+                return Ok(Some((info, drive)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes which drives pools have by now, and which they have lost.
+    ///
+    /// # Errors
+    /// A shard has stopped, or the record can't be written.
+    async fn note_drives(&self) -> Result<(), ArrayError> {
+        let _noting = self.roster.noting.lock().await;
+        let (pools, events) = (self.pools().await?, self.events().await?);
+        let keep = self.roster.keep(|known| {
+            for (_, info) in &pools {
+                let why = |drive: &KnownDrive| told(drive, &events);
+                let mut now = followed(known, info, why);
+                for drive in &mut now {
+                    if let Some(place) = self.drives.find(&drive.name) {
+                        drive.path = Some(place.path);
+                        drive.is_device = place.is_device;
+                    }
+                }
+                known.retain(|drive| drive.pool != info.name);
+                known.extend(now);
+            }
+        });
+        keep.await
+    }
+
+    /// Notes the same; where that fails, the log says so.
+    pub(crate) async fn note_drives_and_warn(&self) {
+        if let Err(error) = self.note_drives().await {
+            tracing::warn!("the drives of the pools are not on record: {error}");
+        }
+    }
+
+    /// Notes that somebody has replaced or let go a drive: it is forgotten once it has no place.
+    pub(super) async fn drive_is_replaced(&self, uuid: &str) {
+        let marked = self.roster.keep(|known| {
+            for drive in known.iter_mut().filter(|drive| drive.uuid == uuid) {
+                drive.is_replaced = true;
+            }
+        });
+        if let Err(error) = marked.await {
+            tracing::warn!("that a drive is replaced is not on record: {error}");
+        }
+        self.note_drives_and_warn().await;
+    }
+
+    /// Forgets a failed drive that another stands in for.
+    ///
+    /// # Errors
+    /// There is none of that name, it is in use, or nothing stands in for it yet.
+    pub async fn remove_drive(&self, name: &str) -> Result<(), ArrayError> {
+        if let Some((_, drive)) = self.departed_failure(name).await? {
+            let forgotten = |known: &mut Vec<KnownDrive>| {
+                known.retain(|known| known.uuid != drive.uuid);
+            };
+            return self.roster.keep(forgotten).await;
+        }
+        let (info, member) = self.drive(name).await?;
+        let why = match member.state {
+            MemberState::Failed => format!(
+                "drive {name} has failed, and no other stands in for it: `ashlar drive replace \
+                 {name}`, or add a spare to pool {} first",
+                info.name
+            ),
+            MemberState::Spare => format!(
+                "drive {name} is a spare of pool {}: `ashlar drive fail {name}` lets it go",
+                info.name
+            ),
+            _ => format!(
+                "drive {name} is in use in pool {}: only a failed drive can be removed",
+                info.name
+            ),
+        };
+        Err(ArrayError::new(ArrayErrorKind::Busy, why))
+    }
+
+    /// That no pool but `pool` had a drive of this name which has failed: it would be listed
+    /// twice.
+    pub(super) async fn check_not_failed_elsewhere(
+        &self,
+        name: &str,
+        pool: &str,
+    ) -> Result<(), ArrayError> {
+        match self.departed_failure(name).await? {
+            Some((info, _)) if info.name != pool => {
+                let other = info.name;
+                let context = format!(
+                    "a drive {name} of pool {other} has failed: choose another name, or `ashlar \
+                     drive remove {name}` first"
+                );
+                Err(ArrayError::new(ArrayErrorKind::Exists, context))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn members(info: &PoolInfo) -> impl Iterator<Item = &MemberInfo> {
+    info.members.iter().chain(&info.spares)
+}
+
+fn is_it(drive: &KnownDrive, member: &MemberInfo) -> bool {
+    drive.uuid == member.uuid.to_string()
+}
+
+/// The drives of a pool: those that it has now, and of those `known` those that have failed.
+fn followed(
+    known: &[KnownDrive],
+    info: &PoolInfo,
+    why: impl Fn(&KnownDrive) -> Failure,
+) -> Vec<KnownDrive> {
+    let uuid = info.uuid.to_string();
+    let of_pool = |drive: &&KnownDrive| drive.pool == info.name && drive.pool_uuid == uuid;
+    let known: Vec<&KnownDrive> = known.iter().filter(of_pool).collect();
+    let now = members(info).map(|member| {
+        let before = known.iter().find(|drive| is_it(drive, member));
+        let drive = before.map_or_else(|| KnownDrive::new(info, member), |drive| (*drive).clone());
+        drive.seen_as(member, &why)
+    });
+    let mut all: Vec<KnownDrive> = now.collect();
+    for drive in &known {
+        let is_there =
+            members(info).any(|member| is_it(drive, member) || member.name == drive.name);
+        // A group that has left has no places.
+        let is_missed = drive.is_spare() || drive.stand_in(info).is_some();
+        if is_there || drive.is_replaced || !is_missed {
+            continue;
+        }
+        let mut drive = (*drive).clone();
+        drive.failure = drive.failure.take().or_else(|| Some(why(&drive)));
+        all.push(drive);
+    }
+    all
+}
+
+/// Why a drive is out of use, as the newest event says that is about it.
+fn told(drive: &KnownDrive, events: &[PoolEvent]) -> Failure {
+    let quoted = format!("'{}'", drive.name);
+    let mut newest = events.iter().rev();
+    let found = newest.find_map(|event| {
+        let is_failure = matches!(event.kind.as_str(), "drive_failed" | "drive_missing");
+        let (before, after) = event.text.split_once(&quoted)?;
+        // The first name in a text is that of the drive which it is about.
+        let is_about = event.pool == drive.pool && !before.contains('\'');
+        let is_reason = is_failure && is_about && !after.contains(LEFTOVER);
+        is_reason.then(|| Failure {
+            why: after.trim().to_owned(),
+            since_unix_s: event.at_unix_us / 1_000_000,
+        })
+    });
+    found.unwrap_or_else(|| untold(drive))
+}
+
+/// What there is to say before an event was read.
+fn untold(_: &KnownDrive) -> Failure {
+    Failure {
+        why: "is out of use".to_owned(),
+        since_unix_s: now_unix_s(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, text: &str, at_s: u64) -> PoolEvent {
+        PoolEvent {
+            pool: "p0".to_owned(),
+            sequence: 1,
+            at_unix_us: at_s * 1_000_000,
+            kind: kind.to_owned(),
+            text: text.to_owned(),
+            before_start: false,
+        }
+    }
+
+    #[test]
+    fn the_newest_event_about_a_drive_says_why_it_failed() {
+        let drive = KnownDrive {
+            pool: "p0".to_owned(),
+            pool_uuid: String::new(),
+            name: "d1".to_owned(),
+            uuid: String::new(),
+            group: 0,
+            place: 1,
+            path: None,
+            is_device: false,
+            serial: None,
+            capacity_bytes: 0,
+            failure: None,
+            is_replaced: false,
+        };
+        let mut events = vec![
+            event("drive_failed", "drive 'd1' is out of use: first", 1),
+            event("drive_failed", "lane 1: drive 'd1' is out of use: then", 2),
+            event("drive_failed", "drive 'd10' is out of use: another", 3),
+            event("drive_missing", "drive 'd2' is not 'd1'", 4),
+            event(
+                "drive_missing",
+                "drive 'd1' is not a member of pool 'p0'",
+                5,
+            ),
+            event("spare_taken", "drive 's0' stands in for 'd1'", 5),
+        ];
+        let of_another_pool = PoolEvent {
+            pool: "p1".to_owned(),
+            ..event("drive_failed", "drive 'd1' is out of use: there", 6)
+        };
+        events.push(of_another_pool);
+        let found = told(&drive, &events);
+        assert_eq!(found.why, "is out of use: then");
+        assert_eq!(found.since_unix_s, 2);
+        assert_eq!(told(&drive, &[]).why, "is out of use");
+    }
+}
