@@ -1,7 +1,7 @@
 //! `ashlar load`: puts a workload on targets and reports how they did.
 //!
-//! Exit codes: 0 all limits hold; 1 operations failed, a target cannot be used or
-//! the run was stopped; 2 the arguments make no plan; 3 a limit failed or a VM's
+//! Exit codes: 0 all limits hold; 1 operations failed, a target was away or cannot be
+//! used, or the run was stopped; 2 the arguments make no plan; 3 a limit failed or a VM's
 //! rate missed its target (the step is invalid).
 
 use anyhow::Context;
@@ -96,6 +96,13 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     limit_write_ms: f64,
+    /// Open a target that is lost during the run again, for up to this long; 0 ends the VM's
+    /// part of the run at once
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    reconnect_for: Duration,
+    /// Let outages that end, and the operations lost with their sessions, be no failure
+    #[arg(long)]
+    allow_outages: bool,
     /// The seed of operations and data
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -119,8 +126,12 @@ fn after_help() -> String {
          Targets: one for all VMs, one per VM, or one per disk, in the profile's order; any \
          number for a profile of one VM with one disk. For a trace: one for all its disks, or \
          one per disk, by host and number.\n\n\
-         Exit codes: 0 pass; 1 errors or stopped; 2 wrong arguments; 3 a limit failed or a rate \
-         missed."
+         Outages: a target that is lost is opened again, and the run goes on. What was under \
+         way then has failed; what becomes due meanwhile waits, and counts from its intended \
+         start. The report tells each outage. It is a failure (exit code 1) unless it ends and \
+         --allow-outages is given.\n\n\
+         Exit codes: 0 pass; 1 errors, outages or stopped; 2 wrong arguments; 3 a limit failed \
+         or a rate missed."
     )
 }
 
@@ -242,6 +253,8 @@ fn plan(args: &Args) -> Result<Plan, String> {
         seed: args.seed,
         fill: args.fill,
         rate_scale: args.rate_scale,
+        reconnect_for: args.reconnect_for,
+        allow_outages: args.allow_outages,
     })
 }
 
@@ -326,6 +339,7 @@ impl Screen {
                 completed: 0,
                 response_ns: 0,
                 failed: 0,
+                away: 0,
             },
         }
     }
@@ -359,7 +373,7 @@ impl Screen {
                 self.second = elapsed.as_secs();
                 self.before = *progress;
                 format!(
-                    "{} {} of {} s: {count} operations/s, mean {mean_ms:.2} ms, {} failed",
+                    "{} {} of {} s: {count} operations/s, mean {mean_ms:.2} ms, {} failed{}",
                     if elapsed < self.warmup {
                         "warm-up"
                     } else {
@@ -367,7 +381,11 @@ impl Screen {
                     },
                     elapsed.as_secs(),
                     self.total.as_secs(),
-                    progress.failed
+                    progress.failed,
+                    match progress.away {
+                        0 => String::new(),
+                        away => format!(", {away} sessions lost"),
+                    }
                 )
             }
         };

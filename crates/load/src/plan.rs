@@ -32,6 +32,11 @@ pub struct Plan {
     pub fill: bool,
     /// The rate scale that was applied, for the report.
     pub rate_scale: f64,
+    /// A target that is lost during the run is opened again for up to this long; zero ends
+    /// the VM's part at the first loss.
+    pub reconnect_for: Duration,
+    /// Whether outages that end are no failure of the run, nor what was under way then.
+    pub allow_outages: bool,
 }
 
 /// Where the disks of one VM lie.

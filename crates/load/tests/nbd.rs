@@ -8,8 +8,9 @@ use load::profile::Pacing;
 use load::report::{self, Verdict};
 use load::run::{self, RunError};
 use load::target::TargetErrorKind;
+use std::net::TcpListener;
 use std::time::Duration;
-use support::{Watch, nbdkit, need, paced, plan, run_whole};
+use support::{Watch, nbdkit, nbdkit_at, need, paced, plan, run_whole};
 
 const SIZE: &str = "64M";
 
@@ -185,6 +186,115 @@ fn a_server_that_goes_away_ends_the_run_with_what_was_measured() {
     assert!(report.measured_s < 60.0);
     // Closed, or reset when it left something unread.
     assert!(report::table(&report).contains(&lost.detail));
+}
+
+/// Kills its server, and starts it again; stops the run when operations complete again.
+struct Restart {
+    listener: TcpListener,
+    server: support::Server,
+    killed: bool,
+    is_back: bool,
+    /// Completed when the server was started again.
+    completed: u64,
+}
+
+impl Restart {
+    fn new() -> Restart {
+        need("nbdkit");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = nbdkit_at(listener.try_clone().unwrap(), &["memory", SIZE]);
+        Restart {
+            listener,
+            server,
+            killed: false,
+            is_back: false,
+            completed: 0,
+        }
+    }
+}
+
+impl run::Observer for Restart {
+    fn observe(&mut self, progress: &run::Progress, pause: Duration) -> bool {
+        std::thread::park_timeout(pause);
+        if !self.killed && progress.completed > 20 {
+            self.server.kill();
+            self.killed = true;
+        } else if self.killed && !self.is_back && progress.away == 1 {
+            let listener = self.listener.try_clone().unwrap();
+            self.server = nbdkit_at(listener, &["memory", SIZE]);
+            self.is_back = true;
+            self.completed = progress.completed;
+        }
+        self.is_back && progress.away == 0 && progress.completed > self.completed + 20
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_used_again_and_the_outage_is_told() {
+    let mut restart = Restart::new();
+    let url = restart.server.url.clone();
+    let mut plan = plan(
+        // A closed loop: something is always under way.
+        paced("rand-4k-read", 1.0, 1).with_depth(4),
+        &[&url],
+        Duration::from_secs(600),
+    );
+    plan.reconnect_for = Duration::from_secs(300);
+    let outcome = run::run(&plan, &mut restart).unwrap();
+    let vm = &outcome.vms[0];
+    assert!(vm.lost.is_none(), "{:?}", vm.lost);
+    let told = report::report(&plan, &outcome);
+    assert_eq!(told.verdict, Verdict::Errors);
+    let [outage] = told.outages.as_slice() else {
+        panic!("one outage: {:?}", told.outages);
+    };
+    assert_eq!(outage.vms[0].targets, [url]);
+    assert!(
+        outage.seconds > 0.0 && outage.until_s.is_some(),
+        "{outage:?}"
+    );
+    let lost = told.vms[0].lost_operations;
+    assert_eq!(
+        (lost, told.vms[0].failed),
+        (outage.operations_lost, outage.operations_lost)
+    );
+    assert!((1..=4).contains(&lost), "{lost}");
+    let table = report::table(&told);
+    assert!(table.contains("OUTAGE: from "), "{table}");
+    // What waited was sent again, and what was lost was not: the slots are all there.
+    assert!(told.vms[0].read.response.max_ms > outage.seconds * 500.0);
+    plan.allow_outages = true;
+    assert_eq!(report::report(&plan, &outcome).verdict, Verdict::Incomplete);
+}
+
+#[test]
+fn a_server_that_does_not_come_back_in_time_ends_the_run() {
+    need("nbdkit");
+    let mut server = nbdkit(&["memory", SIZE]);
+    let mut plan = plan(
+        paced("rand-4k-read", 100.0, 8),
+        &[&server.url.clone()],
+        Duration::from_secs(600),
+    );
+    plan.reconnect_for = Duration::from_millis(300);
+    plan.allow_outages = true;
+    struct Kill<'a>(&'a mut support::Server);
+    impl run::Observer for Kill<'_> {
+        fn observe(&mut self, progress: &run::Progress, pause: Duration) -> bool {
+            std::thread::park_timeout(pause);
+            if progress.completed > 20 {
+                self.0.kill();
+            }
+            false
+        }
+    }
+    let outcome = run::run(&plan, &mut Kill(&mut server)).unwrap();
+    let lost = outcome.vms[0].lost.as_ref().expect("the target is lost");
+    assert!(lost.detail.contains("not back in time"), "{lost}");
+    let told = report::report(&plan, &outcome);
+    assert_eq!(told.verdict, Verdict::Errors);
+    assert_eq!(told.outages.len(), 1);
+    assert_eq!(told.outages[0].until_s, None);
 }
 
 #[test]

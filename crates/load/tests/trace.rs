@@ -269,6 +269,8 @@ fn plan(trace: Trace, directory: &Path, files: &[u64]) -> Plan {
         seed: 1,
         fill: false,
         rate_scale: 1.0,
+        reconnect_for: Duration::ZERO,
+        allow_outages: false,
     }
 }
 

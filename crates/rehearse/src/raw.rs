@@ -29,6 +29,7 @@ use load::profile::{Profile, VmProfile};
 use load::report::Report;
 use load::run::VmOutcome;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A VM whose disks are drives.
 struct RawVm {
@@ -156,6 +157,7 @@ fn outcome(vm: &RawVm, streams: &[Rc<StreamRun<RawVm>>]) -> VmOutcome {
         measured,
         streams,
         lost: None,
+        outages: Vec::new(),
         disk_bytes: vm.disk_bytes(),
     }
 }
@@ -171,5 +173,7 @@ fn plan(profile: &Profile, window: Window, seed: u64) -> Plan {
         seed,
         fill: false,
         rate_scale: 1.0,
+        reconnect_for: Duration::ZERO,
+        allow_outages: false,
     }
 }

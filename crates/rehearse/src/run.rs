@@ -222,6 +222,7 @@ fn report(
             measured,
             streams: of_streams,
             lost: None,
+            outages: Vec::new(),
             disk_bytes: vm.disks.iter().map(|disk| disk.size_bytes).collect(),
         });
     }
@@ -245,6 +246,8 @@ fn report(
         seed,
         fill: true,
         rate_scale: 1.0,
+        reconnect_for: Duration::ZERO,
+        allow_outages: false,
     };
     let outcome = load::run::Outcome {
         vms,

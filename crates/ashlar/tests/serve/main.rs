@@ -20,6 +20,7 @@ mod hangs;
 mod hosts;
 mod images;
 mod limits;
+mod load;
 mod logs;
 mod luns;
 mod moves;

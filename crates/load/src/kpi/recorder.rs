@@ -108,6 +108,8 @@ pub struct Measured {
     pub unfinished: u64,
     /// Operations that failed, at any time of the run.
     pub failed: u64,
+    /// Of them, those that were under way when a session was lost: writes may have been done.
+    pub lost: u64,
     /// The first failures, for people.
     pub failures: Vec<String>,
     /// Operations under way, summed over the window, in operation-nanoseconds.
@@ -130,6 +132,7 @@ impl Measured {
         self.offered_completed += other.offered_completed;
         self.unfinished += other.unfinished;
         self.failed += other.failed;
+        self.lost += other.lost;
         self.failures.extend_from_slice(&other.failures);
         self.failures.truncate(FAILURES_KEPT);
         self.outstanding_ns += other.outstanding_ns;
@@ -216,6 +219,14 @@ impl Recorder {
         if self.measured.failures.len() < FAILURES_KEPT {
             self.measured.failures.push(what);
         }
+    }
+
+    /// An operation went with its session.
+    pub fn lost(&mut self, now: Time) {
+        self.account(now);
+        self.outstanding -= 1;
+        self.measured.failed += 1;
+        self.measured.lost += 1;
     }
 
     /// The run is over and an operation of `kind`, intended for `at`, has not

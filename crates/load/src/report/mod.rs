@@ -2,13 +2,14 @@
 
 pub mod chart;
 mod html;
+mod outage;
 mod schema;
 mod table;
 
 pub use html::{STYLE, figure, html, kpi_table, latency_chart, rate_chart};
 pub use schema::{
-    KindReport, LatencyReport, LimitReport, PercentilePoint, Report, SCHEMA, SecondReport,
-    StreamReport, Verdict, VmReport,
+    KindReport, LatencyReport, LimitReport, OutageReport, PercentilePoint, Report, SCHEMA,
+    SecondReport, StreamReport, Verdict, VmOutageReport, VmReport,
 };
 pub use table::table;
 
@@ -67,7 +68,11 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
     total.limits = random_limit(plan, outcome).into_iter().collect();
     total.valid = vms.iter().all(|vm| vm.valid);
     total.lost = vms.iter().any(|vm| vm.lost);
-    let verdict = verdict(outcome.interrupted, &vms, &total);
+    let names = plan.profile.vms.iter().map(|vm| vm.name.as_str());
+    let of_vms = names.zip(outcome.vms.iter().map(|vm| vm.outages.as_slice()));
+    let outages = outage::outages(of_vms, window);
+    let has_errors = has_errors(plan.allow_outages, &vms, &outages);
+    let verdict = verdict(has_errors, outcome.interrupted, &vms, &total);
     Report {
         schema: SCHEMA.into(),
         profile: plan.profile.name.clone(),
@@ -79,13 +84,27 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
         duration_s: plan.duration.as_secs_f64(),
         measured_s: window.seconds(),
         filled: plan.fill,
+        outages_allowed: plan.allow_outages,
+        outages,
         vms,
         total,
     }
 }
 
-fn verdict(interrupted: bool, vms: &[VmReport], total: &VmReport) -> Verdict {
-    if vms.iter().any(|vm| vm.failed > 0 || vm.lost) {
+/// Whether something failed, or was away, that was not allowed to.
+fn has_errors(allow_outages: bool, vms: &[VmReport], outages: &[OutageReport]) -> bool {
+    let failed = |vm: &VmReport| match allow_outages {
+        true => vm.failed - vm.lost_operations,
+        false => vm.failed,
+    };
+    vms.iter().any(|vm| failed(vm) > 0 || vm.lost)
+        || outages
+            .iter()
+            .any(|outage| !allow_outages || outage.until_s.is_none())
+}
+
+fn verdict(has_errors: bool, interrupted: bool, vms: &[VmReport], total: &VmReport) -> Verdict {
+    if has_errors {
         Verdict::Errors
     } else if interrupted {
         Verdict::Incomplete
@@ -200,6 +219,7 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         valid: rates.valid,
         unfinished: measured.unfinished,
         failed: measured.failed,
+        lost_operations: measured.lost,
         lost: false,
         failures: measured.failures.clone(),
         lateness: of_latency(&measured.lateness),

@@ -32,6 +32,12 @@ pub struct Report {
     pub measured_s: f64,
     /// Whether the disks were written once before.
     pub filled: bool,
+    /// Whether outages that end, and what was under way then, are no failure.
+    #[serde(default)]
+    pub outages_allowed: bool,
+    /// Times in which targets were away, in their order.
+    #[serde(default)]
+    pub outages: Vec<OutageReport>,
     /// One per VM.
     pub vms: Vec<VmReport>,
     /// All VMs merged: rates add up, distributions are merged.
@@ -42,7 +48,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Operations failed, or a target went away.
+    /// Operations failed, or a target went away; see also [`Report::outages_allowed`].
     Errors,
     /// It was stopped.
     Incomplete,
@@ -90,7 +96,11 @@ pub struct VmReport {
     pub unfinished: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Whether a target went away.
+    /// Of them, those that were under way when a session was lost: writes of them may have
+    /// been done. They are in no latency.
+    #[serde(default)]
+    pub lost_operations: u64,
+    /// Whether a target went away and was not back in time: the VM's part of the run ended.
     pub lost: bool,
     /// The first failures, in words.
     pub failures: Vec<String>,
@@ -103,6 +113,39 @@ pub struct VmReport {
     /// One for each stream of the VM; empty for the total.
     #[serde(default)]
     pub streams: Vec<StreamReport>,
+}
+
+/// A time in which targets were away. Operations that became due in it waited, and count
+/// from their intended start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutageReport {
+    /// When the first session was lost, from the start of the run (warm-up included).
+    pub from_s: f64,
+    /// When all were back; null when they were not at the end of the run.
+    pub until_s: Option<f64>,
+    /// How long it took, or until the end of the run.
+    pub seconds: f64,
+    /// Operations that were under way when their session was lost.
+    pub operations_lost: u64,
+    /// How the first loss showed, in words.
+    pub why: String,
+    /// The VMs whose sessions were lost.
+    pub vms: Vec<VmOutageReport>,
+}
+
+/// What an outage was for one VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmOutageReport {
+    /// Its name.
+    pub name: String,
+    /// The targets that were away.
+    pub targets: Vec<String>,
+    /// When the VM's first session was lost.
+    pub from_s: f64,
+    /// When all its sessions were back; null when they were not at the end of the run.
+    pub until_s: Option<f64>,
+    /// Operations of the VM that were under way when their session was lost.
+    pub operations_lost: u64,
 }
 
 /// One stream of a VM.

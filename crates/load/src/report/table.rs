@@ -1,6 +1,6 @@
 //! The KPI table for a terminal.
 
-use super::{KindReport, Report, StreamReport, Verdict, VmReport};
+use super::{KindReport, OutageReport, Report, StreamReport, Verdict, VmReport};
 use std::fmt::Write;
 
 const HEADERS: [&str; 10] = [
@@ -184,16 +184,43 @@ fn notes(report: &Report) -> String {
         ));
     }
     for vm in report.vms.iter().filter(|vm| vm.failed > 0 || vm.lost) {
+        let with_session = match vm.lost_operations {
+            0 => String::new(),
+            lost => format!(", {lost} of them with their session"),
+        };
         say(format!(
-            "ERRORS: {}: {} operations failed.",
+            "ERRORS: {}: {} operations failed{with_session}.",
             vm.name, vm.failed
         ));
         for failure in &vm.failures {
             say(format!("  {failure}"));
         }
     }
+    report.outages.iter().map(outage).for_each(&mut say);
     say(format!("Result: {}", words(report.verdict)));
     text
+}
+
+/// An outage in a line.
+pub(super) fn outage(outage: &OutageReport) -> String {
+    let until = match outage.until_s {
+        Some(until_s) => format!("to {until_s:.2} s ({:.2} s)", outage.seconds),
+        None => "to the end of the run, and not back by then".into(),
+    };
+    let of_vm = outage.vms.iter().map(|vm| match vm.until_s {
+        Some(until_s) => {
+            let away_s = until_s - vm.from_s;
+            format!("{} {} in {away_s:.2} s", vm.name, vm.operations_lost)
+        }
+        None => format!("{} {}, not back", vm.name, vm.operations_lost),
+    });
+    format!(
+        "OUTAGE: from {:.2} s {until}: {} operations under way were lost ({}); {}",
+        outage.from_s,
+        outage.operations_lost,
+        of_vm.collect::<Vec<_>>().join(", "),
+        outage.why
+    )
 }
 
 /// The name of a KPI at the start of a sentence.
@@ -206,7 +233,7 @@ pub(super) fn capitalised(kpi: &str) -> String {
 /// The verdict in words.
 pub(super) fn words(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Errors => "failed: there were I/O errors",
+        Verdict::Errors => "failed: there were I/O errors or outages",
         Verdict::Incomplete => "incomplete: stopped before its end",
         Verdict::Invalid => "invalid: the target could not take the intended load",
         Verdict::LimitFailed => "a limit failed",

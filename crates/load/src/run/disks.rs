@@ -1,12 +1,14 @@
-//! The open disks of one VM: endpoints, and where on them each disk lies.
+//! The open disks of one VM: links to targets, and where on them each disk lies.
 
 use super::Shared;
+use super::clock::Clock;
+use super::link::{Link, Outage};
 use crate::generator::{Kind, Operation};
 use crate::os;
 use crate::pattern::Pattern;
 use crate::plan::{Place, Plan};
 use crate::profile::{IO_GRAIN_BYTES, VmProfile};
-use crate::target::{self, Completion, Endpoint, Interest, OpenOptions, Request};
+use crate::target::{self, CONNECT_TIMEOUT, Completion, Interest, OpenOptions, Request};
 use crate::target::{TargetError, TargetErrorKind, TargetUrl};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,18 +22,26 @@ const FILL_OUTSTANDING: usize = 8;
 
 /// The disks of one VM.
 pub struct Disks {
-    endpoints: Vec<Box<dyn Endpoint>>,
-    urls: Vec<TargetUrl>,
+    links: Vec<Link>,
     disks: Vec<Disk>,
     outstanding_max: usize,
     writes: u64,
     interests: Vec<Interest>,
     revents: Vec<i16>,
+    /// How losses are outlived; without, the first one is an error.
+    outlive: Option<Outlive>,
+    /// Links that were lost since they were asked for.
+    lost: Vec<usize>,
+}
+
+struct Outlive {
+    clock: Clock,
+    within: Duration,
 }
 
 #[derive(Clone, Copy)]
 struct Disk {
-    endpoint: usize,
+    link: usize,
     start_bytes: u64,
     bytes: u64,
     /// Of the target.
@@ -46,15 +56,17 @@ impl Disks {
             writes: vm.writes() || plan.fill,
             outstanding_max: vm.outstanding_max(),
             pattern,
+            timeout: CONNECT_TIMEOUT,
         };
         let mut disks = Disks {
-            endpoints: Vec::new(),
-            urls: Vec::new(),
+            links: Vec::new(),
             disks: Vec::new(),
             outstanding_max: vm.outstanding_max(),
             writes: 0,
             interests: Vec::new(),
             revents: Vec::new(),
+            outlive: None,
+            lost: Vec::new(),
         };
         for place in &plan.vms[index].disks {
             let needed = vm.bytes_needed(disks.disks.len());
@@ -71,15 +83,17 @@ impl Disks {
         needed: u64,
         options: &OpenOptions,
     ) -> Result<Disk, TargetError> {
-        let endpoint = match self.urls.iter().position(|url| *url == place.url) {
+        let open = self.links.iter().position(|link| *link.url() == place.url);
+        let link = match open {
             Some(open) => open,
             None => {
-                self.endpoints.push(target::open(&place.url, options)?);
-                self.urls.push(place.url.clone());
-                self.urls.len() - 1
+                let endpoint = target::open(&place.url, options)?;
+                let link = Link::new(place.url.clone(), options.clone(), endpoint);
+                self.links.push(link);
+                self.links.len() - 1
             }
         };
-        let geometry = self.endpoints[endpoint].geometry();
+        let geometry = self.links[link].geometry();
         let refused = |kind, detail| Err(TargetError::new(kind, &place.url, detail));
         if !IO_GRAIN_BYTES.is_multiple_of(geometry.block_bytes.max(1)) {
             let detail = format!(
@@ -98,7 +112,7 @@ impl Disks {
             return refused(TargetErrorKind::Capacity, detail);
         }
         Ok(Disk {
-            endpoint,
+            link,
             start_bytes,
             bytes,
             block_bytes: u64::from(geometry.block_bytes.max(1)),
@@ -112,14 +126,14 @@ impl Disks {
 
     /// The URL of the target that holds a disk.
     pub fn url(&self, disk: usize) -> &TargetUrl {
-        &self.urls[self.disks[disk].endpoint]
+        self.links[self.disks[disk].link].url()
     }
 
     /// Hands an operation to its target, in whole blocks of it: what a trace has in
     /// sectors is widened where they are smaller.
     pub fn submit(&mut self, token: u64, operation: &Operation) -> Result<(), TargetError> {
         let Disk {
-            endpoint,
+            link,
             start_bytes,
             bytes,
             block_bytes,
@@ -134,20 +148,72 @@ impl Disks {
         if operation.kind == Kind::Write {
             self.writes += 1;
         }
-        self.endpoints[endpoint].submit(Request {
+        let request = Request {
             token,
             kind: operation.kind,
             offset_bytes: start_bytes + first,
             bytes: (end - first) as u32,
             sequence: self.writes,
-        })
+        };
+        self.send(link, request)
+    }
+
+    /// Sends a request; where that shows that its link is lost, it waits there.
+    fn send(&mut self, link: usize, request: Request) -> Result<(), TargetError> {
+        let Err(error) = self.links[link].submit(request) else {
+            return Ok(());
+        };
+        self.lose(link, error)?;
+        self.links[link].submit(request)
+    }
+
+    /// From now on a target that is lost is opened again, if that succeeds within `within`.
+    pub fn outlive_losses(&mut self, clock: Clock, within: Duration) {
+        self.outlive = (!within.is_zero()).then_some(Outlive { clock, within });
+    }
+
+    fn lose(&mut self, link: usize, error: TargetError) -> Result<(), TargetError> {
+        let Some(outlive) = &self.outlive else {
+            return Err(error);
+        };
+        self.links[link].lose(&error, outlive.clock.now(), outlive.within)?;
+        self.lost.push(link);
+        Ok(())
+    }
+
+    /// A link that was lost since the last call.
+    pub fn take_lost(&mut self) -> Option<usize> {
+        self.lost.pop()
+    }
+
+    /// Whether a request was under way to a link when it was lost, and does not wait there.
+    pub fn was_lost(&self, link: usize, token: u64, operation: &Operation) -> bool {
+        self.disks[operation.disk].link == link && !self.links[link].is_waiting(token)
+    }
+
+    /// So many requests were under way to a link when it was lost.
+    pub fn count_lost(&mut self, link: usize, operations: u64) {
+        self.links[link].count_lost(operations);
+    }
+
+    /// Targets that are away.
+    pub fn away(&self) -> u64 {
+        self.links.iter().filter(|link| link.is_away()).count() as u64
+    }
+
+    /// All outages so far.
+    pub fn outages(&self) -> Vec<Outage> {
+        self.links.iter().flat_map(Link::outages).cloned().collect()
     }
 
     /// Starts what was submitted.
     pub fn flush(&mut self) -> Result<(), TargetError> {
-        self.endpoints
-            .iter_mut()
-            .try_for_each(|endpoint| endpoint.flush())
+        for link in 0..self.links.len() {
+            if let Err(error) = self.links[link].flush() {
+                self.lose(link, error)?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits up to `timeout` for completions and appends them.
@@ -157,24 +223,37 @@ impl Disks {
         completions: &mut Vec<Completion>,
     ) -> Result<(), TargetError> {
         self.interests.clear();
-        self.interests
-            .extend(self.endpoints.iter().map(|endpoint| endpoint.interest()));
+        self.interests.extend(self.links.iter().map(Link::interest));
         let timeout = timeout.min(SERVICE_EVERY);
         if let Err(error) = os::wait(&self.interests, timeout, &mut self.revents) {
             let detail = format!("cannot wait for its descriptor: {error}");
-            return Err(TargetError::new(
-                TargetErrorKind::Lost,
-                &self.urls[0],
-                detail,
-            ));
+            let first = self.links[0].url();
+            return Err(TargetError::new(TargetErrorKind::Lost, first, detail));
         }
         let idle = timeout == SERVICE_EVERY;
-        for (endpoint, &revents) in self.endpoints.iter_mut().zip(&self.revents) {
-            if revents != 0 || idle {
-                endpoint.service(revents, completions)?;
+        for link in 0..self.links.len() {
+            let revents = self.revents[link];
+            if revents == 0 && !idle {
+                continue;
+            }
+            if self.links[link].is_away() {
+                self.resume(link)?;
+            } else if let Err(error) = self.links[link].service(revents, completions) {
+                self.lose(link, error)?;
             }
         }
         Ok(())
+    }
+
+    /// Goes on with a link that is back, if it is.
+    fn resume(&mut self, link: usize) -> Result<(), TargetError> {
+        let Some(outlive) = &self.outlive else {
+            return Ok(());
+        };
+        for request in self.links[link].resume(outlive.clock.now())? {
+            self.send(link, request)?;
+        }
+        self.flush()
     }
 
     /// Writes every disk once.

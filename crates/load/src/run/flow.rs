@@ -143,6 +143,20 @@ impl Flow {
         self.recorder.failed(now, what);
     }
 
+    /// Gives the slots of operations back that went with their session; returns how many.
+    pub fn lose(&mut self, now: Time, is_lost: impl Fn(usize, &Operation) -> bool) -> u64 {
+        let mut count = 0;
+        for slot in 0..self.slots.len() {
+            let under_way = self.slots[slot].as_ref();
+            if under_way.is_some_and(|under_way| is_lost(slot, &under_way.operation)) {
+                self.take(slot);
+                self.recorder.lost(now);
+                count += 1;
+            }
+        }
+        count
+    }
+
     /// The run was stopped: what did not complete is nobody's fault.
     pub fn cut(&mut self, now: Time) {
         self.recorder.cut(now);

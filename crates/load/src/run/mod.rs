@@ -2,13 +2,17 @@
 //!
 //! Invariants: no measured I/O starts before every target of every VM is open
 //! and large enough, and every disk that was to be filled is full; what was
-//! measured is returned also when the run was stopped or a target went away.
+//! measured is returned also when the run was stopped or a target went away. A target that
+//! goes away during the run is opened again, for as long as the plan says.
 
+mod attempts;
 mod clock;
 mod disks;
 mod flow;
+mod link;
 mod worker;
 
+pub use link::Outage;
 pub use worker::DRAIN_MAX;
 
 use crate::kpi::{Measured, Window};
@@ -42,6 +46,8 @@ pub struct Progress {
     pub response_ns: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Sessions that are lost and not back yet.
+    pub away: u64,
 }
 
 /// The part of a run.
@@ -70,8 +76,10 @@ pub struct VmOutcome {
     pub measured: Measured,
     /// The same of each stream of the VM, in the profile's order.
     pub streams: Vec<Measured>,
-    /// The target, or the trace, that went away during the run.
+    /// The target, or the trace, that went away during the run, and ended it.
     pub lost: Option<TargetError>,
+    /// Times in which a target was away.
+    pub outages: Vec<Outage>,
     /// Capacity of each disk in bytes.
     pub disk_bytes: Vec<u64>,
 }
@@ -113,6 +121,7 @@ struct Shared {
     completed: AtomicU64,
     response_ns: AtomicU64,
     failed: AtomicU64,
+    away: AtomicU64,
     filled_bytes: AtomicU64,
     fill_bytes: AtomicU64,
 }
@@ -254,6 +263,7 @@ fn worked(
                 measured: Measured::default(),
                 streams: vec![Measured::default(); streams.len()],
                 lost: Some(lost),
+                outages: Vec::new(),
                 disk_bytes,
             };
             (outcome, window(plan))
@@ -283,6 +293,7 @@ fn watch(shared: &Shared, clock: Option<&Clock>, observer: &mut dyn Observer) ->
         completed: shared.completed.load(Ordering::Relaxed),
         response_ns: shared.response_ns.load(Ordering::Relaxed),
         failed: shared.failed.load(Ordering::Relaxed),
+        away: shared.away.load(Ordering::Relaxed),
     };
     let stop = observer.observe(&progress, PAUSE);
     if stop {

@@ -29,6 +29,10 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 /// A token is a stream's number, from this bit on, and below it a slot of it.
 const SLOT_BITS: u32 = 32;
 
+fn token(stream: usize, slot: usize) -> u64 {
+    (stream as u64) << SLOT_BITS | slot as u64
+}
+
 /// One VM while it runs.
 pub struct Worker {
     clock: Clock,
@@ -37,6 +41,8 @@ pub struct Worker {
     window: Window,
     shared: Arc<Shared>,
     completions: Vec<Completion>,
+    /// Targets that were away when it was last told.
+    away: u64,
 }
 
 impl Worker {
@@ -47,12 +53,13 @@ impl Worker {
     pub fn new(
         plan: &Plan,
         index: usize,
-        disks: Disks,
+        mut disks: Disks,
         clock: Clock,
         shared: Arc<Shared>,
     ) -> Result<Worker, TargetError> {
         let vm = &plan.profile.vms[index];
         let window = window(plan);
+        disks.outlive_losses(clock, plan.reconnect_for);
         let sources = Source::of_vm(vm, &disks.capacities_bytes(), plan.seed)?;
         let of_stream = vm.streams.iter().zip(sources);
         let flows = of_stream.map(|(stream, source)| Flow::new(stream, source, window));
@@ -63,6 +70,7 @@ impl Worker {
             window,
             shared,
             completions: Vec::new(),
+            away: 0,
         })
     }
 
@@ -93,6 +101,7 @@ impl Worker {
             measured: measured.unwrap_or_default(),
             streams,
             lost,
+            outages: self.disks.outages(),
             disk_bytes,
         };
         (outcome, window)
@@ -107,6 +116,7 @@ impl Worker {
         let drained = end + DRAIN_MAX;
         while !self.stopped() {
             self.issue_due()?;
+            self.take_losses();
             let now = self.clock.now();
             let idle = self.flows.iter().all(Flow::is_idle);
             let more = self.flows.iter().any(|flow| flow.is_due_ever(now));
@@ -123,6 +133,7 @@ impl Worker {
             self.disks
                 .wait(left.saturating_sub(SPIN), &mut self.completions)?;
             self.take_completions();
+            self.take_losses();
         }
         Ok(())
     }
@@ -131,12 +142,34 @@ impl Worker {
         let mut issued = false;
         for (index, flow) in self.flows.iter_mut().enumerate() {
             while let Some((slot, operation)) = flow.issue(self.clock.now())? {
-                let token = (index as u64) << SLOT_BITS | slot as u64;
-                self.disks.submit(token, &operation)?;
+                self.disks.submit(token(index, slot), &operation)?;
                 issued = true;
             }
         }
         if issued { self.disks.flush() } else { Ok(()) }
+    }
+
+    /// What was under way to links that are lost has failed.
+    fn take_losses(&mut self) {
+        while let Some(link) = self.disks.take_lost() {
+            let now = self.clock.now();
+            let mut count = 0;
+            for (index, flow) in self.flows.iter_mut().enumerate() {
+                let disks = &self.disks;
+                flow.before_completions(now);
+                count += flow.lose(now, |slot, operation| {
+                    disks.was_lost(link, token(index, slot), operation)
+                });
+            }
+            self.disks.count_lost(link, count);
+            self.shared.failed.fetch_add(count, Ordering::Relaxed);
+        }
+        let away = self.disks.away();
+        if away != self.away {
+            self.shared.away.fetch_add(away, Ordering::Relaxed);
+            self.shared.away.fetch_sub(self.away, Ordering::Relaxed);
+            self.away = away;
+        }
     }
 
     fn take_completions(&mut self) {

@@ -8,7 +8,7 @@
 //! - Every request that [`Endpoint::submit`] took completes exactly once, or
 //!   the endpoint reports itself lost.
 //! - An endpoint never reconnects or retries on its own: what the target did is
-//!   what is measured.
+//!   what is measured. A run may open another one in its place.
 
 pub mod file;
 pub mod iscsi;
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// How long connecting to a target may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An open target, that another thread may have opened.
+pub type AnyEndpoint = Box<dyn Endpoint + Send>;
 
 /// What a caller can tell apart about a target that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,14 +171,16 @@ pub struct OpenOptions {
     pub outstanding_max: usize,
     /// Where the data of writes comes from.
     pub pattern: Arc<Pattern>,
+    /// Connecting may take this long; [`CONNECT_TIMEOUT`] before a run.
+    pub timeout: Duration,
 }
 
 /// Opens the target behind `url`.
 ///
 /// # Errors
 /// Of every [`TargetErrorKind`] but `Url`, `Capacity`, `Lost` and `Trace`.
-pub fn open(url: &TargetUrl, options: &OpenOptions) -> Result<Box<dyn Endpoint>, TargetError> {
-    let endpoint: Box<dyn Endpoint> = match url {
+pub fn open(url: &TargetUrl, options: &OpenOptions) -> Result<AnyEndpoint, TargetError> {
+    let endpoint: AnyEndpoint = match url {
         TargetUrl::File { path, .. } => Box::new(file::FileEndpoint::open(url, path, options)?),
         TargetUrl::Nbd { server, export } => {
             Box::new(nbd::NbdEndpoint::open(url, server, export, options)?)

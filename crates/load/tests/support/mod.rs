@@ -26,6 +26,8 @@ pub fn plan(profile: Profile, urls: &[&str], duration: Duration) -> Plan {
         seed: 7,
         fill: false,
         rate_scale: 1.0,
+        reconnect_for: Duration::ZERO,
+        allow_outages: false,
     }
 }
 
@@ -82,7 +84,11 @@ impl Drop for Server {
 /// made here and handed over (systemd's protocol), so that there is no waiting
 /// for it to be there.
 pub fn nbdkit(arguments: &[&str]) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    nbdkit_at(TcpListener::bind("127.0.0.1:0").unwrap(), arguments)
+}
+
+/// The same on this socket.
+pub fn nbdkit_at(listener: TcpListener, arguments: &[&str]) -> Server {
     let url = format!("nbd://{}/", listener.local_addr().unwrap());
     let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$0\" \"$@\"";
     let child = Command::new("sh")

@@ -2,18 +2,18 @@
 //! wrote, so that the server is measured as others reach it.
 //!
 //! Each endpoint has a session of its own. READ (16) and WRITE (16) are used.
-//! A lost connection is reported, not repaired.
+//! A lost connection is reported, not repaired, and so is a command that gets no answer.
 
 mod ffi;
 mod session;
 
 use super::url::IscsiLun;
-use super::{CONNECT_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
+use super::{TargetError, TargetErrorKind, TargetUrl};
 use crate::generator::Kind;
 use crate::os;
 use crate::pattern::Pattern;
-use session::{CONTROL, Ended, Found, Session, Transfer};
+use session::{COMMAND_TIMEOUT_S, CONTROL, Ended, Found, Session, Transfer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl IscsiEndpoint {
         let error = |kind, detail: String| TargetError::new(kind, url, detail);
         let mut session = Session::new(INITIATOR, &lun.target, lun.credentials.as_ref())
             .map_err(|detail| error(TargetErrorKind::Url, detail))?;
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let deadline = Instant::now() + options.timeout;
         session
             .connect(&lun.portal, lun.lun)
             .and_then(|()| control(&mut session, deadline).map(|_| ()))
@@ -141,6 +141,7 @@ fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
                 Ended::Good(found) => Ok(found),
                 Ended::Failed(detail) => Err(detail),
                 Ended::Cancelled => Err("the target closed the connection".into()),
+                Ended::Unanswered => Err("no answer in time".into()),
             };
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -168,6 +169,7 @@ fn control(session: &mut Session, deadline: Instant) -> Result<Found, String> {
             (Some((_, Ended::Cancelled)), _) => {
                 return Err("the target closed the connection".into());
             }
+            (Some((_, Ended::Unanswered)), _) => return Err("no answer in time".into()),
             (None, Err(detail)) => return Err(detail),
             (None, Ok(())) if hung_up => return Err("the target closed the connection".into()),
             (None, Ok(())) => {}
@@ -226,7 +228,7 @@ impl Endpoint for IscsiEndpoint {
     ) -> Result<(), TargetError> {
         let closed = revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0;
         let serviced = self.serviced(revents & (libc::POLLIN | libc::POLLOUT));
-        let mut cancelled = false;
+        let (mut cancelled, mut unanswered) = (false, false);
         for (token, ended) in self.session.finished() {
             if token == CONTROL {
                 // The second call-back of connecting: the connection is gone.
@@ -240,10 +242,18 @@ impl Endpoint for IscsiEndpoint {
                     cancelled = true;
                     continue;
                 }
+                Ended::Unanswered => {
+                    unanswered = true;
+                    continue;
+                }
             };
             completions.push(Completion { token, outcome });
         }
         serviced?;
+        if unanswered {
+            // As initiators do: what a target does not answer ends its session.
+            return Err(self.lose(&format!("no answer within {COMMAND_TIMEOUT_S} seconds")));
+        }
         if closed || cancelled || self.session.interest().is_none() {
             return Err(self.lose("the target closed the connection"));
         }

@@ -1,7 +1,7 @@
 //! A libiscsi context with one LUN: the only place that touches its pointers.
 //!
 //! Invariants:
-//! - A session is used by the thread that made it (the type is not `Send`).
+//! - A session is used by one thread at a time; it may move to another one as a whole.
 //! - For every task libiscsi took there is one boxed [`Pending`], owned by
 //!   libiscsi until it calls [`completed`], which it does exactly once: with the
 //!   answer, on a timeout, or as cancelled when the connection or the context
@@ -22,8 +22,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
-/// Seconds after which a command that got no answer has failed.
-const COMMAND_TIMEOUT_S: c_int = 30;
+/// Seconds after which a session is lost in which a command got no answer.
+pub const COMMAND_TIMEOUT_S: c_int = 30;
 
 /// Token of connecting and of the logout. No other command has it while they run.
 pub const CONTROL: u64 = u64::MAX;
@@ -38,8 +38,10 @@ const MODE_WRITE_PROTECT: u8 = 0x80;
 pub enum Ended {
     /// GOOD, with what the command was asked to find out.
     Good(Found),
-    /// The target answered with another status, or did not answer in time.
+    /// The target answered with another status.
     Failed(String),
+    /// The target did not answer in time.
+    Unanswered,
     /// The connection or the session went away.
     Cancelled,
 }
@@ -86,6 +88,11 @@ pub struct Session {
     lun: c_int,
     sink: Rc<RefCell<Sink>>,
 }
+
+// SAFETY: libiscsi keeps no state by thread, and a context may be used by one thread after
+// another. Whatever shares the sink moves along: the session itself, and the boxes that its
+// context owns.
+unsafe impl Send for Session {}
 
 /// One block transfer.
 pub struct Transfer {
@@ -477,9 +484,7 @@ unsafe fn end_of(
             )
         }
         ffi::STATUS_CANCELLED => Ended::Cancelled,
-        ffi::STATUS_TIMEOUT => {
-            Ended::Failed(format!("no answer within {COMMAND_TIMEOUT_S} seconds"))
-        }
+        ffi::STATUS_TIMEOUT => Ended::Unanswered,
         ffi::STATUS_CHECK_CONDITION if !task.is_null() => {
             let mut sense = ffi::Sense::default();
             // SAFETY: `task` is live and `sense` writable; the strings are static.

@@ -11,8 +11,8 @@
 mod handshake;
 
 use super::url::NbdServer;
-use super::{CONNECT_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
+use super::{TargetError, TargetErrorKind, TargetUrl};
 use crate::generator::Kind;
 use crate::pattern::Pattern;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// "Request message", `NBD_REQUEST_MAGIC`.
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -60,13 +61,13 @@ enum Stream {
 }
 
 impl Stream {
-    fn connect(server: &NbdServer) -> io::Result<Stream> {
+    fn connect(server: &NbdServer, timeout: Duration) -> io::Result<Stream> {
         match server {
             NbdServer::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
             NbdServer::Tcp(address) => {
                 let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
                 for address in address.to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                    match TcpStream::connect_timeout(&address, timeout) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
                             return Ok(Stream::Tcp(stream));
@@ -79,9 +80,9 @@ impl Stream {
         }
     }
 
-    /// Blocking with a timeout for the handshake, then never blocking.
-    fn set_blocking(&self, blocking: bool) -> io::Result<()> {
-        let timeout = Some(CONNECT_TIMEOUT);
+    /// Blocking with a timeout for the handshake, then, without one, never blocking.
+    fn set_blocking(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let blocking = timeout.is_some();
         match self {
             Stream::Tcp(stream) => {
                 stream.set_read_timeout(timeout)?;
@@ -137,7 +138,7 @@ impl NbdEndpoint {
         export: &str,
         options: &OpenOptions,
     ) -> Result<Self, TargetError> {
-        let mut stream = Stream::connect(server).map_err(|error| {
+        let mut stream = Stream::connect(server, options.timeout).map_err(|error| {
             let detail = format!("cannot connect: {error}; is the NBD server running there?");
             TargetError::new(TargetErrorKind::Unreachable, url, detail)
         })?;
@@ -145,10 +146,12 @@ impl NbdEndpoint {
             let detail = format!("the handshake failed: {error}; is this an NBD server?");
             TargetError::new(TargetErrorKind::Unreachable, url, detail)
         };
-        stream.set_blocking(true).map_err(unusable)?;
+        stream
+            .set_blocking(Some(options.timeout))
+            .map_err(unusable)?;
         let geometry = handshake::negotiate(&mut stream, export)
             .map_err(|(kind, detail)| TargetError::new(kind, url, detail))?;
-        stream.set_blocking(false).map_err(unusable)?;
+        stream.set_blocking(None).map_err(unusable)?;
         Ok(NbdEndpoint {
             url: url.clone(),
             geometry,
