@@ -91,7 +91,7 @@ def writes(server, bench):
 
 def in_parallel(loads, bench):
     """The totals of several `ashlar load` at the same time."""
-    command = [TARGET / "release/ashlar", "load"]
+    command = [TARGET / "release/ashlar", "load", "--yes"]
     more = ["--iodepth", DEPTH, "--warmup", "1s", "--duration", f"{bench.seconds}s", "--json", "-"]
     clients = [subprocess.Popen([str(c) for c in [*command, profile, "--target", url, *more]],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -30,7 +30,7 @@ def ashlar_load(url, profile, seconds, *more, depth=DEPTH, warmup=1):
     """The totals of a run of `ashlar load`."""
     # Exit code 3 says that a latency limit failed, which is not asked here.
     pace = ["--iodepth", depth] if depth else []
-    command = [TARGET / "release/ashlar", "load", profile, "--target", url, *pace,
+    command = [TARGET / "release/ashlar", "load", profile, "--target", url, "--yes", *pace,
                "--warmup", f"{warmup}s", "--duration", f"{seconds}s", "--json", "-", *more]
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode not in (0, 3):

@@ -52,6 +52,34 @@ impl Confirm {
     }
 }
 
+impl Confirm {
+    /// Whether nobody wants to be asked.
+    pub fn is_given(self) -> bool {
+        self.yes
+    }
+
+    /// Has somebody at the terminal agree that `held`, a line for each target, is overwritten,
+    /// unless told not to ask.
+    ///
+    /// # Errors
+    /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is written.
+    pub fn overwriting(self, held: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::Wrong(format!(
+                "{held}\nnothing is written: there is no terminal to ask at; --yes overwrites it"
+            )));
+        }
+        eprintln!("{held}");
+        match typed("Overwrite it", "yes")? {
+            true => Ok(()),
+            false => Err(Failure::Failed("nothing is written".to_owned())),
+        }
+    }
+}
+
 /// Whether somebody at the terminal types `word` when asked to.
 pub fn typed(question: &str, word: &str) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("can't ask: {error}"));

@@ -4,7 +4,10 @@
 //! used, or the run was stopped; 2 the arguments make no plan; 3 a limit failed or a VM's
 //! rate missed its target (the step is invalid).
 
+use crate::confirm::Confirm;
+use crate::failure::Failure;
 use anyhow::Context;
+use load::contents::{self, Held};
 use load::os::Interrupt;
 use load::plan::{self, Plan};
 use load::profile::{Entry, Profile};
@@ -25,7 +28,8 @@ use std::time::Duration;
 /// Operations start when the profile says, whether or not earlier ones are done,
 /// and latency counts from that instant. URLs: iscsi://host[:port]/iqn/lun,
 /// nbd://host[:port]/export, nbd+unix:///export?socket=PATH, file:PATH,
-/// block:PATH. THE TARGETS' CONTENT IS OVERWRITTEN by profiles that write.
+/// block:PATH. Profiles that write overwrite their targets. A target that holds something
+/// else than what a load has written is asked about first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
@@ -103,6 +107,8 @@ pub struct Args {
     /// Let outages that end, and the operations lost with their sessions, be no failure
     #[arg(long)]
     allow_outages: bool,
+    #[command(flatten)]
+    confirm: Confirm,
     /// The seed of operations and data
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -159,6 +165,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
+    if let Err(failure) = may_overwrite(args.confirm, &plan) {
+        return Ok(failure.report());
+    }
     // Opened first: nobody wants to learn after an hour that a path is wrong.
     let to_stdout = args
         .json
@@ -192,6 +201,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(exit_code(&report))
+}
+
+/// Asks before something is overwritten that no load has written.
+fn may_overwrite(confirm: Confirm, plan: &Plan) -> Result<(), Failure> {
+    if confirm.is_given() {
+        return Ok(());
+    }
+    let line = |held: &Held| {
+        let size = site::human(held.capacity_bytes);
+        format!("{} ({size}) holds {}", held.target, held.what)
+    };
+    let held: Vec<String> = contents::held(plan).iter().map(line).collect();
+    match held.as_slice() {
+        [] => Ok(()),
+        held => confirm.overwriting(&held.join("\n")),
+    }
 }
 
 fn create(path: &PathBuf) -> anyhow::Result<File> {

@@ -11,6 +11,8 @@
 //! virtual time. Everything else lives in the real world, where reading clocks
 //! and starting threads is the job; those modules say so.
 
+#[allow(clippy::disallowed_methods)] // a thread for each target that is looked at
+pub mod contents;
 pub mod generator;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // measures real time
 pub mod kpi;

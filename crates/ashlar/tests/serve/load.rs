@@ -1,9 +1,9 @@
-//! `ashlar load` against an array that goes away and comes back.
+//! `ashlar load` against an array that goes away and comes back, and on LUNs that hold data.
 
 use crate::array::{Home, SITE, ashlar};
 use load::report::{Report, Verdict};
 use std::net::TcpListener;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The site at a port that a second server can have, too.
 fn home() -> Home {
@@ -55,4 +55,38 @@ fn a_load_outlives_a_killed_server_and_tells_the_outage() {
     assert!(vm.write.response.max_ms > outage.seconds * 500.0);
     assert_eq!(report.verdict, Verdict::Pass);
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_lun_that_holds_something_is_overwritten_only_when_that_is_said() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let load = |profile: &str, more: &[&str]| {
+        let mut command = ashlar();
+        command.args(["load", profile, "--target", &url, "--warmup", "0s"]);
+        command.args(["--duration", "1s", "--limit-write-ms", "60000"]);
+        command.args(["--limit-read-ms", "60000", "--iodepth", "1"]);
+        let output = command.args(more).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    // Nothing is there yet; then what a load has written.
+    assert_eq!(load("rand-4k-write", &[]).0, 0);
+    assert_eq!(load("rand-4k-write", &["--seed", "7"]).0, 0);
+    // A file system, as far as its first sectors say.
+    let wrote = Command::new("qemu-io")
+        .args(["-f", "raw", "-c", "write -P 0x58 0 4096", &url])
+        .output()
+        .unwrap();
+    assert!(wrote.status.success(), "{wrote:?}");
+    let (code, said) = load("rand-4k-write", &[]);
+    assert_eq!(code, 2, "{said}");
+    for told in [&url, "(8 MiB) holds data at byte 0", "--yes"] {
+        assert!(said.contains(told), "{said}");
+    }
+    assert_eq!(load("rand-4k-read", &[]).0, 0);
+    assert_eq!(load("rand-4k-read", &["--fill"]).0, 2);
+    assert_eq!(load("rand-4k-read", &["--fill", "--yes"]).0, 0);
+    assert_eq!(load("rand-4k-write", &[]).0, 0, "all of it is a load's now");
 }

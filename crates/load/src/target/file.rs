@@ -29,6 +29,7 @@ pub struct FileEndpoint {
     /// Dropped to end the threads.
     jobs: Sender<Request>,
     done: Arc<Done>,
+    work: Arc<Work>,
 }
 
 /// Where the threads leave what completed.
@@ -91,6 +92,7 @@ impl FileEndpoint {
             url: url.clone(),
             jobs,
             done,
+            work,
         })
     }
 }
@@ -163,8 +165,20 @@ impl Endpoint for FileEndpoint {
         completions.append(&mut locked(&self.done.completions));
         Ok(())
     }
+
+    fn look(&mut self, offset_bytes: u64, bytes: u32) -> Result<Vec<u8>, String> {
+        // Aligned, as O_DIRECT wants it.
+        let mut buffer = BufPool::new().bytes(bytes as usize);
+        let Some(space) = buffer.bytes_mut() else {
+            unreachable!("BufPool::bytes gives buffers with bytes")
+        };
+        let read = self.work.file.read_exact_at(space, offset_bytes);
+        read.map(|()| space.to_vec())
+            .map_err(|error| error.to_string())
+    }
 }
 
+#[derive(Debug)]
 struct Work {
     file: File,
     queue: Mutex<Receiver<Request>>,

@@ -160,7 +160,17 @@ pub trait Endpoint {
         revents: i16,
         completions: &mut Vec<Completion>,
     ) -> Result<(), TargetError>;
+
+    /// Reads, and waits for it: to look at a target on which nothing is under way. Offset and
+    /// size are multiples of the block.
+    ///
+    /// # Errors
+    /// What the target answered, or why there is no answer.
+    fn look(&mut self, offset_bytes: u64, bytes: u32) -> Result<Vec<u8>, String>;
 }
+
+/// How long [`Endpoint::look`] waits for an answer.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How an endpoint is opened.
 #[derive(Clone, Debug)]

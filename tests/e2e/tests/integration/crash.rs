@@ -87,6 +87,7 @@ fn acknowledged_writes_survive_the_end_of_memory() {
         let url = array.lun_url(2);
         let load = [
             "load",
+            "--yes",
             "seq-write-1m",
             "--iodepth=64",
             "--duration=60s",

@@ -9,7 +9,7 @@ mod session;
 
 use super::url::IscsiLun;
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
-use super::{TargetError, TargetErrorKind, TargetUrl};
+use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
 use crate::generator::Kind;
 use crate::os;
 use crate::pattern::Pattern;
@@ -198,6 +198,7 @@ impl Endpoint for IscsiEndpoint {
             lba: request.offset_bytes / u64::from(block_bytes),
             block_bytes,
             buffer,
+            keep: false,
         };
         match self.session.transfer(transfer) {
             Ok(()) => Ok(()),
@@ -258,6 +259,22 @@ impl Endpoint for IscsiEndpoint {
             return Err(self.lose("the target closed the connection"));
         }
         Ok(())
+    }
+
+    fn look(&mut self, offset_bytes: u64, bytes: u32) -> Result<Vec<u8>, String> {
+        let transfer = Transfer {
+            token: CONTROL,
+            kind: Kind::Read,
+            lba: offset_bytes / u64::from(self.geometry.block_bytes),
+            block_bytes: self.geometry.block_bytes,
+            buffer: self.session.buffer(bytes as usize),
+            keep: true,
+        };
+        self.session.transfer(transfer)?;
+        match control(&mut self.session, Instant::now() + LOOK_TIMEOUT)? {
+            Found::Content(data) => Ok(data),
+            _ => Err("the answer has no data".into()),
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub enum Ended {
 }
 
 /// The result of a command that asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Found {
     /// Nothing but that it succeeded.
     Nothing,
@@ -55,6 +55,8 @@ pub enum Found {
     Capacity { last_lba: u64, block_bytes: u32 },
     /// MODE SENSE: whether the LUN is write-protected.
     WriteProtect(bool),
+    /// READ (16): the data.
+    Content(Vec<u8>),
 }
 
 /// A finished command: its token and its end.
@@ -80,6 +82,7 @@ enum Asked {
     Status,
     Capacity,
     WriteProtect,
+    Content,
 }
 
 /// A context of libiscsi.
@@ -106,6 +109,8 @@ pub struct Transfer {
     pub block_bytes: u32,
     /// What is written, or the space to read into.
     pub buffer: Vec<u8>,
+    /// Whether what was read is wanted: it comes as [`Found::Content`].
+    pub keep: bool,
 }
 
 impl Session {
@@ -229,11 +234,16 @@ impl Session {
             lba,
             block_bytes,
             buffer,
+            keep,
         } = transfer;
         let block = c_int::try_from(block_bytes).map_err(|_| "a block length above 2 GiB")?;
         let length = c_int::try_from(buffer.len()).map_err(|_| "a transfer above 2 GiB")?;
         let bytes = length as u32;
-        let pending = self.pend(token, Asked::Status, buffer);
+        let asked = match keep {
+            true => Asked::Content,
+            false => Asked::Status,
+        };
+        let pending = self.pend(token, asked, buffer);
         // SAFETY: as in `read_capacity`. The data pointer is that of a vector which
         // lives in `pending`, is `bytes` long and is not touched until the
         // callback. A buffer may be added as long as the command was not sent,
@@ -458,9 +468,13 @@ unsafe extern "C" fn completed(
         }
         ended
     };
+    let buffer = std::mem::take(&mut pending.buffer);
+    let (ended, buffer) = match (ended, pending.asked) {
+        (Ended::Good(_), Asked::Content) => (Ended::Good(Found::Content(buffer)), Vec::new()),
+        (ended, _) => (ended, buffer),
+    };
     let mut sink = pending.sink.borrow_mut();
     sink.finished.push((pending.token, ended));
-    let buffer = std::mem::take(&mut pending.buffer);
     if buffer.capacity() > 0 {
         sink.spare.push(buffer);
     }
@@ -506,7 +520,8 @@ unsafe fn end_of(
 /// # Safety
 /// `task` is null or live.
 unsafe fn found(task: *mut ffi::Task, asked: Asked) -> Option<Found> {
-    if let Asked::Status = asked {
+    // What was read is in the buffer.
+    if let Asked::Status | Asked::Content = asked {
         return Some(Found::Nothing);
     }
     if task.is_null() {
@@ -530,7 +545,7 @@ unsafe fn found(task: *mut ffi::Task, asked: Asked) -> Option<Found> {
                 let protected = mode.device_specific_parameter & MODE_WRITE_PROTECT != 0;
                 Some(Found::WriteProtect(protected))
             }
-            Asked::Status => Some(Found::Nothing),
+            Asked::Status | Asked::Content => Some(Found::Nothing),
         }
     }
 }

@@ -12,8 +12,9 @@ mod handshake;
 
 use super::url::NbdServer;
 use super::{Completion, Endpoint, Geometry, Interest, OpenOptions, Request};
-use super::{TargetError, TargetErrorKind, TargetUrl};
+use super::{LOOK_TIMEOUT, TargetError, TargetErrorKind, TargetUrl};
 use crate::generator::Kind;
+use crate::os;
 use crate::pattern::Pattern;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -21,7 +22,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// "Request message", `NBD_REQUEST_MAGIC`.
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -52,6 +53,8 @@ pub struct NbdEndpoint {
     /// Requests under way: token to kind and size.
     pending: BTreeMap<u64, (Kind, u32)>,
     scratch: Vec<u8>,
+    /// What is read goes here while somebody looks.
+    looked_at: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -164,6 +167,7 @@ impl NbdEndpoint {
             arriving: None,
             pending: BTreeMap::new(),
             scratch: vec![0; 256 << 10],
+            looked_at: None,
         })
     }
 
@@ -324,6 +328,9 @@ impl Endpoint for NbdEndpoint {
                 if count == 0 {
                     return Ok(());
                 }
+                if let Some(kept) = &mut self.looked_at {
+                    kept.extend_from_slice(&self.scratch[..count]);
+                }
                 self.arriving = Some((token, left - count));
                 if left == count {
                     self.arriving = None;
@@ -342,6 +349,42 @@ impl Endpoint for NbdEndpoint {
             self.reply_filled += count;
             if self.reply_filled == REPLY_BYTES {
                 self.take_reply(completions)?;
+            }
+        }
+    }
+
+    fn look(&mut self, offset_bytes: u64, bytes: u32) -> Result<Vec<u8>, String> {
+        let request = Request {
+            token: 0,
+            kind: Kind::Read,
+            offset_bytes,
+            bytes,
+            sequence: 0,
+        };
+        self.looked_at = Some(Vec::with_capacity(bytes as usize));
+        let submitted = self.submit(request).map_err(|error| error.detail);
+        let ended = submitted.and_then(|()| self.one_ended());
+        let data = self.looked_at.take().unwrap_or_default();
+        ended.map(|()| data)
+    }
+}
+
+impl NbdEndpoint {
+    /// Waits until the one request under way has ended.
+    fn one_ended(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + LOOK_TIMEOUT;
+        let (mut completions, mut revents) = (Vec::new(), Vec::new());
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("no answer in time".into());
+            }
+            os::wait(&[self.interest()], left, &mut revents)
+                .map_err(|error| format!("cannot wait for the socket: {error}"))?;
+            let serviced = self.service(0, &mut completions);
+            serviced.map_err(|error| error.detail)?;
+            if let Some(Completion { outcome, .. }) = completions.pop() {
+                return outcome;
             }
         }
     }
