@@ -70,7 +70,9 @@ impl Drives {
         let data = self.data.clone().unwrap_or_default();
         let of_file = self.site.as_deref().map(site::load).transpose();
         let kept = self.data.as_deref().map(server::array::kept_settings);
-        let kept = kept.transpose().map_err(|error| Failure::Wrong(error.to_string()))?;
+        let kept = kept
+            .transpose()
+            .map_err(|error| Failure::Wrong(error.to_string()))?;
         let sites = of_file.map_err(site_file::wrong)?.into_iter();
         let sites: Vec<Site> = kept.flatten().into_iter().chain(sites).collect();
         if sites.is_empty() && self.data.is_some() {

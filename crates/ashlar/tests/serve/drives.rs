@@ -32,6 +32,13 @@ fn names_and_order_do_not_matter() {
         .replace("\"d1\"", "\"two\"");
     home.set_site(&site.replace("[\"one\", \"two\"]", "[\"two\", \"one\"]"));
     let serving = home.serve();
+    let status = serving.json(&["status"]);
+    assert_eq!(
+        status["closed_pools"][0]["name"], "p0",
+        "nobody has said where it is"
+    );
+    serving.apply(&home);
+    serving.wait(&["pool", "list"], |pools| pools[0]["name"] == "p0");
     assert_eq!(serving.json(&["volume", "show", "v0"])["uuid"], uuid);
     assert_eq!(
         serving.json(&["drive", "show", "two"])["place"],

@@ -334,7 +334,7 @@ fn what_can_t_be_is_refused_and_changes_nothing() {
                 &["export", "change", TARGET, "--portal", "127.0.0.1:1"],
                 &[],
             ),
-            "the site file describes no portal 127.0.0.1:1",
+            "the array has no portal 127.0.0.1:1",
         ),
         (
             to(&["export", "change", TARGET, "--portal", "here"], &[]),
@@ -439,10 +439,18 @@ fn an_export_whose_portal_has_gone_is_named() {
         (2, 3),
         "through the other portal"
     );
+    let (_, said) = serving.refused(&["portal", "remove", "[::1]:0", "--yes"]);
+    let line = format!("target {TARGET} is limited to it");
+    assert!(said.contains(&line), "{said}");
     drop(serving);
-    home.set_site(without);
+    // A record that says so, however that came.
+    let file = home.file("ashlar-configuration.json");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let less = kept.replace("\\n[[portal]]\\naddress = \\\"[::1]:0\\\"\\n", "");
+    assert_ne!(less, kept, "{kept}");
+    std::fs::write(&file, less).unwrap();
     let serving = home.serve();
-    let line = format!("target {TARGET}: the site file describes no portal [::1]:0");
+    let line = format!("target {TARGET}: the array has no portal [::1]:0");
     home.wait_log(&line);
     let export = serving.json(&["export", "show", TARGET]);
     assert_eq!(

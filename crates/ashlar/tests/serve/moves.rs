@@ -6,6 +6,7 @@ use engine::pool::OtherPool;
 use engine::volume::Elsewhere;
 use engine::{NamedDrive, Pool};
 use serde_json::{Value, json};
+use std::fs;
 use std::rc::Rc;
 use world::real::{RealDrive, RealWorld};
 
@@ -83,7 +84,7 @@ fn with_both_pools_the_volume_is_where_it_arrived() {
 #[test]
 fn without_the_new_pool_it_is_withheld_until_that_is_there_or_given_up() {
     let home = just_arrived();
-    home.set_site(SITE);
+    fs::rename(home.file("e0.img"), home.file("away.img")).unwrap();
     let serving = home.serve();
     let withheld = [("p0", &json!("p1"))];
     assert_eq!(places(&serving.json(&["volume", "list"])), withheld);
@@ -106,7 +107,7 @@ fn without_the_new_pool_it_is_withheld_until_that_is_there_or_given_up() {
     assert_eq!(serving.stop("KILL").code(), None);
 
     // Given back, it is all there.
-    home.set_site(&format!("{larger}{SECOND_POOL}"));
+    fs::rename(home.file("away.img"), home.file("e0.img")).unwrap();
     let serving = home.serve();
     serving.apply(&home);
     let all = serving.json(&["volume", "list"]);
@@ -117,7 +118,7 @@ fn without_the_new_pool_it_is_withheld_until_that_is_there_or_given_up() {
 #[test]
 fn a_move_that_is_given_up_leaves_the_volume_as_it_was() {
     let home = just_arrived();
-    home.set_site(SITE);
+    fs::rename(home.file("e0.img"), home.file("away.img")).unwrap();
     let serving = home.serve();
     let served = serving.json(&["volume", "move", "v0", "--abandon"]);
     assert_eq!(
@@ -129,7 +130,7 @@ fn a_move_that_is_given_up_leaves_the_volume_as_it_was() {
     assert_eq!(serving.stop("KILL").code(), None);
 
     // The other pool comes back: what it has is old by now, and goes.
-    home.set_site(&format!("{SITE}{SECOND_POOL}"));
+    fs::rename(home.file("away.img"), home.file("e0.img")).unwrap();
     let serving = home.serve();
     assert_eq!(
         places(&serving.json(&["volume", "list"])),

@@ -140,7 +140,9 @@ impl Lab {
         }
         self.settle();
         // Somebody at a terminal is asked.
-        let asks = ["delete", "destroy"].iter().any(|word| command.contains(word));
+        let asks = ["delete", "destroy"]
+            .iter()
+            .any(|word| command.contains(word));
         let (line, comment) = command.split_once(" #").unwrap_or((command, ""));
         let whole = match asks && !line.contains("--yes") {
             true => format!("{} --yes", line.trim_end()),
@@ -163,7 +165,10 @@ fn every_command_of_the_readme_runs_in_its_order() {
     assert!(commands.len() > 30, "{commands:?}");
     let mut lab = Lab::new();
     for command in &commands {
-        if SKIPPED.iter().any(|(begins, _)| command.starts_with(begins)) {
+        if SKIPPED
+            .iter()
+            .any(|(begins, _)| command.starts_with(begins))
+        {
             continue;
         }
         if command == "ashlar site check lab.toml" {
@@ -182,6 +187,9 @@ fn each_exception_is_in_the_readme() {
     for (begins, _) in SKIPPED {
         // Not all are said there by now; those that are must not be run twice.
         let said = commands.iter().any(|command| command.starts_with(begins));
-        assert!(said || ["ashlar plan", "ashlar load"].contains(&begins), "{begins}");
+        assert!(
+            said || ["ashlar plan", "ashlar load"].contains(&begins),
+            "{begins}"
+        );
     }
 }

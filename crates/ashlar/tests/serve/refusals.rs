@@ -72,7 +72,9 @@ fn a_port_that_is_taken_is_named() {
     let (code, text) = said(output);
     assert_eq!(code, 1);
     assert!(
-        text.contains(&format!("API address {address}: Address already in use")),
+        text.contains(&format!(
+            "API address http://{address}: Address already in use"
+        )),
         "{text}"
     );
     assert_eq!(home.listing(), [], "nothing is made");
@@ -89,7 +91,7 @@ fn an_api_on_the_network_is_refused() {
     );
     assert_eq!(code, 2);
     assert!(
-        text.contains("--api: found \"0.0.0.0:0\"; allowed: a loopback address"),
+        text.contains("--api: found \"0.0.0.0:0\"; allowed: \"unix:\" and an absolute path"),
         "{text}"
     );
     assert!(!home.data().exists());

@@ -82,7 +82,7 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
         ),
     ] {
         let (code, said) = with(drives);
-        assert!(code == 2 || code == 1, "{drives:?}: {code} {said}");
+        assert!([2, 6].contains(&code), "{drives:?}: {code} {said}");
         assert!(said.contains(why), "{drives:?}: {said}");
         assert_eq!(home.listing(), before, "{drives:?}");
         assert_eq!(home.records()[1], records[1], "{drives:?}");
@@ -283,7 +283,7 @@ fn settings_change_by_the_rules_of_the_site_file_and_stay() {
     ]);
     serving.done(&import);
     for (setting, why) in [
-        ("limits.sessions=0", "limits.sessions: found 0"),
+        ("limits.sessions=0", "limits.sessions: found the number 0"),
         ("site.thrash=2d", "site.thrash: found"),
         ("pool.name=x", "a table that holds no settings"),
         ("images.directories=a", "an absolute path"),
@@ -341,6 +341,7 @@ fn the_array_comes_back_as_a_site_file_that_makes_the_same() {
         "export",
         "create",
         "iqn.2026-11.dev.ashlar:n",
+        "--volume",
         "v9",
         "--host",
         "h",

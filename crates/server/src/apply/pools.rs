@@ -63,6 +63,8 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
             Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
             None if array.is_closed(&pool.name) => {
                 found.push(kept("is not open; see ashlar status".to_owned()));
+                found.extend(other_drives(site, &settings, &pool.name));
+                continue;
             }
             None => found.push(absent(pool, &there)),
         }
@@ -121,6 +123,26 @@ fn is_elsewhere(drive: &Drive, settings: &Site, pool: &str) -> bool {
     now.any(|now| place(now) != place(drive))
 }
 
+/// That a pool which is not open is looked for at other drives than the file names.
+fn other_drives(site: &Site, settings: &Site, pool: &str) -> Option<Difference> {
+    let places = |of: &Site| {
+        let drives = of.pool(pool).into_iter().flat_map(Pool::drives);
+        let drives = drives.filter_map(|name| of.drive(name));
+        let mut places: Vec<(String, String)> = drives
+            .map(|drive| (drive.name.clone(), place(drive)))
+            .collect();
+        places.sort();
+        places
+    };
+    let (now, wanted) = (places(settings), places(site));
+    let listed = wanted.iter().map(|(name, at)| format!("{name} at {at}"));
+    (now != wanted).then(|| Difference {
+        action: Action::Change,
+        what: format!("drives of pool {pool}"),
+        how: format!("are looked for: {}", listed.collect::<Vec<_>>().join(", ")),
+    })
+}
+
 /// Has pools be what the file says, as far as that loses nothing. Gives what could not be done.
 pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
     let mut failed = Vec::new();
@@ -138,6 +160,14 @@ pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String,
                 drives: drives.collect(),
             };
             note(what, pool_changes::create(array, new).await);
+            continue;
+        }
+        if array.is_closed(&pool.name) {
+            if other_drives(site, &settings, &pool.name).is_some() {
+                let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
+                let looked_for = array.look_for_pool(pool.clone(), drives.collect()).await;
+                note(format!("drives of {what}"), looked_for);
+            }
             continue;
         }
         let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();

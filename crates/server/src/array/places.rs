@@ -155,8 +155,8 @@ impl DrivePlaces {
         }
         let allowed = settled.allowed.iter().map(|at| at.display().to_string());
         let context = format!(
-            "{}: drives may be added from {} only; `ashlar settings set --drive-directory` allows \
-             others",
+            "{}: drives may be added from {} only; `ashlar settings set api.drive_directories=DIR` \
+             allows others",
             path.display(),
             allowed.collect::<Vec<_>>().join(", ")
         );

@@ -238,6 +238,9 @@ impl Array {
                 known.retain(|drive| drive.pool != info.name);
                 known.extend(now);
             }
+            // A pool that was destroyed has no drives.
+            let settings = self.settings();
+            known.retain(|drive| settings.pool(&drive.pool).is_some());
         });
         keep.await
     }

@@ -97,6 +97,29 @@ impl Array {
         .await
     }
 
+    /// Looks for a pool that is not open at these drives from now on: it opens when they are its.
+    ///
+    /// # Errors
+    /// It is open, a drive is another pool's, or that can't be kept.
+    pub(crate) async fn look_for_pool(
+        self: &Arc<Self>,
+        pool: site::Pool,
+        drives: Vec<Drive>,
+    ) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let name = pool.name.clone();
+            if !array.is_closed(&name) {
+                let context = format!("pool {name} is open");
+                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+            }
+            let mut settings = crate::bringup::pool_changes::without(&array.settings(), &name);
+            settings.drives.extend(drives);
+            settings.pools.push(pool);
+            array.keep_settings(settings).await
+        })
+        .await
+    }
+
     /// Has the settings be these. For a change whose turn it is.
     ///
     /// # Errors

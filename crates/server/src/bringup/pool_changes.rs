@@ -240,7 +240,7 @@ async fn unlabel(state: &ShardState, path: &PathBuf, uuid: Uuid) -> Result<(), S
 }
 
 /// `settings` without a pool and its drives.
-pub(super) fn without(settings: &Site, name: &str) -> Site {
+pub(crate) fn without(settings: &Site, name: &str) -> Site {
     let mut settings = settings.clone();
     let of_pool: Vec<String> = match settings.pool(name) {
         Some(pool) => pool.drives().cloned().collect(),
