@@ -4,9 +4,10 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
+use crate::volume::told;
 use server::api::types::{
-    Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate, Volume,
-    VolumeRestore,
+    Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
+    Volume, VolumeRestore,
 };
 use site::human;
 use std::time::Duration;
@@ -92,10 +93,13 @@ pub enum Command {
     },
     /// Have snapshots taken by the clock, list what is taken so, or end it
     Schedule(ScheduleArgs),
-    /// Delete a snapshot; the volume, other snapshots and clones stay as they are
+    /// Delete a snapshot: into the trash; the volume, other snapshots and clones stay as they are
     Delete {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
+        /// Don't keep it in the trash: its space is free at once
+        #[arg(long)]
+        at_once: bool,
         #[command(flatten)]
         confirm: Confirm,
         #[command(flatten)]
@@ -145,12 +149,17 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         }
         Command::Delete {
             snapshot,
+            at_once,
             confirm,
             format,
         } => {
             confirm.deletion(&format!("snapshot {snapshot}"), &snapshot)?;
-            client.delete(&["snapshots", &snapshot])?;
-            format.done(&format!("snapshot {snapshot} is deleted"))
+            let query: &[_] = match at_once {
+                true => &[("at_once", "true")],
+                false => &[],
+            };
+            let deleted: Deleted = client.remove(&["snapshots", &snapshot], query)?;
+            format.print_text(&deleted, |deleted| told("snapshot", deleted))
         }
     }
 }

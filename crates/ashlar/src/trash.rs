@@ -15,11 +15,11 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Take a volume out of the trash, with its data
+    /// Take a volume or a snapshot out of the trash, with its data
     Restore {
         /// Name or UUID; of several volumes of a name the one deleted last
         volume: String,
-        /// Another name for it, when its own is taken
+        /// Another name for it, when its own is taken; of a snapshot, what comes after the @
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]

@@ -422,7 +422,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             query.extend(force.then_some(("force", "true")));
             query.extend(at_once.then_some(("at_once", "true")));
             let deleted: Deleted = client.remove(&["volumes", &name], &query)?;
-            format.print_text(&deleted, told)
+            format.print_text(&deleted, |deleted| told("volume", deleted))
         }
     }
 }
@@ -438,12 +438,12 @@ fn change_volume(
 }
 
 /// What came of a deletion.
-fn told(deleted: &Deleted) -> String {
+pub fn told(kind: &str, deleted: &Deleted) -> String {
     let Deleted { name, uuid, .. } = deleted;
     let mut text = match deleted.until_unix_s {
-        None => format!("volume {name} is deleted\n"),
+        None => format!("{kind} {name} is deleted\n"),
         Some(until) => format!(
-            "volume {name} is in the trash until {} UTC: ashlar trash restore {uuid}\n",
+            "{kind} {name} is in the trash until {} UTC: ashlar trash restore {uuid}\n",
             utc(until)
         ),
     };

@@ -176,3 +176,32 @@ fn a_pool_without_room_takes_it_from_the_trash_the_oldest_first() {
     let told = "volume 'old' is gone from the trash: the pool has no room left";
     assert!(events.iter().any(|event| event == told), "{events:?}");
 }
+
+#[test]
+fn a_snapshot_comes_back_from_the_trash() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["snapshot", "create", "v0@a"]);
+    let deleted = serving.json(&["snapshot", "delete", "v0@a", "--yes"]);
+    assert!(deleted["until_unix_s"].is_u64(), "{deleted:#}");
+    assert_eq!(serving.json(&["snapshot", "list"]), json!([]));
+    assert_eq!(serving.json(&["trash", "list"])[0]["name"], "v0@a");
+    // Its name is free meanwhile.
+    serving.done(&["snapshot", "create", "v0@a"]);
+    let (_, said) = serving.refused(&["trash", "restore", "v0@a"]);
+    assert!(said.contains("v0@a already"), "{said}");
+    drop(serving);
+    let serving = home.serve();
+    serving.done(&["trash", "restore", "v0@a", "--name", "b"]);
+    let names = serving.json(&["snapshot", "list"]);
+    let names: Vec<&Value> = names
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["name"])
+        .collect();
+    assert_eq!(names, ["v0@a", "v0@b"]);
+    let gone = serving.json(&["snapshot", "delete", "v0@b", "--yes", "--at-once"]);
+    assert_eq!(gone["until_unix_s"], Value::Null);
+    assert_eq!(serving.json(&["trash", "list"]), json!([]));
+}

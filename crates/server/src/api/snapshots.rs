@@ -1,8 +1,8 @@
 //! Snapshots and clones.
 
 use super::problem::{Body, Segment};
-use super::types::{LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
-use super::volumes::{check_name, volume};
+use super::types::{Deleted, LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
+use super::volumes::{check_name, deleted, volume};
 use crate::array::{Array, PlacedVolume};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
@@ -76,19 +76,35 @@ pub(super) async fn create_snapshot(
     Ok((StatusCode::CREATED, Json(snapshot(&array, &all, taken))))
 }
 
-/// Deletes a snapshot. The volume, other snapshots and clones stay as they are. One that
-/// is exported is refused.
+/// Deletes a snapshot: it goes into the trash. The volume, other snapshots and clones stay as they
+/// are. One that is exported is refused.
 #[utoipa::path(
     delete, path = "/api/v1/snapshots/{name}", tag = "snapshots",
-    params(("name" = String, Path, description = "Name of the snapshot: VOLUME@NAME")),
-    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem))
+    params(("name" = String, Path, description = "Name of the snapshot: VOLUME@NAME"), AtOnce),
+    responses(
+        (status = 200, description = "What came of it", body = Deleted),
+        (status = 404, description = "There is no such snapshot", body = Problem),
+        (status = 409, description = "It is exported", body = Problem)
+    )
 )]
 pub(super) async fn delete_snapshot(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
-    array.delete_snapshot(name).await?;
-    Ok(StatusCode::NO_CONTENT)
+    how: Result<Query<AtOnce>, QueryRejection>,
+) -> Result<Json<Deleted>, Problem> {
+    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    let gone = array.delete_snapshot(name, how.at_once).await?;
+    Ok(Json(deleted(gone)))
+}
+
+/// How to delete a snapshot.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AtOnce {
+    /// It does not pass the trash.
+    #[serde(default)]
+    at_once: bool,
 }
 
 /// Makes a volume that begins as what a volume or a snapshot has. Both go their own ways

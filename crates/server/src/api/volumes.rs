@@ -6,7 +6,7 @@ use super::types::{
 };
 use crate::array::consistency;
 use crate::array::words;
-use crate::array::{Array, Deletion, NewWords, PlacedVolume};
+use crate::array::{self, Array, Deletion, NewWords, PlacedVolume};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -187,14 +187,18 @@ pub(super) async fn delete_volume(
         by_force: how.force,
         at_once: how.at_once,
     };
-    let deleted = array.delete_volume(name, how).await?;
-    Ok(Json(Deleted {
-        name: deleted.volume.info.name,
-        uuid: deleted.volume.info.uuid.to_string(),
-        until_unix_s: deleted.until_unix_s,
-        snapshots: deleted.snapshots,
-        clones: deleted.clones,
-    }))
+    Ok(Json(deleted(array.delete_volume(name, how).await?)))
+}
+
+/// What came of a deletion.
+pub(super) fn deleted(of: array::Deleted) -> Deleted {
+    Deleted {
+        name: of.volume.info.name,
+        uuid: of.volume.info.uuid.to_string(),
+        until_unix_s: of.until_unix_s,
+        snapshots: of.snapshots,
+        clones: of.clones,
+    }
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {

@@ -251,7 +251,8 @@ impl Array {
         });
         let beyond = all.len().saturating_sub(schedule.keep as usize);
         for old in all.into_iter().take(beyond) {
-            self.delete_snapshot(old.info.name).await?;
+            // Nobody has asked for its deletion, and nobody is to take it back.
+            self.delete_snapshot(old.info.name, true).await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A snapshot is a volume that nobody writes, called `VOLUME@NAME`. Both are in the lane
 //! of the volume that they were taken from, since they share its pages.
 
-use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use super::{Array, ArrayError, ArrayErrorKind, Deleted, Deletion, PlacedVolume};
 use engine::Pool;
 use engine::pool::SNAPSHOT_MARK;
 use std::collections::BTreeMap;
@@ -193,13 +193,22 @@ impl Array {
         Ok(())
     }
 
-    /// Deletes the snapshot called `name`. What was cloned from it stays as it is.
+    /// Deletes the snapshot called `name`, into the trash if there is one. What was cloned from it
+    /// stays as it is.
     ///
     /// # Errors
     /// There is none, it is behind a target, or what the pool says.
-    pub async fn delete_snapshot(self: &Arc<Self>, name: String) -> Result<(), ArrayError> {
+    pub async fn delete_snapshot(
+        self: &Arc<Self>,
+        name: String,
+        at_once: bool,
+    ) -> Result<Deleted, ArrayError> {
         self.snapshot(&name).await?;
-        self.delete_at_once(name).await
+        let how = Deletion {
+            at_once,
+            ..Deletion::default()
+        };
+        self.delete_volume(name, how).await
     }
 }
 

@@ -9,7 +9,7 @@ use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::shard::ShardState;
 use engine::Pool;
-use engine::pool::EventKind;
+use engine::pool::{EventKind, SNAPSHOT_MARK};
 use std::rc::Rc;
 use std::sync::Arc;
 use world::real::RealWorld;
@@ -62,7 +62,7 @@ impl Array {
         };
         let (snapshots, clones) = (called(true), called(false));
         let kept_s = self.trash_kept().as_secs();
-        let until_unix_s = match how.at_once || kept_s == 0 || there.is_snapshot() {
+        let until_unix_s = match how.at_once || kept_s == 0 {
             true => {
                 self.delete_at_once(name).await?;
                 None
@@ -205,6 +205,13 @@ impl Array {
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
             let there = array.trashed(&name).await?;
+            // A snapshot is called by its volume, whatever else it is called.
+            let volume = there.info.name.split_once(SNAPSHOT_MARK);
+            let volume = volume.filter(|_| there.is_snapshot());
+            let new = new.map(|new| match volume {
+                Some((volume, _)) => format!("{volume}{SNAPSHOT_MARK}{new}"),
+                None => new,
+            });
             let called = new.as_ref().unwrap_or(&there.info.name);
             array.check_names_free(&there, called).await?;
             let uuid = there.info.uuid;
