@@ -23,6 +23,7 @@ mod limits;
 mod load;
 mod logs;
 mod luns;
+mod memory;
 mod moves;
 mod one_truth;
 mod panics;

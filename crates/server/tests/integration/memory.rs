@@ -137,6 +137,27 @@ async fn data_is_asked_for_only_where_there_is_room_for_it() {
     served.stop().await;
 }
 
+/// Takes the answers of three reads. Whether the window was narrower meanwhile than the other
+/// commands in progress make it.
+async fn take_three(mut session: Initiator) -> (Initiator, bool) {
+    let (mut ended, mut is_narrowed) = (0, false);
+    while ended < 3 {
+        let part = session.receive().await.unwrap();
+        assert_eq!(part.opcode(), 0x25);
+        if part.header[1] & 1 == 0 {
+            continue;
+        }
+        ended += 1;
+        let number = |at: usize| {
+            let bytes = &part.header[at..at + 4];
+            u32::from_be_bytes(bytes.try_into().unwrap())
+        };
+        let open = number(32).wrapping_add(1).wrapping_sub(number(28));
+        is_narrowed |= open < 128 - (3 - ended);
+    }
+    (session, is_narrowed)
+}
+
 #[tokio::test]
 async fn commands_that_waited_for_memory_all_run_at_last() {
     let served = Served::with_limits(small()).await;
@@ -148,23 +169,15 @@ async fn commands_that_waited_for_memory_all_run_at_last() {
         }
     }
     until_held(&served, 32 * MIB).await;
+    let reading = greedy
+        .into_iter()
+        .map(|session| tokio::spawn(take_three(session)));
     let mut is_narrowed = false;
-    for session in &mut greedy {
-        let mut ended = 0;
-        while ended < 3 {
-            let part = session.receive().await.unwrap();
-            assert_eq!(part.opcode(), 0x25);
-            if part.header[1] & 1 == 0 {
-                continue;
-            }
-            ended += 1;
-            let number = |at: usize| {
-                let bytes = &part.header[at..at + 4];
-                u32::from_be_bytes(bytes.try_into().unwrap())
-            };
-            let open = number(32).wrapping_add(1).wrapping_sub(number(28));
-            is_narrowed |= open < 128 - (3 - ended);
-        }
+    let mut sessions = Vec::new();
+    for read in reading.collect::<Vec<_>>() {
+        let (session, narrowed) = read.await.unwrap();
+        is_narrowed |= narrowed;
+        sessions.push(session);
     }
     assert!(is_narrowed, "MaxCmdSN stands still for a while");
     let peak = served.front.budget().peak_bytes();
