@@ -17,6 +17,7 @@ pub mod generator;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)] // measures real time
 pub mod kpi;
 pub mod locality;
+pub mod machine;
 pub mod os;
 pub mod pattern;
 pub mod plan;

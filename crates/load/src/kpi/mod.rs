@@ -9,8 +9,10 @@
 //! - Measurements of VMs merge exactly: counts add up, distributions are merged,
 //!   never averaged.
 
+mod interval;
 mod latency;
 mod recorder;
 
+pub use interval::{INTERVALS_MAX, IntervalOf, interval};
 pub use latency::Latency;
 pub use recorder::{Measured, OfKind, Recorder, SecondOf, Window};

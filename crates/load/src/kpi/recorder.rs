@@ -1,6 +1,6 @@
 //! Takes down what happens to the operations of one stream of a VM.
 
-use super::Latency;
+use super::{IntervalOf, Latency, interval};
 use crate::generator::Kind;
 use base::Time;
 use std::time::Duration;
@@ -70,6 +70,8 @@ pub struct OfKind {
     pub bytes: u64,
     /// Per second of the run, from its start (warm-up included).
     pub seconds: Vec<SecondOf>,
+    /// Per interval of the run ([`Measured::interval`]), from its start.
+    pub intervals: Vec<IntervalOf>,
 }
 
 impl OfKind {
@@ -84,6 +86,13 @@ impl OfKind {
         }
         for (second, also) in self.seconds.iter_mut().zip(&other.seconds) {
             second.merge(also);
+        }
+        if self.intervals.len() < other.intervals.len() {
+            self.intervals
+                .resize_with(other.intervals.len(), IntervalOf::default);
+        }
+        for (interval, also) in self.intervals.iter_mut().zip(&other.intervals) {
+            interval.merge(also);
         }
     }
 }
@@ -114,14 +123,23 @@ pub struct Measured {
     pub failures: Vec<String>,
     /// Operations under way, summed over the window, in operation-nanoseconds.
     pub outstanding_ns: u128,
+    /// The length of its intervals; none where nothing was taken down.
+    pub interval: Option<Duration>,
 }
 
 /// At most this many failures are kept word by word.
 const FAILURES_KEPT: usize = 3;
 
 impl Measured {
-    /// Adds what was measured of another stream or VM.
+    /// Adds what was measured of another stream or VM of the same run.
+    ///
+    /// # Panics
+    /// When the intervals are of another length.
     pub fn merge(&mut self, other: &Measured) {
+        if let (Some(one), Some(other)) = (self.interval, other.interval) {
+            assert_eq!(one, other, "streams of one run have the same intervals");
+        }
+        self.interval = self.interval.or(other.interval);
         self.read.merge(&other.read);
         self.write.merge(&other.write);
         self.lateness.merge(&other.lateness);
@@ -158,6 +176,7 @@ impl Recorder {
     pub fn new(window: Window, open_loop: bool) -> Self {
         let measured = Measured {
             offered: open_loop.then_some(0),
+            interval: Some(interval(window.end.since(Time(0)))),
             ..Measured::default()
         };
         Recorder {
@@ -189,6 +208,7 @@ impl Recorder {
     /// An operation intended for `at` and issued at `issued` has completed.
     pub fn completed(&mut self, now: Time, kind: Kind, bytes: u32, at: Time, issued: Time) {
         self.account(now);
+        let interval = self.interval_of(now);
         self.outstanding -= 1;
         let (response, service) = (now - at, now - issued);
         let window = self.window;
@@ -206,6 +226,12 @@ impl Recorder {
             of_kind.seconds.resize(second + 1, SecondOf::default());
         }
         of_kind.seconds[second].add(response);
+        if interval >= of_kind.intervals.len() {
+            of_kind
+                .intervals
+                .resize_with(interval + 1, IntervalOf::default);
+        }
+        of_kind.intervals[interval].record(response);
         if window.holds(now) && self.measured.offered.is_some() {
             self.measured.offered_completed += 1;
         }
@@ -249,6 +275,14 @@ impl Recorder {
     pub fn finish(mut self, now: Time) -> (Measured, Window) {
         self.account(now);
         (self.measured, self.window)
+    }
+
+    /// The number of the interval that `now` lies in. What completes after the run belongs to
+    /// none of it, and is counted right behind.
+    fn interval_of(&self, now: Time) -> usize {
+        let length_ns = self.measured.interval.map_or(1, |length| length.as_nanos());
+        let behind = self.window.end.as_nanos().div_ceil(length_ns as u64);
+        (now.as_nanos() / length_ns as u64).min(behind) as usize
     }
 
     fn of_kind(&mut self, kind: Kind) -> &mut OfKind {
@@ -298,6 +332,10 @@ mod tests {
         assert_eq!(measured.offered, Some(1));
         assert_eq!((measured.completed(), measured.read.bytes), (1, 4096));
         assert_eq!(measured.read.seconds[1].count, 1);
+        assert_eq!(measured.interval, Some(Duration::from_secs(1)));
+        let of_intervals = measured.read.intervals.iter().map(IntervalOf::count);
+        assert_eq!(of_intervals.collect::<Vec<_>>(), [0, 1]);
+        assert!((measured.read.intervals[1].percentile_ms(99.0) - 210.0).abs() < 210.0 * 0.02);
         assert_eq!(measured.outstanding_ns, u128::from(10 * MS));
         assert_eq!(window.seconds(), 2.0);
     }

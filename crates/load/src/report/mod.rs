@@ -3,17 +3,18 @@
 pub mod chart;
 mod html;
 mod outage;
+mod over_time;
 mod schema;
 mod table;
 
 pub use html::{STYLE, figure, html, kpi_table, latency_chart, rate_chart};
 pub use schema::{
-    KindReport, LatencyReport, LimitReport, OutageReport, PercentilePoint, Report, SCHEMA,
-    SecondReport, StreamReport, Verdict, VmOutageReport, VmReport,
+    IntervalLatencyReport, IntervalReport, KindReport, LatencyReport, LimitReport, MachineReport,
+    OriginReport, OutageReport, PercentilePoint, Report, SCHEMA, SecondReport, StreamReport,
+    Verdict, VmOutageReport, VmReport,
 };
-pub use table::table;
 
-use crate::kpi::{Latency, Measured, OfKind, SecondOf, Window};
+use crate::kpi::{Latency, Measured, OfKind, Window};
 use crate::plan::Plan;
 use crate::profile::{Limits, VmProfile};
 use crate::run::{Outcome, VmOutcome};
@@ -34,7 +35,7 @@ const CURVE_PERCENT: &[f64] = &[
     99.9, 99.95, 99.99, 100.0,
 ];
 
-/// Holds what was measured against what was asked for.
+/// Holds what was measured against what was asked for. Where it comes from is not told yet.
 pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
     let (window, limits) = (outcome.window, plan.profile.limits);
     let vm = |(index, of_vm): (usize, &VmOutcome)| {
@@ -75,6 +76,7 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Report {
     let verdict = verdict(has_errors, outcome.interrupted, &vms, &total);
     Report {
         schema: SCHEMA.into(),
+        origin: None,
         profile: plan.profile.name.clone(),
         verdict,
         interrupted: outcome.interrupted,
@@ -224,7 +226,8 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         failures: measured.failures.clone(),
         lateness: of_latency(&measured.lateness),
         limits: of_limits(measured, limits),
-        seconds: of_seconds(measured),
+        seconds: over_time::seconds(measured),
+        intervals: over_time::intervals(measured),
         streams: Vec::new(),
     }
 }
@@ -280,21 +283,4 @@ fn of_limit(kpi: &str, latency: &Latency, limit: Duration) -> Option<LimitReport
         limit_ms,
         pass: value_ms < limit_ms,
     })
-}
-
-fn of_seconds(measured: &Measured) -> Vec<SecondReport> {
-    let (reads, writes) = (&measured.read.seconds, &measured.write.seconds);
-    let at = |seconds: &[SecondOf], index: usize| seconds.get(index).copied().unwrap_or_default();
-    let second = |index: usize| {
-        let (read, write) = (at(reads, index), at(writes, index));
-        SecondReport {
-            second: index as u64,
-            reads: read.count,
-            writes: write.count,
-            read_mean_ms: read.mean_ms(),
-            write_mean_ms: write.mean_ms(),
-            max_ms: read.response_max_ns.max(write.response_max_ns) as f64 / 1e6,
-        }
-    };
-    (0..reads.len().max(writes.len())).map(second).collect()
 }

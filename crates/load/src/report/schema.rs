@@ -14,6 +14,9 @@ pub const SCHEMA: &str = "ashlar-load/1";
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
+    /// Where it comes from; absent of a rehearsal, which is the same everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginReport>,
     /// The profile's name.
     pub profile: String,
     /// What it comes to.
@@ -42,6 +45,34 @@ pub struct Report {
     pub vms: Vec<VmReport>,
     /// All VMs merged: rates add up, distributions are merged.
     pub total: VmReport,
+}
+
+/// When, where and by which program something was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginReport {
+    /// When the command began, such as `2026-11-25T02:00:30Z`.
+    pub started_utc: String,
+    /// Ashlar's version.
+    pub version: String,
+    /// The machine that the load comes from.
+    pub machine: MachineReport,
+}
+
+/// A machine. What the system does not tell is empty, or zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineReport {
+    /// Its name in the network.
+    pub host_name: String,
+    /// The model of its processor.
+    pub processor: String,
+    /// Logical processors that this program may use.
+    pub processors_usable: u64,
+    /// Logical processors that it has.
+    pub processors: u64,
+    /// Its RAM.
+    pub memory_bytes: u64,
+    /// The name and release of its kernel.
+    pub kernel: String,
 }
 
 /// What a run comes to, the worst first.
@@ -110,6 +141,9 @@ pub struct VmReport {
     pub limits: Vec<LimitReport>,
     /// Per second of the run, warm-up included.
     pub seconds: Vec<SecondReport>,
+    /// Per interval of the run, warm-up included: percentiles over time.
+    #[serde(default)]
+    pub intervals: Vec<IntervalReport>,
     /// One for each stream of the VM; empty for the total.
     #[serde(default)]
     pub streams: Vec<StreamReport>,
@@ -238,5 +272,36 @@ pub struct SecondReport {
     /// Mean response time of the writes, if there were any.
     pub write_mean_ms: Option<f64>,
     /// The longest response time.
+    pub max_ms: f64,
+}
+
+/// What completed in one interval of the run. Intervals are 1 s long, or longer in runs of more
+/// than 150 s.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntervalReport {
+    /// From the start of the run to its begin.
+    pub start_s: f64,
+    /// Its length.
+    pub length_s: f64,
+    /// Reads; null when none completed.
+    pub read: Option<IntervalLatencyReport>,
+    /// Writes; null when none completed.
+    pub write: Option<IntervalLatencyReport>,
+}
+
+/// Response times of an interval; percentiles are to 1.6 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntervalLatencyReport {
+    /// Operations.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ms: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 95 % are not longer.
+    pub p95_ms: f64,
+    /// 99 % are not longer.
+    pub p99_ms: f64,
+    /// The longest.
     pub max_ms: f64,
 }
