@@ -6,12 +6,14 @@
 
 use crate::confirm::Confirm;
 use crate::failure::Failure;
+use crate::output;
 use anyhow::Context;
 use load::contents::{self, Held};
+use load::machine;
 use load::os::Interrupt;
 use load::plan::{self, Plan};
 use load::profile::{Entry, Profile};
-use load::report::{self, Report, Verdict};
+use load::report::{self, OriginReport, Report, Verdict, page};
 use load::run::{self, Observer, Phase, Progress};
 use load::site_plan;
 use load::target::TargetUrl;
@@ -21,7 +23,7 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Put a workload on targets and report latencies, rates and limits.
 ///
@@ -181,10 +183,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .transpose()?;
     let mut html = args.html.as_ref().map(create).transpose()?;
     let interrupt = Interrupt::hold().context("cannot hold back SIGINT")?;
+    let origin = origin();
     let mut screen = Screen::new(interrupt, &plan);
     let outcome = run::run(&plan, &mut screen);
     screen.clear();
-    let report = report::report(&plan, &outcome?);
+    let mut report = report::report(&plan, &outcome?);
+    report.origin = Some(origin);
     let as_json = serde_json::to_string_pretty(&report)?;
     if to_stdout {
         println!("{as_json}");
@@ -217,6 +221,22 @@ fn may_overwrite(confirm: Confirm, plan: &Plan) -> Result<(), Failure> {
         [] => Ok(()),
         held => confirm.overwriting(&held.join("\n")),
     }
+}
+
+/// Now, this machine, and this program.
+fn origin() -> OriginReport {
+    // A clock that stands before 1970 is set wrong, and says so.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    OriginReport {
+        started_utc: rfc3339(now.map_or(0, |since| since.as_secs())),
+        version: page::VERSION.to_owned(),
+        machine: machine::this(),
+    }
+}
+
+/// A time as programs read it (RFC 3339, clause 5.6), given in seconds since 1970.
+fn rfc3339(unix_s: u64) -> String {
+    output::utc(unix_s).replace(' ', "T") + "Z"
 }
 
 fn create(path: &PathBuf) -> anyhow::Result<File> {
@@ -455,6 +475,11 @@ mod tests {
         for wrong in ["", "s", "-1s", "5 parsecs", "1d"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn times_are_as_programs_read_them() {
+        assert_eq!(rfc3339(1_709_251_199), "2024-02-29T23:59:59Z");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::laws;
 use crate::layout::layout;
 use crate::report::schema::LayoutReport;
 use crate::rig::Rig;
-use crate::share::{Meter, Share};
+use crate::share::{Meter, Part, Share};
 use crate::timeline;
 use crate::vm::{Ledger, StageSums, StreamRun};
 use crate::world::RigWorld;
@@ -15,7 +15,7 @@ use load::kpi::{Measured, Window};
 use load::profile::{Limits, Profile};
 use load::report::Report;
 use load::run::VmOutcome;
-use site::plan::Plan;
+use site::plan::{Happening, Plan};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,6 +43,17 @@ pub struct Undertook {
     pub has_ended: bool,
 }
 
+/// Something that failed in a run, by an event of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What it is: a drive, or a host or controller, which goes with its processor.
+    pub part: Part,
+    /// Its name.
+    pub name: String,
+    /// From the start of the run.
+    pub at: Duration,
+}
+
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -60,6 +71,8 @@ pub struct Outcome {
     pub shares: Vec<Share>,
     /// What happened, in the order of time.
     pub told: Vec<Told>,
+    /// What failed, in the order of the plan.
+    pub failed: Vec<Failed>,
     /// What took a time, in the order of their ends; last what had not ended.
     pub undertook: Vec<Undertook>,
     /// Operations modelled, warm-up included.
@@ -109,10 +122,31 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         layout,
         shares,
         told,
+        failed: failed(plan),
         undertook,
         operations: balance.issued,
         trace_hash: rig.world.trace_hash(),
     })
+}
+
+/// What the events of `plan` have fail before the end of its run.
+fn failed(plan: &Plan) -> Vec<Failed> {
+    let end = plan.run.warmup + plan.run.measure;
+    let happened = plan.events.iter().filter(|event| event.at < end);
+    let failed = happened.filter_map(|event| {
+        let (part, name) = match &event.what {
+            Happening::DriveFails { drive } => (Part::Drive, drive),
+            Happening::HostFails { host, .. } => (Part::Host, host),
+            Happening::ControllerFails { controller, .. } => (Part::Controller, controller),
+            _ => return None,
+        };
+        Some(Failed {
+            part,
+            name: name.clone(),
+            at: event.at,
+        })
+    });
+    failed.collect()
 }
 
 /// A rig at work.

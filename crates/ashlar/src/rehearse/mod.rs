@@ -3,6 +3,7 @@
 mod files;
 mod parallel;
 pub mod size;
+mod source;
 
 use crate::failure::Failure;
 use crate::output;
@@ -90,6 +91,7 @@ fn cap(text: &str) -> Result<Cap, String> {
 /// `Wrong` for a site file that is wrong or impossible, `Failed` for what can't be written.
 pub fn run(args: Args) -> Result<(), Failure> {
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
+    let source = source::source(&args.file, &args.settings)?;
     let unfit = fit::fit_all(&described, &workload::named);
     if !unfit.is_empty() {
         let file = args.file.display();
@@ -115,7 +117,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let Some(first) = chosen.first() else {
         unreachable!("something was chosen")
     };
-    let has_printed = files.write(&report::document(&first.plan, variants))?;
+    let document = report::document(&first.plan, Some(source), variants);
+    let has_printed = files.write(&document)?;
     match has_printed {
         true => Ok(()),
         false => output::print(&text),

@@ -4,15 +4,17 @@ pub mod chart;
 mod html;
 mod outage;
 mod over_time;
+pub mod page;
 mod schema;
 mod table;
 
-pub use html::{STYLE, figure, html, kpi_table, latency_chart, rate_chart};
+pub use html::{LimitColumn, html, kpi_table, over_time, vm_charts};
 pub use schema::{
     IntervalLatencyReport, IntervalReport, KindReport, LatencyReport, LimitReport, MachineReport,
     OriginReport, OutageReport, PercentilePoint, Report, SCHEMA, SecondReport, StreamReport,
     Verdict, VmOutageReport, VmReport,
 };
+pub use table::table;
 
 use crate::kpi::{Latency, Measured, OfKind, Window};
 use crate::plan::Plan;

@@ -1,22 +1,29 @@
 //! From outcomes to the schema.
 
 use super::schema::{
-    Document, EstimateReport, FindingReport, SCHEMA, SearchReport, SeedReport, ShareReport,
-    StageReport, SummaryReport, ToldReport, TriedReport, VariantReport,
+    Document, EstimateReport, FailedReport, FindingReport, SCHEMA, SearchReport, SeedReport,
+    ShareReport, SourceReport, StageReport, SummaryReport, ToldReport, TriedReport, VariantReport,
 };
 use crate::confidence::Estimate;
 use crate::disk::Stage;
 use crate::finding::{Finding, finding};
-use crate::run::Outcome;
+use crate::run::{Failed, Outcome};
 use crate::search::{Capped, Search};
 use crate::share::Share;
 use crate::summary::{Rehearsal, Summary};
+use load::report::page::VERSION;
 use site::plan::Plan;
 
-/// A document of `plan`'s site.
-pub fn document(plan: &Plan, variants: Vec<VariantReport>) -> Document {
+/// A document of `plan`'s site, which comes from `source`.
+pub fn document(
+    plan: &Plan,
+    source: Option<SourceReport>,
+    variants: Vec<VariantReport>,
+) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
+        version: VERSION.to_owned(),
+        source,
         site: plan.name.clone(),
         about: plan.about.clone(),
         variants,
@@ -84,7 +91,16 @@ fn seed(outcome: &Outcome) -> SeedReport {
                 text: told.text.clone(),
             })
             .collect(),
+        failed: outcome.failed.iter().map(failed).collect(),
         finding: found(finding(outcome)),
+    }
+}
+
+fn failed(failed: &Failed) -> FailedReport {
+    FailedReport {
+        part: failed.part,
+        name: failed.name.clone(),
+        at_s: failed.at.as_secs_f64(),
     }
 }
 

@@ -17,12 +17,29 @@ pub const SCHEMA: &str = "ashlar-rehearse/1";
 pub struct Document {
     /// [`SCHEMA`].
     pub schema: String,
+    /// The version of Ashlar that rehearsed it.
+    #[serde(default)]
+    pub version: String,
+    /// What was rehearsed; null where the plan is from no file.
+    #[serde(default)]
+    pub source: Option<SourceReport>,
     /// The site's name.
     pub site: String,
     /// What it is, in a sentence.
     pub about: Option<String>,
     /// The site as it stands, and its variants, in the order of the file.
     pub variants: Vec<VariantReport>,
+}
+
+/// The file that was rehearsed, and how it was changed first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceReport {
+    /// The file's name, without its directory.
+    pub file: String,
+    /// SHA-256 of its bytes, 64 hexadecimal digits.
+    pub sha256: String,
+    /// Settings of the command line (`--set`), in their order.
+    pub settings: Vec<String>,
 }
 
 /// A site or a variant of it.
@@ -130,6 +147,9 @@ pub struct SeedReport {
     pub shares: Vec<ShareReport>,
     /// What happened, in the order of time.
     pub told: Vec<ToldReport>,
+    /// What failed by an event of the file, in the file's order.
+    #[serde(default)]
+    pub failed: Vec<FailedReport>,
     /// What holds the site back.
     pub finding: FindingReport,
 }
@@ -169,6 +189,17 @@ pub struct ToldReport {
     pub at_s: f64,
     /// What, for people.
     pub text: String,
+}
+
+/// A drive, a host or a controller that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedReport {
+    /// What it is; hosts and controllers are called by their processors.
+    pub part: Part,
+    /// Its name.
+    pub name: String,
+    /// From the start of the run.
+    pub at_s: f64,
 }
 
 /// What holds a site back.

@@ -2,11 +2,14 @@
 //! nothing but what they should.
 
 use crate::common::plan;
-use rehearse::report::schema::{Document, SCHEMA};
+use load::report::page::VERSION;
+use rehearse::report::schema::{Document, SCHEMA, SourceReport, VariantReport};
 use rehearse::report::{compared, document, html, rehearsed, searched};
 use rehearse::run;
 use rehearse::search::{self, Capped};
 use rehearse::summary::Rehearsal;
+use roxmltree::{Document as Page, Node, ParsingOptions};
+use std::sync::OnceLock;
 
 fn rehearsal(name: &str, settings: &[&str], seeds: u64) -> Rehearsal {
     let plan = plan(settings);
@@ -24,7 +27,52 @@ fn of_two() -> Document {
         rehearsal("as it stands", &[SHORT], 2),
         rehearsal("<script>alert(\"1\")</script>", &[SHORT, down], 2),
     ];
-    document(&plan(&[]), variants.iter().map(rehearsed).collect())
+    document_of(variants.iter().map(rehearsed).collect())
+}
+
+/// The same, once for all tests that only read it.
+fn two() -> &'static Document {
+    static TWO: OnceLock<Document> = OnceLock::new();
+    TWO.get_or_init(of_two)
+}
+
+fn document_of(variants: Vec<VariantReport>) -> Document {
+    let source = SourceReport {
+        file: "tiny.toml".to_owned(),
+        sha256: "ab".repeat(32),
+        settings: vec!["run.measure=\"1 s\"".to_owned()],
+    };
+    document(&plan(&[]), Some(source), variants)
+}
+
+/// Reads a page; it has to be well-formed.
+fn read(page: &str) -> Page<'_> {
+    let options = ParsingOptions {
+        allow_dtd: true,
+        ..ParsingOptions::default()
+    };
+    Page::parse_with_options(page, options).unwrap()
+}
+
+fn with_class<'a>(node: Node<'a, 'a>, class: &str) -> Vec<Node<'a, 'a>> {
+    let has = |node: &Node<'_, '_>| {
+        let classes = node.attribute("class").unwrap_or("");
+        classes.split(' ').any(|other| other == class)
+    };
+    node.descendants().filter(has).collect()
+}
+
+fn said(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(Node::is_text);
+    texts.filter_map(|node| node.text()).collect()
+}
+
+/// What a fact at the top of a page says.
+fn fact(page: &Page<'_>, name: &str) -> String {
+    let facts = with_class(page.root(), "facts");
+    let named = |node: &Node<'_, '_>| node.has_tag_name("dt") && said(*node) == name;
+    let name = facts[0].descendants().find(named).expect("a fact");
+    said(name.next_sibling_element().unwrap())
 }
 
 #[test]
@@ -58,12 +106,12 @@ fn the_same_plan_and_seeds_give_the_same_bytes() {
 
 #[test]
 fn a_page_is_well_formed_holds_all_and_runs_nothing() {
-    let document = of_two();
-    let page = html::html(&document);
-    well_formed(&page);
+    let document = two();
+    let page = html::html(document);
+    read(&page);
     assert!(!page.contains("<script"), "text of the file is escaped");
     assert!(page.contains("Six drives &lt;script&gt;alert(&#39;&amp;&#39;)"));
-    for outside in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+    for outside in ["http:", "https:", "src=", "href=\"h", "url(", "@import"] {
         assert!(!page.contains(outside), "{outside}");
     }
     let sentence = &document.variants[0].seeds[0].finding.sentence;
@@ -101,49 +149,169 @@ fn a_search_keeps_what_it_tried_and_says_when_nothing_meets_the_cap() {
             .iter()
             .any(|tried| tried.response_ms.is_none_or(|ms| ms > 20.0))
     );
-    let of = |search| document(&plan, vec![searched("as it stands", cap, search)]);
+    let of = |search| document_of(vec![searched("as it stands", cap, search)]);
     let report = of(&search).variants[0].search.clone().unwrap();
     assert_eq!(report.tried.len(), search.tried.len());
     assert_eq!(report.factor, Some(found.factor));
     let page = html::html(&of(&search));
-    well_formed(&page);
+    read(&page);
     assert!(page.contains("<b>found</b>") && page.contains("cap 20 ms"));
     let none = search::Search {
         found: None,
         ..search.clone()
     };
     let page = html::html(&of(&none));
-    well_formed(&page);
+    read(&page);
     assert!(page.contains("No load that was tried meets the cap"));
     assert!(!page.contains("<b>found</b>"));
 }
 
-/// Every element is closed in the order that it was opened, and no `&` stands alone.
-fn well_formed(page: &str) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut rest = page;
-    while let Some((text, tag)) = rest.split_once('<') {
-        let is_style = open.last() == Some(&"style");
-        assert!(is_style || !text.contains('>'), "a bare > in {text:?}");
-        for after in text.split('&').skip(1) {
-            let entity = after.split_once(';').map(|(name, _)| name);
-            assert!(
-                matches!(entity, Some("lt" | "gt" | "amp" | "quot" | "#39")),
-                "a bare & before {after:?}"
-            );
-        }
-        let (tag, after) = tag.split_once('>').expect("a tag ends");
-        rest = after;
-        assert_eq!(tag.matches('"').count() % 2, 0, "quotes of <{tag}>");
-        if tag.starts_with('!') || tag.ends_with('/') {
-            continue;
-        }
-        match tag.strip_prefix('/') {
-            Some(name) => assert_eq!(open.pop(), Some(name), "closed at {:.60}", rest),
-            None => open.push(tag.split([' ', '\n']).next().unwrap_or(tag)),
-        }
+#[test]
+fn a_page_says_of_which_file_seeds_and_version_it_is() {
+    let document = two();
+    let page = html::html(document);
+    let page = read(&page);
+    assert_eq!(fact(&page, "Ashlar"), VERSION);
+    assert_eq!(fact(&page, "Site file"), "tiny.toml");
+    assert_eq!(fact(&page, "SHA-256 of the file"), "ab".repeat(32));
+    assert_eq!(fact(&page, "Changed by --set"), "run.measure=\"1 s\"");
+    assert_eq!(fact(&page, "Seeds"), "1, 2");
+    assert_eq!(document.version, VERSION);
+    // Neither when nor where: equal plans give equal bytes.
+    assert!(document.variants[0].seeds[0].load.origin.is_none());
+    assert!(page.descendants().all(|node| !node.has_tag_name("time")));
+}
+
+#[test]
+fn the_contents_lead_to_every_variant() {
+    let document = two();
+    let page = html::html(document);
+    let page = read(&page);
+    let contents = with_class(page.root(), "contents");
+    let links = |node: Node<'_, '_>| -> Vec<(String, String)> {
+        let links = node.descendants().filter(|node| node.has_tag_name("a"));
+        let link = |node: Node<'_, '_>| {
+            let to = node.attribute("href").unwrap().strip_prefix('#').unwrap();
+            (to.to_owned(), said(node))
+        };
+        links.map(link).collect()
+    };
+    let listed = links(contents[0]);
+    assert_eq!(listed.len(), 3, "side by side, and two variants");
+    for (to, name) in &listed {
+        let mut at = page
+            .descendants()
+            .filter(|node| node.attribute("id") == Some(to));
+        let section = at.next().expect("a section of this id");
+        let heading = section.descendants().find(|node| node.has_tag_name("h2"));
+        assert_eq!(said(heading.unwrap()), *name);
+        assert!(at.next().is_none(), "{to} twice");
     }
-    assert!(open.is_empty(), "left open: {open:?}");
+    let side_by_side = page
+        .descendants()
+        .find(|node| node.attribute("id") == Some("side-by-side"));
+    assert_eq!(links(side_by_side.unwrap()), listed[1..], "the table, too");
+    let one = html::html(&document_of(document.variants[..1].to_vec()));
+    assert!(with_class(read(&one).root(), "contents").is_empty());
+}
+
+/// For pages whose figures do not matter.
+const QUICK: [&str; 2] = ["run.warmup=\"100 ms\"", "run.measure=\"300 ms\""];
+
+#[test]
+fn a_drive_that_failed_is_marked_in_the_drawing() {
+    let event = r#"event=[{ at = "200 ms", what = "drive-fails", drive = "sas-02" }]"#;
+    let rehearsal = rehearsal("as it stands", &[QUICK[0], QUICK[1], event], 1);
+    let page = html::html(&document_of(vec![rehearsed(&rehearsal)]));
+    let page = read(&page);
+    let site = with_class(page.root(), "site")[0];
+    let failed: Vec<(String, String)> = with_class(site, "failed")
+        .into_iter()
+        .map(|shape| {
+            let group = shape.parent().unwrap();
+            let of = |tag: &str| group.children().find(|node| node.has_tag_name(tag));
+            (said(of("title").unwrap()), said(of("text").unwrap()))
+        })
+        .collect();
+    let [legend, drive] = failed.as_slice() else {
+        panic!("the legend and one drive: {failed:?}");
+    };
+    assert!(legend.1.contains("failed"), "{legend:?}");
+    let title = "drive sas-02, failed at 0.2 s: ";
+    assert!(drive.0.starts_with(title), "{drive:?}");
+    assert!(drive.1.starts_with('✕'), "not by colour alone: {drive:?}");
+}
+
+/// A search, and the cap that it is for.
+fn search() -> &'static (search::Search, (Capped, f64)) {
+    static SEARCH: OnceLock<(search::Search, (Capped, f64))> = OnceLock::new();
+    SEARCH.get_or_init(|| {
+        // No read of these drives takes less than a millisecond.
+        let plan = plan(&[QUICK[0], QUICK[1], "run.limit=\"1 ms\""]);
+        let cap = (Capped::Mean, 30.0);
+        (search::find(&plan, 1, cap, |_, _| ()).unwrap(), cap)
+    })
+}
+
+#[test]
+fn a_search_is_judged_by_its_goal_and_not_by_the_limits_of_vms() {
+    let (search, cap) = search();
+    let found = search.found.as_ref().unwrap();
+    let plain = rehearsed(&Rehearsal {
+        name: "as it stands".to_owned(),
+        outcomes: vec![found.outcome.clone()],
+    });
+    let plain = html::html(&document_of(vec![plain]));
+    assert!(plain.contains(">FAIL<"), "a limit of a VM fails");
+    let page = html::html(&document_of(vec![searched("as it stands", *cap, search)]));
+    let page = read(&page);
+    let verdicts = with_class(page.root(), "verdict");
+    assert_eq!(verdicts.len(), 1);
+    assert_eq!(verdicts[0].attribute("class"), Some("verdict pass"));
+    assert!(said(verdicts[0]).contains("meets 30 ms"));
+    let failures = with_class(page.root(), "bad").len();
+    assert_eq!((failures, said(page.root()).contains("FAIL")), (0, false));
+    let compared = with_class(page.root(), "above").len();
+    assert!(compared > 0, "limits are still compared");
+    let none = search::Search {
+        found: None,
+        ..search.clone()
+    };
+    let page = html::html(&document_of(vec![searched("as it stands", *cap, &none)]));
+    let page = read(&page);
+    let verdict = with_class(page.root(), "verdict")[0].attribute("class");
+    assert_eq!(verdict, Some("verdict fail"));
+    assert!(with_class(page.root(), "spot").is_empty());
+}
+
+#[test]
+fn the_load_that_was_found_is_marked_on_the_curve() {
+    let (search, cap) = search();
+    let page = html::html(&document_of(vec![searched("as it stands", *cap, search)]));
+    let page = read(&page);
+    let spots = with_class(page.root(), "spot");
+    assert_eq!(spots.len(), 1);
+    let chart = spots[0].parent().unwrap();
+    let place = |node: Node<'_, '_>| {
+        let of = |key: &str| node.attribute(key).unwrap().to_owned();
+        (of("cx"), of("cy"))
+    };
+    let dots: Vec<_> = with_class(chart, "dot").into_iter().map(place).collect();
+    let met = |tried: &&search::Tried| tried.response_ms.is_some();
+    assert_eq!(dots.len(), search.tried.iter().filter(met).count());
+    let ring = spots[0]
+        .descendants()
+        .find(|node| node.has_tag_name("circle"));
+    let ring = place(ring.unwrap());
+    // It is the dot furthest to the right of those that are not above the line of the cap.
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let cap = with_class(chart, "limit")[0].attribute("y1").unwrap();
+    let meets = dots.iter().filter(|(_, y)| number(y) >= number(cap));
+    let best = meets.max_by(|a, b| number(&a.0).total_cmp(&number(&b.0)));
+    assert_eq!(best, Some(&ring));
+    let rows = with_class(page.root(), "found");
+    assert_eq!(rows.len(), 1);
+    assert!(said(rows[0]).ends_with("found"));
 }
 
 #[test]

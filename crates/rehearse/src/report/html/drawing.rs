@@ -1,17 +1,17 @@
 //! The site as a drawing: hosts with their VMs on top, links, controllers, buses, drives,
-//! each coloured by how busy it was, with the figure in it.
+//! each coloured by how busy it was, with the figure in it. What failed has a cross and a thick
+//! border.
 //!
 //! Everything flows from the left and goes on in the next line, so it stays readable with
 //! many hosts and drives. Figures stand on colours that are light in any scheme of the page.
 
 use super::{percent, short};
 use crate::report::schema::{
-    BusLayout, ControllerLayout, HostLayout, LayoutReport, PoolLayout, ShareReport,
+    BusLayout, ControllerLayout, FailedReport, HostLayout, LayoutReport, PoolLayout, ShareReport,
 };
 use crate::share::Part;
-use load::report::chart::escape;
+use load::report::page::{escape, put};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Below this utilisation a part has this colour; the rest has the last.
 const LEVELS: [(f64, &str); 5] = [
@@ -35,6 +35,8 @@ const LETTER: f64 = 6.8;
 const VMS_SHOWN: usize = 6;
 /// Links of a part that are shown by name; more are shown by number.
 const LINKS_NAMED: usize = 4;
+/// In front of what failed.
+const CROSS: char = '✕';
 
 /// Classes of the colours.
 pub fn colours() -> String {
@@ -49,8 +51,8 @@ pub fn colours() -> String {
 }
 
 /// The drawing, with its legend.
-pub fn drawing(layout: &LayoutReport, shares: &[ShareReport]) -> String {
-    let mut sheet = Sheet::new(shares);
+pub fn drawing(layout: &LayoutReport, shares: &[ShareReport], failed: &[FailedReport]) -> String {
+    let mut sheet = Sheet::new(shares, failed);
     sheet.band("VMs on hosts, and the hosts' links");
     let vm_lines = layout
         .hosts
@@ -78,7 +80,8 @@ pub fn drawing(layout: &LayoutReport, shares: &[ShareReport]) -> String {
         sheet.pool(pool);
     }
     format!(
-        "<h3>The site</h3>\n<figure><div class=\"scroll\">{}</div></figure>\n",
+        "<h3>The site</h3>\n<figure><div class=\"scroll\" role=\"region\" tabindex=\"0\" \
+         aria-label=\"The site\">{}</div></figure>\n",
         sheet.svg()
     )
 }
@@ -89,15 +92,19 @@ struct Sheet<'a> {
     /// Everything above is drawn.
     y: f64,
     shares: BTreeMap<(Part, &'a str), &'a ShareReport>,
+    /// When it failed, in seconds of the run.
+    failed: BTreeMap<(Part, &'a str), f64>,
 }
 
 impl<'a> Sheet<'a> {
-    fn new(shares: &'a [ShareReport]) -> Sheet<'a> {
+    fn new(shares: &'a [ShareReport], failed: &'a [FailedReport]) -> Sheet<'a> {
+        let when = |failed: &'a FailedReport| ((failed.part, failed.name.as_str()), failed.at_s);
         let named = |share: &'a ShareReport| ((share.part, share.name.as_str()), share);
         let mut sheet = Sheet {
             svg: String::new(),
             y: 0.0,
             shares: shares.iter().map(named).collect(),
+            failed: failed.iter().map(when).collect(),
         };
         sheet.legend();
         sheet
@@ -124,6 +131,10 @@ impl<'a> Sheet<'a> {
             self.coloured((x, 100.0), Some(level), "busy", (&text, &text));
             (from, x) = (until, x + 108.0);
         }
+        if !self.failed.is_empty() {
+            let text = format!("{CROSS} failed in the run");
+            self.coloured((x, 160.0), None, "plain failed", (&text, &text));
+        }
         self.y += LINE + 8.0;
     }
 
@@ -131,6 +142,26 @@ impl<'a> Sheet<'a> {
     fn utilisation(&self, part: Part, name: &str) -> Option<f64> {
         let share = self.shares.get(&(part, name))?;
         Some(share.utilisation)
+    }
+
+    /// A box of a part that can fail: its name, and when it did. Where it did, the name begins
+    /// with a cross.
+    fn fallible(
+        &mut self,
+        across: (f64, f64),
+        part: Part,
+        (name, title): (&str, &str),
+        (of, class): (&str, &str),
+    ) {
+        let utilisation = self.utilisation(part, of);
+        match self.failed.get(&(part, of)) {
+            None => self.busy(across, (name, title), utilisation, class),
+            Some(at_s) => {
+                let title = format!("{title}, failed at {at_s:.1} s");
+                let class = format!("{class} failed");
+                self.busy(across, (name, &title), utilisation, &class);
+            }
+        }
     }
 
     /// A heading, as far as there is room: bold letters take a tenth more.
@@ -188,7 +219,7 @@ impl<'a> Sheet<'a> {
         (text, title): (&str, &str),
     ) {
         let y = self.y;
-        let room = ((width - 8.0) / LETTER) as usize;
+        let room = ((width - 2.0) / LETTER) as usize;
         let (colour, on) = match level {
             Some(level) => (format!(" u{level}"), " class=\"on\""),
             None => (String::new(), ""),
@@ -226,6 +257,10 @@ impl<'a> Sheet<'a> {
                 format!("{}: {figure}", short(name, rest))
             }
             _ => figure.clone(),
+        };
+        let text = match class.contains("failed") {
+            true => format!("{CROSS}{text}"),
+            false => text,
         };
         let class = format!("busy{class}");
         let title = format!("{title}: {figure}");
@@ -274,8 +309,8 @@ impl<'a> Sheet<'a> {
             self.y += LINE;
         }
         let title = format!("host {}, its processor", host.name);
-        let utilisation = self.utilisation(Part::Host, &host.name);
-        self.busy((x, CELL), (&host.name, &title), utilisation, " bold");
+        let name = (host.name.as_str(), title.as_str());
+        self.fallible((x, CELL), Part::Host, name, (&host.name, " bold"));
         self.y += LINE;
         self.links(&host.ports, (x, CELL));
     }
@@ -283,8 +318,13 @@ impl<'a> Sheet<'a> {
     fn controller(&mut self, controller: &ControllerLayout, x: f64) {
         self.links(&controller.ports, (x, CELL));
         let title = format!("controller {}, its processor", controller.name);
-        let utilisation = self.utilisation(Part::Controller, &controller.name);
-        self.busy((x, CELL), (&controller.name, &title), utilisation, " bold");
+        let name = (controller.name.as_str(), title.as_str());
+        self.fallible(
+            (x, CELL),
+            Part::Controller,
+            name,
+            (&controller.name, " bold"),
+        );
         self.y += LINE;
         if let Some(partner) = &controller.partner {
             let utilisation = self.utilisation(Part::Interconnect, &controller.name);
@@ -335,9 +375,8 @@ impl<'a> Sheet<'a> {
                     "{}drive {drive}",
                     class.trim_start().replace("spare", "spare ")
                 );
-                let utilisation = self.utilisation(Part::Drive, drive);
                 let x = place as f64 * (each + 3.0);
-                self.busy((x, each), ("", &title), utilisation, class);
+                self.fallible((x, each), Part::Drive, ("", &title), (drive, class));
             }
             self.y += LINE;
         }
@@ -358,11 +397,6 @@ fn shown_vms(host: &HostLayout) -> Vec<String> {
 fn level(utilisation: f64) -> usize {
     let found = LEVELS.iter().position(|(until, _)| utilisation < *until);
     found.unwrap_or(LEVELS.len() - 1)
-}
-
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    let _ = text.write_fmt(what);
 }
 
 #[cfg(test)]
@@ -429,7 +463,7 @@ mod tests {
             }],
             ..LayoutReport::default()
         };
-        let svg = drawing(&layout, &shares);
+        let svg = drawing(&layout, &shares, &[]);
         let height = svg.split_once("viewBox=\"0 0 1120 ").unwrap().1;
         let height = height.split_once('"').unwrap().0.parse().unwrap();
         (svg, height)

@@ -1,60 +1,111 @@
-//! A rehearsal as one self-contained HTML file: no script, no external resource.
+//! A rehearsal as one self-contained HTML file, in the frame that the report of a load has, too.
 //!
-//! What is told by colour is told by a figure beside it, too. All text of the site file is
-//! escaped.
+//! What is told by colour is told by a figure, a sign or a word beside it, too. All text of the
+//! site file is escaped. Nothing says when or where it was made: equal files, settings and
+//! seeds give equal bytes.
 
 mod comparison;
 mod drawing;
+mod goal;
 mod parts;
 
 use super::schema::{Document, EstimateReport, SeedReport, VariantReport};
 use super::{figure, plain};
 use crate::confidence::Estimate;
-use load::report::chart::escape;
-use load::report::{STYLE, kpi_table, latency_chart, rate_chart};
+use load::report::page::{contents, escape, facts, page, tiles};
+use load::report::{LimitColumn, kpi_table, over_time, vm_charts};
 
 /// The document as a page.
 pub fn html(document: &Document) -> String {
     let title = format!("Ashlar rehearsal: {}", document.site);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
-         <title>{title}</title>\n<style>{STYLE}{OWN_STYLE}{colours}</style></head><body><main>\n\
-         <h1>{title}</h1>\n",
-        title = escape(&title),
-        colours = drawing::colours(),
-    );
+    let mut body = format!("<h1>{}</h1>\n", escape(&title));
     if let Some(about) = &document.about {
-        page.push_str(&format!("<p class=\"small\">{}</p>\n", escape(about)));
+        body.push_str(&format!("<p class=\"small\">{}</p>\n", escape(about)));
     }
-    if document.variants.len() > 1 {
-        page.push_str(&comparison::comparison(&document.variants));
+    body.push_str(&origin(document));
+    let is_one_of_several = document.variants.len() > 1;
+    if is_one_of_several {
+        body.push_str(&listed(&document.variants));
+        body.push_str(&comparison::comparison(&document.variants));
     }
-    for variant in &document.variants {
-        page.push_str(&section(variant, document.variants.len() > 1));
+    for (place, variant) in document.variants.iter().enumerate() {
+        let id = is_one_of_several.then(|| variant_id(place));
+        body.push_str(&section(variant, id));
     }
-    page.push_str(
+    body.push_str(
         "<p class=\"small\">Figures of models in virtual time, not of a machine; \
-         docs/MODELS.md says what the models are and how far to trust them.</p>\n\
-         </main></body></html>\n",
+         docs/MODELS.md says what the models are and how far to trust them.</p>\n",
     );
-    page
+    let style = format!("{OWN_STYLE}{}", drawing::colours());
+    page(&title, &style, &body)
 }
 
-/// A site or a variant.
-fn section(variant: &VariantReport, is_one_of_several: bool) -> String {
-    let mut html = String::from("<section>\n");
-    if is_one_of_several {
-        html.push_str(&format!("<h2>{}</h2>\n", escape(&variant.name)));
+/// What was rehearsed, by which program.
+fn origin(document: &Document) -> String {
+    let mut told = vec![("Ashlar", escape(&document.version))];
+    if let Some(source) = &document.source {
+        told.push(("Site file", escape(&source.file)));
+        if !source.settings.is_empty() {
+            let settings: Vec<String> = source.settings.iter().map(|set| escape(set)).collect();
+            told.push(("Changed by --set", settings.join("<br/>")));
+        }
+        told.push((
+            "SHA-256 of the file",
+            format!("<code>{}</code>", escape(&source.sha256)),
+        ));
+    }
+    let seeds = document.variants.iter().map(|variant| {
+        let seeds = variant.seeds.iter();
+        seeds.map(|seed| seed.seed.to_string()).collect::<Vec<_>>()
+    });
+    if let Some(seeds) = seeds.max_by_key(Vec::len).filter(|seeds| !seeds.is_empty()) {
+        let name = if seeds.len() == 1 { "Seed" } else { "Seeds" };
+        told.push((name, seeds.join(", ")));
+    }
+    facts(&told)
+}
+
+/// The id of a variant's section.
+fn variant_id(place: usize) -> String {
+    format!("variant-{}", place + 1)
+}
+
+/// The contents of a page with several variants.
+fn listed(variants: &[VariantReport]) -> String {
+    let named = variants.iter().enumerate();
+    let named = named.map(|(place, variant)| (variant_id(place), variant.name.clone()));
+    let first = (comparison::ID.to_owned(), comparison::TITLE.to_owned());
+    let all: Vec<(String, String)> = std::iter::once(first).chain(named).collect();
+    contents(&all)
+}
+
+/// A site or a variant, under its name where it has an id.
+fn section(variant: &VariantReport, id: Option<String>) -> String {
+    let mut html = match id {
+        None => "<section>\n".to_owned(),
+        Some(id) => format!(
+            "<section id=\"{id}\" class=\"variant\">\n<h2>{}</h2>\n",
+            escape(&variant.name)
+        ),
+    };
+    if let Some(search) = &variant.search {
+        html.push_str(&goal::reached(search));
     }
     html.push_str(&head(variant));
     if let Some(search) = &variant.search {
-        html.push_str(&comparison::curve(search));
+        html.push_str(&goal::curve(search));
     }
     if let Some(seed) = variant.seeds.first() {
         if let Some(layout) = &variant.layout {
-            html.push_str(&drawing::drawing(layout, &seed.shares));
+            html.push_str(&drawing::drawing(layout, &seed.shares, &seed.failed));
         }
+        html.push_str("<h3>VMs</h3>\n");
+        html.push_str(&match &variant.search {
+            None => kpi_table(&seed.load, LimitColumn::Judged),
+            Some(search) => {
+                kpi_table(&seed.load, LimitColumn::Compared) + &goal::limits(search, &seed.load)
+            }
+        });
         html.push_str(&of_seed(seed));
         html.push_str(&run(variant, seed));
     }
@@ -64,24 +115,23 @@ fn section(variant: &VariantReport, is_one_of_several: bool) -> String {
 
 fn head(variant: &VariantReport) -> String {
     let (Some(summary), Some(seed)) = (&variant.summary, variant.seeds.first()) else {
-        return "<p class=\"verdict fail\">No load that was tried meets the cap.</p>\n".to_owned();
+        return String::new();
     };
-    let mut tiles = vec![
-        tile(&estimated(&summary.iops), "operations/s"),
-        tile(&estimated(&summary.megabytes_per_s), "MB/s"),
+    let mut told = vec![
+        (estimated(&summary.iops), "operations/s".to_owned()),
+        (estimated(&summary.megabytes_per_s), "MB/s".to_owned()),
     ];
     if summary.reads_per_s.mean > 0.0 {
-        tiles.push(tile(&estimated(&summary.read_ms), "mean read, ms"));
+        told.push((estimated(&summary.read_ms), "mean read, ms".to_owned()));
     }
     if summary.writes_per_s.mean > 0.0 {
-        tiles.push(tile(&estimated(&summary.write_ms), "mean write, ms"));
-    }
-    let busiest = seed.finding.bottleneck.as_ref();
-    if let Some(busiest) = busiest {
-        let label = format!("{} {}", busiest.part.as_str(), busiest.name);
-        tiles.push(tile(&percent(busiest.utilisation), &label));
+        told.push((estimated(&summary.write_ms), "mean write, ms".to_owned()));
     }
     let finding = &seed.finding;
+    if let Some(busiest) = &finding.bottleneck {
+        let label = format!("busy: {} {}", busiest.part.as_str(), busiest.name);
+        told.push((percent(busiest.utilisation), label));
+    }
     let more = finding.headroom.map_or(String::new(), |headroom| {
         format!(
             " Until it is busy all of the time the load can grow by {:.0} %.",
@@ -89,41 +139,22 @@ fn head(variant: &VariantReport) -> String {
         )
     });
     format!(
-        "<p class=\"verdict\">{}</p>\n<p>{}{more}</p>\n<div class=\"tiles\">{}</div>\n",
+        "<p class=\"finding\">{}</p>\n<p>{}{more}</p>\n{}",
         escape(&finding.sentence),
         escape(&finding.next_sentence),
-        tiles.concat()
+        tiles(&told)
     )
 }
 
-fn tile(figure: &str, label: &str) -> String {
-    format!(
-        "<div class=\"tile\"><b>{figure}</b><span>{}</span></div>",
-        escape(label)
-    )
-}
-
-/// KPIs, where the time goes, how busy everything is, and what happened when.
+/// Where the time goes, what happened when, and how busy everything is.
 fn of_seed(seed: &SeedReport) -> String {
-    let mut html = String::from("<h3>VMs</h3>\n");
-    html.push_str(&kpi_table(&seed.load));
-    html.push_str("<h3>Where the time of an operation goes</h3>\n");
+    let mut html = "<h3>Where the time of an operation goes</h3>\n".to_owned();
     html.push_str(&parts::stages(&seed.stages));
-    html.push_str("<div class=\"charts\">");
-    let marks = || {
-        let of = |told: &super::schema::ToldReport| (told.at_s, told.text.clone());
-        seed.told.iter().map(of).collect()
-    };
-    let (mut rates, mut latencies) = (rate_chart(&seed.load), latency_chart(&seed.load));
-    rates.marks = marks();
-    latencies.marks = marks();
-    html.push_str(&load::report::figure("Operations per second", &rates));
-    html.push_str(&load::report::figure(
-        "Mean response time per second",
-        &latencies,
-    ));
-    html.push_str("</div>\n");
+    html.push_str("<h3>Over time, all VMs</h3>\n");
+    let marks = seed.told.iter().map(|told| (told.at_s, told.text.clone()));
+    html.push_str(&over_time(&seed.load, &marks.collect::<Vec<_>>()));
     html.push_str(&parts::told(&seed.told));
+    html.push_str(&vm_charts(&seed.load, "h3"));
     html.push_str("<h3>How busy everything is</h3>\n");
     html.push_str(&parts::shares(&seed.shares));
     html

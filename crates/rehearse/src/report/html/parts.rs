@@ -3,7 +3,7 @@
 use super::{milliseconds, percent};
 use crate::report::plain;
 use crate::report::schema::{ShareReport, StageReport, ToldReport};
-use load::report::chart::escape;
+use load::report::page::{escape, table};
 
 /// The stages of an operation as one bar, and as a table.
 pub fn stages(stages: &[StageReport]) -> String {
@@ -16,24 +16,22 @@ pub fn stages(stages: &[StageReport]) -> String {
             "<g class=\"s{number}\"><title>{name}: {share}</title><rect class=\"part\" \
              x=\"{x:.1}\" y=\"0\" width=\"{width:.1}\" height=\"30\"/></g>"
         ));
-        if width >= 120.0 {
-            bar.push_str(&format!(
-                "<text x=\"{:.1}\" y=\"46\" text-anchor=\"middle\">{name} {share}</text>",
-                x + width / 2.0
-            ));
-        }
         rows.push_str(&format!(
-            "<tr><th><span class=\"key s{number}\">{name}</span></th><td>{}</td><td>{:.1} %</td></tr>\n",
+            "<tr><th><span class=\"key s{number}\">{name}</span></th><td>{}</td><td>{:.1}</td></tr>\n",
             milliseconds(Some(stage.mean_ms)),
             stage.share * 100.0
         ));
         x += width;
     }
+    // Without text, so it may be stretched.
     format!(
-        "<svg class=\"bars\" viewBox=\"0 0 {WIDTH} 52\" role=\"img\" aria-label=\"Shares of an \
-         operation's time, as in the table\">{bar}</svg>\n<div class=\"scroll\"><table><thead><tr>\
-         <th>where</th><th>mean, ms</th><th>share</th></tr></thead><tbody>\n{rows}</tbody></table>\
-         </div>\n"
+        "<svg class=\"stack\" viewBox=\"0 0 {WIDTH} 30\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"Shares of an operation's time, as in the table\">{bar}</svg>\n{}",
+        table(
+            "Where the time goes",
+            "<tr><th>where, from left to right</th><th>mean, ms</th><th>share, %</th></tr>",
+            &rows
+        )
     )
 }
 
@@ -41,7 +39,7 @@ pub fn stages(stages: &[StageReport]) -> String {
 pub fn shares(shares: &[ShareReport]) -> String {
     let row = |share: &ShareReport| {
         format!(
-            "<tr><th>{}</th><td class=\"op wide\">{}</td><td>{:.1} %</td><td>{}</td><td>{}</td>\
+            "<tr><th>{}</th><td class=\"op wide\">{}</td><td>{:.1}</td><td>{}</td><td>{}</td>\
              <td>{}</td></tr>\n",
             share.part.as_str(),
             escape(&share.name),
@@ -52,11 +50,9 @@ pub fn shares(shares: &[ShareReport]) -> String {
         )
     };
     let rows: String = shares.iter().map(row).collect();
-    format!(
-        "<div class=\"scroll\"><table><thead><tr><th>part</th><th class=\"op wide\">which</th>\
-         <th>busy</th><th>jobs/s</th><th>at work, ms</th><th>waiting, ms</th></tr></thead><tbody>\n\
-         {rows}</tbody></table></div>\n"
-    )
+    let head = "<tr><th>part</th><th class=\"op wide\">which</th><th>busy, %</th><th>jobs/s</th>\
+                <th>at work, ms</th><th>waiting, ms</th></tr>";
+    table("How busy everything is", head, &rows)
 }
 
 /// What happened, by the numbers that the charts have.
@@ -66,15 +62,16 @@ pub fn told(told: &[ToldReport]) -> String {
     }
     let row = |(index, told): (usize, &ToldReport)| {
         format!(
-            "<tr><th>{}</th><td>{:.1} s</td><td class=\"text\">{}</td></tr>\n",
+            "<tr><th>{}</th><td>{:.1}</td><td class=\"text\">{}</td></tr>\n",
             index + 1,
             told.at_s,
             escape(&told.text)
         )
     };
     let rows: String = told.iter().enumerate().map(row).collect();
+    let head = "<tr><th>mark</th><th>at,\u{a0}s</th><th class=\"text\">what</th></tr>";
     format!(
-        "<h3>What happened</h3>\n<div class=\"scroll\"><table><thead><tr><th>mark</th><th>at</th>\
-         <th class=\"text\">what</th></tr></thead><tbody>\n{rows}</tbody></table></div>\n"
+        "<h3>What happened</h3>\n{}",
+        table("What happened", head, &rows)
     )
 }

@@ -1,0 +1,46 @@
+//! What a rehearsal is of, for its reports: the file by its content, and settings.
+
+use crate::failure::Failure;
+use rehearse::report::schema::SourceReport;
+use sha2::{Digest, Sha256};
+use site::plan::Setting;
+use std::path::Path;
+
+/// The file's name and digest, and the settings. Neither the file's directory nor its time
+/// count, so a copy elsewhere gives the same report.
+///
+/// # Errors
+/// `Wrong` when it can't be read.
+pub fn source(file: &Path, settings: &[Setting]) -> Result<SourceReport, Failure> {
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::Wrong(format!("can't read {}: {error}", file.display())))?;
+    let digest = Sha256::digest(&bytes);
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let setting = |setting: &Setting| format!("{}={}", setting.key, setting.value);
+    Ok(SourceReport {
+        file: name.to_string_lossy().into_owned(),
+        sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        settings: settings.iter().map(setting).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_content_and_settings_as_they_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("shop.toml");
+        std::fs::write(&file, "abc").unwrap();
+        let settings = ["network.san.mtu=9000", "pool.data.level=6 x"];
+        let settings = settings.map(|setting| Setting::parse(setting).unwrap());
+        let source = source(&file, &settings).unwrap();
+        assert_eq!(source.file, "shop.toml");
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(source.sha256, abc);
+        let expected = ["network.san.mtu=9000", "pool.data.level=\"6 x\""];
+        assert_eq!(source.settings, expected);
+    }
+}
