@@ -397,7 +397,7 @@ fn portal_in(line: &str) -> Option<SocketAddr> {
 /// The program that `ASHLAR_BIN` names; else the `ashlar` of the profile that this
 /// test was built in, built if it isn't fresh (a test of another package gets no
 /// path from Cargo).
-fn binary() -> &'static Path {
+pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(path) = std::env::var_os("ASHLAR_BIN") {

@@ -12,6 +12,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod array;
+pub mod browser;
 pub mod copies;
 pub mod drive_files;
 pub mod guest;

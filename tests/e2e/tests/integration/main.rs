@@ -21,6 +21,7 @@ mod offload;
 mod old_pools;
 mod one_instant;
 mod provisioning;
+mod reports;
 mod reservations;
 mod resize;
 mod snapshots;
