@@ -298,18 +298,13 @@ impl Chart {
 
     /// Whether the lines end nearer to `value` than they begin.
     fn is_busier_at_its_end(&self, value: f64) -> bool {
-        let distance = |points: &mut dyn Iterator<Item = &(f64, Option<f64>)>| {
-            let y = points.find_map(|point| point.1);
-            y.map_or(1.0, |y| (self.y.share(y) - self.y.share(value)).abs())
+        let distance = |y: f64| (self.y.share(y) - self.y.share(value)).abs();
+        let nearest = |of: fn(&Series) -> Option<f64>| {
+            let ends = self.series.iter().filter_map(of);
+            ends.map(distance).fold(1.0, f64::min)
         };
-        let nearest = |from_end: bool| {
-            let lines = self.series.iter().map(|line| match from_end {
-                true => distance(&mut line.points.iter().rev()),
-                false => distance(&mut line.points.iter()),
-            });
-            lines.fold(1.0, f64::min)
-        };
-        nearest(true) < nearest(false)
+        nearest(|line| line.points.iter().rev().find_map(|point| point.1))
+            < nearest(|line| line.points.iter().find_map(|point| point.1))
     }
 
     /// Lines of the marks, and their numbers: those that lie close share a label.
