@@ -89,15 +89,33 @@ fn limits(limits: &Limits, file: &mut Writer) {
         data_time,
         memory_bytes,
     } = limits;
+    let usual = Limits::default();
     file.header("[limits]");
-    file.number("sessions", Some(sessions));
-    file.number("sessions_per_initiator", Some(sessions_per_initiator));
-    file.number("logins", Some(logins));
-    file.number("logins_per_address", Some(logins_per_address));
-    file.span("login_time", *login_time);
-    file.span("silence", *silence);
-    file.span("logout_time", *logout_time);
-    file.span("data_time", *data_time);
+    // What is not said follows from what is: see the reader.
+    let number = |file: &mut Writer, key, value: u16, usual: u16| {
+        file.number(key, Some(value).filter(|value| *value != usual));
+    };
+    number(file, "sessions", *sessions, usual.sessions);
+    let each = usual.sessions_per_initiator.min(*sessions);
+    number(
+        file,
+        "sessions_per_initiator",
+        *sessions_per_initiator,
+        each,
+    );
+    number(file, "logins", *logins, usual.logins);
+    let each = usual.logins_per_address.min(*logins);
+    number(file, "logins_per_address", *logins_per_address, each);
+    for (key, time, usual) in [
+        ("login_time", login_time, usual.login_time),
+        ("silence", silence, usual.silence),
+        ("logout_time", logout_time, usual.logout_time),
+        ("data_time", data_time, usual.data_time),
+    ] {
+        if *time != usual {
+            file.span(key, *time);
+        }
+    }
     file.size("memory", *memory_bytes);
 }
 

@@ -114,6 +114,20 @@ fn what_the_record_missed_is_found_by_comparing() {
     let drives = json!(["d0", "s0"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
     serving.wait_healthy();
+    // A kill may lose the last event, which says why.
+    let events = home.file("ashlar-events.jsonl");
+    let is_kept = || {
+        fs::read_to_string(&events)
+            .unwrap()
+            .contains("out of use by command")
+    };
+    for _ in 0..600 {
+        if is_kept() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_kept());
     drop(serving);
     // As of a kill before it was written.
     fs::write(&roster, before).unwrap();

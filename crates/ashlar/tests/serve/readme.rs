@@ -140,7 +140,7 @@ impl Lab {
         }
         self.settle();
         // Somebody at a terminal is asked.
-        let asks = ["delete", "destroy"]
+        let asks = ["delete", "destroy", "drive remove"]
             .iter()
             .any(|word| command.contains(word));
         let (line, comment) = command.split_once(" #").unwrap_or((command, ""));

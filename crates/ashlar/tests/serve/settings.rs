@@ -297,6 +297,7 @@ fn settings_change_by_the_rules_of_the_site_file_and_stay() {
     drop(serving);
     let serving = home.serve();
     assert_eq!(serving.json(&["settings", "show"]), settings);
+    assert_eq!(settings["limits"], json!({"sessions": 20}));
     serving.done(&["settings", "set", "limits.sessions=", "site.trash="]);
     let now = serving.json(&["settings", "show"]);
     assert_eq!(

@@ -36,7 +36,7 @@ fn absent(pool: &Pool, there: &[(usize, PoolInfo)]) -> Difference {
             ),
         },
         Some((drive, (_, other))) => Difference {
-            action: Action::Keep,
+            action: Action::Create,
             what,
             how: format!("can't be made: drive {drive} is of pool {}", other.name),
         },
