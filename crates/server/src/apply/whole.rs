@@ -97,6 +97,7 @@ fn export(there: &Export) -> site::Export {
         portals: access.portals.iter().flatten().copied().collect(),
         physical_block_bytes: there.traits.physical_block_bytes,
         may_sanitize: there.traits.may_sanitize,
+        may_affect_others: there.traits.may_affect_others,
     }
 }
 
