@@ -1,3 +1,6 @@
+//! One initiator, several, and many over long runs: what each gets, and that bounds hold in each
+//! step.
+
 use super::*;
 use base::Prng;
 
