@@ -1,10 +1,13 @@
-//! Other users of the machine: they read none of an array's files, and lock none.
+//! Other users of the machine: they read none of an array's files, lock none, and hold none of its
+//! connections.
 
 use crate::array::{Home, SITE, Serving, add_spare, said};
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Nobody's user and group.
 const NOBODY: &str = "65534";
@@ -27,30 +30,58 @@ fn files(home: &Home) -> Vec<PathBuf> {
     found
 }
 
-/// What another user is allowed, among these commands.
-fn allowed(commands: &[(&str, &[&str])], path: &Path) -> Vec<String> {
-    let mut allowed = Vec::new();
-    for (program, args) in commands {
-        let ran = Command::new("setpriv")
-            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
-            .arg(program)
-            .args(*args)
-            .arg(path)
-            .output()
-            .unwrap();
-        if ran.status.success() {
-            allowed.push(format!("{program} {}", path.display()));
-        }
-    }
-    allowed
+/// Runs this as somebody else, of this group.
+fn as_nobody(group: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", NOBODY, "--regid", group, "--clear-groups"]);
+    command
+}
+
+/// Tries all that one can do with a path that is not one's own, and says what succeeds.
+const TRY: &str = r#"
+use Fcntl qw(:flock :DEFAULT); use IO::Socket::UNIX;
+for (@ARGV) {
+    print "read $_\n" if sysopen(my $r, $_, O_RDONLY);
+    print "write $_\n" if sysopen(my $w, $_, O_WRONLY);
+    print "lock $_\n" if $r && flock($r, LOCK_SH | LOCK_NB);
+    print "list $_\n" if opendir(my $d, $_);
+    print "make $_\n" if -d $_ && mkdir("$_/theirs");
+    print "connect $_\n" if -S $_ && IO::Socket::UNIX->new(Peer => $_);
+    print "remove $_\n" if unlink($_);
+}"#;
+
+/// What somebody else is allowed with these paths.
+fn allowed(paths: &[PathBuf]) -> Vec<String> {
+    let tried = as_nobody(NOBODY)
+        .args(["perl", "-e", TRY])
+        .args(paths)
+        .output();
+    let tried = tried.unwrap();
+    assert!(
+        tried.status.success(),
+        "{}",
+        String::from_utf8_lossy(&tried.stderr)
+    );
+    let said = String::from_utf8(tried.stdout).unwrap();
+    said.lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn another_user_reads_and_locks_nothing() {
-    let home = Home::new(SITE);
-    // The way there is open, as it is under /srv or /var/lib.
+fn another_user_reads_locks_and_reaches_nothing() {
+    let open = || {
+        let dir = tempfile::tempdir().unwrap();
+        // The way there is open, as it is under /srv or /var/lib.
+        set_mode(dir.path(), 0o755);
+        dir
+    };
+    let (images, run) = (open(), open());
+    let home = Home::new(&format!(
+        "[images]\ndirectories = [{:?}]\n{SITE}",
+        images.path()
+    ));
     set_mode(home.site().parent().unwrap(), 0o755);
-    let serving = home.serve();
+    let socket = run.path().join("ashlar/api.sock");
+    let serving = home.serve_at(&format!("unix:{}", socket.display()));
     serving.done(&[
         "host",
         "create",
@@ -58,23 +89,83 @@ fn another_user_reads_and_locks_nothing() {
         "--initiator",
         "iqn.2026-11.test:a",
     ]);
-    let open = |path: &PathBuf| fs::metadata(path).unwrap().mode() & 0o077 != 0;
-    let files_of_array = files(&home);
-    assert!(files_of_array.len() > 4, "{files_of_array:?}");
-    let of_others: Vec<_> = files_of_array.iter().filter(|path| open(path)).collect();
+    serving.add_spare("s0", "s0.img");
+    serving.done(&["drive", "fail", "d1"]);
+    let image = images.path().join("v0.raw");
+    let to = image.to_str().unwrap();
+    serving.done(&["volume", "export", "v0", to, "--format", "raw"]);
+    let is_open = |path: &PathBuf| fs::metadata(path).unwrap().mode() & 0o077 != 0;
+    let mut paths = files(&home);
+    assert!(paths.len() > 7, "{paths:?}");
+    paths.extend([image, home.site(), socket.with_extension("sock.lock")]);
+    let of_others: Vec<_> = paths.iter().filter(|path| is_open(path)).collect();
     assert!(of_others.is_empty(), "{of_others:?}");
     // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self").unwrap().uid() == 0 {
-        let reads: &[(&str, &[&str])] = &[("head", &["-c1"]), ("ls", &[])];
-        let locks: &[(&str, &[&str])] = &[("sh", &["-c", "flock -n -s \"$0\" true"])];
-        for path in &files_of_array {
-            assert_eq!(allowed(reads, path), Vec::<String>::new());
-            assert_eq!(allowed(locks, path), Vec::<String>::new());
-        }
-        let other = home.site().with_file_name("theirs");
-        fs::write(&other, "x").unwrap();
-        assert_eq!(allowed(&reads[..1], &other).len(), 1, "it can read at all");
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
     }
+    let process = PathBuf::from(format!("/proc/{}", serving.process()));
+    let inside = ["mem", "environ", "maps", "fd", "io", "root", "cwd"];
+    paths.extend(inside.iter().map(|name| process.join(name)));
+    paths.push(socket.clone());
+    assert_eq!(allowed(&paths), Vec::<String>::new());
+    // Everybody may look for the socket.
+    let directory = socket.parent().unwrap().to_owned();
+    let looked = ["read", "lock", "list"].map(|what| format!("{what} {}", directory.display()));
+    assert_eq!(allowed(&[directory]), looked);
+    let other = home.site().with_file_name("theirs");
+    fs::write(&other, "x").unwrap();
+    set_mode(&other, 0o666);
+    let can = ["read", "write", "lock"].map(|what| format!("{what} {}", other.display()));
+    assert_eq!(allowed(&[other]), can, "it can at all");
+}
+
+#[test]
+fn the_memory_of_the_server_is_root_s_and_no_core_is_dumped() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let home = Home::new(SITE);
+    // As nobody: everything has to be theirs.
+    let data = home.data();
+    fs::create_dir(&data).unwrap();
+    for path in [
+        &data,
+        &home.site(),
+        &home.site().parent().unwrap().to_owned(),
+    ] {
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+    }
+    let mut command = as_nobody(NOBODY);
+    // The program may lie where only root can look.
+    let program = home.site().with_file_name("ashlar");
+    fs::copy(env!("CARGO_BIN_EXE_ashlar"), &program).unwrap();
+    set_mode(&program, 0o755);
+    command
+        .arg(&program)
+        .args(["serve", "--site"])
+        .arg(home.site());
+    command.arg("--data").arg(&data);
+    let serving = Serving::start(command, &home.log_file());
+    let process = PathBuf::from(format!("/proc/{}", serving.process()));
+    let inside = ["mem", "environ", "maps", "fd"].map(|name| process.join(name));
+    assert_eq!(
+        allowed(&inside),
+        Vec::<String>::new(),
+        "its own user can't either"
+    );
+    // Its user is known to it still.
+    let ask = as_nobody(NOBODY)
+        .arg(&program)
+        .args(["--api", &serving.api, "pool", "list"])
+        .output()
+        .unwrap();
+    assert!(
+        ask.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ask.stderr)
+    );
+    drop(serving);
 }
 
 #[test]
@@ -102,13 +193,110 @@ fn files_that_others_could_open_are_tightened_and_told() {
     }
 }
 
+/// Opens 200 connections and says nothing, until its input ends.
+const HOLD: &str = r#"
+use IO::Socket::INET; use IO::Socket::UNIX;
+my @held;
+for (1..200) {
+    push @held, $ARGV[0] eq "unix"
+        ? IO::Socket::UNIX->new(Peer => $ARGV[1])
+        : IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]);
+}
+$| = 1;
+print "held\n";
+<STDIN>;"#;
+
+/// Sockets that the server has open.
+fn sockets(serving: &Serving) -> usize {
+    let files = fs::read_dir(format!("/proc/{}/fd", serving.process())).unwrap();
+    let targets = files.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+    // Threads have one for signals several times.
+    let targets: BTreeSet<PathBuf> = targets.collect();
+    targets
+        .iter()
+        .filter(|target| target.to_string_lossy().starts_with("socket:"))
+        .count()
+}
+
+/// Somebody holds as many connections as they get; root is answered, and what is idle ends.
+fn held(home: &Home, serving: &Serving, (group, place): (&str, [&str; 2]), seats: usize) {
+    let before = sockets(serving);
+    let mut holder = as_nobody(group)
+        .args(["perl", "-e", HOLD])
+        .args(place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let said = holder.stdout.take().unwrap();
+    BufReader::new(said).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    for _ in 0..30 {
+        assert_eq!(serving.json(&["pool", "list"])[0]["name"], "p0");
+    }
+    home.wait_log("has all connections to the API that there are for them");
+    let held = sockets(serving) - before;
+    assert!((1..=seats + 1).contains(&held), "{held} are held");
+    // Those that say nothing are closed.
+    for _ in 0..600 {
+        if sockets(serving) <= before {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let after = sockets(serving);
+    assert!(
+        after <= before,
+        "{after} sockets, and {before} before; {held} held"
+    );
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+}
+
+#[test]
+fn idle_connections_of_others_hold_up_nobody() {
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let (host, port) = serving.api_address();
+    held(&home, &serving, (NOBODY, [host, port]), 8);
+    drop(serving);
+    let run = tempfile::tempdir().unwrap();
+    set_mode(run.path(), 0o755);
+    let socket = run.path().join("ashlar/api.sock");
+    let serving = home.serve_at(&format!("unix:{}", socket.display()));
+    let place = ["unix", socket.to_str().unwrap()];
+    held(&home, &serving, ("0", place), 8);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let (host, port) = serving.api_address();
+    let mut stream = std::net::TcpStream::connect(format!("{host}:{port}")).unwrap();
+    let head = "POST /api/v1/hosts HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(
+        answer.contains("the body has not come within 10 s"),
+        "{answer}"
+    );
+}
+
 /// Says this to the API as nobody; `reads` the answer, or closes at once.
 fn said_by_nobody(serving: &Serving, request: &str, reads: bool) -> String {
     let (host, port) = serving.api_address();
     let then = if reads { "head -c 12 <&3" } else { "true" };
     let script = format!("exec 3<>/dev/tcp/{host}/{port}; printf \"$1\" >&3; {then}");
-    let output = Command::new("setpriv")
-        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+    let output = as_nobody(NOBODY)
         .args(["bash", "-c", &script, "bash", request])
         .output()
         .unwrap();
@@ -158,9 +346,8 @@ fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
     // Only root can be somebody else for a while.
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         let ask = |group: &str| {
-            let ids = ["--reuid", NOBODY, "--regid", group, "--clear-groups"];
-            let mut command = Command::new("setpriv");
-            command.args(ids).args(["curl", "-s", "-o", "/dev/null"]);
+            let mut command = as_nobody(group);
+            command.args(["curl", "-s", "-o", "/dev/null"]);
             command.args(["-w", "%{http_code}", "--unix-socket"]);
             command.arg(&socket).arg("http://localhost/api/v1/status");
             let output = command.output().unwrap();

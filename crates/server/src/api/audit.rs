@@ -4,6 +4,7 @@
 
 use super::BODY_BYTES_MAX;
 use super::caller::Caller;
+use super::problem;
 use super::types::Problem;
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request};
@@ -49,7 +50,7 @@ async fn with_body(request: Request) -> Result<(Request, String), Problem> {
         return Ok((request, String::new()));
     }
     let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, BODY_BYTES_MAX).await;
+    let bytes = problem::in_time(to_bytes(body, BODY_BYTES_MAX)).await?;
     let bytes = bytes.map_err(|error| Problem::invalid(format!("can't read the body: {error}")))?;
     let said = match serde_json::from_slice(&bytes) {
         Ok(Value::Null) => String::new(),

@@ -3,13 +3,10 @@
 //! Invariant: a user is told only while the socket is somebody's. The kernel lists a socket that
 //! was closed as root's.
 
-use axum::extract::connect_info::Connected;
-use axum::serve::IncomingStream;
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::unix::UCred;
 
 /// Sockets of this machine and their users, by IP version (`proc_pid_net(5)`).
 const SOCKETS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -31,8 +28,20 @@ enum Origin {
     Unix,
 }
 
+/// What somebody is to the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// Root, or the user that the server runs as.
+    Administrator(u32),
+    /// Another user whom the mode of the socket lets connect.
+    Member(u32),
+    /// Anybody else.
+    Stranger,
+}
+
 impl Caller {
-    fn of(peer: SocketAddr, own: Option<SocketAddr>) -> Self {
+    /// Whoever connected from `peer` to `own`.
+    pub(super) fn of(peer: SocketAddr, own: Option<SocketAddr>) -> Self {
         let find = |own| {
             let table = fs::read_to_string(SOCKETS[usize::from(peer.is_ipv6())]).ok()?;
             uid_in(&table, peer, own)
@@ -43,33 +52,36 @@ impl Caller {
         }
     }
 
-    /// Whether it may use the API: the kernel let it connect to the Unix socket, or it is root
-    /// or the user that the server runs as.
-    pub(super) fn is_ours(&self) -> bool {
-        self.at == Origin::Unix || self.is_owner()
-    }
-
-    /// Whether it is root or the user that the server runs as: members of the socket's group are
-    /// not, and must not have the server use files that they can't.
-    pub(super) fn is_owner(&self) -> bool {
-        let is_owner = |uid| uid == 0 || Some(uid) == own_uid();
-        self.uid.is_some_and(is_owner)
-    }
-}
-
-impl Connected<IncomingStream<'_, TcpListener>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Caller::of(*stream.remote_addr(), stream.io().local_addr().ok())
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let peer = stream.io().peer_cred().ok();
+    /// Whoever connected to the Unix socket, with what the kernel says of them.
+    pub(super) fn at_socket(peer: Option<UCred>) -> Self {
         Caller {
             at: Origin::Unix,
             uid: peer.map(|peer| peer.uid()),
         }
+    }
+
+    /// What it is to the API.
+    pub(super) fn standing(&self) -> Standing {
+        let is_ours = |uid: &u32| *uid == 0 || Some(*uid) == own_uid();
+        match (self.uid, self.at) {
+            (Some(uid), _) if is_ours(&uid) => Standing::Administrator(uid),
+            (Some(uid), Origin::Unix) => Standing::Member(uid),
+            (_, Origin::Tcp(_)) => Standing::Stranger,
+            // The kernel let it connect, and does not say as whom.
+            (None, Origin::Unix) => Standing::Member(u32::MAX),
+        }
+    }
+
+    /// Whether it may use the API: the kernel let it connect to the Unix socket, or it is root
+    /// or the user that the server runs as.
+    pub(super) fn is_ours(&self) -> bool {
+        self.standing() != Standing::Stranger
+    }
+
+    /// Whether it may say where the server's files are: members of the socket's group must not
+    /// have the server use files that they can't.
+    pub(super) fn is_owner(&self) -> bool {
+        matches!(self.standing(), Standing::Administrator(_))
     }
 }
 
@@ -88,7 +100,11 @@ impl fmt::Display for Caller {
 
 /// The user that the server runs as.
 fn own_uid() -> Option<u32> {
-    Some(fs::metadata("/proc/self").ok()?.uid())
+    // The owner of /proc/self is root, whatever the user, in a process whose memory is private.
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // The real one, then the effective one.
+    uids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The user of the socket `local`, which is connected to `remote`, in the kernel's table.

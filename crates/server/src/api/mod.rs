@@ -6,6 +6,7 @@
 
 mod audit;
 mod caller;
+mod connections;
 mod consistency;
 mod deadline;
 mod drives;
@@ -33,13 +34,13 @@ mod trash;
 pub mod types;
 mod volumes;
 
+pub(crate) use connections::ALL_MAX as CONNECTIONS_MAX;
 pub use deadline::Patience;
 pub use listener::ApiListener;
 
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;
 use axum::{Json, Router, middleware, routing};
-use caller::Caller;
 use deadline::Served;
 use std::future::Future;
 use std::sync::Arc;
@@ -203,27 +204,14 @@ pub async fn serve(
         let _ = stopping.send(());
     };
     let router = router(array, patience);
-    let service = router.into_make_service_with_connect_info::<Caller>();
     let overdue = async move {
         // An error means that serving has ended first.
         let _ = stopped.await;
         tokio::time::sleep(DRAIN_MAX).await;
     };
-    let serving = async move {
-        match listener {
-            ApiListener::Tcp(listener) => {
-                let serving = axum::serve(listener, service);
-                serving.with_graceful_shutdown(announced).await
-            }
-            // The path is ours while it is served.
-            ApiListener::Unix(listener, _path) => {
-                let serving = axum::serve(listener, service);
-                serving.with_graceful_shutdown(announced).await
-            }
-        }
-    };
     tokio::select! {
-        ended = serving => ended,
-        () = overdue => Ok(()),
+        () = connections::serve(&listener, router, announced) => {}
+        () = overdue => {}
     }
+    Ok(())
 }

@@ -10,6 +10,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// A body has so long to come.
+const BODY_TIME: Duration = Duration::from_secs(10);
 
 impl Problem {
     pub(crate) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
@@ -62,6 +66,15 @@ impl From<ArrayError> for Problem {
     }
 }
 
+/// What comes of reading a body, within its time.
+pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Problem> {
+    let read = tokio::time::timeout(BODY_TIME, reading).await;
+    read.map_err(|_| {
+        let waited = BODY_TIME.as_secs();
+        Problem::invalid(format!("the body has not come within {waited} s"))
+    })
+}
+
 /// A JSON body; one that can't be taken is a [`Problem`] of kind `invalid`.
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -69,7 +82,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match Json::from_request(request, state).await {
+        match in_time(Json::from_request(request, state)).await? {
             Ok(Json(body)) => Ok(Body(body)),
             Err(JsonRejection::MissingJsonContentType(_)) => Err(Problem::invalid(
                 "the body has to be JSON, with content-type: application/json",

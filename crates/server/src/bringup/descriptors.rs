@@ -5,6 +5,7 @@
 //! a record that can't be opened would be a fault of the array.
 
 use super::{BringUpError, BringUpErrorKind};
+use crate::api::CONNECTIONS_MAX;
 use crate::array;
 use site::Site;
 use std::path::Path;
@@ -15,7 +16,7 @@ const EACH_SHARD: u64 = 8;
 
 /// Everything else: the API and who asks it, records, logs, images and the programs that read
 /// them, drives that are looked at before they are opened.
-const OTHERS: u64 = 128;
+const OTHERS: u64 = CONNECTIONS_MAX as u64 + 64;
 
 /// How many sessions there can be, of those that the site file allows.
 ///

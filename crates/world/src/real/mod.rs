@@ -11,7 +11,7 @@
 //! - `open` finds out what a path is, locks it, and creates drive files.
 //! - `retry` says what is tried again, `aside` keeps calls that may hang off the shard, and
 //!   `descriptors` raises the limit of open files.
-//! - `privacy` keeps files that are made for their user only.
+//! - `privacy` keeps files for their user only, and memory for root.
 //! - `serial` reads the serial numbers of devices.
 //! - `child` binds programs that we start to our life, `confine` keeps them to their files, and
 //!   `sparse` tells holes of files.
@@ -48,7 +48,7 @@ pub use confine::{Reach, can_confine_files, confine};
 pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind, reserve_holes};
-pub use privacy::make_files_private;
+pub use privacy::{make_files_private, make_memory_private};
 pub use setup::{StartError, StartErrorKind};
 pub use sparse::extent;
 

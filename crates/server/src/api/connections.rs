@@ -1,0 +1,233 @@
+//! Connections to the API: how many, whose, and for how long.
+//!
+//! Whoever may connect may also keep connections open and say nothing. So each user has seats of
+//! their own, and a request has a time in which its head has to come. What the array's
+//! administrators need is there whatever others do.
+//!
+//! Invariants:
+//! - There are [`ALL_MAX`] connections at most. One more of a user who has all their seats is
+//!   closed at once.
+//! - A connection that is idle, or whose request does not come, ends after [`HEAD_TIME`].
+
+use super::ApiListener;
+use super::caller::{Caller, Standing};
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Seats of root, and as many of the user that the server runs as.
+const ADMINISTRATOR_SEATS: usize = 20;
+/// Seats of each member of the socket's group.
+const MEMBER_SEATS: usize = 8;
+/// Seats of all members of the socket's group together.
+const MEMBERS_SEATS: usize = 16;
+/// Seats of all those who are only told that they may not ask.
+const STRANGERS_SEATS: usize = 8;
+/// All seats.
+pub(crate) const ALL_MAX: usize = 2 * ADMINISTRATOR_SEATS + MEMBERS_SEATS + STRANGERS_SEATS;
+
+/// The head of a request has so long to come, from the end of the one before it on.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// How long to wait when the system has no connection for us, as when files run out.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Who sits where.
+#[derive(Clone, Debug, Default)]
+struct Seats(Arc<Mutex<BTreeMap<Standing, usize>>>);
+
+/// A seat that is free again when this is dropped.
+#[derive(Debug)]
+struct Seat {
+    seats: Seats,
+    standing: Standing,
+}
+
+impl Seats {
+    // Whoever panicked with this lock held has left whole numbers behind.
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<Standing, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for somebody of this standing; none when all of theirs are taken.
+    fn take(&self, standing: Standing) -> Option<Seat> {
+        let mut taken = self.taken();
+        let of_members = |(standing, count): (&Standing, &usize)| match standing {
+            Standing::Member(_) => *count,
+            _ => 0,
+        };
+        let members: usize = taken.iter().map(of_members).sum();
+        let own = taken.entry(standing).or_default();
+        let is_free = match standing {
+            Standing::Administrator(_) => *own < ADMINISTRATOR_SEATS,
+            Standing::Member(_) => *own < MEMBER_SEATS && members < MEMBERS_SEATS,
+            Standing::Stranger => *own < STRANGERS_SEATS,
+        };
+        if !is_free {
+            return None;
+        }
+        *own += 1;
+        drop(taken);
+        let seats = self.clone();
+        Some(Seat { seats, standing })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.seats.taken();
+        if let Some(own) = taken.get_mut(&self.standing) {
+            *own -= 1;
+        }
+        taken.retain(|_, count| *count > 0);
+    }
+}
+
+/// Answers requests on `listener` until `stop` ends, and then those under way.
+pub(super) async fn serve(listener: &ApiListener, router: Router, stop: impl Future<Output = ()>) {
+    let seats = Seats::default();
+    let (stopping, stopped) = watch::channel(false);
+    let mut open = JoinSet::new();
+    let mut stop = pin!(stop);
+    let mut is_full = false;
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(listener) => accepted,
+            Some(_) = open.join_next() => continue,
+            () = &mut stop => break,
+        };
+        let (stream, caller) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!("the API can't take a connection: {error}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(seat) = seats.take(caller.standing()) else {
+            if !std::mem::replace(&mut is_full, true) {
+                tracing::warn!(
+                    "{caller} has all connections to the API that there are for them: more are closed"
+                );
+            }
+            continue;
+        };
+        is_full = false;
+        open.spawn(converse(
+            stream,
+            caller,
+            router.clone(),
+            stopped.clone(),
+            seat,
+        ));
+    }
+    // Nobody may be there any more.
+    let _ = stopping.send(true);
+    while open.join_next().await.is_some() {}
+}
+
+/// The bytes of a connection.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+async fn accept(listener: &ApiListener) -> io::Result<(Box<dyn Stream>, Caller)> {
+    Ok(match listener {
+        ApiListener::Tcp(listener) => {
+            let (stream, peer) = listener.accept().await?;
+            let caller = Caller::of(peer, stream.local_addr().ok());
+            (Box::new(stream), caller)
+        }
+        ApiListener::Unix(listener, _) => {
+            let (stream, _) = listener.accept().await?;
+            let caller = Caller::at_socket(stream.peer_cred().ok());
+            (Box::new(stream), caller)
+        }
+    })
+}
+
+/// Answers what comes by a connection, until it ends, is idle for too long, or the server stops.
+async fn converse(
+    stream: Box<dyn Stream>,
+    caller: Caller,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+    _seat: Seat,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(caller));
+        router.call(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new());
+    http.header_read_timeout(HEAD_TIME);
+    // A stranger is told once.
+    http.keep_alive(caller.is_ours());
+    let stopping = async move {
+        // Nobody may be there any more to say so.
+        drop(stopped.wait_for(|stopped| *stopped).await);
+    };
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stopping => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("{caller}: the connection to the API ended: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_the_seats_of_others() {
+        let seats = Seats::default();
+        let all = |standing| {
+            let taken: Vec<Seat> = std::iter::from_fn(|| seats.take(standing)).collect();
+            taken
+        };
+        let strangers = all(Standing::Stranger);
+        assert_eq!(strangers.len(), STRANGERS_SEATS);
+        let one = all(Standing::Member(1000));
+        let other = all(Standing::Member(1001));
+        assert_eq!((one.len(), other.len()), (MEMBER_SEATS, MEMBER_SEATS));
+        assert_eq!(all(Standing::Member(1002)).len(), 0, "members share theirs");
+        let root = all(Standing::Administrator(0));
+        let own = all(Standing::Administrator(998));
+        assert_eq!(
+            (root.len(), own.len()),
+            (ADMINISTRATOR_SEATS, ADMINISTRATOR_SEATS)
+        );
+        let all = [strangers, one, other, root, own];
+        assert_eq!(all.iter().map(Vec::len).sum::<usize>(), ALL_MAX);
+    }
+
+    #[test]
+    fn a_seat_is_free_again_when_its_connection_ends() {
+        let seats = Seats::default();
+        let mut taken: Vec<Seat> = std::iter::from_fn(|| seats.take(Standing::Stranger)).collect();
+        taken.pop();
+        assert!(seats.take(Standing::Stranger).is_some());
+        taken.clear();
+        assert!(seats.taken().is_empty());
+    }
+}
