@@ -31,6 +31,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// Serve here instead of at the array's portals; port 0 lets the system choose
+    ///
+    /// Targets that are limited to portals are shown only when this is the address of one of them.
     #[arg(long, value_name = "ADDR")]
     portal: Option<SocketAddr>,
 }

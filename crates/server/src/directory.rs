@@ -102,8 +102,9 @@ impl State {
     fn portals_of(&self, access: &Access) -> impl Iterator<Item = &Portal> {
         let shown = |portal: &&Portal| match (&access.portals, portal.described) {
             (Some(only), Some(described)) => only.contains(&described),
-            // It is there instead of all that are described.
-            (Some(_), None) | (None, _) => true,
+            // It is there instead of all that are described: it may be on another network.
+            (Some(only), None) => only.contains(&portal.address),
+            (None, _) => true,
         };
         self.portals.iter().filter(shown)
     }

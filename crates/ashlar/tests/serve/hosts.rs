@@ -423,6 +423,24 @@ fn what_the_site_file_described_is_changed_as_anything_else() {
 }
 
 #[test]
+fn one_portal_instead_of_all_does_not_show_what_is_limited_to_others() {
+    let (without, _) = SITE.split_once("[[export]]").unwrap();
+    let portal = "[[portal]]\naddress = \"[::1]:0\"\n";
+    let home = Home::new(&format!("{without}{portal}"));
+    let serving = home.serve();
+    let export = ["export", "create", TARGET, "--volume", "v0", "--any"];
+    serving.done(&[&export[..], &["--portal", "[::1]:0"]].concat());
+    drop(serving);
+    let mut command = home.command();
+    command.args(["--portal", "127.0.0.1:0"]);
+    let serving = Serving::start(command, &home.log_file());
+    assert_eq!(session(&serving).unwrap_err(), (2, 3));
+    home.wait_log("b is limited to [::1]:0: --portal 127.0.0.1:");
+    serving.done(&["export", "change", TARGET, "--all-portals"]);
+    session(&serving).unwrap();
+}
+
+#[test]
 fn an_export_whose_portal_has_gone_is_named() {
     let (without, _) = SITE.split_once("[[export]]").unwrap();
     let host = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:esx1\"]\n";

@@ -247,6 +247,7 @@ async fn furnish(
     array.keep_schedules().await?;
     let front = Front::open(portals, directory, shards.to_vec(), limits.clone()).await?;
     array.attach_portals(front.changes());
+    tell_unseen(&array);
     Images::resume(&array);
     Ok((array, front, described))
 }
@@ -277,6 +278,29 @@ async fn make_volumes(
     }
     apply::apply_words(site, array).await?;
     Ok(())
+}
+
+/// Names the targets that one portal instead of all does not show, since they are limited to
+/// others.
+fn tell_unseen(array: &Array) {
+    let portals = array.directory().portals();
+    let Some(instead) = portals.iter().find(|portal| portal.described.is_none()) else {
+        return;
+    };
+    for export in array.exports() {
+        let Some(only) = export.access.portals else {
+            continue;
+        };
+        if !only.contains(&instead.address) {
+            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+            tracing::warn!(
+                "target {} is limited to {}: --portal {} does not show it",
+                export.target,
+                only.join(", "),
+                instead.address
+            );
+        }
+    }
 }
 
 /// Differences that the log names one by one.

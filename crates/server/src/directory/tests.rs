@@ -244,24 +244,36 @@ fn a_target_is_seen_through_its_portals_only() {
     let seen = directory.visible("iqn.x", &second);
     let row = seen.iter().find(|row| row.name == "iqn.t:six").unwrap();
     assert_eq!(row.portals, [("[::1]:3261".parse().unwrap(), 7)]);
-    // One that is there instead of all is as good as each of them.
-    let address = "0.0.0.0:3270".parse().unwrap();
-    directory.set_portals(vec![Portal {
-        described: None,
-        address,
-        group: 1,
-    }]);
-    let instead = at("192.0.2.1:3270");
-    assert_eq!(
-        directory.admit("iqn.x", Some("iqn.t:six"), &instead),
-        Ok(None)
-    );
-    let seen = directory.visible("iqn.x", &instead);
+}
+
+#[test]
+fn a_portal_instead_of_all_shows_a_limited_target_only_at_its_address() {
+    let directory = directory();
+    let only = Access {
+        portals: Some(["[::1]:3261".parse().unwrap()].into()),
+        ..Access::open()
+    };
+    let (shard, access) = (0, only);
+    directory.set_target("iqn.t:six", TargetEntry { shard, access });
+    let instead = |address: &str| {
+        directory.set_portals(vec![Portal {
+            described: None,
+            address: address.parse().unwrap(),
+            group: 1,
+        }]);
+    };
+    let admit = |portal: &str| directory.admit("iqn.x", Some("iqn.t:six"), &at(portal));
+    instead("0.0.0.0:3270");
+    assert_eq!(admit("192.0.2.1:3270"), Err(Refusal::NotFound));
+    let seen = directory.visible("iqn.x", &at("192.0.2.1:3270"));
+    assert!(seen.iter().all(|row| row.name != "iqn.t:six"));
     assert_eq!(
         seen[0].portals,
         [("192.0.2.1:3270".parse().unwrap(), 1)],
-        "as it was reached"
+        "others as they were reached"
     );
+    instead("[::1]:3261");
+    assert_eq!(admit("[::1]:3261"), Ok(None));
 }
 
 #[test]
