@@ -141,7 +141,22 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
             let index = group.index;
             format!("drive {drive} of group {index} is not in the site file: describe it there")
         }));
+        let stood_in = group
+            .drives
+            .iter()
+            .filter(|name| site.spares.contains(name));
+        lines.extend(stood_in.map(|drive| {
+            format!(
+                "the spare {drive} of the site file is in group {} by now: write it into drives \
+                 there, in the place of the drive that it stands in for",
+                group.index
+            )
+        }));
     }
+    let is_of_group = |drive: &&String| site.groups.iter().any(|of| of.drives.contains(drive));
+    lines.extend(spares.iter().filter(is_of_group).map(|drive| {
+        format!("drive {drive} of the site file is a spare by now: write it into spares there")
+    }));
     lines.extend(
         spares
             .iter()

@@ -160,6 +160,8 @@ fn what_commands_have_made_of_a_pool_is_named() {
         [
             "group 0 is of level 6, the site file says 10: write level = \"6\" there (what is on \
              the drives counts)",
+            "the spare s of the site file is in group 0 by now: write it into drives there, in the \
+             place of the drive that it stands in for",
             "group 4 of x, y, z is not in the site file: describe its drives there, and the group \
              as [[pool.group]] of level \"5\"",
             "the spare t is not in the site file: describe it there",
@@ -171,4 +173,20 @@ fn what_commands_have_made_of_a_pool_is_named() {
     let lines = pool(&described(), &there, &[]);
     let named = "drive n of group 0 is not in the site file: describe it there";
     assert_eq!((lines.len(), lines[0].as_str()), (6, named), "{lines:?}");
+}
+
+#[test]
+fn a_drive_that_is_a_spare_by_now_is_named() {
+    let there = [
+        group(0, Level::Raid10, &["s", "b", "c", "d"]),
+        group(1, Level::Raid5, &["e", "f", "g"]),
+    ];
+    assert_eq!(
+        pool(&described(), &there, &names(&["a"])),
+        [
+            "the spare s of the site file is in group 0 by now: write it into drives there, in the \
+             place of the drive that it stands in for",
+            "drive a of the site file is a spare by now: write it into spares there",
+        ]
+    );
 }
