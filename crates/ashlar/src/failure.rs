@@ -56,7 +56,7 @@ impl Failure {
             Failure::Unreachable(_) => 4,
             Failure::Unwell(_) => 7,
             Failure::Refused(problem) => match problem.kind {
-                ProblemKind::Invalid => 2,
+                ProblemKind::Invalid | ProblemKind::TooLarge | ProblemKind::MediaType => 2,
                 ProblemKind::NotFound => 5,
                 ProblemKind::Exists | ProblemKind::Busy => 6,
                 ProblemKind::Forbidden

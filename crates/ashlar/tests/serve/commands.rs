@@ -254,6 +254,20 @@ fn the_api_refuses_what_it_does_not_know() {
             "\"kind\":\"invalid\"",
         ),
         (
+            "POST /api/v1/hosts",
+            "",
+            "[null,null]",
+            "400",
+            "\"kind\":\"invalid\"",
+        ),
+        (
+            "POST /api/v1/hosts",
+            "",
+            r#"["h",["iqn.2026-11.dev.ashlar:h"]]"#,
+            "400",
+            "the body: found a list; allowed: an object",
+        ),
+        (
             "GET /api/v1/nothing",
             "",
             "",
@@ -298,7 +312,8 @@ fn the_api_refuses_what_it_does_not_know() {
     }
     let large = "x".repeat(100_000);
     let answer = request(&serving.api, "POST /api/v1/volumes", "", &large);
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("\"kind\":\"too_large\""), "{answer}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod luns;
 mod memory;
 mod moves;
 mod one_truth;
+mod openapi;
 mod panics;
 mod provisioning;
 mod readme;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// The consistency groups, by name.
 #[utoipa::path(
+    operation_id = "list_consistency_groups",
     get, path = "/api/v1/consistency-groups", tag = "consistency groups",
     responses((status = 200, body = Vec<ConsistencyGroup>), (status = 503, body = Problem))
 )]
@@ -29,6 +30,7 @@ pub(super) async fn list_groups(
 
 /// The consistency group of this name.
 #[utoipa::path(
+    operation_id = "get_consistency_group",
     get, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
     params(("name" = String, Path, description = "Name of the group")),
     responses((status = 200, body = ConsistencyGroup), (status = 404, body = Problem))
@@ -42,6 +44,7 @@ pub(super) async fn get_group(
 
 /// Makes a group of volumes. Each may be in one group.
 #[utoipa::path(
+    operation_id = "create_consistency_group",
     post, path = "/api/v1/consistency-groups", tag = "consistency groups",
     request_body = ConsistencyGroupCreate,
     responses(
@@ -68,6 +71,7 @@ pub(super) async fn create_group(
 /// Adds volumes to a group, which get its schedules, and takes others out of it, which lose
 /// them. A group is gone with its last volume.
 #[utoipa::path(
+    operation_id = "change_consistency_group",
     patch, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
     request_body = ConsistencyGroupChange,
     params(("name" = String, Path, description = "Name of the group")),
@@ -92,6 +96,7 @@ pub(super) async fn change_group(
 
 /// Ends a group. Its volumes stay, and so do all snapshots.
 #[utoipa::path(
+    operation_id = "delete_consistency_group",
     delete, path = "/api/v1/consistency-groups/{name}", tag = "consistency groups",
     params(("name" = String, Path, description = "Name of the group")),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem))
@@ -106,6 +111,7 @@ pub(super) async fn delete_group(
 
 /// Takes snapshots of all volumes of a group at one instant: all of them or none.
 #[utoipa::path(
+    operation_id = "snapshot_consistency_group",
     post, path = "/api/v1/consistency-groups/{name}/snapshots", tag = "consistency groups",
     request_body = SnapshotCreate,
     params(("name" = String, Path, description = "Name of the group")),

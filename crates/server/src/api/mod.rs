@@ -9,6 +9,7 @@ mod caller;
 mod connections;
 mod consistency;
 mod deadline;
+mod description;
 mod drives;
 mod events;
 mod exports;
@@ -46,7 +47,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use types::{Problem, ProblemKind};
-use utoipa::OpenApi;
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,17 +56,9 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// How long requests under way may take once the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Ashlar",
-    description = "Unified storage for virtual machines: drives, pools, volumes, exports, sessions."
-))]
-struct Description;
-
-/// The API of `array`.
-pub fn router(array: Arc<Array>, patience: Patience) -> Router {
-    let served = Served { array, patience };
-    let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
+/// All resources, and their description.
+fn described() -> (Router<Served>, OpenApi) {
+    let (router, mut description) = OpenApiRouter::with_openapi(description::base())
         .routes(routes!(status::get_status))
         .routes(routes!(status::get_stats))
         .routes(routes!(statistics::volume_stats))
@@ -153,8 +146,16 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
         .merge(of_site_files())
-        .with_state(served.clone())
         .split_for_parts();
+    description::complete(&mut description);
+    (router, description)
+}
+
+/// The API of `array`.
+pub fn router(array: Arc<Array>, patience: Patience) -> Router {
+    let served = Served { array, patience };
+    let (router, description) = described();
+    let router = router.with_state(served.clone());
     let description = Arc::new(description);
     let described = move || {
         let description = Arc::clone(&description);

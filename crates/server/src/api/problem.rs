@@ -4,12 +4,15 @@
 use super::types::{Problem, ProblemKind};
 use crate::array::{ArrayError, ArrayErrorKind};
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::time::Duration;
 
 /// A body has so long to come.
@@ -34,6 +37,8 @@ impl Problem {
             ProblemKind::NotFound => StatusCode::NOT_FOUND,
             ProblemKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             ProblemKind::Exists | ProblemKind::Busy => StatusCode::CONFLICT,
+            ProblemKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ProblemKind::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ProblemKind::Full => StatusCode::INSUFFICIENT_STORAGE,
             ProblemKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ProblemKind::Overdue => StatusCode::GATEWAY_TIMEOUT,
@@ -75,20 +80,85 @@ pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Pr
     })
 }
 
-/// A JSON body; one that can't be taken is a [`Problem`] of kind `invalid`.
+/// A JSON body; one that can't be taken is a [`Problem`] that says where and why.
+///
+/// Invariant: the JSON has the shape of `T`'s own JSON. Serde would take a list of values for an
+/// object, too.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Serialize> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        match in_time(Json::from_request(request, state)).await? {
-            Ok(Json(body)) => Ok(Body(body)),
-            Err(JsonRejection::MissingJsonContentType(_)) => Err(Problem::invalid(
+        if !is_json(request.headers()) {
+            return Err(Problem::new(
+                ProblemKind::MediaType,
                 "the body has to be JSON, with content-type: application/json",
-            )),
-            Err(other) => Err(Problem::invalid(other.body_text())),
+            ));
         }
+        let bytes = in_time(Bytes::from_request(request, state)).await?;
+        let bytes = bytes.map_err(|error| match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Problem::new(ProblemKind::TooLarge, "the body is too large")
+            }
+            _ => Problem::invalid(format!("the body: {}", error.body_text())),
+        })?;
+        body(&bytes).map(Body)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE);
+    let media_type = media_type.and_then(|value| value.to_str().ok());
+    let essence = media_type.and_then(|text| text.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn body<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, Problem> {
+    let wrong = |error: JsonRejection| Problem::invalid(error.body_text());
+    let Json(body) = Json::<T>::from_bytes(bytes).map_err(wrong)?;
+    let Json(found) = Json::<Value>::from_bytes(bytes).map_err(wrong)?;
+    let meant = serde_json::to_value(&body).map_err(|error| {
+        let message = format!("a bug: the body can't be written as JSON: {error}");
+        Problem::new(ProblemKind::Internal, message)
+    })?;
+    match odd_shape("the body", &found, &meant) {
+        None => Ok(body),
+        Some(odd) => Err(Problem::invalid(odd)),
+    }
+}
+
+/// Where `found` is of another kind than `meant`, and how.
+fn odd_shape(place: &str, found: &Value, meant: &Value) -> Option<String> {
+    match (found, meant) {
+        (Value::Object(found), Value::Object(meant)) => found.iter().find_map(|(key, found)| {
+            // What is as by default may not be written.
+            let meant = meant.get(key)?;
+            odd_shape(&format!("{place}, {key}"), found, meant)
+        }),
+        (Value::Array(found), Value::Array(meant)) => {
+            let mut pairs = found.iter().zip(meant).enumerate();
+            pairs.find_map(|(index, (found, meant))| {
+                odd_shape(&format!("{place}[{index}]"), found, meant)
+            })
+        }
+        (found, meant) if kind(found) == kind(meant) => None,
+        (found, meant) => Some(format!(
+            "{place}: found {}; allowed: {}",
+            kind(found),
+            kind(meant)
+        )),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 
@@ -107,5 +177,57 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
                     format!("{}: {}", parts.uri.path(), error.body_text()),
                 )
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::types::{ExportCreate, GroupAdd, HostCreate, VolumeCreate};
+    use super::*;
+
+    fn refused<T: DeserializeOwned + Serialize>(text: &str) -> String {
+        let problem = body::<T>(text.as_bytes()).err().unwrap();
+        assert_eq!(problem.kind, ProblemKind::Invalid);
+        problem.message
+    }
+
+    #[test]
+    fn a_list_is_no_object_wherever_it_stands() {
+        assert_eq!(
+            refused::<HostCreate>(r#"["h", ["iqn.2026-11.dev.ashlar:h"]]"#),
+            "the body: found a list; allowed: an object"
+        );
+        assert_eq!(
+            refused::<GroupAdd>(r#"{"drives": [{"name": "d"}, ["d"]]}"#),
+            "the body, drives[1]: found a list; allowed: an object"
+        );
+        assert_eq!(
+            refused::<HostCreate>(r#"{"name": "h", "initiators": [], "chap": ["a", "b"]}"#),
+            "the body, chap: found a list; allowed: an object"
+        );
+        assert_eq!(
+            refused::<VolumeCreate>(
+                r#"{"name": "v", "pool": "p", "size_bytes": 512, "provisioning": {"thin": null}}"#
+            ),
+            "the body, provisioning: found an object; allowed: text"
+        );
+    }
+
+    #[test]
+    fn what_is_meant_is_taken() {
+        let create = r#"{"target": "t", "volumes": ["v"], "initiators": "any", "chap": null}"#;
+        let create: ExportCreate = body(create.as_bytes()).unwrap();
+        assert_eq!(create.volumes, ["v"]);
+        let group = r#"{"drives": [{"name": "d", "size_bytes": null}]}"#;
+        assert!(body::<GroupAdd>(group.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn other_failures_say_where() {
+        let wrong = refused::<VolumeCreate>(r#"{"name": "v", "pool": "p", "size_bytes": "x"}"#);
+        assert!(wrong.contains("size_bytes"), "{wrong}");
+        let wrong = refused::<VolumeCreate>(r#"{"name": "v", "unknown": 1}"#);
+        assert!(wrong.contains("unknown"), "{wrong}");
+        refused::<VolumeCreate>("{");
     }
 }

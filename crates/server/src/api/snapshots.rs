@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 
 /// Which snapshots.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
     /// Of this volume only.

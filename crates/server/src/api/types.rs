@@ -276,9 +276,11 @@ pub struct Thresholds {
 pub struct ThresholdsChange {
     /// The warning, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
     pub warn_percent: Option<u8>,
     /// The alarm, in percent, not below the warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
     pub alarm_percent: Option<u8>,
 }
 
@@ -300,6 +302,7 @@ pub struct GroupAdd {
     /// `10`, `10x3`, `5`, `50`, `6` or `simple`; that of the pool's first group unless
     /// said otherwise.
     #[serde(default)]
+    #[schema(pattern = "^(10|10x3|5|50|6|simple)$")]
     pub level: Option<String>,
     /// Its drives, by place.
     pub drives: Vec<DriveAdd>,
@@ -313,6 +316,7 @@ pub struct GroupAdd {
 #[serde(deny_unknown_fields)]
 pub struct GroupChange {
     /// From `10` to `50` or `6`, or from `50` to `6`.
+    #[schema(pattern = "^(10|10x3|5|50|6|simple)$")]
     pub level: String,
 }
 
@@ -469,6 +473,7 @@ pub enum TaskKind {
 #[serde(deny_unknown_fields)]
 pub struct DriveAdd {
     /// 1 to 64 letters, digits, `-`, `_`, `.`, the first a letter or digit.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// A file, relative to the data directory or absolute; made when it is not there.
     #[serde(default)]
@@ -479,6 +484,7 @@ pub struct DriveAdd {
     /// Size to make the file with; as large as the pool's largest drive unless said
     /// otherwise.
     #[serde(default)]
+    #[schema(minimum = 1048576, maximum = 1125899906842624_i64, multiple_of = 4096)]
     pub size_bytes: Option<u64>,
 }
 
@@ -587,10 +593,12 @@ pub struct LunPlace {
 #[serde(deny_unknown_fields)]
 pub struct VolumeCreate {
     /// 1 to 64 letters, digits, `-`, `_`, `.`, the first a letter or digit.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// The pool that is to hold it.
     pub pool: String,
     /// A multiple of 512, not zero.
+    #[schema(minimum = 512, maximum = 1125899906842624_i64, multiple_of = 512)]
     pub size_bytes: u64,
     /// Thin unless said otherwise.
     #[serde(default)]
@@ -706,6 +714,7 @@ pub struct ExportCreate {
     /// iSCSI qualified name.
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
+    #[schema(min_items = 1, max_items = 256)]
     pub volumes: Vec<String>,
     /// Who may log in by name: `"any"`, or iSCSI names. Nobody unless it is said; hosts or host
     /// groups must be named then.

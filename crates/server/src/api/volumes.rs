@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 
 /// Which volumes.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
     /// Those with this tag only: `key=value`, or `key` for any value.
@@ -25,6 +26,7 @@ pub(super) struct Which {
 
 /// How to delete.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct How {
     /// Also when it is exported: the export goes, too.

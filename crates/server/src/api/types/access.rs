@@ -60,8 +60,10 @@ pub struct Host {
 #[serde(deny_unknown_fields)]
 pub struct HostCreate {
     /// Unique among hosts.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// iSCSI names of its initiators, one or more; each is of one host at most.
+    #[schema(min_items = 1)]
     pub initiators: Vec<String>,
     /// What they have to prove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,8 +102,10 @@ pub struct HostGroup {
 #[serde(deny_unknown_fields)]
 pub struct HostGroupCreate {
     /// Unique among groups of hosts.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// Names of its hosts, one or more.
+    #[schema(min_items = 1)]
     pub hosts: Vec<String>,
 }
 
@@ -155,5 +159,6 @@ pub struct LunAdd {
     pub volume: String,
     /// The LUN, 0 to 255; the lowest one that is free unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 255)]
     pub lun: Option<u16>,
 }

@@ -21,8 +21,10 @@ pub struct ConsistencyGroup {
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyGroupCreate {
     /// 1 to 64 letters, digits, `-`, `_`, `.`, the first a letter or digit.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// Names of volumes, in no other group; one or more.
+    #[schema(min_items = 1)]
     pub volumes: Vec<String>,
 }
 

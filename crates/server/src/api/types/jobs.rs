@@ -27,6 +27,7 @@ pub struct VolumeImport {
     pub verify: bool,
     /// Most bytes of data a second.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1125899906842624_i64)]
     pub rate_bytes_per_s: Option<u64>,
 }
 
@@ -38,6 +39,7 @@ pub struct VolumeMove {
     pub pool: String,
     /// Most bytes of data a second.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1125899906842624_i64)]
     pub rate_bytes_per_s: Option<u64>,
     /// Have its snapshots stay in the pool that it leaves. There they can be cloned,
     /// exported and deleted, but the volume can't be restored from them.
@@ -62,18 +64,22 @@ pub struct VolumeCopy {
     pub provisioning: Provisioning,
     /// From which byte of the source on; a multiple of 512.
     #[serde(default)]
+    #[schema(multiple_of = 512)]
     pub from_bytes: u64,
     /// To which byte of the destination on; a multiple of 512.
     #[serde(default)]
+    #[schema(multiple_of = 512)]
     pub to_bytes: u64,
     /// How many bytes, a multiple of 512; up to the source's end unless said otherwise.
     #[serde(default)]
+    #[schema(multiple_of = 512)]
     pub length_bytes: Option<u64>,
     /// Do it although hosts are logged in to the destination's target.
     #[serde(default)]
     pub live: bool,
     /// Most bytes of data a second, where it is read and written.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1125899906842624_i64)]
     pub rate_bytes_per_s: Option<u64>,
 }
 
@@ -99,5 +105,6 @@ pub struct VolumeExport {
     pub live: bool,
     /// Most bytes of data a second.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1125899906842624_i64)]
     pub rate_bytes_per_s: Option<u64>,
 }

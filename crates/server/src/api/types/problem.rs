@@ -28,6 +28,10 @@ pub enum ProblemKind {
     Exists,
     /// 409: it is in use.
     Busy,
+    /// 413: the body is too large.
+    TooLarge,
+    /// 415: the body is not said to be JSON.
+    MediaType,
     /// 507: the pool has too few free pages.
     Full,
     /// 503: the pool has failed, or the array is stopping.

@@ -25,12 +25,14 @@ pub struct Origin {
 pub struct VolumeChange {
     /// Its new size: a multiple of 512, not smaller than now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 512, maximum = 1125899906842624_i64, multiple_of = 512)]
     pub size_bytes: Option<u64>,
     /// Shrink it, too: what is behind its new end is lost.
     #[serde(default)]
     pub force_shrink: bool,
     /// Its new name. Snapshots and exports follow; initiators notice nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: Option<String>,
     /// What it is for, up to 240 bytes on one line; empty for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +47,7 @@ pub struct VolumeChange {
 #[serde(deny_unknown_fields)]
 pub struct SnapshotCreate {
     /// Its own name: it is called `VOLUME@NAME`, 64 bytes in all.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
 }
 
@@ -53,6 +56,7 @@ pub struct SnapshotCreate {
 #[serde(deny_unknown_fields)]
 pub struct SnapshotsCreate {
     /// Which, all or none of them.
+    #[schema(min_items = 1)]
     pub snapshots: Vec<SnapshotOf>,
 }
 
@@ -63,6 +67,7 @@ pub struct SnapshotOf {
     /// Name of the volume.
     pub volume: String,
     /// The snapshot's own name: it is called `VOLUME@NAME`.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
 }
 
@@ -84,6 +89,7 @@ pub struct VolumeRestore {
 #[serde(deny_unknown_fields)]
 pub struct VolumeClone {
     /// Name of the new volume.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
 }
 
