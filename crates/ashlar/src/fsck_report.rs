@@ -3,7 +3,7 @@
 
 use engine::fsck::{Counts, Finding, Report, Severity};
 use serde::Serialize;
-use site::human;
+use site::{counted, human};
 use std::fmt;
 
 /// Everything that was found.
@@ -190,12 +190,12 @@ impl fmt::Display for PoolReport {
         };
         writeln!(
             f,
-            "pool '{}': {verdict}: {} drives, {} volumes with {} pages in {} zones; {looked}; {} read",
+            "pool '{}': {verdict}: {}, {} with {} in {}; {looked}; {} read",
             self.pool,
-            counts.drives,
-            counts.volumes,
-            counts.mapped_pages,
-            counts.zones,
+            counted(counts.drives, "drive"),
+            counted(counts.volumes, "volume"),
+            counted(counts.mapped_pages, "page"),
+            counted(counts.zones, "zone"),
             human(counts.read_bytes)
         )
     }

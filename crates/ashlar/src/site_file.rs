@@ -9,7 +9,7 @@ use rehearse::demand::Demand;
 use rehearse::{fit, thumb, workload};
 use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
-use site::{Site, SiteError, SiteErrorKind};
+use site::{Site, SiteError, SiteErrorKind, counted};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -156,7 +156,7 @@ fn apply(
     let to_do = found.iter().filter(|one| is_to_do(one)).count();
     let mut done: Vec<SiteDifference> = Vec::new();
     if to_do > 0 {
-        confirm.change(&format!("{to_do} things"))?;
+        confirm.change(&counted(to_do as u64, "thing"))?;
         done = client.post(&["site", "apply"], &text)?;
     }
     let failed = done
@@ -167,7 +167,10 @@ fn apply(
         .collect();
     format.print_text(&done, |_| match (failed.is_empty(), found.len() - to_do) {
         (true, 0) => as_said(file),
-        (true, _) => format!("{to_do} things are changed; what is to be kept stays\n"),
+        (true, _) => {
+            let changed = counted(to_do as u64, "thing");
+            format!("changed: {changed}; what is to be kept stays\n")
+        }
         (false, _) => String::new(),
     })?;
     match failed.is_empty() {
@@ -221,20 +224,20 @@ pub fn wrong(error: SiteError) -> Failure {
 }
 
 fn summary(site: &Site) -> String {
-    counted(&[
-        (site.drives.len(), "drives"),
-        (site.pools.len(), "pools"),
-        (site.volumes.len(), "volumes"),
-        (site.groups.len(), "consistency groups"),
-        (site.exports.len(), "exports"),
-        (site.vms.len(), "VMs"),
+    all_of(&[
+        (site.drives.len(), "drive"),
+        (site.pools.len(), "pool"),
+        (site.volumes.len(), "volume"),
+        (site.groups.len(), "consistency group"),
+        (site.exports.len(), "export"),
+        (site.vms.len(), "VM"),
     ])
 }
 
-fn counted(counts: &[(usize, &str)]) -> String {
+fn all_of(counts: &[(usize, &str)]) -> String {
+    let counts = counts.iter();
     let counts: Vec<String> = counts
-        .iter()
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, thing)| counted(*count as u64, thing))
         .collect();
     counts.join(", ")
 }
@@ -277,16 +280,14 @@ fn check_plan(file: &Path) -> Result<(), Failure> {
 fn plan_summary(described: &Described) -> String {
     let plan = &described.base;
     let demand = Demand::of(plan, &workload::named);
-    counted(&[
-        (plan.controllers.len(), "controllers"),
-        (
-            plan.lots.iter().map(|lot| lot.count as usize).sum(),
-            "drives",
-        ),
-        (plan.pools.len(), "pools"),
-        (plan.host_names().len(), "hosts"),
-        (demand.vms.len(), "VMs"),
-        (described.variants.len(), "variants"),
+    let drives = plan.lots.iter().map(|lot| lot.count as usize).sum();
+    all_of(&[
+        (plan.controllers.len(), "controller"),
+        (drives, "drive"),
+        (plan.pools.len(), "pool"),
+        (plan.host_names().len(), "host"),
+        (demand.vms.len(), "VM"),
+        (described.variants.len(), "variant"),
     ])
 }
 

@@ -5,6 +5,7 @@
 pub mod buffer;
 pub mod checksum;
 pub mod random;
+pub mod size;
 pub mod time;
 pub mod units;
 

@@ -281,7 +281,7 @@ fn pool_shapes(rows: &Rows, found: &mut Vec<Diagnostic>) {
 }
 
 pub(crate) fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    size::counted(count as u64, what)
 }
 
 fn volume_pools(rows: &Rows, found: &mut Vec<Diagnostic>) {

@@ -4,6 +4,8 @@
 //! `qemu-img`; kB, MB, GB, TB and PB are powers of 1000. Upper and lower case are the same.
 //! A size is a whole number of bytes, above zero; arithmetic is exact.
 
+pub use base::size::{counted, human, human_pair};
+
 /// What [`parse`] takes, for messages.
 pub const SIZE_RULE: &str = "a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\"";
 
@@ -68,26 +70,6 @@ pub fn parse(text: &str) -> Option<u64> {
     u64::try_from(scaled / scale).ok()
 }
 
-/// `bytes` for people: the largest binary unit, with as many decimals as tell
-/// sizes apart at a glance ("4 GiB", "1.5 TiB", "700 MiB").
-pub fn human(bytes: u64) -> String {
-    const BINARY: [(&str, u64); 5] = [
-        ("PiB", 1 << 50),
-        ("TiB", 1 << 40),
-        ("GiB", 1 << 30),
-        ("MiB", 1 << 20),
-        ("KiB", 1 << 10),
-    ];
-    let Some((name, unit)) = BINARY.iter().find(|(_, unit)| bytes >= *unit) else {
-        return format!("{bytes} B");
-    };
-    if bytes.is_multiple_of(*unit) {
-        return format!("{} {name}", bytes / unit);
-    }
-    let hundredths = u128::from(bytes) * 100 / u128::from(*unit);
-    format!("{}.{:02} {name}", hundredths / 100, hundredths % 100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,15 +116,6 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn writes_sizes_that_people_read() {
-        assert_eq!(human(0), "0 B");
-        assert_eq!(human(4 << 30), "4 GiB");
-        assert_eq!(human((1 << 30) + (1 << 29)), "1.50 GiB");
-        assert_eq!(human(1023), "1023 B");
-        assert_eq!(human(u64::MAX), "16383.99 PiB");
     }
 
     proptest::proptest! {

@@ -212,7 +212,7 @@ fn a_site_file_is_checked_without_an_array() {
     };
     let output = check(&home);
     assert!(output.status.success());
-    assert!(String::from_utf8_lossy(&output.stdout).contains("good: 2 drives, 1 pools, 1 volumes"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("good: 2 drives, 1 pool, 1 volume"));
     home.set_site("[site]\nname = 1\n");
     let (code, text) = said(check(&home));
     assert_eq!(code, 2);

@@ -85,7 +85,7 @@ fn a_served_pool_is_refused_and_a_closed_one_is_clean() {
 
     let text = String::from_utf8(site(&home, &["--pool", "p1"]).stdout).unwrap();
     assert!(
-        text.starts_with("pool 'p1': nothing is damaged: 1 drives"),
+        text.starts_with("pool 'p1': nothing is damaged: 1 drive,"),
         "{text}"
     );
     let (code, text) = said(site(&home, &["--pool", "p2"]));

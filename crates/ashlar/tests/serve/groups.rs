@@ -240,7 +240,7 @@ fn what_is_refused_leaves_nothing_behind() {
         (
             2,
             grow(&["--size", "1 MiB", "a.img", "b.img"]),
-            "drive 'a' has 1048576 bytes and is too small for pool 'p0': a drive of this group needs",
+            "drive 'a' has 1 MiB and is too small for pool 'p0': a drive of this group needs",
         ),
         (
             2,

@@ -33,7 +33,8 @@ fn volumes_are_thick_or_thin_as_commands_say() {
 
     let (code, said) = serving.refused(&create("u", "1 GiB"));
     assert_eq!(code, 1, "{said}");
-    let free = format!("has {} left that are not promised", before["free_bytes"]);
+    let free = site::human(before["free_bytes"].as_u64().unwrap());
+    let free = format!("has {free} left that are not promised");
     assert!(said.contains(&free), "{said}");
     serving.done(&[
         "volume",

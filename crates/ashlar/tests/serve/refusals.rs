@@ -147,7 +147,7 @@ fn what_a_running_array_accepted_is_no_reason_not_to_start() {
         behind("iqn.2026-11.dev.ashlar:a").as_array().unwrap().len(),
         1
     );
-    home.wait_log("the site file and the array differ in 1 things");
+    home.wait_log("the site file and the array differ in 1 thing:");
     let site = home.site();
     let site = site.to_str().unwrap();
     let shown = second.run(&["site", "diff", site]);

@@ -12,6 +12,7 @@ use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::raid::Member;
 use crate::world::World;
 use base::Uuid;
+use base::size::human_pair;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -140,9 +141,9 @@ fn fault<W: World>(
     }
     let capacity = found.drive.geometry().capacity_bytes;
     if capacity < entry.capacity_bytes {
+        let (capacity, was) = human_pair(capacity, entry.capacity_bytes);
         return damage(format!(
-            "it has {capacity} bytes and had {} when it was labelled",
-            entry.capacity_bytes
+            "it has {capacity} and had {was} when it was labelled"
         ));
     }
     (entry.state == MemberState::Rebuilding).then(|| {

@@ -15,6 +15,7 @@ use crate::meta::record::MAP_BYTES;
 use crate::meta::{State, checkpoint};
 use crate::raid::{Geometry, Member};
 use crate::world::World;
+use base::size::{counted, human, human_pair};
 use base::{BLOCK_BYTES, Prng, Uuid};
 use std::rc::Rc;
 
@@ -57,30 +58,36 @@ fn check_spec(spec: &PoolSpec, groups: &[(Level, usize)]) -> Result<(), PoolErro
     for (what, bytes) in sizes {
         if !bytes.is_power_of_two() || !(block..=1 << 30).contains(&bytes) {
             return Err(invalid(format!(
-                "{what} of {bytes} bytes in pool '{}': allowed are powers of two from {block} to {}",
+                "{what} of {} in pool '{}': allowed are powers of two from {} to {}",
+                human(u64::from(bytes)),
                 spec.name,
-                1 << 30
+                human(u64::from(block)),
+                human(1 << 30)
             )));
         }
     }
     let unfit = |bytes: &u32| *bytes < JOURNAL_BYTES_MIN || !bytes.is_multiple_of(block);
     if let Some(bytes) = spec.journal_bytes.filter(unfit) {
         return Err(invalid(format!(
-            "journal of {bytes} bytes in pool '{}': allowed are multiples of {block} from {JOURNAL_BYTES_MIN}",
-            spec.name
+            "journal of {} in pool '{}': allowed are multiples of {} from {}",
+            human(u64::from(bytes)),
+            spec.name,
+            human(u64::from(block)),
+            human(u64::from(JOURNAL_BYTES_MIN))
         )));
     }
     if groups.is_empty() || groups.len() > GROUPS_MAX {
         return Err(invalid(format!(
-            "{} groups in pool '{}': allowed are 1 to {GROUPS_MAX}",
-            groups.len(),
+            "{} in pool '{}': allowed are 1 to {GROUPS_MAX}",
+            counted(groups.len() as u64, "group"),
             spec.name
         )));
     }
     for (level, drives) in groups {
         if let Err(allowed) = Geometry::of(*level, *drives, u64::from(spec.stripe_unit_bytes)) {
             return Err(invalid(format!(
-                "{drives} drives in pool '{}' at level {level}: allowed is {allowed}",
+                "{} in pool '{}' at level {level}: allowed is {allowed}",
+                counted(*drives as u64, "drive"),
                 spec.name
             )));
         }
@@ -111,9 +118,11 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
     let bytes = spec.zone_bytes.unwrap_or(usual);
     if !bytes.is_power_of_two() || bytes < least || bytes > 1 << 34 {
         return Err(invalid(format!(
-            "zone of {bytes} bytes in pool '{}': allowed are powers of two from {least} to {}",
+            "zone of {} in pool '{}': allowed are powers of two from {} to {}",
+            human(bytes),
             spec.name,
-            1u64 << 34
+            human(least),
+            human(1 << 34)
         )));
     }
     Ok(bytes)
@@ -213,8 +222,11 @@ fn lay_out<W: World>(
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "drives of {capacity} bytes are too small for pool '{}': {fronts} bytes go to labels, metadata and logs, and no zone of {stride} fits in the rest",
-                    spec.name
+                    "drives of {} are too small for pool '{}': {} go to labels, metadata and logs, and no zone of {} fits in the rest",
+                    human(*capacity),
+                    spec.name,
+                    human(fronts),
+                    human(stride)
                 ),
             ));
         }
@@ -356,10 +368,12 @@ impl<W: World> Pool<W> {
             .iter()
             .find(|spare| spare.drive.geometry().capacity_bytes < least)
         {
+            let there = small.drive.geometry().capacity_bytes;
+            let (there, needed) = human_pair(there, least);
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "spare '{}' of pool '{}' has fewer than {least} bytes: it could not stand in for every drive",
+                    "spare '{}' of pool '{}' has {there}, and {needed} are needed to stand in for every drive",
                     small.name, spec.name
                 ),
             ));

@@ -24,6 +24,7 @@ use crate::meta::{Record, Stage};
 use crate::raid::Member;
 use crate::raid::doubt::{is_final, read_drive_again};
 use crate::world::World;
+use base::size::human_pair;
 use base::{DriveOffset, Uuid};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, VecDeque};
@@ -640,9 +641,10 @@ fn capacity_fault<W: World>(
 ) -> Option<(PoolErrorKind, String)> {
     let capacity = found.drive.geometry().capacity_bytes;
     (capacity < entry.capacity_bytes).then(|| {
+        let (capacity, was) = human_pair(capacity, entry.capacity_bytes);
         let text = format!(
-            "drive '{}' has {capacity} bytes and had {} when it was labelled for pool '{}': it was cut short or copied to a smaller one",
-            found.name, entry.capacity_bytes, newest.pool.name
+            "drive '{}' has {capacity} and had {was} when it was labelled for pool '{}': it was cut short or copied to a smaller one",
+            found.name, newest.pool.name
         );
         (PoolErrorKind::TooSmall, text)
     })

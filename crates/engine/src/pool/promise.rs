@@ -16,6 +16,7 @@ use super::life::lend::{WAIT, WAITS};
 use super::{PoolError, PoolErrorKind};
 use crate::meta::VolumeCore;
 use crate::world::World;
+use base::size::human_pair;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -171,11 +172,10 @@ impl<W: World> Inner<W> {
         let page_bytes = self.page_bytes();
         let all = self.space.borrow().pages() + self.own_unopened();
         let left = self.unpromised_pages().saturating_sub(kept_of(all));
+        let (needed, left) = human_pair(pages * page_bytes, left * page_bytes);
         let context = format!(
-            "thick volume '{name}' needs {} bytes more, and pool '{}' has {} left that are not promised: delete volumes or make it thin",
-            pages * page_bytes,
+            "thick volume '{name}' needs {needed} more, and pool '{}' has {left} left that are not promised: delete volumes or make it thin",
             self.identity().name,
-            left * page_bytes
         );
         PoolError::new(PoolErrorKind::Full, context)
     }

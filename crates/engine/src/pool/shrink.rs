@@ -12,6 +12,7 @@ use super::{Pool, PoolError, PoolErrorKind};
 use crate::meta::Record;
 use crate::volume::{IoError, IoErrorKind};
 use crate::world::World;
+use base::size::human_pair;
 use base::{PageIndex, VolumeOffset};
 
 impl<W: World> Pool<W> {
@@ -48,11 +49,12 @@ impl<W: World> Pool<W> {
         let core = self.still(name)?;
         let present = core.size_bytes.get();
         if core.read_only || size_bytes >= present {
+            let (size, present) = human_pair(size_bytes, present);
             let why = match core.read_only {
                 true => "it is a snapshot and does not change: clone it".to_owned(),
-                false => format!("it has {present} bytes, which is no more than that"),
+                false => format!("it has {present}, which is no more than that"),
             };
-            let context = format!("volume '{name}' can't shrink to {size_bytes} bytes: {why}");
+            let context = format!("volume '{name}' can't shrink to {size}: {why}");
             return Err(PoolError::new(PoolErrorKind::Invalid, context));
         }
         let volume = self.handle(&core);

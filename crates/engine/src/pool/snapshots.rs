@@ -14,6 +14,7 @@ use crate::meta::{Record, VolumeCore, VolumeId, checkpoint};
 use crate::range_lock::Guard;
 use crate::volume::{Provisioning, Volume, VolumeSpec};
 use crate::world::World;
+use base::size::human_pair;
 use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::rc::Rc;
@@ -320,12 +321,10 @@ fn check_restore(core: &VolumeCore, from: &VolumeCore) -> Result<(), PoolError> 
     } else if !from.read_only {
         format!("'{}' is no snapshot", from.name)
     } else if from.size_bytes.get() > core.size_bytes.get() {
+        let (needed, present) = human_pair(from.size_bytes.get(), core.size_bytes.get());
         format!(
-            "'{}' has {} bytes and '{}' only {}: grow it first",
-            from.name,
-            from.size_bytes.get(),
-            core.name,
-            core.size_bytes.get()
+            "'{}' has {needed} and '{}' only {present}: grow it first",
+            from.name, core.name
         )
     } else {
         return Ok(());

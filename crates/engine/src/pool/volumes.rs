@@ -6,6 +6,7 @@ use crate::meta::{Record, VolumeCore, VolumeId};
 use crate::volume::{Provisioning, Volume, VolumeInfo, VolumeSpec};
 use crate::world::World;
 use base::SECTOR_BYTES;
+use base::size::{human, human_pair};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -56,8 +57,8 @@ impl<W: World> Pool<W> {
             return Err(PoolError::new(
                 PoolErrorKind::Invalid,
                 format!(
-                    "size of volume '{name}', {size_bytes} bytes: allowed are multiples of {SECTOR_BYTES} up to {} bytes",
-                    max * self.inner.page_bytes()
+                    "size of volume '{name}', {size_bytes} bytes: allowed are multiples of {SECTOR_BYTES} bytes up to {}",
+                    human(max * self.inner.page_bytes())
                 ),
             ));
         }
@@ -166,10 +167,11 @@ impl<W: World> Pool<W> {
         let core = self.still(name)?;
         let present = core.size_bytes.get();
         if size_bytes < present {
+            let (present, size) = human_pair(present, size_bytes);
             return Err(PoolError::new(
                 PoolErrorKind::Invalid,
                 format!(
-                    "volume '{name}' has {present} bytes; shrinking it to {size_bytes} would lose data and is not done"
+                    "volume '{name}' has {present}; shrinking it to {size} would lose data and is not done"
                 ),
             ));
         }

@@ -7,6 +7,7 @@ use crate::label::{GroupEntry, Label, MEMBERS_MAX, MemberEntry};
 use crate::pool::{MemberState, PoolError, PoolErrorKind};
 use crate::world::World;
 use base::Uuid;
+use base::size::human_pair;
 use std::rc::Rc;
 
 /// What there is to say of all lanes.
@@ -189,11 +190,10 @@ impl<'s, W: World> Proof<'s, W> {
         }
         let others = self.newest(lane).pool.part().of_others_bytes();
         let capacity = drive.drive.geometry().capacity_bytes;
-        (capacity < entry.capacity_bytes + others).then(|| {
-            format!(
-                "it has {capacity} bytes and had {} when it was labelled",
-                entry.capacity_bytes + others
-            )
+        let was = entry.capacity_bytes + others;
+        (capacity < was).then(|| {
+            let (capacity, was) = human_pair(capacity, was);
+            format!("it has {capacity} and had {was} when it was labelled")
         })
     }
 

@@ -222,7 +222,7 @@ fn what_is_not_possible_is_refused_with_the_reason() {
         let small = named(pool.world(), &blank(3, 256 << 10));
         let error = pool.add_group(Level::Raid5, small).await.unwrap_err();
         assert_eq!(error.kind, PoolErrorKind::TooSmall);
-        let text = "drive 'n0' has 262144 bytes and is too small for pool 'pool'";
+        let text = "drive 'n0' has 256 KiB and is too small for pool 'pool'";
         assert!(error.context.contains(text), "{error}");
         holds(&pool).await;
     });

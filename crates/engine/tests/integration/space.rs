@@ -56,10 +56,8 @@ fn thick_volumes_take_no_page_at_first_and_never_find_the_pool_full() {
         let error = pool.create_volume(thick("u", free + 512)).await;
         let error = error.err().unwrap();
         assert_eq!(error.kind, PoolErrorKind::Full);
-        let named = format!(
-            "needs {} bytes more, and pool 'pool' has {free} left",
-            free + P
-        );
+        let (needed, left) = base::size::human_pair(free + P, free);
+        let named = format!("needs {needed} more, and pool 'pool' has {left} left");
         assert!(error.context.contains(&named), "{error}");
         assert_eq!(pool.info().promised_bytes, 6 * P, "nothing is left behind");
 

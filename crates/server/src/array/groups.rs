@@ -161,8 +161,9 @@ fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), Array
         return Ok(());
     };
     let context = format!(
-        "pool {}: found {drives} drives for a new group; allowed: {}",
+        "pool {}: found {} for a new group; allowed: {}",
         info.name,
+        site::counted(drives as u64, "drive"),
         known.drives_rule()
     );
     Err(ArrayError::new(ArrayErrorKind::Invalid, context))

@@ -4,6 +4,7 @@ use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::ShardState;
 use engine::volume::About;
 use engine::{Pool, VolumeInfo, VolumeSpec};
+use site::{human, human_pair};
 use std::rc::Rc;
 use std::sync::Arc;
 use world::real::RealWorld;
@@ -199,9 +200,10 @@ fn would_lose(
     (present, size_bytes): (u64, u64),
 ) -> Result<ArrayError, ArrayError> {
     let lost = pool.mapped_behind(name, size_bytes)?;
+    let (behind, lost) = (human(present - size_bytes), human(lost));
+    let (present, size) = human_pair(present, size_bytes);
     let context = format!(
-        "volume {name} has {present} bytes; shrinking it to {size_bytes} would lose {} of them, of which {lost} are mapped and may be data: say --force-shrink for that",
-        present - size_bytes
+        "volume {name} has {present}; shrinking it to {size} would lose {behind}, of which {lost} are mapped and may be data: say --force-shrink for that"
     );
     Ok(ArrayError::new(ArrayErrorKind::Invalid, context))
 }

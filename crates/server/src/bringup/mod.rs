@@ -316,9 +316,9 @@ async fn tell_differences(site: &Site, array: &Array) -> Result<(), BringUpError
     }
     if !to_do.is_empty() {
         tracing::warn!(
-            "the site file and the array differ in {} things: `ashlar site diff` shows them, \
+            "the site file and the array differ in {}: `ashlar site diff` shows where, \
              `ashlar site apply` has the array be as the file says",
-            to_do.len()
+            site::counted(to_do.len() as u64, "thing")
         );
     }
     Ok(())

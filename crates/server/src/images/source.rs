@@ -5,6 +5,7 @@ use super::nbd::Client;
 use super::qemu::Served;
 use super::volume::Reached;
 use base::Buf;
+use site::human_pair;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -85,10 +86,9 @@ impl From {
                 let (served, client) = Served::to_read(&layer, home).await?;
                 // Another size would be that of another file.
                 if client.size_bytes() != layer.size_bytes {
+                    let (said, served) = human_pair(layer.size_bytes, client.size_bytes());
                     return Err(format!(
-                        "by its header its size is {} bytes, by qemu-nbd {}",
-                        layer.size_bytes,
-                        client.size_bytes()
+                        "by its header its size is {said}, by qemu-nbd {served}"
                     ));
                 }
                 Ok(From::Nbd(Box::new((served, client))))

@@ -65,8 +65,9 @@ impl Images {
         let size_bytes = layer.size_bytes;
         if !site::is_volume_size(size_bytes) {
             return Err(invalid(format!(
-                "{}: its size is {size_bytes} bytes; allowed for a volume: {}",
+                "{}: its size is {} ({size_bytes} bytes); allowed for a volume: {}",
                 layer.path.display(),
+                site::human(size_bytes),
                 site::VOLUME_SIZE_RULE
             )));
         }

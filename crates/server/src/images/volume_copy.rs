@@ -18,6 +18,7 @@ use super::{Format, Images, JobInfo, run};
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use engine::{Provisioning, VolumeSpec};
 use serde::{Deserialize, Serialize};
+use site::{human, human_pair};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,9 +114,10 @@ impl Images {
         let end = new.to_bytes.checked_add(len);
         let size_bytes = end.filter(|size| site::is_volume_size(*size));
         let size_bytes = size_bytes.ok_or_else(|| {
-            let (to, rule) = (new.to_bytes, site::VOLUME_SIZE_RULE);
+            let (len, to) = (human(len), human(new.to_bytes));
+            let rule = site::VOLUME_SIZE_RULE;
             invalid(format!(
-                "{}: found {len} bytes to {to} on; allowed for a volume: {rule}",
+                "{}: found {len} from {to} on; allowed for a volume: {rule}",
                 new.target
             ))
         })?;
@@ -138,16 +140,23 @@ fn check_source(source: &PlacedVolume, new: &NewCopy) -> Result<u64, ArrayError>
     let whole = [new.from_bytes, new.to_bytes, len];
     if !whole.iter().all(|bytes| bytes.is_multiple_of(grain)) {
         let context = format!(
-            "found {len} bytes from {} to {}; allowed: multiples of {grain}",
+            "found {len} bytes, from {}, to {}; allowed: multiples of {grain} bytes",
             new.from_bytes, new.to_bytes
         );
         return Err(invalid(context));
     }
     if len == 0 || len > left {
-        let context = format!(
-            "found {len} bytes from {} on; volume {} has {size}",
-            new.from_bytes, new.source
-        );
+        let (asked, size) = human_pair(new.from_bytes.saturating_add(len), size);
+        let context = match len {
+            0 => format!(
+                "found nothing to copy from {asked} on; volume {} has {size}",
+                new.source
+            ),
+            _ => format!(
+                "found a range up to {asked}; volume {} has {size}",
+                new.source
+            ),
+        };
         return Err(invalid(context));
     }
     Ok(len)
@@ -161,9 +170,9 @@ fn check_target(there: &PlacedVolume, new: &NewCopy, len: u64) -> Result<(), Arr
         )));
     }
     if new.to_bytes.checked_add(len).is_none_or(|end| end > size) {
+        let (end, size) = human_pair(new.to_bytes.saturating_add(len), size);
         return Err(invalid(format!(
-            "found {len} bytes to {} on; volume {name} has {size}: grow it first, or say --length",
-            new.to_bytes
+            "found a range up to {end}; volume {name} has {size}: grow it first, or say --length"
         )));
     }
     let other = new.pool.as_ref().filter(|pool| **pool != there.pool);

@@ -15,6 +15,7 @@ use super::retry::Retries;
 use super::ring::{Durability, FileNow, Ring, Target, Transfer};
 use super::suspicion::Suspicion;
 use super::{OpenError, RealWorld, errno};
+use base::size::{human, human_pair};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
 use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use engine::world::World;
@@ -144,8 +145,8 @@ impl RealDrive {
             return Ok(());
         }
         let context = format!(
-            "the drive has {} bytes in blocks of {grain}",
-            self.geometry.capacity_bytes
+            "the drive has {} in blocks of {grain} bytes",
+            human(self.geometry.capacity_bytes)
         );
         Err(DriveError {
             kind: DriveErrorKind::OutOfRange,
@@ -305,8 +306,8 @@ impl Drive for RealDrive {
         };
         let (bytes, capacity_bytes) = (now.bytes, self.geometry.capacity_bytes);
         let (kind, context) = if bytes < capacity_bytes {
-            let context =
-                format!("its file has {bytes} bytes and had {capacity_bytes}: it was cut off");
+            let (now, was) = human_pair(bytes, capacity_bytes);
+            let context = format!("its file has {now} and had {was}: it was cut off");
             (DriveErrorKind::Gone, context)
         } else if now.is_deleted {
             let context = "its file was deleted, and is lost when the array closes it: have another drive take its place before that";

@@ -8,6 +8,7 @@
 
 use super::serial;
 use base::BLOCK_BYTES;
+use base::size::{human, human_pair};
 use engine::drive::Geometry;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -359,10 +360,10 @@ fn fill(file: &mut File, path: &Path, capacity_bytes: u64) -> Result<(), OpenErr
     // last block before it fails.
     let free_bytes = free(file).map_err(|e| OpenError::said(path, &e))?;
     if free_bytes < capacity_bytes {
-        let missing = capacity_bytes - free_bytes;
+        let missing = human(capacity_bytes - free_bytes);
+        let (wanted, free) = human_pair(capacity_bytes, free_bytes);
         let context = format!(
-            "{capacity_bytes} bytes are wanted and {free_bytes} are free: free {missing} more, \
-             or ask for a smaller drive"
+            "{wanted} are wanted and {free} are free: free {missing} more, or ask for a smaller drive"
         );
         return Err(OpenError::new(OpenErrorKind::NoSpace, path, context));
     }
@@ -390,7 +391,8 @@ pub fn reserve_holes(path: &Path) -> Result<u64, OpenError> {
     // Asked first: a reservation that does not fit may take all there is before it fails.
     let (lacks, free_bytes) = (before.len() - taken(&before), free(&file).map_err(said)?);
     if free_bytes < lacks {
-        let context = format!("it lacks {lacks} bytes of its size, and {free_bytes} are free");
+        let (lacks, free) = human_pair(lacks, free_bytes);
+        let context = format!("it lacks {lacks} of its size, and {free} are free");
         return Err(OpenError::new(OpenErrorKind::NoSpace, path, context));
     }
     match reserve(&file, before.len(), libc::FALLOC_FL_KEEP_SIZE) {

@@ -17,6 +17,7 @@ use crate::pool::{
 use crate::raid::{Geometry, Member};
 use crate::world::World;
 use base::Uuid;
+use base::size::{counted, human, human_pair};
 use std::rc::Rc;
 
 use crate::drive::Drive;
@@ -235,12 +236,11 @@ impl<W: World> Inner<W> {
         let used = used + self.promised_pages();
         if free_elsewhere < used {
             let page_bytes = self.page_bytes();
+            let (held, left) = human_pair(used * page_bytes, free_elsewhere * page_bytes);
             return Err(PoolError::new(
                 PoolErrorKind::Full,
                 format!(
-                    "group {index} of pool '{name}' holds {} bytes, and the others have {} left: delete volumes or add a group first",
-                    used * page_bytes,
-                    free_elsewhere * page_bytes
+                    "group {index} of pool '{name}' holds {held}, and the others have {left} left: delete volumes or add a group first"
                 ),
             ));
         }
@@ -273,8 +273,8 @@ impl<W: World> Inner<W> {
         let unit = u64::from(self.identity().stripe_unit_bytes);
         let shape = Geometry::of(level, group.drives(), unit).map_err(|allowed| {
             invalid(format!(
-                "group {index} of pool '{name}' has {} drives: level {level} takes {allowed}",
-                group.drives()
+                "group {index} of pool '{name}' has {}: level {level} takes {allowed}",
+                counted(group.drives() as u64, "drive")
             ))
         })?;
         if !group.has_enough_for(&shape, &[]) {
@@ -353,15 +353,15 @@ impl<W: World> Inner<W> {
         let unit = u64::from(self.identity().stripe_unit_bytes);
         if let Err(allowed) = Geometry::of(level, drives.len(), unit) {
             return Err(invalid(format!(
-                "{} drives for a group of level {level} in pool '{name}': allowed is {allowed}",
-                drives.len()
+                "{} for a group of level {level} in pool '{name}': allowed is {allowed}",
+                counted(drives.len() as u64, "drive")
             )));
         }
         let members = self.drives.members().len() + self.drives.spares().len();
         if self.drives.groups().len() >= GROUPS_MAX || members + drives.len() > MEMBERS_MAX {
             return Err(invalid(format!(
-                "pool '{name}' can't have another group of {} drives: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",
-                drives.len()
+                "pool '{name}' can't have another group of {}: allowed are {GROUPS_MAX} groups and {MEMBERS_MAX} drives",
+                counted(drives.len() as u64, "drive")
             )));
         }
         for NamedDrive {
@@ -442,11 +442,11 @@ impl<W: World> Inner<W> {
         let stride = stride_bytes(drives.len(), identity);
         let zones = smallest.saturating_sub(identity.data_start) / stride;
         if zones == 0 {
+            let (there, needed) = human_pair(smallest, identity.data_start + stride);
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "drive '{drive}' has {smallest} bytes and is too small for pool '{name}': a drive of this group needs {} or more",
-                    identity.data_start + stride
+                    "drive '{drive}' has {there} and is too small for pool '{name}': a drive of this group needs {needed} or more"
                 ),
             ));
         }
@@ -473,8 +473,8 @@ impl<W: World> Inner<W> {
             || all_zones * zone_pages(identity) >= u64::from(u32::MAX)
         {
             return Err(invalid(format!(
-                "pool '{name}' can't grow by {} bytes: its metadata was laid out for fewer; add a smaller group, or make a second pool",
-                zone_bytes(zones, drives.len() as u64)
+                "pool '{name}' can't grow by {}: its metadata was laid out for fewer; add a smaller group, or make a second pool",
+                human(zone_bytes(zones, drives.len() as u64))
             )));
         }
         let stripe = 8 * drives.len() as u64 * u64::from(identity.stripe_unit_bytes);

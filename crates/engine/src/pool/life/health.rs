@@ -18,6 +18,7 @@ use crate::pool::{Inner, MemberState, Pool};
 use crate::raid::Member;
 use crate::raid::vitals::{Kind, Window};
 use crate::world::World;
+use base::size::counted;
 use base::{BLOCK_BYTES, DriveOffset, Prng, Time, Uuid};
 use futures_util::FutureExt;
 use std::cell::RefCell;
@@ -113,8 +114,10 @@ struct Streak {
 fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -> Option<String> {
     if own.errors >= limits.errors || own.mends >= limits.errors {
         return Some(format!(
-            "{} operations failed and {} blocks had to be put right in {:?}",
-            own.errors, own.mends, limits.window
+            "{} failed and {} had to be put right in {:?}",
+            counted(own.errors, "operation"),
+            counted(own.mends, "block"),
+            limits.window
         ));
     }
     Kind::ALL.into_iter().find_map(|kind| {

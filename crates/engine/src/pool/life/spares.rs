@@ -11,6 +11,7 @@ use crate::pool::{
 use crate::raid::Member;
 use crate::world::World;
 use base::Uuid;
+use base::size::human_pair;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -353,10 +354,11 @@ impl<W: World> Pool<W> {
         let drive = inner.drives.view(drive);
         let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
         if capacity_bytes < needed {
+            let (there, needed) = human_pair(capacity_bytes, needed);
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
                 format!(
-                    "drive '{name}' has {capacity_bytes} bytes, and a spare of pool '{}' needs {needed}",
+                    "drive '{name}' has {there}, and a spare of pool '{}' needs {needed}",
                     inner.drives.name()
                 ),
             ));
