@@ -104,15 +104,6 @@ impl Client {
         self.answer(self.agent.post(&url).send_json(body))
     }
 
-    /// Asks for something to be done that has no answer but success.
-    ///
-    /// # Errors
-    /// The array can't be reached or refuses.
-    pub fn act(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
-        let url = self.url(path);
-        self.accept(self.agent.post(&url).send_json(body)).map(drop)
-    }
-
     /// Puts a resource in a state.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, pairs, print, utc};
+use crate::output::{Align, Format, Table, pairs, utc};
 use server::api::types::{Drive, DriveAdd, DriveReplace, DriveReplaced, DriveState, Pool};
 use site::human;
 
@@ -27,6 +27,8 @@ pub enum Command {
     Fail {
         /// Name of the drive
         name: String,
+        #[command(flatten)]
+        format: Format,
     },
     /// Put another drive in the place of one; its content is rebuilt from the others
     ///
@@ -40,6 +42,8 @@ pub enum Command {
         with: Option<String>,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        format: Format,
     },
     /// Forget a failed drive that another stands in for
     ///
@@ -49,6 +53,8 @@ pub enum Command {
         name: String,
         #[command(flatten)]
         confirm: Confirm,
+        #[command(flatten)]
+        format: Format,
     },
     /// Add a drive that stands in for one that fails, or has failed
     AddSpare {
@@ -59,6 +65,8 @@ pub enum Command {
         pool: String,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
@@ -95,11 +103,16 @@ impl PlaceArgs {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { format } => format.list(client, &["drives"], table),
-        Command::Fail { name } => {
-            client.act(&["drives", &name, "fail"], &())?;
-            print(&format!("drive {name} is out of use\n"))
+        Command::Fail { name, format } => {
+            let pool: Pool = client.post(&["drives", &name, "fail"], &())?;
+            format.print_text(&pool, |_| format!("drive {name} is out of use\n"))
         }
-        Command::Replace { name, with, place } => {
+        Command::Replace {
+            name,
+            with,
+            place,
+            format,
+        } => {
             let is_elsewhere = place.file.is_some() || place.device.is_some();
             if with.is_some() && !is_elsewhere {
                 let wrong = "--with: found no --file or --device with it; allowed: one of the two";
@@ -109,17 +122,30 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let with = is_elsewhere.then(|| place.named(new));
             let path = ["drives", name.as_str(), "replace"];
             let replaced: DriveReplaced = client.post(&path, &DriveReplace { with })?;
-            print(&format!("{}\n", replaced_line(&name, &replaced)))
+            format.print_text(&replaced, |replaced| {
+                format!("{}\n", replaced_line(&name, replaced))
+            })
         }
-        Command::Remove { name, confirm } => {
+        Command::Remove {
+            name,
+            confirm,
+            format,
+        } => {
             confirm.deletion(&format!("the record of failed drive {name}"), &name)?;
             client.delete(&["drives", &name])?;
-            print(&format!("drive {name} is forgotten\n"))
+            format.done(&format!("drive {name} is forgotten"))
         }
-        Command::AddSpare { name, pool, place } => {
+        Command::AddSpare {
+            name,
+            pool,
+            place,
+            format,
+        } => {
             let add = place.named(name.clone());
-            let _: Pool = client.post(&["pools", &pool, "spares"], &add)?;
-            print(&format!("drive {name} is a spare of pool {pool}\n"))
+            let now: Pool = client.post(&["pools", &pool, "spares"], &add)?;
+            format.print_text(&now, |_| {
+                format!("drive {name} is a spare of pool {pool}\n")
+            })
         }
         Command::Show { name, format } => {
             let drive: Drive = client.get(&["drives", &name])?;

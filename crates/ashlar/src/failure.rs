@@ -1,5 +1,6 @@
-//! Failures and their exit codes.
+//! Failures and their exit codes, for people and, with `--json`, for programs.
 
+use serde::Serialize;
 use server::api::types::{Problem, ProblemKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,7 +15,11 @@ Exit codes:
   4  the array can't be reached
   5  no such thing
   6  there is such a thing already, or it is in use
-  7  the array is not ok (status)";
+  7  the array is not ok (status)
+
+With --json an error is one line of JSON on standard error: {\"kind\", \"message\", \"what\",
+\"exit_code\"}. Kinds are those of the API (not_found, busy, ...), and failed, wrong, unreachable
+and not_ok; what is the command, such as \"volume delete\".";
 
 /// A command that failed.
 #[derive(Debug)]
@@ -31,22 +36,65 @@ pub enum Failure {
     Refused(Problem),
 }
 
+/// Who is told of a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// People.
+    People,
+    /// Programs; with the words of the command.
+    Program(String),
+}
+
+/// A failure as programs read it. Fields are only ever added.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    /// What programs match on.
+    kind: Kind,
+    /// For people.
+    message: &'a str,
+    /// The command.
+    what: &'a str,
+    exit_code: u8,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Kind {
+    Ours(&'static str),
+    Refused(ProblemKind),
+}
+
 impl Failure {
     /// Says it on standard error and gives the exit code.
-    pub fn report(self) -> ExitCode {
+    pub fn report(self, reader: &Reader) -> ExitCode {
         let code = self.code();
-        let message = match self {
-            Failure::Failed(message)
-            | Failure::Wrong(message)
-            | Failure::Unreachable(message)
-            | Failure::Unwell(message) => message,
-            Failure::Refused(problem) => problem.message,
-        };
-        for line in message.lines() {
-            // Where nobody can be told, the code says it.
-            let _ = writeln!(io::stderr(), "error: {line}");
-        }
+        // Where nobody can be told, the code says it.
+        let _ = io::stderr().write_all(self.told(reader).as_bytes());
         ExitCode::from(code)
+    }
+
+    fn told(&self, reader: &Reader) -> String {
+        let (kind, message) = match self {
+            Failure::Failed(message) => (Kind::Ours("failed"), message),
+            Failure::Wrong(message) => (Kind::Ours("wrong"), message),
+            Failure::Unreachable(message) => (Kind::Ours("unreachable"), message),
+            Failure::Unwell(message) => (Kind::Ours("not_ok"), message),
+            Failure::Refused(problem) => (Kind::Refused(problem.kind), &problem.message),
+        };
+        let Reader::Program(what) = reader else {
+            let lines = message.lines();
+            return lines.map(|line| format!("error: {line}\n")).collect();
+        };
+        let told = Told {
+            kind,
+            message,
+            what,
+            exit_code: self.code(),
+        };
+        match serde_json::to_string(&told) {
+            Ok(json) => json + "\n",
+            Err(error) => format!("error: can't write JSON: {error}\n"),
+        }
     }
 
     fn code(&self) -> u8 {
@@ -67,5 +115,32 @@ impl Failure {
                 | ProblemKind::Internal => 1,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_get_lines_and_programs_get_json() {
+        let failure = Failure::Refused(Problem {
+            kind: ProblemKind::NotFound,
+            message: "there is no volume \"x\"\nlook again".to_owned(),
+        });
+        assert_eq!(
+            failure.told(&Reader::People),
+            "error: there is no volume \"x\"\nerror: look again\n"
+        );
+        let told = failure.told(&Reader::Program("volume show".to_owned()));
+        assert_eq!(
+            told,
+            "{\"kind\":\"not_found\",\"message\":\"there is no volume \\\"x\\\"\\nlook again\",\
+             \"what\":\"volume show\",\"exit_code\":5}\n"
+        );
+        let failure = Failure::Unreachable("gone".to_owned());
+        let told = failure.told(&Reader::Program(String::new()));
+        assert!(told.contains("\"kind\":\"unreachable\""), "{told}");
+        assert!(told.contains("\"exit_code\":4"), "{told}");
     }
 }

@@ -103,7 +103,7 @@ pub fn follow(client: &Client, job: Job, format: Format) -> Result<(), Failure> 
         .build()
         .map_err(|error| Failure::Failed(format!("can't wait for signals: {error}")))?;
     let id = job.id;
-    let mut shown = Shown::new();
+    let mut shown = Shown::new(format);
     let ended = runtime.block_on(async {
         let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         let mut job = job;
@@ -146,20 +146,27 @@ fn gone(failure: Failure, id: u64) -> Failure {
 }
 
 /// How far a job is, on standard error: a bar on a terminal, else a line now and then.
+///
+/// Programs that read JSON find nothing there but errors.
 struct Shown {
+    is_for_people: bool,
     is_terminal: bool,
     told: Option<(JobState, u64)>,
 }
 
 impl Shown {
-    fn new() -> Self {
+    fn new(format: Format) -> Self {
         Shown {
+            is_for_people: !format.is_json(),
             is_terminal: io::stderr().is_terminal(),
             told: None,
         }
     }
 
     fn show(&mut self, job: &Job) {
+        if !self.is_for_people {
+            return;
+        }
         if self.is_terminal {
             eprint!("\r{}{CLEAR_LINE}", line(job, true));
             // A terminal that can't be written to shows nothing.
@@ -210,12 +217,15 @@ fn line(job: &Job, bar: bool) -> String {
     let left = job
         .left_s
         .map_or(String::new(), |left| format!(", about {} left", span(left)));
+    let rate = match job.bytes_per_s {
+        0 => String::new(),
+        rate => format!(" at {}/s", human(rate)),
+    };
     format!(
-        "{what}:{bar} {verb}{} of {}, {} at {}/s{left}",
+        "{what}:{bar} {verb}{} of {}, {}{rate}{left}",
         percent(done, size),
         human(size),
-        human(done),
-        human(job.bytes_per_s)
+        human(done)
     )
 }
 
@@ -370,6 +380,14 @@ mod tests {
         assert_eq!(line(&job, false), plain);
         let bar = "[######------------------] 25.0 %";
         assert!(line(&job, true).contains(bar), "{}", line(&job, true));
+        let begins = Job {
+            done_bytes: 0,
+            bytes_per_s: 0,
+            left_s: None,
+            ..job.clone()
+        };
+        let plain = "job 3, import of v: 0.0 % of 4 MiB, 0 B";
+        assert_eq!(line(&begins, false), plain);
         let waits = Job {
             state: JobState::Waiting,
             error: Some("no".to_owned()),

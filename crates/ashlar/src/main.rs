@@ -37,9 +37,9 @@ mod trash;
 mod unix_socket;
 mod volume;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use client::Client;
-use failure::Failure;
+use failure::{Failure, Reader};
 use std::process::ExitCode;
 
 /// Large rehearsals spend their time waiting for memory: this one asks for huge pages.
@@ -122,30 +122,60 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { api, command } = Cli::parse();
-    let outcome = match command {
-        Command::Serve(args) => serve::run(args, api.as_deref()),
-        Command::Load(args) => return run_load(args),
-        Command::Fsck(args) => return fsck::run(args).unwrap_or_else(Failure::report),
-        Command::Pool(pool::Command::Salvage(args)) => {
-            return salvage::run(args).unwrap_or_else(Failure::report);
+    let parsed = Cli::command().try_get_matches();
+    let parsed =
+        parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, reader(&matches))));
+    match parsed {
+        Ok((cli, reader)) => run(cli).unwrap_or_else(|failure| failure.report(&reader)),
+        Err(error) if error.use_stderr() && asks_json() => {
+            let message = error.render().to_string();
+            let message = message.trim_end().trim_start_matches("error: ");
+            Failure::Wrong(message.to_owned()).report(&Reader::Program(String::new()))
         }
-        Command::Rehearse(args) => rehearse::run(args),
-        Command::Plan(args) => match rehearse::size::run(&args) {
-            Ok(true) => Ok(()),
-            // As a limit that fails.
-            Ok(false) => return ExitCode::from(3),
-            Err(failure) => Err(failure),
-        },
-        Command::Site(command) => {
-            return site_file::run(command, api.as_deref()).unwrap_or_else(Failure::report);
-        }
-        other => Client::new(api.as_deref()).and_then(|client| ask(&client, other)),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(error) => error.exit(),
     }
+}
+
+/// Who reads what a command says: a program with `--json`.
+fn reader(matches: &ArgMatches) -> Reader {
+    let (mut last, mut words) = (matches, Vec::new());
+    while let Some((word, below)) = last.subcommand() {
+        words.push(word);
+        last = below;
+    }
+    // `load` and `rehearse` have a file there.
+    match last.try_get_one::<bool>("json") {
+        Ok(Some(true)) => Reader::Program(words.join(" ")),
+        _ => Reader::People,
+    }
+}
+
+/// Whether `--json` is on a command line that can't be understood.
+fn asks_json() -> bool {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let writes_file = |word: &std::ffi::OsString| word == "load" || word == "rehearse";
+    let mut flags = words.iter().take_while(|word| *word != "--");
+    flags.any(|word| word == "--json") && !words.first().is_some_and(writes_file)
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let Cli { api, command } = cli;
+    let api = api.as_deref();
+    match command {
+        Command::Serve(args) => serve::run(args, api)?,
+        Command::Load(args) => return run_load(args),
+        Command::Fsck(args) => return fsck::run(args),
+        Command::Pool(pool::Command::Salvage(args)) => return salvage::run(args),
+        Command::Rehearse(args) => rehearse::run(args)?,
+        Command::Plan(args) => {
+            // As a limit that fails.
+            let code = if rehearse::size::run(&args)? { 0 } else { 3 };
+            return Ok(ExitCode::from(code));
+        }
+        Command::Site(command) => return site_file::run(command, api),
+        other => ask(&Client::new(api)?, other)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The commands that talk to a running array.
@@ -179,6 +209,66 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn run_load(args: load::Args) -> ExitCode {
-    load::run(args).unwrap_or_else(|error| Failure::Failed(format!("{error:#}")).report())
+fn run_load(args: load::Args) -> Result<ExitCode, Failure> {
+    load::run(args).map_err(|error| Failure::Failed(format!("{error:#}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands that talk to no array.
+    const OFFLINE: [&str; 7] = [
+        "serve",
+        "fsck",
+        "load",
+        "rehearse",
+        "plan",
+        "pool salvage",
+        "site check",
+    ];
+
+    /// The commands that have none below them, with their words.
+    fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
+        let mut all = Vec::new();
+        for below in command.get_subcommands() {
+            let words = format!("{words} {}", below.get_name());
+            match below.has_subcommands() {
+                true => all.extend(leaves(below, &words)),
+                false => all.push((words.trim().to_owned(), below.clone())),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_command_that_talks_to_an_array_has_json() {
+        let all = leaves(&Cli::command(), "");
+        assert!(all.len() > 60, "{}", all.len());
+        for words in OFFLINE {
+            assert!(all.iter().any(|(leaf, _)| leaf == words), "{words}");
+        }
+        for (words, command) in all {
+            if OFFLINE.contains(&words.as_str()) {
+                continue;
+            }
+            let json = command.get_arguments().find(|arg| arg.get_id() == "json");
+            let is_flag = |arg: &clap::Arg| !arg.get_action().takes_values();
+            assert!(json.is_some_and(is_flag), "`ashlar {words}` has no --json");
+        }
+    }
+
+    #[test]
+    fn who_reads_is_said_by_json() {
+        let of = |line: &str| {
+            let words = line.split(' ');
+            reader(&Cli::command().try_get_matches_from(words).unwrap())
+        };
+        let json = Reader::Program("volume delete".to_owned());
+        assert_eq!(of("ashlar volume delete v --json"), json);
+        assert_eq!(of("ashlar volume delete v"), Reader::People);
+        // A file for the report.
+        let rehearse = "ashlar rehearse shop.toml --json report.json";
+        assert_eq!(of(rehearse), Reader::People);
+    }
 }

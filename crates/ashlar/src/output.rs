@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How to print.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Format {
-    /// Print JSON, as the API gives it
+    /// Print JSON, as the API gives it; errors are JSON, too, on standard error
     #[arg(long)]
     json: bool,
 }
@@ -161,7 +161,12 @@ impl Format {
         }
     }
 
-    /// Prints a word of success, for people only.
+    /// Whether programs read it.
+    pub fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Prints a word of success, for people only: the API gives nothing.
     ///
     /// # Errors
     /// Standard output can't be written to.

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::events;
 use crate::failure::Failure;
-use crate::output::{Align, Format, Table, age_s, pairs, percent, print, span};
+use crate::output::{Align, Format, Table, age_s, pairs, percent, span};
 use crate::pool_create;
 use crate::salvage;
 use crate::status::{closed_lines, word};
@@ -40,6 +40,8 @@ pub enum Command {
         /// The RAM, such as 1 GiB, or none
         #[arg(value_name = "SIZE", value_parser = pool_create::cache)]
         capacity: u64,
+        #[command(flatten)]
+        format: Format,
     },
     /// Read and compare everything that a pool holds, and put right what is wrong
     ///
@@ -51,6 +53,8 @@ pub enum Command {
         /// End the one that is under way
         #[arg(long)]
         stop: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Give a group of a pool another level: from 10 to 50 or 6, or from 50 to 6
     ///
@@ -66,6 +70,8 @@ pub enum Command {
         /// Number of the group [default: the only one]
         #[arg(long, value_name = "NUMBER")]
         group: Option<u16>,
+        #[command(flatten)]
+        format: Format,
     },
     /// Add a group of new drives to a pool
     ///
@@ -87,6 +93,8 @@ pub enum Command {
         /// device is, without the ending, unless NAME= says otherwise
         #[arg(required = true, value_name = "[NAME=]DRIVE")]
         drives: Vec<String>,
+        #[command(flatten)]
+        format: Format,
     },
     /// Have a group leave a pool: what it holds goes to the other groups first
     ///
@@ -98,6 +106,8 @@ pub enum Command {
         /// Number of the group
         #[arg(long, value_name = "NUMBER")]
         group: u16,
+        #[command(flatten)]
+        format: Format,
     },
     /// Write lost labels of a pool that nobody serves anew, as far as its drives prove them
     ///
@@ -116,6 +126,8 @@ pub enum Command {
         /// The alarm threshold, in percent
         #[arg(long, value_name = "PERCENT")]
         alarm: Option<u8>,
+        #[command(flatten)]
+        format: Format,
     },
     /// Limit work in the background: rebuilds, scrubs, and moving data to other groups
     ///
@@ -136,6 +148,8 @@ pub enum Command {
         /// Rest while hosts send commands
         #[arg(long = "yield")]
         r#yield: bool,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
@@ -157,13 +171,19 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             events.retain(|event| event.pool == name);
             format.print_text(&pool, |pool| show(pool, &events))
         }
-        Command::Convert { name, level, group } => convert(client, &name, level, group),
+        Command::Convert {
+            name,
+            level,
+            group,
+            format,
+        } => convert(client, &name, (level, group), format),
         Command::Grow {
             name,
             level,
             size,
             force,
             drives,
+            format,
         } => {
             let drives = drives.iter().map(|drive| new_drive(drive, size));
             let add = GroupAdd {
@@ -171,38 +191,58 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 drives: drives.collect(),
                 force,
             };
-            grow(client, &name, &add)
+            grow(client, &name, &add, format)
         }
-        Command::Shrink { name, group } => {
-            client.delete(&["pools", &name, "groups", &group.to_string()])?;
-            print(&format!(
-                "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
-            ))
+        Command::Shrink {
+            name,
+            group,
+            format,
+        } => {
+            let path = ["pools", &name, "groups", &group.to_string()];
+            let pool: Pool = client.remove(&path, &[])?;
+            format.print_text(&pool, |_| {
+                format!(
+                    "group {group} of pool {name} is emptied, to leave; see ashlar pool show {name}\n"
+                )
+            })
         }
         Command::Create(args) => pool_create::create(client, args),
         Command::Destroy(args) => pool_create::destroy(client, args),
-        Command::Cache { name, capacity } => {
+        Command::Cache {
+            name,
+            capacity,
+            format,
+        } => {
             let change = CacheChange {
                 capacity_bytes: capacity,
             };
             let pool: Pool = client.put(&["pools", &name, "cache"], &change)?;
-            let capacity = human(pool.cache.capacity_bytes);
-            print(&format!("pool {name} has {capacity} of RAM for reads\n"))
+            format.print_text(&pool, |pool| {
+                let capacity = human(pool.cache.capacity_bytes);
+                format!("pool {name} has {capacity} of RAM for reads\n")
+            })
         }
         Command::Salvage(_) => unreachable!("it does not talk to an array"),
-        Command::Scrub { name, stop } => {
+        Command::Scrub { name, stop, format } => {
             let change = ScrubChange { running: !stop };
-            let _: Pool = client.put(&["pools", &name, "scrub"], &change)?;
+            let pool: Pool = client.put(&["pools", &name, "scrub"], &change)?;
             let what = if stop { "ends" } else { "begins" };
-            print(&format!("the scrub of pool {name} {what}\n"))
+            format.print_text(&pool, |_| format!("the scrub of pool {name} {what}\n"))
         }
-        Command::Thresholds { name, warn, alarm } => {
+        Command::Thresholds {
+            name,
+            warn,
+            alarm,
+            format,
+        } => {
             let change = ThresholdsChange {
                 warn_percent: warn,
                 alarm_percent: alarm,
             };
             let pool: Pool = client.put(&["pools", &name, "thresholds"], &change)?;
-            print(&format!("pool {name}: {}\n", thresholds_line(&pool)))
+            format.print_text(&pool, |pool| {
+                format!("pool {name}: {}\n", thresholds_line(pool))
+            })
         }
         Command::Rates {
             name,
@@ -210,6 +250,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             scrub,
             full,
             r#yield,
+            format,
         } => {
             let background = match (full, r#yield) {
                 (true, _) => Some(Background::Full),
@@ -222,7 +263,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 background,
             };
             let pool: Pool = client.put(&["pools", &name, "rates"], &change)?;
-            print(&format!("pool {name}: {}\n", rates_line(&pool.rates)))
+            format.print_text(&pool, |pool| {
+                format!("pool {name}: {}\n", rates_line(&pool.rates))
+            })
         }
     }
 }
@@ -241,7 +284,12 @@ fn list(client: &Client, format: Format) -> Result<(), Failure> {
     })
 }
 
-fn convert(client: &Client, name: &str, level: String, group: Option<u16>) -> Result<(), Failure> {
+fn convert(
+    client: &Client,
+    name: &str,
+    (level, group): (String, Option<u16>),
+    format: Format,
+) -> Result<(), Failure> {
     let group = match group {
         Some(group) => group,
         None => only_group(&client.get(&["pools", name])?)?,
@@ -250,14 +298,15 @@ fn convert(client: &Client, name: &str, level: String, group: Option<u16>) -> Re
     let path = ["pools", name, "groups", &group.to_string()];
     let pool: Pool = client.patch(&path, &change)?;
     let level = change.level;
-    let now = pool.groups.iter().find(|other| other.index == group);
-    let text = match now.map_or(0, |group| group.zones_to_move) {
-        0 => format!("group {group} of pool {name} is of level {level}\n"),
-        _ => format!(
-            "group {group} of pool {name} goes to level {level}; see ashlar pool show {name}\n"
-        ),
-    };
-    print(&text)
+    format.print_text(&pool, |pool| {
+        let now = pool.groups.iter().find(|other| other.index == group);
+        match now.map_or(0, |group| group.zones_to_move) {
+            0 => format!("group {group} of pool {name} is of level {level}\n"),
+            _ => format!(
+                "group {group} of pool {name} goes to level {level}; see ashlar pool show {name}\n"
+            ),
+        }
+    })
 }
 
 fn only_group(pool: &Pool) -> Result<u16, Failure> {
@@ -274,13 +323,14 @@ fn only_group(pool: &Pool) -> Result<u16, Failure> {
     }
 }
 
-fn grow(client: &Client, name: &str, add: &GroupAdd) -> Result<(), Failure> {
+fn grow(client: &Client, name: &str, add: &GroupAdd, format: Format) -> Result<(), Failure> {
     let pool: Pool = client.post(&["pools", name, "groups"], add)?;
-    let mut text = String::new();
-    if let Some(group) = pool.groups.last() {
-        text = format!("pool {name} has group {}\n", group_line(group));
-    }
-    print(&text)
+    format.print_text(&pool, |pool| {
+        let group = pool.groups.last();
+        group.map_or(String::new(), |group| {
+            format!("pool {name} has group {}\n", group_line(group))
+        })
+    })
 }
 
 /// `[NAME=]PATH`; what it may be, the array says.

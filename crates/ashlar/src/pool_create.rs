@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::Format;
 use crate::pool::new_drive;
 use server::api::types::{Pool, PoolCreate};
 use site::human;
@@ -56,6 +56,8 @@ pub struct DestroyArgs {
     name: String,
     #[command(flatten)]
     confirm: Confirm,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// RAM for reads; 0 is none.
@@ -100,8 +102,13 @@ pub fn create(client: &Client, args: CreateArgs) -> Result<(), Failure> {
     })
 }
 
-pub fn destroy(client: &Client, DestroyArgs { name, confirm }: DestroyArgs) -> Result<(), Failure> {
+pub fn destroy(client: &Client, args: DestroyArgs) -> Result<(), Failure> {
+    let DestroyArgs {
+        name,
+        confirm,
+        format,
+    } = args;
     confirm.deletion(&format!("pool {name}"), &name)?;
     client.delete(&["pools", &name])?;
-    print(&format!("pool {name} is destroyed; its drives are free\n"))
+    format.done(&format!("pool {name} is destroyed; its drives are free"))
 }

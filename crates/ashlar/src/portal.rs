@@ -29,6 +29,8 @@ pub enum Command {
         address: String,
         #[command(flatten)]
         confirm: Confirm,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
@@ -47,9 +49,14 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let portals: Vec<Portal> = client.post(&["portals"], &add)?;
             format.print(&portals, |portals| table(portals))
         }
-        Command::Remove { address, confirm } => {
-            confirm.change(&format!("portal {address}"))?;
-            client.delete(&["portals", &address])
+        Command::Remove {
+            address,
+            confirm,
+            format,
+        } => {
+            confirm.deletion(&format!("portal {address}"), &address)?;
+            client.delete(&["portals", &address])?;
+            format.done(&format!("portal {address} is closed"))
         }
     }
 }

@@ -45,9 +45,14 @@ pub enum Discovery {
     SetChap {
         #[command(flatten)]
         chap: ChapArgs,
+        #[command(flatten)]
+        format: Format,
     },
-    /// List targets without CHAP, to whom they admit
-    RemoveChap,
+    /// Ask for nothing before targets are listed
+    RemoveChap {
+        #[command(flatten)]
+        format: Format,
+    },
 }
 
 /// `TABLE.KEY=VALUE` as the API takes it.
@@ -85,14 +90,20 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
 
 pub fn run_discovery(client: &Client, command: Discovery) -> Result<(), Failure> {
     match command {
-        Discovery::SetChap { chap } => match chap.read()? {
-            Some(chap) => client.put_only(&["discovery", "chap"], &chap),
+        Discovery::SetChap { chap, format } => match chap.read()? {
+            Some(chap) => {
+                client.put_only(&["discovery", "chap"], &chap)?;
+                format.done("discovery asks for CHAP")
+            }
             None => Err(Failure::Wrong(
                 "--chap-name: found nothing; allowed: a CHAP name, and --chap-secret-file"
                     .to_owned(),
             )),
         },
-        Discovery::RemoveChap => client.delete(&["discovery", "chap"]),
+        Discovery::RemoveChap { format } => {
+            client.delete(&["discovery", "chap"])?;
+            format.done("discovery asks for nothing")
+        }
     }
 }
 

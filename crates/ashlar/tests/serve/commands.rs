@@ -1,6 +1,6 @@
 //! The commands: what people and programs read, and the exit codes.
 
-use crate::array::{Home, SITE, ashlar, said};
+use crate::array::{Home, SITE, Serving, add_spare, ashlar, said};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -314,6 +314,101 @@ fn the_api_refuses_what_it_does_not_know() {
     let answer = request(&serving.api, "POST /api/v1/volumes", "", &large);
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("\"kind\":\"too_large\""), "{answer}");
+}
+
+/// Exit code, and the error that a program reads.
+fn error_for_programs(serving: &Serving, args: &[&str]) -> (i32, serde_json::Value) {
+    let output = serving.run(args);
+    assert!(output.stdout.is_empty(), "{args:?}");
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr)
+        .unwrap_or_else(|_| panic!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    let code = output.status.code().unwrap();
+    assert_eq!(error["exit_code"], code, "{args:?}");
+    assert!(!error["message"].as_str().unwrap().is_empty(), "{args:?}");
+    (code, error)
+}
+
+#[test]
+fn programs_get_errors_as_json() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    for (args, code, kind, what) in [
+        (
+            &["volume", "show", "no", "--json"][..],
+            5,
+            "not_found",
+            "volume show",
+        ),
+        (
+            &[
+                "volume", "create", "--json", "v0", "--pool", "p0", "--size", "1M",
+            ],
+            6,
+            "exists",
+            "volume create",
+        ),
+        (
+            &["pool", "scrub", "no", "--json"],
+            5,
+            "not_found",
+            "pool scrub",
+        ),
+        (
+            &["drive", "fail", "no", "--json"],
+            5,
+            "not_found",
+            "drive fail",
+        ),
+        (
+            &["drive", "replace", "d0", "--with", "x", "--json"],
+            2,
+            "wrong",
+            "drive replace",
+        ),
+        (
+            &["volume", "delete", "v0", "--json"],
+            2,
+            "wrong",
+            "volume delete",
+        ),
+        (&["volume", "create", "--json"], 2, "wrong", ""),
+        (
+            &["--api", "127.0.0.1:1", "volume", "list", "--json"],
+            4,
+            "unreachable",
+            "volume list",
+        ),
+    ] {
+        let (found, error) = error_for_programs(&serving, args);
+        assert_eq!(
+            (found, &error["kind"]),
+            (code, &kind.into()),
+            "{args:?}: {error}"
+        );
+        assert_eq!(error["what"], what, "{args:?}");
+    }
+}
+
+#[test]
+fn what_changes_a_pool_or_a_drive_says_what_came_of_it() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let pool = serving.json(&["pool", "rates", "p0", "--scrub", "5 MiB"]);
+    assert_eq!(pool["rates"]["scrub_bytes_per_s"], 5 << 20);
+    let pool = serving.json(&["pool", "thresholds", "p0", "--warn", "70"]);
+    assert_eq!(pool["thresholds"]["warn_percent"], 70);
+    assert_eq!(serving.json(&["pool", "scrub", "p0"])["name"], "p0");
+    let pool = serving.json(&["drive", "fail", "d1"]);
+    assert_eq!(pool["failed_drives"], serde_json::json!(["d1"]));
+    let pool = serving.json(&["drive", "replace", "d1"]);
+    assert_eq!(pool["name"], "p0");
+    serving.wait_healthy();
+    let pool = serving.json(&add_spare("s0", "s0.img"));
+    assert_eq!(pool["spares"], serde_json::json!(["s0"]));
+    let pool = serving.json(&["pool", "grow", "p0", "e0.img", "e1.img"]);
+    assert_eq!(pool["groups"].as_array().unwrap().len(), 2);
+    let pool = serving.json(&["pool", "shrink", "p0", "--group", "1"]);
+    assert_eq!(pool["name"], "p0");
 }
 
 #[test]

@@ -32,12 +32,13 @@ pub(super) async fn get_drive(
     State(served): State<Served>,
     Segment(name): Segment<String>,
 ) -> Result<Json<Drive>, Problem> {
-    let found = drives(&served)
-        .await?
-        .into_iter()
-        .find(|drive| drive.name == name);
+    Ok(Json(found(&served, &name).await?))
+}
+
+async fn found(served: &Served, name: &str) -> Result<Drive, Problem> {
+    let mut drives = drives(served).await?.into_iter();
     let missing = || Problem::new(ProblemKind::NotFound, format!("there is no drive {name}"));
-    found.map(Json).ok_or_else(missing)
+    drives.find(|drive| drive.name == name).ok_or_else(missing)
 }
 
 /// Takes a drive out of use. Refused when its pool can't do without it.
@@ -45,15 +46,17 @@ pub(super) async fn get_drive(
     post, path = "/api/v1/drives/{name}/fail", tag = "drives",
     params(("name" = String, Path, description = "Name of the drive")),
     responses(
-        (status = 204), (status = 400, body = Problem), (status = 404, body = Problem)
+        (status = 200, body = Pool), (status = 400, body = Problem),
+        (status = 404, body = Problem)
     )
 )]
 pub(super) async fn fail_drive(
-    State(array): State<Arc<Array>>,
+    State(served): State<Served>,
     Segment(name): Segment<String>,
-) -> Result<StatusCode, Problem> {
-    array.fail_drive(name).await?;
-    Ok(StatusCode::NO_CONTENT)
+) -> Result<Json<Pool>, Problem> {
+    let pool = found(&served, &name).await?.pool;
+    served.array.fail_drive(name).await?;
+    shown(&served.array, &pool).await
 }
 
 /// Puts another drive in the place of one; it is rebuilt from the others.
