@@ -11,7 +11,7 @@ use server::api::types::{
     Background, Cache, CacheChange, DriveAdd, Event, Fullness, Group, GroupAdd, GroupChange, Io,
     Operations, Pool, Rates, RatesChange, ScrubChange, Status, Task, TaskKind, ThresholdsChange,
 };
-use site::human;
+use site::{counted, human};
 use std::path::Path;
 
 /// The newest events of a pool that are shown with it.
@@ -28,6 +28,9 @@ pub enum Command {
     Show {
         /// Name of the pool
         name: String,
+        /// Show also how it is laid out, and what its log, cache and drives do
+        #[arg(long, short)]
+        verbose: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -165,11 +168,15 @@ fn rate(text: &str) -> Result<u64, String> {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { format } => list(client, format),
-        Command::Show { name, format } => {
+        Command::Show {
+            name,
+            verbose,
+            format,
+        } => {
             let pool: Pool = client.get(&["pools", &name])?;
             let mut events: Vec<Event> = client.get(&["events"])?;
             events.retain(|event| event.pool == name);
-            format.print_text(&pool, |pool| show(pool, &events))
+            format.print_text(&pool, |pool| show(pool, &events, verbose))
         }
         Command::Convert {
             name,
@@ -379,14 +386,34 @@ fn table(pools: &[Pool]) -> Table {
     table
 }
 
-fn show(pool: &Pool, events: &[Event]) -> String {
-    let used = percent(pool.mapped_bytes, pool.capacity_bytes);
+/// A pool for people: how it is, what is under way, and what room it has. All else is asked for.
+fn show(pool: &Pool, events: &[Event], verbose: bool) -> String {
     let mut lines = vec![
         ("name", pool.name.clone()),
         ("health", word(pool.health).to_owned()),
     ];
     lines.extend(pool.why.iter().map(|why| ("", why.clone())));
+    lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
     lines.extend(pool.groups.iter().map(|group| ("group", group_line(group))));
+    lines.extend(drives_out_of_line(pool));
+    let differences = pool.site_differences.iter();
+    lines.extend(differences.map(|line| ("site file", line.clone())));
+    lines.extend(room(pool));
+    lines.push(("scrub", scrub_line(pool)));
+    if pool.mended_bytes > 0 || pool.lost_bytes > 0 || verbose {
+        lines.push(("damage", damage_line(pool)));
+    }
+    if verbose {
+        lines.extend(details(pool));
+    }
+    let newest = events.iter().rev().take(EVENTS_SHOWN).rev();
+    lines.extend(newest.map(|event| ("event", events::line(event))));
+    pairs(&lines)
+}
+
+/// Spares, and drives that are not as they should be.
+fn drives_out_of_line(pool: &Pool) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
     for (title, drives) in [
         ("spares", &pool.spares),
         ("suspect", &pool.suspect_drives),
@@ -401,43 +428,65 @@ fn show(pool: &Pool, events: &[Event]) -> String {
         ("missing", format!("{}{back}: {}", drive.name, drive.why))
     });
     lines.extend(missing);
-    lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
-    lines.extend([
+    lines
+}
+
+/// What room there is: mapped, promised and free are the capacity.
+fn room(pool: &Pool) -> Vec<(&'static str, String)> {
+    let used = percent(pool.mapped_bytes, pool.capacity_bytes);
+    let mut lines = vec![
         ("capacity", human(pool.capacity_bytes)),
         ("mapped", format!("{} ({used})", human(pool.mapped_bytes))),
-        ("promised", human(pool.promised_bytes)),
-        ("free", human(pool.free_bytes)),
+    ];
+    if pool.promised_bytes > 0 {
+        let promised = format!("{} to thick volumes", human(pool.promised_bytes));
+        lines.push(("promised", promised));
+    }
+    lines.extend([
+        (
+            "free",
+            format!("{} ({})", human(pool.free_bytes), thresholds_line(pool)),
+        ),
+        (
+            "volumes",
+            format!("{} in all", human(pool.provisioned_bytes)),
+        ),
+    ]);
+    lines
+}
+
+/// How the pool is laid out, and what its parts do.
+fn details(pool: &Pool) -> Vec<(&'static str, String)> {
+    let log = format!(
+        "{} of {}",
+        human(pool.log_used_bytes),
+        human(pool.log_capacity_bytes)
+    );
+    vec![
         ("kept back", human(pool.kept_bytes)),
         ("to be filled", human(pool.backed_bytes)),
         ("backs others", human(pool.backing_bytes)),
         ("overhead", human(pool.overhead_bytes)),
-        ("fullness", thresholds_line(pool)),
-        ("provisioned", human(pool.provisioned_bytes)),
         ("page", human(u64::from(pool.page_bytes))),
         ("lanes", pool.lanes.to_string()),
-        (
-            "log",
-            format!(
-                "{} of {}",
-                human(pool.log_used_bytes),
-                human(pool.log_capacity_bytes)
-            ),
-        ),
+        ("log", log),
         ("read cache", cache_line(&pool.cache)),
         ("background", rates_line(&pool.rates)),
         ("commands", commands_line(&pool.io)),
         ("drive reads", reads_line(&pool.io)),
         ("drive writes", writes_line(&pool.io)),
-        ("put right", human(pool.mended_bytes)),
-        ("lost", human(pool.lost_bytes)),
-        ("scrubs", scrubs_line(pool)),
         ("shard", pool.shard.to_string()),
         ("epoch", pool.epoch.to_string()),
         ("uuid", pool.uuid.clone()),
-    ]);
-    let newest = events.iter().rev().take(EVENTS_SHOWN).rev();
-    lines.extend(newest.map(|event| ("event", events::line(event))));
-    pairs(&lines)
+    ]
+}
+
+fn damage_line(pool: &Pool) -> String {
+    format!(
+        "{} put right, {} lost, since the start",
+        human(pool.mended_bytes),
+        human(pool.lost_bytes)
+    )
 }
 
 fn thresholds_line(pool: &Pool) -> String {
@@ -454,17 +503,16 @@ fn thresholds_line(pool: &Pool) -> String {
     )
 }
 
-fn scrubs_line(pool: &Pool) -> String {
+fn scrub_line(pool: &Pool) -> String {
     let Some(last) = &pool.last_scrub else {
-        return "none since the pool was opened".to_owned();
+        return "none since the start".to_owned();
     };
-    format!(
-        "{} since the pool was opened; the last ended {} ago: {} blocks put right, {} lost",
-        pool.scrubs,
-        span(age_s(last.ended_unix_s)),
-        last.mended_blocks,
-        last.lost_blocks
-    )
+    let found = match (last.mended_blocks, last.lost_blocks) {
+        (0, 0) => "nothing was wrong".to_owned(),
+        (mended, lost) => format!("{} put right, {lost} lost", counted(mended, "block")),
+    };
+    let ago = span(age_s(last.ended_unix_s));
+    format!("the last ended {ago} ago: {found}")
 }
 
 fn group_line(group: &Group) -> String {
@@ -492,17 +540,17 @@ fn task_line(task: &Task) -> String {
         TaskKind::Scrub => "scrub",
         TaskKind::Move => "moving data",
     };
-    let left = task.left_s.map_or_else(
-        || "no rate yet".to_owned(),
-        |left| format!("{} left", span(left)),
-    );
+    let rate = match (task.bytes_per_s, task.left_s) {
+        (0, _) => String::new(),
+        (rate, None) => format!(", {}/s", human(rate)),
+        (rate, Some(left)) => format!(", {}/s, about {} left", human(rate), span(left)),
+    };
     format!(
-        "{what} of {}: {} of {} ({}), {}/s, {left}",
+        "{what} of {}: {} of {} ({}){rate}",
         task.subject,
         human(task.done_bytes),
         human(task.total_bytes),
         percent(task.done_bytes, task.total_bytes),
-        human(task.bytes_per_s),
     )
 }
 

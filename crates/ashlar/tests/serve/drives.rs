@@ -230,7 +230,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     serving.done(&["drive", "fail", "d1"]);
     let text = serving.run(&["pool", "show", "p0"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("failed        d1\n"), "{text}");
+    assert!(text.contains("failed    d1\n"), "{text}");
     let event = " UTC  drive 'd1' was taken out of use by command (place 1 of group 0)\n";
     assert!(text.contains(event), "{text}");
     serving.add_spare("d1", "d1.img");
@@ -328,8 +328,25 @@ fn a_scrub_runs_and_tells() {
     let events = serving.json(&["events", "--pool", "p0"]).to_string();
     assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
     let text = String::from_utf8(serving.run(&show).stdout).unwrap();
-    let part = "1 since the pool was opened; the last ended ";
-    assert!(text.contains(part), "{text}");
+    let of_scrubs = text.lines().find(|line| line.starts_with("scrub "));
+    let of_scrubs = of_scrubs.unwrap();
+    assert!(of_scrubs.contains("the last ended "), "{text}");
+    assert!(of_scrubs.ends_with(" ago: nothing was wrong"), "{text}");
+    assert!(text.lines().count() <= 14, "{text}");
+    let all = serving.run(&["pool", "show", "p0", "--verbose"]);
+    let all = String::from_utf8(all.stdout).unwrap();
+    for line in text.lines().filter(|line| !line.starts_with("scrub ")) {
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            all.lines().any(|other| words(other) == words(line)),
+            "{line}: {all}"
+        );
+    }
+    assert!(
+        all.contains("\ndrive writes") && all.contains("\nuuid"),
+        "{all}"
+    );
+    assert!(!text.contains("uuid"), "{text}");
 }
 
 #[test]
