@@ -197,9 +197,10 @@ pub enum Command {
         volume: String,
         /// The image to make, on the server's machine; nothing may be there
         file: PathBuf,
-        /// Format of the image
+        /// Format of the image: raw, qcow2, vhdx or vmdk [default: what its name says: .raw or
+        /// .img, .qcow2, .vhdx, .vmdk]
         #[arg(long = "format", value_name = "FORMAT", value_parser = image_format)]
-        image: ImageFormat,
+        image: Option<ImageFormat>,
         /// Option of the format, as of qemu-img create -o: subformat=fixed
         #[arg(long, value_name = "KEY=VALUE", value_parser = option)]
         option: Vec<(String, String)>,
@@ -400,7 +401,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => {
             let export = VolumeExport {
                 file: absolute(&file)?,
-                format: image,
+                format: image.map_or_else(|| format_of(&file), Ok)?,
                 options: option.into_iter().collect(),
                 verify,
                 live,
@@ -510,6 +511,22 @@ fn image_format(text: &str) -> Result<ImageFormat, String> {
     }
 }
 
+/// The format that a file's name says.
+fn format_of(file: &Path) -> Result<ImageFormat, Failure> {
+    let ending = file.extension().map(|ending| ending.to_string_lossy());
+    let known = ending.and_then(|ending| match ending.to_ascii_lowercase().as_str() {
+        "img" => Some(ImageFormat::Raw),
+        other => image_format(other).ok(),
+    });
+    known.ok_or_else(|| {
+        Failure::Wrong(format!(
+            "{}: its name does not say which format it is to have (.raw, .img, .qcow2, .vhdx or \
+             .vmdk would): say --format raw, qcow2, vhdx or vmdk",
+            file.display()
+        ))
+    })
+}
+
 fn option(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let (key, value) = parts.ok_or("allowed: KEY=VALUE")?;
@@ -607,5 +624,30 @@ fn word(provisioning: Provisioning) -> &'static str {
     match provisioning {
         Provisioning::Thin => "thin",
         Provisioning::Thick => "thick",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_image_says_its_format() {
+        for (name, format) in [
+            ("/i/a.raw", ImageFormat::Raw),
+            ("/i/a.img", ImageFormat::Raw),
+            ("a.b.QCOW2", ImageFormat::Qcow2),
+            ("a.vhdx", ImageFormat::Vhdx),
+            ("a.vmdk", ImageFormat::Vmdk),
+        ] {
+            assert_eq!(format_of(Path::new(name)).unwrap(), format, "{name}");
+        }
+        for name in ["a", "a.iso", "a.", ".raw", "qcow2"] {
+            let refused = format_of(Path::new(name));
+            let Err(Failure::Wrong(why)) = refused else {
+                panic!("{name} says {refused:?}");
+            };
+            assert!(why.contains("--format"), "{why}");
+        }
     }
 }
