@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{Any, Export, ExportChange, ExportCreate, Initiators, LunAdd};
+use server::api::types::{Any, Export, ExportChange, ExportCreate, Host, Initiators, LunAdd};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -134,8 +134,15 @@ pub struct Access {
 
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { format } => format.list(client, &["exports"], table),
-        Command::Show { target, format } => format.show(client, &["exports", &target], show),
+        Command::List { format } => {
+            let exports: Vec<Export> = client.get(&["exports"])?;
+            let hosts = hosts_for(client, format)?;
+            format.print(&exports, |exports| table(exports, &hosts))
+        }
+        Command::Show { target, format } => {
+            let export: Export = client.get(&["exports", &target])?;
+            print(client, &export, format)
+        }
         Command::Create {
             target,
             volumes,
@@ -160,7 +167,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 may_affect_others: affect_others,
             };
             let export: Export = client.post(&["exports"], &create)?;
-            format.print_text(&export, show)
+            print(client, &export, format)
         }
         Command::AddLun {
             target,
@@ -173,7 +180,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 ..ExportChange::default()
             };
             let export: Export = client.patch(&["exports", &target], &change)?;
-            format.print_text(&export, show)
+            print(client, &export, format)
         }
         Command::RemoveLun {
             target,
@@ -189,7 +196,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 ..ExportChange::default()
             };
             let export: Export = client.patch(&["exports", &target], &change)?;
-            format.print_text(&export, show)
+            print(client, &export, format)
         }
         Command::Change {
             target,
@@ -221,7 +228,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 ..ExportChange::default()
             };
             let export: Export = client.patch(&["exports", &target], &change)?;
-            format.print_text(&export, show)
+            print(client, &export, format)
         }
         Command::Delete {
             target,
@@ -235,7 +242,21 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn table(exports: &[Export]) -> Table {
+/// Prints an export.
+fn print(client: &Client, export: &Export, format: Format) -> Result<(), Failure> {
+    let hosts = hosts_for(client, format)?;
+    format.print_text(export, |export| show(export, &hosts))
+}
+
+/// All hosts, where people are told what they have to prove.
+fn hosts_for(client: &Client, format: Format) -> Result<Vec<Host>, Failure> {
+    match format.is_json() {
+        true => Ok(Vec::new()),
+        false => client.get(&["hosts"]),
+    }
+}
+
+fn table(exports: &[Export], hosts: &[Host]) -> Table {
     use Align::{Left, Right};
     let columns = [
         ("TARGET", Left),
@@ -253,15 +274,15 @@ fn table(exports: &[Export]) -> Table {
                 lun.lun.to_string(),
                 lun.volume.clone(),
                 initiators(&export.initiators),
-                hosts(export),
-                said_of(export.chap.as_ref()),
+                admitted(export),
+                chap(export, hosts),
             ]);
         }
     }
     table
 }
 
-fn show(export: &Export) -> String {
+fn show(export: &Export, hosts: &[Host]) -> String {
     let physical_block = format!("{} bytes", export.physical_block_bytes);
     let mut lines = vec![
         ("physical block", physical_block),
@@ -271,7 +292,7 @@ fn show(export: &Export) -> String {
         ("initiators", initiators(&export.initiators)),
         ("hosts", export.hosts.join(", ")),
         ("host groups", export.host_groups.join(", ")),
-        ("chap", said_of(export.chap.as_ref())),
+        ("chap", chap(export, hosts)),
         (
             "portals",
             export
@@ -312,8 +333,31 @@ fn by_name(names: Vec<String>, any: bool) -> Option<Initiators> {
     }
 }
 
+/// What has to be proved by CHAP: by hosts that have an account of their own, and by all others.
+fn chap(export: &Export, hosts: &[Host]) -> String {
+    let is_admitted = |host: &&Host| {
+        let mut groups = host.host_groups.iter();
+        export.hosts.contains(&host.name) || groups.any(|group| export.host_groups.contains(group))
+    };
+    let (own, without): (Vec<&Host>, Vec<&Host>) = hosts
+        .iter()
+        .filter(is_admitted)
+        .partition(|host| host.chap.is_some());
+    let of_others = said_of(export.chap.as_ref());
+    if own.is_empty() {
+        return of_others;
+    }
+    let own: Vec<&str> = own.iter().map(|host| host.name.as_str()).collect();
+    let own = format!("own of {}", own.join(", "));
+    let nobody = Initiators::Named(Vec::new());
+    match without.is_empty() && export.initiators == nobody {
+        true => own,
+        false => format!("{own}; {of_others} of others"),
+    }
+}
+
 /// Hosts, and groups of them with an @ before.
-fn hosts(export: &Export) -> String {
+fn admitted(export: &Export) -> String {
     let groups = export.host_groups.iter().map(|group| format!("@{group}"));
     let all: Vec<String> = export.hosts.iter().cloned().chain(groups).collect();
     all.join(", ")
@@ -322,4 +366,58 @@ fn hosts(export: &Export) -> String {
 /// A list that was given.
 fn some(names: Vec<String>) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server::api::types::Chap;
+
+    #[test]
+    fn what_hosts_prove_of_their_own_is_told() {
+        let account = |name: &str| Chap {
+            name: name.to_owned(),
+            mutual_name: None,
+        };
+        let host = |name: &str, chap: Option<Chap>, groups: &[&str]| Host {
+            name: name.to_owned(),
+            initiators: Vec::new(),
+            chap,
+            host_groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        };
+        let hosts = [
+            host("h1", Some(account("one")), &["g"]),
+            host("h2", Some(account("two")), &[]),
+            host("h3", None, &[]),
+        ];
+        let of = |names: &[&str], groups: &[&str], any: bool, account: Option<Chap>| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            let export = Export {
+                target: "iqn.2026-11.dev.ashlar:a".to_owned(),
+                luns: Vec::new(),
+                initiators: match any {
+                    true => Initiators::Any(Any::Any),
+                    false => Initiators::Named(Vec::new()),
+                },
+                hosts: owned(names),
+                host_groups: owned(groups),
+                chap: account,
+                portals: None,
+                physical_block_bytes: 4096,
+                may_sanitize: false,
+                withheld: None,
+            };
+            chap(&export, &hosts)
+        };
+        assert_eq!(of(&["h1", "h2"], &[], false, None), "own of h1, h2");
+        assert_eq!(of(&[], &["g"], false, None), "own of h1");
+        assert_eq!(
+            of(&["h2", "h3"], &[], false, None),
+            "own of h2; none of others"
+        );
+        assert_eq!(of(&["h3"], &[], true, None), "none");
+        let t = Some(account("t"));
+        assert_eq!(of(&["h3"], &[], false, t.clone()), "t");
+        assert_eq!(of(&["h1"], &[], true, t), "own of h1; t of others");
+    }
 }
