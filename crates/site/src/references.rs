@@ -8,6 +8,7 @@ use crate::size;
 use crate::table::Row;
 use crate::types::{DriveSource, Group, LUNS_MAX, Provisioning};
 use crate::volumes;
+use engine::pool::{PoolSpec, planned_capacity_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the rows against each other. Values that were reported already are
@@ -306,10 +307,10 @@ fn volume_pools(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Thick volumes reserve: they can't be more than their pool's drives hold.
+/// Thick volumes reserve: together they can't have more pages than their pool.
 fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
     for pool in &rows.pools {
-        let Some(room_bytes) = raw_room_bytes(rows, pool) else {
+        let Some(room_bytes) = capacity_bytes(rows, pool) else {
             continue;
         };
         let mut sum_bytes = 0u64;
@@ -324,20 +325,21 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
             if volume.item.provisioning == Provisioning::Thin {
                 continue;
             }
-            sum_bytes = sum_bytes.saturating_add(volume.item.size_bytes);
+            let page_bytes = u64::from(pool.item.pool.page_bytes);
+            let pages = volume.item.size_bytes.div_ceil(page_bytes);
+            sum_bytes = sum_bytes.saturating_add(pages.saturating_mul(page_bytes));
             if sum_bytes > room_bytes {
+                let (needed, room) = size::human_pair(sum_bytes, room_bytes);
                 push(
                     found,
                     line,
                     "volume.size",
                     format!(
-                        "thick volumes of {} in pool {:?}",
-                        size::human(sum_bytes),
+                        "thick volumes of {needed} in pool {:?}",
                         pool.item.pool.name
                     ),
                     format!(
-                        "at most the {} that its drives hold",
-                        size::human(room_bytes)
+                        "at most {room}, what the pool holds beside copies, parity and metadata"
                     ),
                 );
                 break;
@@ -346,19 +348,26 @@ fn thick_room(rows: &Rows, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Bytes that the drives of `pool` hold beside copies and parity, when all sizes are
-/// known from the file.
-fn raw_room_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
-    let mut room_bytes = 0u64;
+/// What volumes can map in `pool` once it is made, when all sizes are known from the file.
+fn capacity_bytes(rows: &Rows, pool: &Row<PoolRow>) -> Option<u64> {
+    let mut groups = Vec::new();
     for group in described(pool) {
-        room_bytes = room_bytes.checked_add(group_room_bytes(rows, &group)?)?;
+        groups.push(shape(rows, &group)?);
     }
-    Some(room_bytes)
+    let item = &pool.item.pool;
+    let (level, ..) = *groups.first()?;
+    let mut spec = PoolSpec::new(&item.name, level);
+    spec.stripe_unit_bytes = item.stripe_unit_bytes;
+    spec.page_bytes = item.page_bytes;
+    spec.log_bytes = item.log_bytes;
+    // What can't be made is said elsewhere.
+    planned_capacity_bytes(&spec, item.lanes, &groups).ok()
 }
 
-fn group_room_bytes(rows: &Rows, group: &Described<'_>) -> Option<u64> {
+/// Level, number of drives and capacity of the smallest.
+fn shape(rows: &Rows, group: &Described<'_>) -> Option<(engine::pool::Level, usize, u64)> {
     group.line.filter(|_| group.level_known)?;
-    let data_drives = group.group.level.data_drives(group.group.drives.len())?;
+    let level = group.group.level.as_str().parse().ok()?;
     let mut smallest = u64::MAX;
     for name in &group.group.drives {
         let drive = rows.drives.iter().find(|drive| drive.item.name == *name)?;
@@ -368,7 +377,7 @@ fn group_room_bytes(rows: &Rows, group: &Described<'_>) -> Option<u64> {
             DriveSource::Device { .. } => return None,
         }
     }
-    smallest.checked_mul(data_drives as u64)
+    Some((level, group.group.drives.len(), smallest))
 }
 
 fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {

@@ -275,7 +275,9 @@ cases! {
     volume_provisioning: "provisioning = \"thick\"" => "provisioning = \"lazy\"",
         ["t.toml:33: volume.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
     thick_beyond_the_drives: "size = \"16 MiB\"" => "size = \"65 MiB\"",
-        ["t.toml:32: volume.size: found thick volumes of 65 MiB in pool \"pool0\"; allowed: at most the 64 MiB that its drives hold"];
+        ["t.toml:32: volume.size: found thick volumes of 65 MiB in pool \"pool0\"; allowed: at most 32.50 MiB, what the pool holds beside copies, parity and metadata"];
+    thick_beyond_the_pool: "size = \"16 MiB\"" => "size = \"33 MiB\"",
+        ["t.toml:32: volume.size: found thick volumes of 33 MiB in pool \"pool0\"; allowed: at most 32.50 MiB, what the pool holds beside copies, parity and metadata"];
     export_target_name: "volumes = [\"v2\"]\n" => "volumes = [\"v2\"]\ninitiators = \"any\"\n[[export]]\ntarget = \"Iqn.x\"\nvolumes = [\"v2\"]\n",
         [format!("t.toml:51: export.target: found \"Iqn.x\"; allowed: {IQN}"),
          "t.toml:52: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:b\" exports already; allowed: a volume of no other export"];

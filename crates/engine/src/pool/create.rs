@@ -1,7 +1,8 @@
 //! Making a pool out of drives without labels.
 
-use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_pages};
+use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
 use super::life::hung;
+use super::promise::kept_of;
 use super::{
     Inner, JOURNAL_BYTES_MIN, Level, MemberState, NamedDrive, Pool, PoolError, PoolErrorKind,
     PoolSpec,
@@ -149,10 +150,34 @@ fn drive_names<W: World>(world: &W, identity: &PoolIdentity) -> Prng {
     }
 }
 
-/// Lays out groups, each with its level, its drives and the capacity of the smallest.
-fn lay_out<W: World>(
-    world: &W,
-    lane: &Lane,
+/// What volumes could map in a pool that is made so of new drives, in bytes. Each group has its
+/// level, its number of drives, and the capacity of the smallest of them in bytes.
+///
+/// # Errors
+/// `Invalid` or `TooSmall` for what can't be made.
+pub fn planned_capacity_bytes(
+    spec: &PoolSpec,
+    lanes: u16,
+    groups: &[(Level, usize, u64)],
+) -> Result<u64, PoolError> {
+    let shapes = groups.iter().map(|(level, drives, _)| (*level, *drives));
+    check_spec(spec, &shapes.collect::<Vec<_>>())?;
+    let (identity, entries) = lay_out((Uuid::nil(), 0), (lanes, 0), spec, groups)?;
+    let pages: u64 = entries
+        .iter()
+        .map(|group| {
+            let of_zone = zone_capacity(group.level, usize::from(group.drives), &identity);
+            u64::from(group.zones) * of_zone
+        })
+        .sum();
+    Ok((pages - kept_of(pages)) * u64::from(spec.page_bytes))
+}
+
+/// Lays out groups, each with its level, its drives and the capacity of the smallest, for one of
+/// so many lanes.
+fn lay_out(
+    (uuid, salt): (Uuid, u64),
+    (lanes, lane): (u16, u16),
     spec: &PoolSpec,
     groups: &[(Level, usize, u64)],
 ) -> Result<(PoolIdentity, Vec<GroupEntry>), PoolError> {
@@ -178,10 +203,8 @@ fn lay_out<W: World>(
         .iter()
         .map(|(_, _, capacity)| capacity / zone_bytes)
         .sum();
-    let share = smallest / u64::from(lane.commons.lanes());
+    let share = smallest / u64::from(lanes);
     let journal_bytes = spec.journal_bytes.unwrap_or_else(|| journal_bytes(pages));
-    let lanes = lane.commons.lanes();
-    let (uuid, salt) = names(world, lane, &spec.name);
     let mut identity = PoolIdentity {
         uuid,
         name: spec.name.clone(),
@@ -206,7 +229,7 @@ fn lay_out<W: World>(
         data_start: 0,
         salt,
         lanes,
-        lane: lane.index,
+        lane,
         layout: spec.layout,
     };
     let end = identity.logs_offset() + identity.log_bytes + identity.intent_bytes;
@@ -358,7 +381,8 @@ impl<W: World> Pool<W> {
             .iter()
             .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
             .collect();
-        let (identity, entries) = lay_out(&world, &lane, &spec, &sizes)?;
+        let place = (lane.commons.lanes(), lane.index);
+        let (identity, entries) = lay_out(names(&world, &lane, &spec.name), place, &spec, &sizes)?;
         let least = sizes
             .iter()
             .map(|(_, _, capacity)| *capacity)

@@ -30,7 +30,7 @@ mod zones;
 
 pub use crate::raid::Level;
 pub(crate) use backing::Backing;
-pub use create::METADATA_COPIES;
+pub use create::{METADATA_COPIES, planned_capacity_bytes};
 pub use drives::{Event, EventKind};
 pub use holdings::Holdings;
 pub(crate) use inner::Inner;

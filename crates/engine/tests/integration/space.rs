@@ -1,9 +1,9 @@
 //! Who gets pages when they run out: thick volumes, full pools, zeroes, thresholds.
 
-use crate::common::{PAGE, Shelf, bytes, content, thick, thin};
+use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::{BLOCK_BYTES, VolumeOffset};
 use engine::pool::life::fullness::{Fullness, Thresholds};
-use engine::pool::{EventKind, VolumeChange};
+use engine::pool::{EventKind, VolumeChange, planned_capacity_bytes};
 use engine::{IoErrorKind, Level, Pool, PoolErrorKind, Provisioning, Volume, World};
 use futures_util::future::join;
 use std::time::Duration;
@@ -35,6 +35,24 @@ async fn fill(pool: &Pool<SimWorld>, volume: &Volume<SimWorld>) -> u64 {
 async fn reads(volume: &Volume<SimWorld>, at: VolumeOffset, expected: &[u8]) {
     let read = volume.read(at, expected.len()).await.unwrap().to_vec();
     assert!(read == expected, "at {at}");
+}
+
+#[test]
+fn what_a_pool_will_hold_is_known_before_it_is_made() {
+    for (level, drives) in [
+        (RAID10, 4),
+        (Level::Raid5, 4),
+        (Level::Raid6, 5),
+        (Level::Simple, 1),
+    ] {
+        let planned = planned_capacity_bytes(&spec("p", level), 1, &[(level, drives, DRIVE_BYTES)]);
+        let planned = planned.unwrap();
+        Shelf::with_pool(drives, level).open(async |pool| {
+            assert_eq!(pool.info().capacity_bytes, planned, "{level}");
+        });
+    }
+    let small = planned_capacity_bytes(&spec("p", RAID10), 1, &[(RAID10, 4, 64 << 10)]);
+    assert_eq!(small.unwrap_err().kind, PoolErrorKind::TooSmall);
 }
 
 #[test]
