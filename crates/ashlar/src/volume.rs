@@ -479,10 +479,7 @@ fn show_space(space: &VolumeSpace) -> String {
 
 /// As a size, and 0.
 fn offset(text: &str) -> Result<u64, String> {
-    match text {
-        "0" => Ok(0),
-        text => size(text),
-    }
+    site::parse_offset(text).ok_or_else(|| format!("allowed: 0, or {}", site::SIZE_RULE))
 }
 
 fn on_or_off(text: &str) -> Result<bool, String> {

@@ -35,7 +35,7 @@ pub use schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};
 pub use secret::{CHAP_NAME_RULE, ChapAccount, Credential, SECRET_RULE, Secret, is_chap_name};
 pub use size::{
     RATE_BYTES_MAX, SIZE_RULE, VOLUME_SIZE_RULE, counted, human, human_pair, is_volume_size,
-    parse as parse_size,
+    parse as parse_size, parse_offset,
 };
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{

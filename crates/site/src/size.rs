@@ -48,6 +48,18 @@ const UNITS: [(&str, u64); 16] = [
 /// The bytes of a size such as "4 GiB"; `None` when it is none, is zero, isn't a
 /// whole number of bytes or doesn't fit 64 bits.
 pub fn parse(text: &str) -> Option<u64> {
+    number_and_unit(text).filter(|bytes| *bytes > 0)
+}
+
+/// As [`parse`], where zero makes sense, too, with or without a unit: a place in a volume.
+pub fn parse_offset(text: &str) -> Option<u64> {
+    match text.trim() {
+        "0" => Some(0),
+        text => number_and_unit(text),
+    }
+}
+
+fn number_and_unit(text: &str) -> Option<u64> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(split);
@@ -64,7 +76,7 @@ pub fn parse(text: &str) -> Option<u64> {
         .checked_mul(scale)?
         .checked_add(u128::from(fraction.parse::<u64>().ok()?))?
         .checked_mul(u128::from(unit_bytes))?;
-    if scaled == 0 || !scaled.is_multiple_of(scale) {
+    if !scaled.is_multiple_of(scale) {
         return None;
     }
     u64::try_from(scaled / scale).ok()
@@ -115,6 +127,17 @@ mod tests {
             "+4 GiB",
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_may_be_the_beginning() {
+        for zero in ["0", " 0 ", "0 B", "0GiB", "0.0 K"] {
+            assert_eq!(parse_offset(zero), Some(0), "{zero:?}");
+        }
+        assert_eq!(parse_offset("1 GiB"), Some(1 << 30));
+        for wrong in ["", "1", "00", "GiB", "-0 B"] {
+            assert_eq!(parse_offset(wrong), None, "{wrong:?}");
         }
     }
 
