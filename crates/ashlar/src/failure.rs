@@ -19,7 +19,9 @@ Exit codes:
 
 With --json an error is one line of JSON on standard error: {\"kind\", \"message\", \"what\",
 \"exit_code\"}. Kinds are those of the API (not_found, busy, ...), and failed, wrong, unreachable
-and not_ok; what is the command, such as \"volume delete\".";
+and not_ok; what is the command, such as \"volume delete\".
+
+Commands that destroy something ask first. They have --yes, which answers; others never ask.";
 
 /// A command that failed.
 #[derive(Debug)]
