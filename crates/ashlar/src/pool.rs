@@ -396,8 +396,6 @@ fn show(pool: &Pool, events: &[Event], verbose: bool) -> String {
     lines.extend(pool.tasks.iter().map(|task| ("under way", task_line(task))));
     lines.extend(pool.groups.iter().map(|group| ("group", group_line(group))));
     lines.extend(drives_out_of_line(pool));
-    let differences = pool.site_differences.iter();
-    lines.extend(differences.map(|line| ("site file", line.clone())));
     lines.extend(room(pool));
     lines.push(("scrub", scrub_line(pool)));
     if pool.mended_bytes > 0 || pool.lost_bytes > 0 || verbose {
