@@ -405,6 +405,7 @@ mod tests {
                 portals: None,
                 physical_block_bytes: 4096,
                 may_sanitize: false,
+                may_affect_others: false,
                 withheld: None,
             };
             chap(&export, &hosts)

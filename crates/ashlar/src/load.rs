@@ -5,7 +5,7 @@
 //! rate missed its target (the step is invalid).
 
 use crate::confirm::Confirm;
-use crate::failure::Failure;
+use crate::failure::{Failure, Reader};
 use crate::output;
 use anyhow::Context;
 use load::contents::{self, Held};
@@ -168,7 +168,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     if let Err(failure) = may_overwrite(args.confirm, &plan) {
-        return Ok(failure.report());
+        return Ok(failure.report(&Reader::People));
     }
     // Opened first: nobody wants to learn after an hour that a path is wrong.
     let to_stdout = args

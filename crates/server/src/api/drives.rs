@@ -1,10 +1,12 @@
 //! Drives in their pools.
 
 use super::deadline::Served;
+use super::pools;
 use super::problem::{Body, Segment};
 use super::status::numbers;
 use super::types::{
-    Drive, DriveAdd, DriveFailure, DriveReplace, DriveReplaced, DriveState, Problem, ProblemKind,
+    Drive, DriveAdd, DriveFailure, DriveReplace, DriveReplaced, DriveState, Pool, Problem,
+    ProblemKind,
 };
 use crate::array::{Array, KnownDrive, NewDrive};
 use axum::Json;
@@ -56,7 +58,7 @@ pub(super) async fn fail_drive(
 ) -> Result<Json<Pool>, Problem> {
     let pool = found(&served, &name).await?.pool;
     served.array.fail_drive(name).await?;
-    shown(&served.array, &pool).await
+    pools::shown(&served.array, &pool).await
 }
 
 /// Puts another drive in the place of one; it is rebuilt from the others.
