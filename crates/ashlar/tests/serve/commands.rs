@@ -400,8 +400,8 @@ fn what_changes_a_pool_or_a_drive_says_what_came_of_it() {
     assert_eq!(serving.json(&["pool", "scrub", "p0"])["name"], "p0");
     let pool = serving.json(&["drive", "fail", "d1"]);
     assert_eq!(pool["failed_drives"], serde_json::json!(["d1"]));
-    let pool = serving.json(&["drive", "replace", "d1"]);
-    assert_eq!(pool["name"], "p0");
+    let replaced = serving.json(&["drive", "replace", "d1"]);
+    assert_eq!(replaced["drive"]["name"], "d1");
     serving.wait_healthy();
     let pool = serving.json(&add_spare("s0", "s0.img"));
     assert_eq!(pool["spares"], serde_json::json!(["s0"]));

@@ -225,3 +225,39 @@ fn drives_of_a_group_that_left_are_not_failed() {
     serving.wait(&["drive", "list"], two);
     assert_eq!(serving.json(&["status"])["health"], "ok");
 }
+
+/// Nothing is noted before the first start has made the pool.
+#[test]
+fn a_spare_of_the_site_file_keeps_the_failed_drive_in_sight() {
+    let spare = "[[drive]]\nname = \"s0\"\nfile = \"s0.img\"\nsize = \"64 MiB\"\n[[pool]]";
+    let named = "drives = [\"d0\", \"d1\"]";
+    let site = SITE.replace("[[pool]]", spare);
+    let home = Home::new(&site.replace(named, &format!("{named}\nspares = [\"s0\"]")));
+    let serving = home.serve();
+    serving.done(&["drive", "fail", "d1"]);
+    let drives = json!(["d0", "s0"]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
+    let failed = json!(["d1"]);
+    serving.wait(&["pool", "show", "p0"], |pool| {
+        pool["failed_drives"] == failed
+    });
+}
+
+#[test]
+fn a_pool_of_commands_keeps_its_failed_drives_in_sight() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let create = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
+    serving.done(&[&create[..], &["n0.img", "n1.img", "--spare", "n2.img"]].concat());
+    serving.done(&["drive", "fail", "n1"]);
+    let (drives, failed) = (json!(["n0", "n2"]), json!(["n1"]));
+    serving.wait(&["pool", "show", "new"], |pool| pool["drives"] == drives);
+    serving.wait(&["pool", "show", "new"], |pool| {
+        pool["failed_drives"] == failed
+    });
+    assert_eq!(serving.json(&["drive", "show", "n1"])["state"], "failed");
+    serving.done(&["pool", "destroy", "new", "--yes"]);
+    let (code, _) = serving.refused(&["drive", "show", "n1"]);
+    assert_eq!(code, 5);
+    serving.done(&[&create[..], &["n0.img", "n1.img"]].concat());
+}

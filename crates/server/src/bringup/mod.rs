@@ -207,7 +207,6 @@ async fn furnish(
         tracing::error!("volume {volume} is withheld, and tried again by itself: {error}");
         array.pool_is_settled(&left.pool, false);
     }
-    array.note_drives_and_warn().await;
     array.keep_events();
     array.watch_departures();
     if file.is_some() {
@@ -228,6 +227,7 @@ async fn furnish(
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
     pools::make(plans, shards, data, &mut made).await?;
+    array.note_drives_and_warn().await;
     if file.is_some() {
         apply::tell(&volumes);
     }
