@@ -117,9 +117,8 @@ fn what_the_record_missed_is_found_by_comparing() {
     // A kill may lose the last event, which says why.
     let events = home.file("ashlar-events.jsonl");
     let is_kept = || {
-        fs::read_to_string(&events)
-            .unwrap()
-            .contains("out of use by command")
+        let kept = fs::read_to_string(&events);
+        kept.is_ok_and(|kept| kept.contains("out of use by command"))
     };
     for _ in 0..600 {
         if is_kept() {

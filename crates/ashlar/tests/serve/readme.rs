@@ -54,6 +54,45 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
+/// A quarter of each size: the README's drives take more room than a test should.
+fn smaller(text: &str) -> String {
+    let unit = |text: &str| {
+        let units = [
+            (" GiB", 1024, " MiB"),
+            (" MiB", 1024, " KiB"),
+            ("G ", 1024, "M "),
+        ];
+        units
+            .into_iter()
+            .find(|(unit, _, _)| text.starts_with(unit))
+    };
+    let (mut smaller, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        smaller.push_str(&rest[..at]);
+        let number = &rest[at..];
+        let end = number.find(|c: char| !c.is_ascii_digit());
+        let (digits, after) = number.split_at(end.unwrap_or(number.len()));
+        match (unit(after), digits.parse::<u64>()) {
+            (Some((unit, times, other)), Ok(count)) => {
+                smaller.push_str(&format!("{}{other}", count * times / 4));
+                rest = &after[unit.len()..];
+            }
+            _ => {
+                smaller.push_str(digits);
+                rest = after;
+            }
+        }
+    }
+    smaller + rest
+}
+
+#[test]
+fn sizes_are_a_quarter_and_all_else_is_as_it_is() {
+    let text = "size = \"1 GiB\" }, d0.img 10.0.0.1:3260 --size 1G f0 --length \"64 MiB\"";
+    let wanted = "size = \"256 MiB\" }, d0.img 10.0.0.1:3260 --size 256M f0 --length \"16384 KiB\"";
+    assert_eq!(smaller(text), wanted);
+}
+
 /// A place to run them in.
 struct Lab {
     dir: tempfile::TempDir,
@@ -70,7 +109,8 @@ impl Lab {
         let whole = blocks(&readme(), "toml").into_iter();
         let mut whole = whole.filter(|block| block.contains("name = \"lab\""));
         let text = whole.next().unwrap();
-        fs::write(&file, text.replace("127.0.0.1:3260", "127.0.0.1:0")).unwrap();
+        let text = text.replace("127.0.0.1:3260", "127.0.0.1:0");
+        fs::write(&file, smaller(&text)).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         fs::create_dir(lab.path("images")).unwrap();
         let made = Command::new("qemu-img")
@@ -94,7 +134,7 @@ impl Lab {
     fn shell(&self, command: &str) -> Command {
         let images = self.path("images").display().to_string();
         let socket = self.path("api.sock").display().to_string();
-        let command = command
+        let command = smaller(command)
             .replace("/srv/images", &images)
             .replace("/run/ashlar/api.sock", &socket);
         let program = Path::new(env!("CARGO_BIN_EXE_ashlar"));

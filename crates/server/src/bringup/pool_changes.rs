@@ -118,6 +118,7 @@ async fn make(array: &Arc<Array>, data: &DataDir, name: &str) -> Result<(), Arra
     let homes = plan.shards.clone();
     pools::make(vec![plan], array.shards(), data, &mut made).await?;
     array.pool_is_open(name, homes, Vec::new());
+    array.note_drives_and_warn().await;
     Ok(())
 }
 
