@@ -179,11 +179,10 @@ impl Lab {
             _ => {}
         }
         self.settle();
-        // Somebody at a terminal is asked.
-        let asks = ["delete", "destroy", "drive remove"]
-            .iter()
-            .any(|word| command.contains(word));
         let (line, comment) = command.split_once(" #").unwrap_or((command, ""));
+        // Somebody at a terminal is asked.
+        let asks = ["delete", "destroy", "drive remove"];
+        let asks = asks.iter().any(|word| line.contains(word));
         let whole = match asks && !line.contains("--yes") {
             true => format!("{} --yes", line.trim_end()),
             false => line.to_owned(),
