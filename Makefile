@@ -20,13 +20,15 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
 
-build: ## build the release binaries
+build: ## build the release binary, with its debug info in a file beside it
 	@scripts/setup build
 	$(CARGO) build --release -p ashlar
+	@scripts/part-debug-info "$${CARGO_TARGET_DIR:-target}/release/ashlar"
 
 demo: ## serve the demo site, run the ten-VM mix against it, print its KPIs [KEEP=1 PORTAL=addr:port]
 	@scripts/setup demo
 	$(CARGO) build --release -p ashlar
+	@scripts/part-debug-info "$${CARGO_TARGET_DIR:-target}/release/ashlar"
 	@KEEP='$(KEEP)' PORTAL='$(PORTAL)' scripts/demo
 
 # The end-to-end tests would build the program once more, with fewer features of its libraries.
