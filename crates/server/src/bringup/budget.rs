@@ -4,7 +4,7 @@
 //! than that, fewer are taken, and the log says how many.
 
 use super::{BringUpError, BringUpErrorKind};
-use crate::memory::{machine, seats};
+use crate::memory::{BUDGET_BYTES_MIN, machine, seats};
 use site::{CONNECTION_MEMORY_BYTES_MIN, Limits, human};
 
 /// The part of the machine's memory that connections get when the site file says nothing.
@@ -39,6 +39,9 @@ pub(super) fn fitted(limits: Limits) -> Result<(Limits, u64), BringUpError> {
     let sessions = limits.sessions.min(fitting);
     Ok((Limits { sessions, ..limits }, bytes))
 }
+
+// What the site file may say is enough.
+const _: () = assert!(CONNECTION_MEMORY_BYTES_MIN >= BUDGET_BYTES_MIN);
 
 /// The budget, by what the site file says and what there is.
 fn budget(said: Option<u64>, there_is: Option<u64>) -> Result<u64, String> {
