@@ -464,3 +464,138 @@ fn the_sockets_group_does_not_say_where_files_are() {
     assert!(patch(r#"{"site": {"trash": "2 d"}}"#).ends_with("200"));
     assert_eq!(serving.json(&["settings", "show"])["site"]["trash"], "2 d");
 }
+
+/// A place where a drive is looked for may be overwritten by a replacement later.
+#[test]
+fn a_drive_is_looked_for_only_where_its_label_is() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    fs::write(home.file("other.img"), vec![7u8; 64 << 20]).unwrap();
+    let apply = |place: &str| {
+        home.set_site(&SITE.replace("\"d1.img\"", &format!("{place:?}")));
+        let site = home.site();
+        serving.run(&["site", "apply", "--yes", site.to_str().unwrap()])
+    };
+    for place in ["other.img", "nothing.img"] {
+        let output = apply(place);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("has no label of pool p0"), "{said}");
+    }
+    assert!(fs::read(home.file("other.img")).unwrap() == vec![7u8; 64 << 20]);
+    // A drive that is moved while the array is down is found where the file says.
+    assert!(serving.stop("TERM").success());
+    fs::rename(home.file("d1.img"), home.file("moved.img")).unwrap();
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "degraded");
+    home.set_site(&SITE.replace("d1.img", "moved.img"));
+    serving.apply(&home);
+    assert!(serving.stop("TERM").success());
+    let serving = home.serve();
+    assert_eq!(
+        serving.json(&["drive", "show", "d1"])["path"],
+        home.file("moved.img").to_str().unwrap()
+    );
+}
+
+/// What members of the socket's group may not say by one way, they may not say by another.
+#[test]
+fn the_sockets_group_moves_no_drive() {
+    // Only root can be somebody else for a while.
+    if fs::metadata("/proc/self")
+        .map(|about| std::os::unix::fs::MetadataExt::uid(&about))
+        .unwrap()
+        != 0
+    {
+        return;
+    }
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    assert!(serving.stop("TERM").success());
+    fs::rename(home.file("d1.img"), home.file("moved.img")).unwrap();
+    let run = tempfile::tempdir().unwrap();
+    fs::set_permissions(
+        run.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let socket = run.path().join("api.sock");
+    let serving = home.serve_at(&format!("unix:{}", socket.display()));
+    let body = json!({ "text": SITE.replace("d1.img", "moved.img") }).to_string();
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--reuid",
+        "65534",
+        "--regid",
+        "0",
+        "--clear-groups",
+        "curl",
+        "-s",
+    ]);
+    command.args([
+        "-H",
+        "content-type: application/json",
+        "-d",
+        &body,
+        "--unix-socket",
+    ]);
+    command
+        .arg(&socket)
+        .arg("http://localhost/api/v1/site/apply");
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(said.contains("root may say where drives are"), "{said}");
+    let (_, site) = shown(&serving, &["site", "show"]);
+    assert!(!site.contains("moved.img"), "{site}");
+}
+
+#[test]
+fn a_pool_from_elsewhere_is_never_made_anew() {
+    let home = Home::new(SITE);
+    assert!(home.serve().stop("TERM").success());
+    let other = Home::new(SITE);
+    fs::create_dir(other.data()).unwrap();
+    for name in ["d0.img", "d1.img"] {
+        fs::rename(home.file(name), other.file(name)).unwrap();
+    }
+    assert!(other.serve().stop("TERM").success());
+    for name in ["d0.img", "d1.img"] {
+        fs::rename(other.file(name), home.file(name)).unwrap();
+    }
+    let serving = other.serve();
+    assert_eq!(serving.json(&["status"])["closed_pools"][0]["name"], "p0");
+    assert!(!other.file("d0.img").exists());
+}
+
+#[test]
+fn a_pool_that_a_job_is_at_work_on_is_not_destroyed() {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
+    let serving = home.serve();
+    let images = tempfile::tempdir().unwrap();
+    let path = images.path().join("a.raw");
+    fs::write(&path, vec![1u8; 4 << 20]).unwrap();
+    let directories = format!("images.directories={}", images.path().display());
+    serving.done(&["settings", "set", &directories]);
+    let mut import = ashlar();
+    import.args([
+        "volume",
+        "import",
+        path.to_str().unwrap(),
+        "--pool",
+        "p1",
+        "--name",
+        "i",
+    ]);
+    import
+        .args(["--rate", "64 KiB"])
+        .env("ASHLAR_API", &serving.api);
+    let mut import = import.stdout(std::process::Stdio::null()).spawn().unwrap();
+    serving.wait(&["job", "list"], |jobs| jobs[0]["state"] == "running");
+    let (code, said) = serving.refused(&["pool", "destroy", "p1", "--yes"]);
+    assert_eq!(code, 6, "{said}");
+    assert!(said.contains("job 1 is at work on pool p1"), "{said}");
+    serving.done(&["job", "cancel", "1"]);
+    let _ = import.wait();
+    let ended = |jobs: &Value| jobs[0]["state"] == "cancelled";
+    serving.wait(&["job", "list"], ended);
+    serving.done(&["pool", "destroy", "p1", "--yes"]);
+}

@@ -88,7 +88,7 @@ pub(crate) async fn apply(
     let before = differences(site, array).await?;
     let mut failed = pools::apply_settings(site, array, is_owner).await;
     failed.extend(pools::apply_portals(site, array).await);
-    failed.extend(pools::apply_pools(site, array).await);
+    failed.extend(pools::apply_pools(site, array, is_owner).await);
     for step in volumes::plan(site, array).await?.steps {
         let what = format!("volume {}", volumes::name_of(&step));
         let made = volumes::make(step, site, array).await;

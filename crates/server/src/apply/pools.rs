@@ -1,7 +1,7 @@
 //! Pools, portals and settings.
 
 use super::{Action, Difference};
-use crate::array::{Array, ArrayError, differences_from};
+use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
 use crate::bringup::pool_changes::{self, NewPool};
 use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Pool, Site};
@@ -143,8 +143,17 @@ fn other_drives(site: &Site, settings: &Site, pool: &str) -> Option<Difference> 
     })
 }
 
-/// Has pools be what the file says, as far as that loses nothing. Gives what could not be done.
-pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
+/// Has pools be what the file says, as far as that loses nothing. Gives what could not be done. Only
+/// the owner may say where drives are.
+pub(super) async fn apply_pools(
+    site: &Site,
+    array: &Arc<Array>,
+    is_owner: bool,
+) -> Vec<(String, String)> {
+    let refused = || {
+        let context = "root may say where drives are, and the server's user".to_owned();
+        ArrayError::new(ArrayErrorKind::Invalid, context)
+    };
     let mut failed = Vec::new();
     let mut note = |what: String, done: Result<(), ArrayError>| {
         failed.extend(done.err().map(|error| (what, error.context)));
@@ -165,7 +174,10 @@ pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String,
         if array.is_closed(&pool.name) {
             if other_drives(site, &settings, &pool.name).is_some() {
                 let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
-                let looked_for = array.look_for_pool(pool.clone(), drives.collect()).await;
+                let looked_for = match is_owner {
+                    true => pool_changes::look_for(array, pool.clone(), drives.collect()).await,
+                    false => Err(refused()),
+                };
                 note(format!("drives of {what}"), looked_for);
             }
             continue;
@@ -173,7 +185,11 @@ pub(super) async fn apply_pools(site: &Site, array: &Arc<Array>) -> Vec<(String,
         let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
         for drive in drives.filter(|drive| is_elsewhere(drive, &settings, &pool.name)) {
             let (what, pool) = (format!("drive {}", drive.name), pool.name.clone());
-            note(what, array.move_drive(pool, drive).await);
+            let moved = match is_owner {
+                true => pool_changes::look_for_drive(array, pool, drive).await,
+                false => Err(refused()),
+            };
+            note(what, moved);
         }
         if settings
             .pool(&pool.name)

@@ -265,6 +265,19 @@ impl Array {
         Ok(homes.iter().map(shard).collect())
     }
 
+    /// That no change which has given its turn away has to do with a pool.
+    ///
+    /// # Errors
+    /// One has.
+    pub(crate) fn check_turn(&self, pool: &str) -> Result<(), ArrayError> {
+        self.turns.check_pool(pool)
+    }
+
+    /// Waits for `work` in a pool; other changes go on meanwhile when it takes long.
+    pub(crate) async fn wait_for<T>(&self, pool: &str, work: impl Future<Output = T>) -> T {
+        self.turns.wait(pool, work).await
+    }
+
     /// The shard that a volume is on.
     pub(crate) fn home_of(&self, volume: &PlacedVolume) -> Result<ShardHandle, ArrayError> {
         let homes = self.homes(&volume.pool)?;

@@ -183,6 +183,14 @@ impl DrivePlaces {
         self.find_where(|drive| drive.name == name && drive.pool == pool)
     }
 
+    /// Where a drive of the settings is.
+    pub(crate) fn path_of(&self, drive: &site::Drive) -> PathBuf {
+        match &drive.source {
+            DriveSource::File { path, .. } => self.data.join(path),
+            DriveSource::Device { path } => path.clone(),
+        }
+    }
+
     /// The drive that is at `path`.
     pub(crate) fn user_of(&self, path: &Path) -> Option<AddedDrive> {
         self.find_where(|drive| drive.path == path)

@@ -10,7 +10,7 @@
 //!   its drives are is looked for at all places that the settings and the drives' record name.
 
 use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
-use super::{AddedDrive, Array, ArrayError, ArrayErrorKind};
+use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
 use crate::record::RecordError;
 use engine::pool::PoolInfo;
 use site::{Drive, DriveSource, Group, Level, Setting, Site};
@@ -69,57 +69,6 @@ impl Array {
         .await
     }
 
-    /// Looks for a drive of a pool somewhere else from now on: a pool that is not open may open
-    /// then.
-    ///
-    /// # Errors
-    /// The place is another drive's, or that can't be kept.
-    pub(crate) async fn move_drive(
-        self: &Arc<Self>,
-        pool: String,
-        drive: Drive,
-    ) -> Result<(), ArrayError> {
-        self.change_settings(move |settings| {
-            let of_pool = settings
-                .pool(&pool)
-                .into_iter()
-                .flat_map(site::Pool::drives);
-            let is_of_pool = of_pool.into_iter().any(|name| *name == drive.name);
-            let mut drives = settings.drives.iter_mut();
-            let known = drives.find(|known| known.name == drive.name && is_of_pool);
-            let none = || {
-                let context = format!("pool {pool} has no drive {}", drive.name);
-                ArrayError::new(ArrayErrorKind::NotFound, context)
-            };
-            known.ok_or_else(none)?.source = drive.source.clone();
-            Ok(())
-        })
-        .await
-    }
-
-    /// Looks for a pool that is not open at these drives from now on: it opens when they are its.
-    ///
-    /// # Errors
-    /// It is open, a drive is another pool's, or that can't be kept.
-    pub(crate) async fn look_for_pool(
-        self: &Arc<Self>,
-        pool: site::Pool,
-        drives: Vec<Drive>,
-    ) -> Result<(), ArrayError> {
-        self.change(move |array| async move {
-            let name = pool.name.clone();
-            if !array.is_closed(&name) {
-                let context = format!("pool {name} is open");
-                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
-            }
-            let mut settings = crate::bringup::pool_changes::without(&array.settings(), &name);
-            settings.drives.extend(drives);
-            settings.pools.push(pool);
-            array.keep_settings(settings).await
-        })
-        .await
-    }
-
     /// Has the settings be these. For a change whose turn it is.
     ///
     /// # Errors
@@ -148,9 +97,27 @@ impl Array {
     /// A shard has stopped.
     pub(crate) async fn current_settings(&self) -> Result<Site, ArrayError> {
         let mut settings = self.settings().as_ref().clone();
-        for (_, info) in self.pools().await? {
-            let places = |name: &str| self.drives.find_of(&info.name, name);
-            refresh(&mut settings, &info, places);
+        let open = self.pools().await?;
+        for (_, info) in &open {
+            regroup(&mut settings, info);
+        }
+        let pools = settings.pools.clone();
+        let is_used = |drive: &Drive| {
+            let mut names = pools.iter().flat_map(site::Pool::drives);
+            names.any(|name| *name == drive.name)
+        };
+        settings.drives.retain(is_used);
+        for (_, info) in &open {
+            for member in info.members.iter().chain(&info.spares) {
+                if let Some(at) = self.drives.find_of(&info.name, &member.name) {
+                    place(
+                        &mut settings.drives,
+                        at,
+                        member.capacity_bytes,
+                        &self.drives,
+                    );
+                }
+            }
         }
         Ok(settings)
     }
@@ -159,8 +126,12 @@ impl Array {
 /// That settings keep the rules of a site file.
 fn check(settings: &Site) -> Result<(), ArrayError> {
     let read = site::parse("settings", &site::text(settings)).map_err(wrong)?;
-    assert!(read == *settings, "settings that are not read as written");
-    Ok(())
+    if read == *settings {
+        return Ok(());
+    }
+    // A path that is no text, such as that of a data directory, can't be written.
+    let context = "a path is not UTF-8: rename the directory, or use another one".to_owned();
+    Err(ArrayError::new(ArrayErrorKind::Invalid, context))
 }
 
 /// Which rules settings break; the lines of their text mean nothing to anybody.
@@ -175,7 +146,7 @@ fn wrong(error: site::SiteError) -> ArrayError {
 }
 
 /// Has the settings say of an open pool which groups and drives it has.
-fn refresh(settings: &mut Site, info: &PoolInfo, place: impl Fn(&str) -> Option<AddedDrive>) {
+fn regroup(settings: &mut Site, info: &PoolInfo) {
     let Some(pool) = settings.pools.iter_mut().find(|one| one.name == info.name) else {
         return;
     };
@@ -191,32 +162,28 @@ fn refresh(settings: &mut Site, info: &PoolInfo, place: impl Fn(&str) -> Option<
             drives: drives.collect(),
         })
     });
-    let before: Vec<String> = pool.drives().cloned().collect();
     pool.groups = groups.collect();
     pool.spares = info.spares.iter().map(|spare| spare.name.clone()).collect();
-    let now: Vec<String> = pool.drives().cloned().collect();
-    let sizes = info.members.iter().chain(&info.spares);
-    let sizes: Vec<(String, u64)> = sizes
-        .map(|member| (member.name.clone(), member.capacity_bytes))
-        .collect();
-    settings
-        .drives
-        .retain(|drive| !before.contains(&drive.name) || now.contains(&drive.name));
-    for name in now {
-        let is_known = settings.drives.iter().any(|drive| drive.name == name);
-        let Some(at) = place(&name).filter(|_| !is_known) else {
-            continue;
-        };
-        let size = sizes.iter().find(|(known, _)| *known == name);
-        settings.drives.push(Drive {
-            name,
-            source: match at.is_device {
-                true => DriveSource::Device { path: at.path },
-                false => DriveSource::File {
-                    path: at.path,
-                    size_bytes: size.map_or(0, |(_, bytes)| *bytes),
-                },
+}
+
+/// Has `drives` say where a drive is, unless they do.
+fn place(drives: &mut Vec<Drive>, at: AddedDrive, capacity_bytes: u64, places: &DrivePlaces) {
+    let known = drives.iter().position(|drive| drive.name == at.name);
+    if known.is_some_and(|index| places.path_of(&drives[index]) == at.path) {
+        return;
+    }
+    let drive = Drive {
+        name: at.name,
+        source: match at.is_device {
+            true => DriveSource::Device { path: at.path },
+            false => DriveSource::File {
+                path: at.path,
+                size_bytes: capacity_bytes,
             },
-        });
+        },
+    };
+    match known {
+        Some(index) => drives[index] = drive,
+        None => drives.push(drive),
     }
 }

@@ -289,6 +289,13 @@ impl Looker {
         let _turn = self.noting.lock().await;
         pools::take_note(&plan, outcome, array, &self.shards).await?;
         if !array.is_closed(name) {
+            let known = name.to_owned();
+            let remembered = array.change(move |array| async move {
+                let data = array.data()?;
+                let mut made = Made::read(&data)?;
+                Ok(pools::remember(&known, &array, &data, &mut made).await?)
+            });
+            remembered.await?;
             array.pool_is_settled(name, false);
         }
         Ok(())

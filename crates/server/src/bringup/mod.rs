@@ -222,6 +222,9 @@ async fn furnish(
     let site = &apply::follow(site, &renamed);
     let is_elsewhere = |plan: &pools::PoolPlan| plan.comes_from_elsewhere(&made);
     let is_lost = made.is_configured || plans.iter().any(is_elsewhere);
+    for plan in &plans {
+        pools::remember(&plan.spec.name, &array, data, &mut made).await?;
+    }
     let beginning = configuration::begin(site, data, kept, is_lost)?;
     let (is_first, is_old) = (beginning.is_first, beginning.is_old);
     let is_complete = beginning.configuration.is_complete;

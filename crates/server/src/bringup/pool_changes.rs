@@ -8,11 +8,12 @@
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
 use super::data_dir::DataDir;
-use super::drives::Patience;
+use super::drives::{self, Found, Patience};
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
-use crate::array::{self, Array, ArrayError, ArrayErrorKind};
+use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use crate::images::JobInfo;
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::pool::Pool;
@@ -20,7 +21,11 @@ use site::Site;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use world::real::RealDrive;
+
+/// A drive whose label is wiped has so long to answer.
+const WIPE_TIME: Duration = Duration::from_secs(10);
 
 /// A pool to be made.
 #[derive(Clone, Debug)]
@@ -122,16 +127,118 @@ async fn make(array: &Arc<Array>, data: &DataDir, name: &str) -> Result<(), Arra
     Ok(())
 }
 
+/// Looks for a drive of a pool somewhere else from now on. It has to be there, with its label: what a
+/// command finds where a drive was may be overwritten.
+///
+/// # Errors
+/// The drive is not there, the pool has no such drive, or that can't be kept.
+pub(crate) async fn look_for_drive(
+    array: &Arc<Array>,
+    pool: String,
+    drive: site::Drive,
+) -> Result<(), ArrayError> {
+    array
+        .change(move |array| async move {
+            let mut settings = array.settings().as_ref().clone();
+            let of_pool = settings
+                .pool(&pool)
+                .into_iter()
+                .flat_map(site::Pool::drives);
+            let is_of_pool = of_pool.into_iter().any(|name| *name == drive.name);
+            let mut drives = settings.drives.iter_mut();
+            let known = drives.find(|known| known.name == drive.name && is_of_pool);
+            let none = || {
+                let context = format!("pool {pool} has no drive {}", drive.name);
+                ArrayError::new(ArrayErrorKind::NotFound, context)
+            };
+            known.ok_or_else(none)?.source = drive.source.clone();
+            check_labelled(&array, &pool, &[drive], true).await?;
+            array.keep_settings(settings).await
+        })
+        .await
+}
+
+/// Looks for a pool that is not open at these drives from now on: it opens when they are its. What is
+/// there already has to be labelled as its.
+///
+/// # Errors
+/// It is open, something else is at a drive's place, or that can't be kept.
+pub(crate) async fn look_for(
+    array: &Arc<Array>,
+    pool: site::Pool,
+    drives: Vec<site::Drive>,
+) -> Result<(), ArrayError> {
+    array
+        .change(move |array| async move {
+            let name = pool.name.clone();
+            if !array.is_closed(&name) {
+                let context = format!("pool {name} is open");
+                return Err(ArrayError::new(ArrayErrorKind::Busy, context));
+            }
+            check_labelled(&array, &name, &drives, false).await?;
+            let mut settings = without(&array.settings(), &name);
+            settings.drives.extend(drives);
+            settings.pools.push(pool);
+            array.keep_settings(settings).await
+        })
+        .await
+}
+
+/// That what is at the places of drives is labelled as of this pool. Nothing may be there unless
+/// `all` have to be.
+async fn check_labelled(
+    array: &Array,
+    pool: &str,
+    drives: &[site::Drive],
+    all: bool,
+) -> Result<(), ArrayError> {
+    let data = array.data()?;
+    let made = Made::read(&data)?;
+    let uuid = match made.pools.get(pool) {
+        Some(MadePool::Made { uuid, .. }) => Some(uuid.clone()),
+        _ => None,
+    };
+    let uuid = match array.pool(pool).await {
+        Ok((_, info)) => Some(info.uuid.to_string()),
+        Err(_) => uuid,
+    };
+    for drive in drives {
+        let place = data.place(drive);
+        let path = place.path.display().to_string();
+        let look = drives::glance(&array.shards()[0], place).await?;
+        let is_its = match look.found {
+            Found::Labelled(label) => {
+                let is_known = |uuid: &String| *uuid == label.pool_uuid.to_string();
+                label.pool_name == pool && uuid.as_ref().is_none_or(is_known)
+            }
+            Found::Nothing(_) => !all,
+            // One that the pool has open is locked: it is where it was.
+            _ => false,
+        };
+        if !is_its {
+            let context = format!(
+                "drive {}: {path} has no label of pool {pool}: bring the drive there first",
+                drive.name
+            );
+            return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
+        }
+    }
+    Ok(())
+}
+
 /// Destroys a pool that holds no volumes: its drives are empty afterwards. What is in its trash goes
 /// with it.
 ///
 /// # Errors
-/// There is no such pool, it holds volumes, or that can't be kept.
+/// There is no such pool, it holds volumes, a job or another change is at work on it, or that can't
+/// be kept.
 pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), ArrayError> {
     array
         .change(move |array| async move {
             let data = array.data()?;
             let (_, info) = array.pool(&name).await?;
+            array.check_turn(&name)?;
+            check_idle(&array, &name)?;
             check_empty(&array, &name).await?;
             let mut made = Made::read(&data)?;
             let destroyed = MadePool::BeingDestroyed {
@@ -140,16 +247,38 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
             };
             made.set(&data, &name, Some(destroyed))?;
             array.pool_is_gone(&name);
-            lanes::shut(&name, usize::from(info.lanes), array.shards()).await?;
-            wipe(&data, &name, &array.shards()[0], &made).await?;
+            let gone = async {
+                lanes::shut(&name, usize::from(info.lanes), array.shards()).await?;
+                wipe(&data, &name, &array.shards()[0], &made).await
+            };
+            array.wait_for(&name, gone).await?;
             array.forget_drives_of(&name).await?;
             let settings = without(&array.settings(), &name);
             array.keep_settings(settings).await?;
+            // Others may have been made meanwhile.
+            let mut made = Made::read(&data)?;
             made.set(&data, &name, None)?;
+            array.note_drives_and_warn().await;
             tracing::info!("pool {name} is destroyed: its drives are free");
             Ok(())
         })
         .await
+}
+
+/// That no job has to do with a pool.
+fn check_idle(array: &Array, name: &str) -> Result<(), ArrayError> {
+    let jobs = array.images().jobs();
+    let is_at_work = |job: &&JobInfo| {
+        !job.state.is_ended() && (job.pool == name || job.to_pool.as_deref() == Some(name))
+    };
+    let Some(job) = jobs.iter().find(is_at_work) else {
+        return Ok(());
+    };
+    let context = format!(
+        "job {} is at work on pool {name}: wait for it, or `ashlar job cancel {}`",
+        job.id, job.id
+    );
+    Err(ArrayError::new(ArrayErrorKind::Busy, context))
 }
 
 /// Volumes that a refusal names.
@@ -158,9 +287,14 @@ const NAMED_MAX: usize = 3;
 /// That a pool holds no volume but in its trash.
 async fn check_empty(array: &Array, name: &str) -> Result<(), ArrayError> {
     let volumes = array.volumes().await?;
+    let is_on_its_way = |volume: &&PlacedVolume| {
+        let transit = volume.about.transit.as_ref();
+        transit.is_some_and(|transit| transit.pool_name == name)
+    };
     let held: Vec<&str> = volumes
         .iter()
-        .filter(|volume| volume.pool == name)
+        // One that was on its way here when the array was cut off is here still.
+        .filter(|volume| volume.pool == name || is_on_its_way(volume))
         .map(|volume| volume.info.name.as_str())
         .collect();
     if held.is_empty() {
@@ -236,8 +370,11 @@ async fn unlabel(state: &ShardState, path: &PathBuf, uuid: Uuid) -> Result<(), S
     let open = Patience::default().open(path).await;
     let open = open.map_err(|error| error.to_string())?;
     let drive = Rc::new(RealDrive::of(state.world(), &open));
-    let unlabelled = Pool::unlabel(state.world(), drive, uuid).await;
-    unlabelled.map(drop).map_err(|error| error.to_string())
+    let unlabelled = tokio::time::timeout(WIPE_TIME, Pool::unlabel(state.world(), drive, uuid));
+    match unlabelled.await {
+        Ok(unlabelled) => unlabelled.map(drop).map_err(|error| error.to_string()),
+        Err(_) => Err(format!("it does not answer within {WIPE_TIME:?}")),
+    }
 }
 
 /// `settings` without a pool and its drives.

@@ -512,6 +512,31 @@ async fn tell(
     Ok(shard.call(visit).await?)
 }
 
+/// Records an open pool that was made in another data directory: it is never made anew here, even
+/// when all of its drives are away.
+///
+/// # Errors
+/// A shard has stopped, or the record can't be written.
+pub(super) async fn remember(
+    name: &str,
+    array: &Array,
+    data: &DataDir,
+    made: &mut Made,
+) -> Result<(), BringUpError> {
+    if made.pools.contains_key(name) {
+        return Ok(());
+    }
+    let Ok((_, info)) = array.pool(name).await else {
+        return Ok(());
+    };
+    let drives = info.members.iter().chain(&info.spares);
+    let known = MadePool::Made {
+        uuid: info.uuid.to_string(),
+        drives: drives.map(|member| member.name.clone()).collect(),
+    };
+    made.set(data, name, Some(known))
+}
+
 /// Makes the pools that aren't there.
 ///
 /// # Errors
@@ -537,6 +562,9 @@ pub(super) async fn make(
             new_files: files.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
+        let of_before = places.iter().map(|place| place.path.clone());
+        let of_before = of_before.filter(|path| !files.contains(path)).collect();
+        let count = homes.len();
         let homes = homes.iter().map(|index| &shards[*index]).collect();
         match make_one(&spec, homes, places, new_files).await {
             Ok(uuid) => {
@@ -546,10 +574,57 @@ pub(super) async fn make(
                 made.set(data, &spec.name, Some(done))?;
             }
             Err(error) => {
+                lanes::shut(&spec.name, count, shards).await?;
+                unlabel(&shards[0], &spec.name, of_before).await?;
                 remove_unfinished(&spec.name, &files)?;
                 made.set(data, &spec.name, None)?;
                 return Err(error);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Takes the labels of a pool whose making has failed off drives that were there before. They were
+/// empty then.
+async fn unlabel(shard: &ShardHandle, pool: &str, paths: Vec<PathBuf>) -> Result<(), BringUpError> {
+    let pool = pool.to_owned();
+    let visit = move |state: Rc<ShardState>| async move {
+        for path in paths {
+            let Ok(open) = Patience::default().open(&path).await else {
+                continue;
+            };
+            let drive = Rc::new(RealDrive::of(state.world(), &open));
+            let label = Pool::probe(state.world(), &drive).await;
+            let Ok(Some(label)) = label else { continue };
+            if label.pool_name != pool {
+                continue;
+            }
+            let wiped = Pool::unlabel(state.world(), drive, label.pool_uuid).await;
+            if let Err(error) = wiped {
+                let path = path.display();
+                tracing::warn!(
+                    "{path}: it keeps a label of pool {pool}, which is not made: {error}"
+                );
+            }
+        }
+    };
+    Ok(shard.call(visit).await?)
+}
+
+/// That drives which are about to be a pool's are still empty: they were looked at, and closed.
+async fn check_blank(state: &ShardState, drives: &OpenDrives) -> Result<(), String> {
+    for door in doors(state, drives) {
+        if Pool::probe(state.world(), &door.drive)
+            .await
+            .is_ok_and(|label| label.is_some())
+        {
+            continue;
+        }
+        match blank::is_blank(state.world(), &door.drive).await {
+            Ok(true) => {}
+            Ok(false) => return Err(format!("drive {} {}", door.name, blank::REMEDY)),
+            Err(error) => return Err(format!("drive {}: {error}", door.name)),
         }
     }
     Ok(())
@@ -574,6 +649,9 @@ async fn make_one(
         .iter()
         .map(|group| (level(group.level), group.drives.len()))
         .collect();
+    let looked_at = drives.clone();
+    let visit = move |state: Rc<ShardState>| async move { check_blank(&state, &looked_at).await };
+    shards[0].call(visit).await?.map_err(failed)?;
     let mut uuid = String::new();
     // The first lane last: with it there is a pool.
     let lanes = Lane::all(shards.len() as u16);
