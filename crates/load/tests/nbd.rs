@@ -1,6 +1,7 @@
 //! Against nbdkit: that what is reported is what the server does.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time
+#![allow(clippy::unwrap_used)] // a server that a test restarts
 
 mod support;
 

@@ -53,6 +53,7 @@ fn report_of(slowest_ms: &[u64]) -> Report {
             streams: vec![measured.clone()],
             measured,
             lost: None,
+            outages: Vec::new(),
             disk_bytes: vec![1 << 30],
         }
     };
@@ -67,6 +68,8 @@ fn report_of(slowest_ms: &[u64]) -> Report {
         seed: 7,
         fill: false,
         rate_scale: 1.0,
+        reconnect_for: std::time::Duration::ZERO,
+        allow_outages: false,
     };
     let outcome = Outcome {
         vms: slowest_ms.iter().map(vm).collect(),

@@ -177,7 +177,11 @@ fn change(
     key: &str,
     value: Option<&str>,
 ) -> BTreeMap<String, BTreeMap<String, Option<toml::Value>>> {
-    let value = value.map(|text| text.parse().unwrap());
+    let parse = |text: &str| {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    let value = value.map(parse);
     let keys = BTreeMap::from([(key.to_owned(), value)]);
     BTreeMap::from([(table.to_owned(), keys)])
 }

@@ -18,7 +18,7 @@ use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
 use engine::pool::Pool;
 use site::Site;
-use std::path::PathBuf;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -366,7 +366,7 @@ async fn wipe(
     Ok(())
 }
 
-async fn unlabel(state: &ShardState, path: &PathBuf, uuid: Uuid) -> Result<(), String> {
+async fn unlabel(state: &ShardState, path: &Path, uuid: Uuid) -> Result<(), String> {
     let open = Patience::default().open(path).await;
     let open = open.map_err(|error| error.to_string())?;
     let drive = Rc::new(RealDrive::of(state.world(), &open));

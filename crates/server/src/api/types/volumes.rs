@@ -1,0 +1,119 @@
+//! Volumes, and how they take space.
+
+use super::VolumeOrigin;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// How a volume takes space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Provisioning {
+    /// Pages are allocated on first write.
+    #[default]
+    Thin,
+    /// Pages are allocated on first write, and set aside for it at creation.
+    Thick,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Volume {
+    /// Its name, unique over the array.
+    pub name: String,
+    /// Identity for life.
+    pub uuid: String,
+    /// The pool it is in.
+    pub pool: String,
+    /// Size that initiators see.
+    pub size_bytes: u64,
+    /// Bytes of pages allocated to it.
+    pub mapped_bytes: u64,
+    /// Bytes of pages promised to it beyond those: of a thick volume, all others.
+    pub promised_bytes: u64,
+    /// Thin or thick.
+    pub provisioning: Provisioning,
+    /// Nobody writes it: it is a snapshot.
+    #[serde(default)]
+    pub read_only: bool,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Tags, by key.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// The consistency group that it is in, if it is in one.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// What it was taken from, if it is a snapshot or a clone.
+    #[serde(default)]
+    pub origin: Option<VolumeOrigin>,
+    /// Whether pages that are written as zeroes take no space.
+    pub detect_zeroes: bool,
+    /// Where it is exported, if it is.
+    pub export: Option<LunPlace>,
+    /// The pool that it was on its way to or from, and that has to be there before it is
+    /// served: it may be newer there.
+    #[serde(default)]
+    pub withheld_for: Option<String>,
+}
+
+/// Where a volume is exported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LunPlace {
+    /// The target.
+    pub target: String,
+    /// The LUN.
+    pub lun: u64,
+}
+
+/// A volume to create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeCreate {
+    /// 1 to 64 letters, digits, `-`, `_`, `.`, the first a letter or digit.
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    pub name: String,
+    /// The pool that is to hold it.
+    pub pool: String,
+    /// A multiple of 512, not zero.
+    #[schema(minimum = 512, maximum = 1125899906842624_i64, multiple_of = 512)]
+    pub size_bytes: u64,
+    /// Thin unless said otherwise.
+    #[serde(default)]
+    pub provisioning: Provisioning,
+    /// Whether pages that are written as zeroes take no space.
+    #[serde(default)]
+    pub detect_zeroes: bool,
+}
+
+/// What of its pool's space is a volume's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeSpace {
+    /// Its name.
+    pub name: String,
+    /// Size that initiators see.
+    pub provisioned_bytes: u64,
+    /// Bytes of pages that it has: the next two together.
+    pub mapped_bytes: u64,
+    /// Those that nobody else has.
+    pub exclusive_bytes: u64,
+    /// Those that snapshots or clones have, too.
+    pub shared_bytes: u64,
+    /// Bytes promised to it beyond what it has.
+    pub promised_bytes: u64,
+    /// What others can have when it is deleted: what is exclusive or promised.
+    pub reclaimable_bytes: u64,
+}
+
+/// How a volume takes space from now on. What is not named stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeConvert {
+    /// Thin or thick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisioning: Option<Provisioning>,
+    /// Whether pages that are written as zeroes take no space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detect_zeroes: Option<bool>,
+}
