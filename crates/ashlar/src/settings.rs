@@ -1,11 +1,12 @@
 //! `ashlar settings` and `ashlar discovery`.
 
 use crate::client::Client;
+use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::ChapArgs;
 use crate::output::{Align, Format, Table};
 use serde_json::Value;
-use server::api::types::{Settings, SettingsChange};
+use server::api::types::{Settings, SettingsChange, Trashed};
 use std::collections::BTreeMap;
 
 #[derive(clap::Subcommand)]
@@ -21,6 +22,8 @@ pub enum Command {
         /// Settings and their new values; nothing behind = takes the default
         #[arg(required = true, value_name = "TABLE.KEY=VALUE", value_parser = setting)]
         settings: Vec<(String, String, Value)>,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -77,7 +80,24 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let settings: Settings = client.get(&["settings"])?;
             format.print(&settings, table)
         }
-        Command::Set { settings, format } => {
+        Command::Set {
+            settings,
+            confirm,
+            format,
+        } => {
+            let is_trash = |(table, key, _): &(String, String, Value)| {
+                (table.as_str(), key.as_str()) == ("site", "trash")
+            };
+            let trash: Vec<Trashed> = match settings.iter().any(is_trash) {
+                true => client.get(&["trash"])?,
+                false => Vec::new(),
+            };
+            if !trash.is_empty() {
+                let counted = site::counted(trash.len() as u64, "volume");
+                confirm.change(&format!(
+                    "how long {counted} stay in the trash (what was there longer is gone then)"
+                ))?;
+            }
             let mut change: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
             for (table, key, value) in settings {
                 change.entry(table).or_default().insert(key, value);

@@ -54,7 +54,8 @@ pub enum Command {
 
 const SHOW_HELP: &str = "\
 The array never gives secrets. Where there is one, the file says \"not shown\", which no array takes:
-write the secret there before you apply the file.";
+write the secret there before you apply the file. Snapshots behind targets, and gaps between LUNs, are
+left out: a site file has no words for them.";
 
 const DIFF_HELP: &str = "\
 The array keeps its own configuration: pools, portals, settings, volumes, exports, hosts, CHAP.

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const IMAGES: &str = "\
-The server reads and makes images under the directories that [images] of its site file allows.
+The server reads and makes images under the directories that `ashlar settings set
+images.directories=` allows.
 It does so in a job: Ctrl-C leaves that running, `ashlar job` shows, follows and cancels it, and
 a server that is started again goes on with it. docs/IMAGES.md says more.";
 

@@ -115,8 +115,21 @@ fn a_pool_is_destroyed_when_it_is_empty_and_its_drives_are_free() {
     let (_, said) = serving.refused(&["volume", "create", "v", "--pool", "new", "--size", "1 MiB"]);
     assert!(said.contains("there is no pool new"), "{said}");
     // Names and files are free, at once and after a restart.
-    serving.done(&CREATE);
-    serving.done(&["pool", "destroy", "new", "--yes"]);
+    let identity = |serving: &Serving| {
+        serving.done(&CREATE);
+        serving.done(&["volume", "create", "v9", "--pool", "new", "--size", "1 MiB"]);
+        let pool = serving.json(&["pool", "show", "new"])["uuid"].clone();
+        let volume = serving.json(&["volume", "show", "v9"])["uuid"].clone();
+        serving.done(&["volume", "delete", "v9", "--yes", "--at-once"]);
+        serving.done(&["pool", "destroy", "new", "--yes"]);
+        (pool, volume)
+    };
+    // Hosts know a LUN by its identity: another one must not have it.
+    let (first, second) = (identity(&serving), identity(&serving));
+    assert!(
+        first.0 != second.0 && first.1 != second.1,
+        "{first:?} {second:?}"
+    );
     assert!(serving.stop("TERM").success());
     let serving = home.serve();
     assert_eq!(pools(&serving), ["p0"]);
@@ -298,7 +311,19 @@ fn settings_change_by_the_rules_of_the_site_file_and_stay() {
     let serving = home.serve();
     assert_eq!(serving.json(&["settings", "show"]), settings);
     assert_eq!(settings["limits"], json!({"sessions": 20}));
-    serving.done(&["settings", "set", "limits.sessions=", "site.trash="]);
+    serving.done(&[
+        "volume", "create", "gone", "--pool", "p0", "--size", "1 MiB",
+    ]);
+    serving.done(&["volume", "delete", "gone", "--yes"]);
+    let (code, said) = serving.refused(&["settings", "set", "site.trash=0"]);
+    assert_eq!(code, 2, "what is in the trash would go: {said}");
+    serving.done(&[
+        "settings",
+        "set",
+        "limits.sessions=",
+        "site.trash=",
+        "--yes",
+    ]);
     let now = serving.json(&["settings", "show"]);
     assert_eq!(
         (&now["limits"], &now["site"]["trash"]),
@@ -348,6 +373,15 @@ fn the_array_comes_back_as_a_site_file_that_makes_the_same() {
         "h",
     ]);
     serving.done(&["portal", "add", "127.0.0.2:0"]);
+    serving.done(&["snapshot", "create", "v0@a"]);
+    serving.done(&[
+        "export",
+        "create",
+        "iqn.2026-11.dev.ashlar:s",
+        "--volume",
+        "v0@a",
+        "--any",
+    ]);
     let (code, text) = shown(&serving, &["site", "show"]);
     assert_eq!(code, 0);
     home.set_site(&text);

@@ -130,14 +130,16 @@ fn zone_bytes(spec: &PoolSpec, capacity_bytes: u64) -> Result<u64, PoolError> {
 }
 
 /// The identity of a lane, and what is known to it alone.
-fn names<W: World>(world: &W, lane: &Lane, pool: &str) -> (Uuid, u64) {
+fn names<W: World>(world: &W, lane: &Lane, spec: &PoolSpec) -> (Uuid, u64) {
+    let stream = match spec.nonce {
+        0 => format!("pool {}", spec.name),
+        nonce => format!("pool {} made as {nonce}", spec.name),
+    };
     if lane.commons.lanes() == 1 {
-        let mut prng = world.prng(&format!("pool {pool}"));
+        let mut prng = world.prng(&stream);
         return (prng.uuid(), prng.next_u64());
     }
-    let uuid = lane
-        .commons
-        .pool_uuid_or(|| world.prng(&format!("pool {pool}")).uuid());
+    let uuid = lane.commons.pool_uuid_or(|| world.prng(&stream).uuid());
     let mut prng = world.prng(&format!("lane {} of {uuid}", lane.index));
     (uuid, prng.next_u64())
 }
@@ -382,7 +384,7 @@ impl<W: World> Pool<W> {
             .map(|(level, drives)| (*level, drives.len(), smallest(drives)))
             .collect();
         let place = (lane.commons.lanes(), lane.index);
-        let (identity, entries) = lay_out(names(&world, &lane, &spec.name), place, &spec, &sizes)?;
+        let (identity, entries) = lay_out(names(&world, &lane, &spec), place, &spec, &sizes)?;
         let least = sizes
             .iter()
             .map(|(_, _, capacity)| *capacity)

@@ -75,6 +75,9 @@ pub struct PoolSpec {
     pub volumes_max: u32,
     /// How twins lie; pools that older versions can open have them side by side.
     pub layout: Layout,
+    /// Tells pools of one name apart that are made in one world, one after the other: their
+    /// identities, and those of their volumes, have to differ. Random in the real world.
+    pub nonce: u64,
 }
 
 /// The smallest journal area.
@@ -94,6 +97,7 @@ impl PoolSpec {
             intent_bytes: None,
             volumes_max: 4096,
             layout: Layout::default(),
+            nonce: 0,
         }
     }
 }

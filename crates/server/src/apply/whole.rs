@@ -3,12 +3,13 @@
 use crate::array::consistency::group_of;
 use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, schedule, words};
 use crate::directory;
+use engine::pool::SNAPSHOT_MARK;
 use iscsi::chap::{Account, Credential, Secret};
 use site::{ChapAccount, Site};
 use std::sync::Arc;
 
-/// What a site file would say of the array. Targets whose LUNs have gaps, as after one was removed,
-/// are said without the gaps.
+/// What a site file would say of the array. It has no words for snapshots behind targets, and none
+/// for gaps between LUNs, as after one was removed: both are left out.
 ///
 /// # Errors
 /// A shard has stopped.
@@ -35,7 +36,10 @@ pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
         .values()
         .map(host_group)
         .collect();
-    site.exports = configuration.exports.values().map(export).collect();
+    let exports = configuration.exports.values().map(export);
+    site.exports = exports
+        .filter(|export| !export.volumes.is_empty())
+        .collect();
     site.chap.discovery = configuration.discovery.as_deref().map(account);
     Ok(site)
 }
@@ -84,7 +88,13 @@ fn export(there: &Export) -> site::Export {
     let access = &there.access;
     site::Export {
         target: there.target.clone(),
-        volumes: there.volumes.clone(),
+        // A site file names no snapshots.
+        volumes: there
+            .volumes
+            .iter()
+            .filter(|name| !name.contains(SNAPSHOT_MARK))
+            .cloned()
+            .collect(),
         initiators: match &access.initiators {
             directory::Initiators::Any => site::Initiators::Any,
             directory::Initiators::Named(names) => {

@@ -630,6 +630,13 @@ async fn check_blank(state: &ShardState, drives: &OpenDrives) -> Result<(), Stri
     Ok(())
 }
 
+/// What no other pool was made with.
+fn nonce() -> Result<u64, String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
+    Ok(u64::from_le_bytes(random))
+}
+
 /// Makes one pool, and its files, and gives its identity.
 async fn make_one(
     pool: &site::Pool,
@@ -644,6 +651,7 @@ async fn make_one(
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
     spec.log_bytes = pool.log_bytes;
+    spec.nonce = nonce().map_err(failed)?;
     let shapes: Vec<(engine::pool::Level, usize)> = pool
         .groups
         .iter()

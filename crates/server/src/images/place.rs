@@ -110,7 +110,7 @@ impl Directories {
             .map(|at| at.display().to_string())
             .collect();
         invalid(format!(
-            "{}: images may be under {} only, as [images] directories of the site file says",
+            "{}: images may be under {} only; `ashlar settings set images.directories=` allows others",
             path.display(),
             allowed.join(", ")
         ))
