@@ -4,8 +4,8 @@
 //! Invariants:
 //! - They get no name to resolve or format to guess: each file of an image is said, with
 //!   its driver, as [`super::header`] has found and allowed it.
-//! - They can open these files and nothing else, and have no privileges ([`world::real::confine`]).
-//!   Where the kernel has no Landlock, images in a single file are the only ones that they get.
+//! - They can open these files and nothing else, connect to no socket, and have no privileges
+//!   ([`world::real::confine`]). Where the kernel can't keep them so, they are not started.
 //! - None of them outlives its job, or the server, however that ends.
 
 use super::header::{Format, Layer};
@@ -19,12 +19,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Once;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
-use tracing::warn;
 use world::real::Reach;
 
 /// Longest that an image may take to be opened, and to be closed.
@@ -62,7 +60,6 @@ impl Served {
     /// # Errors
     /// What `qemu-nbd` says.
     pub(super) async fn to_read(layer: &Layer, home: &Path) -> Result<(Self, Client), String> {
-        check_confinable(layer, world::real::can_confine_files())?;
         let read = files(layer);
         let reach = Reach {
             read,
@@ -201,7 +198,9 @@ fn program(name: &str, reach: &Reach) -> Result<Command, String> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let confined = world::real::confine(&mut command, reach);
-    confined.map_err(|error| format!("can't confine {name}: {error}"))?;
+    confined.map_err(|error| {
+        format!("can't confine {name}: {error}; raw and VHDX images can be imported without")
+    })?;
     // Last: a change of privileges would undo it.
     world::real::ends_with_us(&mut command);
     Ok(command.into())
@@ -213,28 +212,6 @@ fn files(layer: &Layer) -> Vec<PathBuf> {
     files.extend(layer.extents.iter().cloned());
     files.extend(layer.backing.iter().flat_map(|below| self::files(below)));
     files
-}
-
-/// Whether QEMU may have the image: where nothing keeps it to the files that we have found, there
-/// has to be one, in which our own parser has found no name of another.
-fn check_confinable(layer: &Layer, can_confine: bool) -> Result<(), String> {
-    static WARNED: Once = Once::new();
-    if can_confine {
-        return Ok(());
-    }
-    WARNED.call_once(|| {
-        warn!(
-            "this kernel has no Landlock (Linux 5.13 or newer), so QEMU's programs can't be kept \
-             to the files of an image: images of several files are refused"
-        );
-    });
-    match files(layer).len() {
-        1 => Ok(()),
-        count => Err(format!(
-            "it consists of {count} files, and this kernel can't keep QEMU to them (Landlock, \
-             Linux 5.13 or newer): make it one file with qemu-img convert"
-        )),
-    }
 }
 
 fn absent(program: &str, error: &io::Error) -> String {
@@ -389,7 +366,6 @@ pub(super) async fn check(layer: &Layer) -> Result<(), String> {
             backing: None,
             ..layer.clone()
         };
-        check_confinable(&alone, world::real::can_confine_files())?;
         let read = files(&alone);
         let reach = Reach {
             read,
@@ -436,22 +412,6 @@ mod tests {
         assert!(alone.as_object().unwrap().contains_key("backing") && alone["backing"].is_null());
     }
 
-    #[test]
-    fn without_landlock_images_are_of_one_file() {
-        let one = layer("/i/top", Format::Qcow2, None);
-        assert_eq!(check_confinable(&one, false), Ok(()));
-        let two = layer("/i/top", Format::Qcow2, Some(one.clone()));
-        let of_extents = Layer {
-            extents: vec!["/i/top-flat.vmdk".into()],
-            ..one
-        };
-        for layer in [two, of_extents] {
-            assert_eq!(check_confinable(&layer, true), Ok(()));
-            let refused = check_confinable(&layer, false).unwrap_err();
-            assert!(refused.contains("2 files"), "{refused}");
-        }
-    }
-
     /// What `qemu-nbd` says of an image that it opens as it pleases: nothing says what is below,
     /// and nobody has looked.
     async fn opened(driver: &str, top: &Path, reach: Reach) -> Result<(), String> {
@@ -467,7 +427,6 @@ mod tests {
 
     #[tokio::test]
     async fn an_image_leads_qemu_to_no_file_that_is_not_named() {
-        assert!(world::real::can_confine_files(), "this test needs Landlock");
         let home = tempfile::tempdir().unwrap();
         let [secret, qcow2, vmdk] =
             ["secret", "top.qcow2", "top.vmdk"].map(|name| home.path().join(name));

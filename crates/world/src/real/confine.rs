@@ -5,11 +5,13 @@
 //! - Between fork and exec nothing is done but system calls, with what was prepared before.
 //! - A program has no capability but one: where we are root it may read what root may read
 //!   (CAP_DAC_READ_SEARCH), since its files may be another user's. It gains none, either.
-//! - Where the kernel has Landlock, the program opens the files of its [`Reach`] and the
-//!   system's libraries, and nothing else; it makes no TCP connection (Linux 6.7), and sends no
-//!   signal to others (6.12). Where the kernel allows, it has a network of its own, without
-//!   interfaces.
+//! - The program opens the files of its [`Reach`] and the system's libraries, and nothing else.
+//!   Where the kernel has no Landlock, it is not started.
+//! - It can have our user, so root's, too, but never speaks for it: it connects to no socket,
+//!   reaches no other process, and changes no file's mode or owner ([`super::calls`]). Where the
+//!   kernel allows, it has a network of its own, without interfaces.
 
+use super::calls;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope, path_beneath_rules,
@@ -54,7 +56,7 @@ pub struct Reach {
 }
 
 /// Whether the kernel can keep a program to its files (Landlock, since Linux 5.13).
-pub fn can_confine_files() -> bool {
+fn can_confine_files() -> bool {
     let rights = AccessFs::from_all(ABI::V1);
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let created = ruleset.handle_access(rights).and_then(Ruleset::create);
@@ -64,14 +66,31 @@ pub fn can_confine_files() -> bool {
 /// Confines the program that `command` starts, which has to be named by its path, to `reach`.
 ///
 /// # Errors
-/// A file isn't there; or the kernel refuses, which starting it may say, too.
+/// A file isn't there; the kernel has no Landlock; or it refuses, which starting it may say, too.
 pub fn confine(command: &mut Command, reach: &Reach) -> io::Result<()> {
+    check_kernel(can_confine_files())?;
     let rules = rules(Path::new(command.get_program()), reach).map_err(io::Error::other)?;
     let rules: Option<OwnedFd> = rules.into();
-    let enter = move || enter(rules.as_ref().map(AsRawFd::as_raw_fd));
+    let filter = calls::filter()?;
+    let enter = move || {
+        enter(rules.as_ref().map(AsRawFd::as_raw_fd))?;
+        calls::refuse(&filter)
+    };
     // SAFETY: between fork and exec it makes system calls only, and allocates nothing.
     unsafe { command.pre_exec(enter) };
     Ok(())
+}
+
+/// Without Landlock, a program that is taken over has all files of our user.
+fn check_kernel(can_confine: bool) -> io::Result<()> {
+    match can_confine {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel has no Landlock (Linux 5.13 or newer, and \"landlock\" in its parameter \
+             lsm=), so nothing would keep the program to its files",
+        )),
+    }
 }
 
 fn rules(program: &Path, reach: &Reach) -> Result<RulesetCreated, Box<Error>> {
@@ -218,7 +237,8 @@ fn check(outcome: libc::c_int) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
     use std::process::{Child, Output, Stdio};
 
     fn confined(program: &str, args: &[&Path], reach: &Reach) -> Command {
@@ -285,6 +305,122 @@ mod tests {
         };
         let refused = confine(&mut Command::new("/bin/cat"), &missing).unwrap_err();
         assert!(refused.to_string().contains("new"), "{refused}");
+    }
+
+    #[test]
+    fn without_landlock_no_program_is_started() {
+        assert!(check_kernel(true).is_ok());
+        let refused = check_kernel(false).unwrap_err();
+        assert!(refused.to_string().contains("no Landlock"), "{refused}");
+    }
+
+    /// Names the directory in which [`taken_over`] tries what it should not be able to do.
+    const TAKEN_OVER_IN: &str = "ASHLAR_TEST_TAKEN_OVER_IN";
+
+    #[test]
+    fn a_program_that_is_taken_over_does_not_speak_for_its_user() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name| home.path().join(name);
+        let listener = UnixListener::bind(at("stream")).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let datagrams = UnixDatagram::bind(at("datagrams")).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        for name in ["ours", "read"] {
+            fs::write(at(name), "data").unwrap();
+            fs::set_permissions(at(name), Permissions::from_mode(0o600)).unwrap();
+        }
+        // Somebody of our user, to whom it should do nothing.
+        let bystander = Asleep::start();
+
+        let name = concat!(module_path!(), "::taken_over");
+        let (_, name) = name.split_once("::").unwrap();
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "--nocapture", name]).env_clear();
+        program.env(TAKEN_OVER_IN, home.path());
+        program.env("ASHLAR_TEST_BYSTANDER", bystander.0.id().to_string());
+        let reach = Reach {
+            read: vec![at("read")],
+            sockets: Some(home.path().to_owned()),
+            ..Reach::default()
+        };
+        confine(&mut program, &reach).unwrap();
+        let (is_good, printed, why) = said(&program.output().unwrap());
+        assert!(is_good && printed.contains("1 passed"), "{printed}{why}");
+
+        let none = io::ErrorKind::WouldBlock;
+        assert_eq!(listener.accept().unwrap_err().kind(), none);
+        assert_eq!(datagrams.recv(&mut [0]).unwrap_err().kind(), none);
+        for name in ["ours", "read"] {
+            assert_eq!(fs::read(at(name)).unwrap(), b"data");
+            let mode = fs::metadata(at(name)).unwrap().mode();
+            assert_eq!(mode & 0o7777, 0o600, "{name}");
+        }
+        assert!(
+            at("own").exists(),
+            "it should have made a socket to listen at"
+        );
+    }
+
+    /// The program of the test above; by itself it does nothing.
+    #[test]
+    fn taken_over() {
+        let Some(home) = std::env::var_os(TAKEN_OVER_IN) else {
+            return;
+        };
+        let at = |name| Path::new(&home).join(name);
+        let bystander = std::env::var("ASHLAR_TEST_BYSTANDER").unwrap();
+        let bystander: libc::pid_t = bystander.parse().unwrap();
+        let _listener = UnixListener::bind(at("own")).unwrap();
+        std::thread::spawn(|| {}).join().unwrap();
+
+        let mut open = fs::File::options();
+        let emptied = open.read(true).custom_flags(libc::O_TRUNC).open(at("read"));
+        let mut done = vec![
+            ("connect", UnixStream::connect(at("stream")).err()),
+            ("datagram", UnixDatagram::unbound().err()),
+            ("socketpair", UnixStream::pair().err()),
+            (
+                "chmod",
+                fs::set_permissions(at("ours"), Permissions::from_mode(0o666)).err(),
+            ),
+            ("chown", chown(at("ours"), None, Some(0)).err()),
+            ("truncate", emptied.err()),
+        ];
+        // Its own number, and that of x32.
+        for call in [libc::SYS_connect, libc::SYS_connect | 0x4000_0000] {
+            // SAFETY: no call here is given memory but the kernel's refusal.
+            let made = unsafe { libc::syscall(call, -1, 0, 0) };
+            let why = io::Error::last_os_error();
+            done.push(("connect by number", (made == -1).then_some(why)));
+        }
+        let limit: *const libc::rlimit = std::ptr::null();
+        let none: *mut libc::rlimit = std::ptr::null_mut();
+        // SAFETY: these calls take numbers and a constant string, and change no memory.
+        unsafe {
+            let mut push = |name, made: libc::c_long| {
+                let why = io::Error::last_os_error();
+                done.push((name, (made == -1).then_some(why)));
+            };
+            push("mode 3", libc::open(c"/etc/passwd".as_ptr(), 3).into());
+            push("kill", libc::kill(bystander, 0).into());
+            let limited = libc::prlimit(bystander, libc::RLIMIT_CPU, limit, none);
+            push("prlimit", limited.into());
+            push("unshare", libc::unshare(libc::CLONE_NEWUSER).into());
+            push("ptrace", libc::ptrace(libc::PTRACE_SEIZE, bystander, 0, 0));
+            push(
+                "io_uring",
+                libc::syscall(libc::SYS_io_uring_setup, 1, limit),
+            );
+            push("fchmodat2", libc::syscall(452, -1, limit, 0, 0));
+            push(
+                "open by handle",
+                libc::syscall(libc::SYS_open_by_handle_at, -1, limit, 0),
+            );
+        }
+        for (name, why) in done {
+            let code = why.and_then(|why| why.raw_os_error());
+            assert_eq!(code, Some(libc::ENOSYS), "{name}");
+        }
     }
 
     /// A program that runs until it is killed, and what the kernel says of it.

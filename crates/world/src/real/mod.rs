@@ -13,8 +13,8 @@
 //!   `descriptors` raises the limit of open files.
 //! - `privacy` keeps files for their user only, and memory for root.
 //! - `serial` reads the serial numbers of devices.
-//! - `child` binds programs that we start to our life, `confine` keeps them to their files, and
-//!   `sparse` tells holes of files.
+//! - `child` binds programs that we start to our life, `confine` keeps them to their files and
+//!   `calls` to the system calls that they need, and `sparse` tells holes of files.
 //! - `suspicion` knows the drives whose submissions may block.
 //! - `setup` asks the kernel for a ring and says what to do when it refuses.
 //! - `vigil` keeps the thread awake for a moment after work, when that pays.
@@ -26,6 +26,7 @@
 )]
 
 mod aside;
+mod calls;
 mod child;
 mod confine;
 mod descriptors;
@@ -44,7 +45,7 @@ mod suspicion;
 mod vigil;
 
 pub use child::ends_with_us;
-pub use confine::{Reach, can_confine_files, confine};
+pub use confine::{Reach, confine};
 pub use descriptors::{Descriptors, raise_descriptors};
 pub use drive::{OpenDrive, RealDrive};
 pub use open::{OpenError, OpenErrorKind, reserve_holes};
