@@ -574,7 +574,7 @@ impl Pump {
             && let Some(bytes) = self.progress.tasks.next_bytes()
         {
             let held = self.command_bytes();
-            if !self.progress.account.may_hold(held + bytes) {
+            if !self.progress.account.may_hold(held, bytes) {
                 self.progress.waits_for_room = true;
                 break;
             }

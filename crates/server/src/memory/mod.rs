@@ -112,15 +112,28 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Whether commands and their answers may hold `bytes` together. If not, the connection is
-    /// woken when it has a grant.
-    pub(crate) fn may_hold(&mut self, bytes: u64) -> bool {
-        let beyond = bytes.saturating_sub(SEAT_COMMAND_BYTES);
-        if beyond <= self.commands && !self.waits {
+    /// Whether commands and their answers, which hold `held` bytes now, may hold `more` beside.
+    /// If not, the connection is woken when it has a grant. What is not held any more is given
+    /// back first: a connection that waits keeps nothing that it does not use.
+    pub(crate) fn may_hold(&mut self, held: u64, more: u64) -> bool {
+        let beyond = (held + more).saturating_sub(SEAT_COMMAND_BYTES);
+        if beyond == 0 && self.commands == 0 && !self.waits {
             return true;
         }
         let mut desk = self.budget.desk();
+        // A grant that came while it waited is for this command.
+        let is_granted = self.waits && !desk.policy.is_waiting(self.id);
+        if !is_granted || desk.policy.commands(self.id) < beyond {
+            let held_beyond = held.saturating_sub(SEAT_COMMAND_BYTES);
+            let news = desk.policy.keep_commands(self.id, held_beyond);
+            desk.wake(&news);
+        }
         let may = desk.policy.want_commands(self.id, beyond);
+        if may && self.waits {
+            // It may have needed no grant: then those behind it have not been looked at.
+            let news = desk.policy.give_way(self.id);
+            desk.wake(&news);
+        }
         desk.note_peak();
         self.commands = desk.policy.commands(self.id);
         self.waits = !may;
@@ -190,3 +203,6 @@ impl Drop for Account {
         desk.wake(&news);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,9 @@
 //! - An initiator's share is the rest, divided by the initiators that use some of it or wait.
 //!   What is within a share, and first commands, come before all that is beyond, in the order of
 //!   asking.
+//! - Commands of one initiator are served in the order of asking, whichever connection they are
+//!   on. So while a long one waits, what its initiator holds comes to an end, and the long one
+//!   becomes a first command.
 //! - Beyond its share an initiator gets what nobody else waits for. Who holds the least comes
 //!   first.
 //! - Names are compared as they are given; a login has written them in one way.
@@ -208,6 +211,12 @@ impl Policy {
         false
     }
 
+    /// Whether a connection waits for room.
+    pub(crate) fn is_waiting(&self, id: AccountId) -> bool {
+        let account = self.accounts.get(&id);
+        account.is_some_and(|account| account.waits.is_some())
+    }
+
     /// A connection waits no more.
     pub(crate) fn withdraw(&mut self, id: AccountId) {
         self.set_waits(id, None);
@@ -330,10 +339,14 @@ impl Policy {
     /// Who of those that wait is served next.
     fn next_served(&self) -> Option<AccountId> {
         let mut beyond: Option<(u64, AccountId)> = None;
+        let mut seen = BTreeSet::new();
         for id in self.queue.values() {
             let Some(account) = self.accounts.get(id) else {
                 continue;
             };
+            if !seen.insert(account.initiator.as_str()) {
+                continue;
+            }
             if self.is_within(*id, account.waits.map_or(0, |(_, more)| more)) {
                 return Some(*id);
             }
