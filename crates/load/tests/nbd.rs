@@ -1,5 +1,6 @@
 //! Against nbdkit: that what is reported is what the server does.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time
 #![allow(clippy::unwrap_used)] // a server that a test restarts
 
