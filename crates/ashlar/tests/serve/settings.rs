@@ -633,3 +633,47 @@ fn a_pool_that_a_job_is_at_work_on_is_not_destroyed() {
     serving.wait(&["job", "list"], ended);
     serving.done(&["pool", "destroy", "p1", "--yes"]);
 }
+
+/// The pool was opened by this process, and not made by it.
+#[test]
+fn a_pool_that_a_start_has_opened_is_destroyed_as_well() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    drop(serving);
+    let serving = home.serve();
+    serving.done(&["pool", "destroy", "new", "--yes"]);
+    let start = fs::read(home.file("n0.img")).unwrap();
+    assert!(
+        start[..1 << 20].iter().all(|byte| *byte == 0),
+        "{}",
+        home.log()
+    );
+    serving.done(&CREATE);
+    drop(serving);
+    assert_eq!(pools(&home.serve()), ["new", "p0"]);
+}
+
+/// As of a kill while a refused creation looks at drives that hold a pool of the same name.
+#[test]
+fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&CREATE);
+    drop(serving);
+    let record = home.file("ashlar-data.json");
+    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    made["content"]["pools"]["new"] = json!({ "state": "being_made", "new_files": [] });
+    fs::write(&record, made.to_string()).unwrap();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    home.wait_log("its making was cut short, and is taken back");
+    let (code, said) = serving.refused(&CREATE);
+    assert_eq!(code, 6, "{said}");
+    assert!(
+        said.contains("it is of a pool called new already"),
+        "{said}"
+    );
+    drop(serving);
+    assert_eq!(pools(&home.serve()), ["p0"]);
+}

@@ -15,6 +15,15 @@ use std::rc::Rc;
 const WIPED_BYTES: u64 = 1 << 20;
 
 impl<W: World> Pool<W> {
+    /// Lets go of all drives of a pool that was closed, so that others can open them, whoever has
+    /// the pool still.
+    pub fn release(&self) {
+        let drives = &self.inner.drives;
+        let members = drives.members().into_iter();
+        let all = members.chain(drives.spares()).chain(drives.departed());
+        all.for_each(|member| member.release());
+    }
+
     /// Wipes the labels of all lanes of pool `uuid` from a drive that nobody has open, so that it
     /// counts as empty. Says whether there were any; a drive of another pool is left alone.
     ///

@@ -229,6 +229,11 @@ impl<W: World> Member<W> {
         self.drive.take();
     }
 
+    /// Closes the drive of a pool that was closed: nothing is read or written there any more.
+    pub fn release(&self) {
+        self.drive.take();
+    }
+
     /// What the drive is; `None` when it is not there.
     pub fn geometry(&self) -> Option<Geometry> {
         self.drive.borrow().as_ref().map(|drive| drive.geometry())

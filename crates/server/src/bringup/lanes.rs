@@ -74,6 +74,8 @@ pub(super) async fn shut(
                 if let Err(error) = pool.close().await {
                     tracing::warn!("lane {lane} of pool {name}: {error}");
                 }
+                // Somebody may have a look at the pool just now.
+                pool.release();
             }
         };
         shard.call(visit).await?;

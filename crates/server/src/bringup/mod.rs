@@ -155,7 +155,9 @@ async fn furnish(
     (portals, limits): (&[Portal], &FrontLimits),
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
     let mut made = made::Made::read(data)?;
-    for name in pool_changes::end_destructions(data, &shards[0], &mut made).await? {
+    let mut gone = pool_changes::end_destructions(data, &shards[0], &mut made).await?;
+    gone.extend(pool_changes::take_back_makings(data, &mut made)?);
+    for name in gone {
         described = pool_changes::without(&described, &name);
         if let Some(kept) = &mut kept {
             kept.settings = Some(Arc::new(described.settings()));

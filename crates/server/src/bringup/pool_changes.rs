@@ -1,8 +1,9 @@
 //! Pools that are made and destroyed while the array serves.
 //!
 //! Invariants:
-//! - The settings name a pool before anything of it is made. A making that a crash cut short is
-//!   taken back by the next start, which then makes the pool, as at a first start.
+//! - A pool is on record as being made before the settings name it, and before its drives are looked
+//!   at. A making that a crash cut short is taken back by the next start: whatever lies on the drives
+//!   then is never taken for the pool.
 //! - A pool that is being destroyed is on record as such before anything of it goes. A destruction
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
@@ -57,8 +58,14 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
             let name = new.pool.name.clone();
             let settings = with_pool(&array, &data, new).await?;
             let mut before = array.settings().as_ref().clone();
-            array.keep_settings(settings).await?;
-            let made = make(&array, &data, &name).await;
+            let mark = MadePool::BeingMade {
+                new_files: Vec::new(),
+            };
+            Made::read(&data)?.set(&data, &name, Some(mark))?;
+            let made = match array.keep_settings(settings).await {
+                Ok(()) => make(&array, &data, &name).await,
+                Err(error) => Err(error),
+            };
             if made.is_err() {
                 before.pools.retain(|pool| pool.name != name);
                 if let Err(error) = array.keep_settings(before).await {
@@ -66,6 +73,7 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
                         "pool {name}, which could not be made, stays in the settings: {error}"
                     );
                 }
+                Made::read(&data)?.set(&data, &name, None)?;
             }
             made
         })
@@ -332,6 +340,30 @@ pub(super) async fn end_destructions(
         tracing::info!("pool {name}: its destruction was cut short, and is ended");
     }
     Ok(going)
+}
+
+/// Takes back the makings of pools that a crash has cut short, and gives the names of those pools.
+/// Nobody was told that there is such a pool.
+///
+/// # Errors
+/// A file can't be removed, or the record can't be written.
+pub(super) fn take_back_makings(
+    data: &DataDir,
+    made: &mut Made,
+) -> Result<Vec<String>, BringUpError> {
+    // A first start that was cut short makes its pools anew.
+    if !made.is_configured {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for (name, state) in made.pools.clone() {
+        if let MadePool::BeingMade { new_files } = state {
+            pools::remove_unfinished(&name, &new_files)?;
+            tracing::info!("pool {name}: its making was cut short, and is taken back");
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Wipes the labels of a pool that is being destroyed. A drive that can't be is told: it says still

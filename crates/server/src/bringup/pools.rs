@@ -366,7 +366,7 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
 
 /// Removes what the making of a pool left that didn't end. No data was ever
 /// acknowledged on it (see [`super::made`]).
-fn remove_unfinished(pool: &str, files: &[PathBuf]) -> Result<(), BringUpError> {
+pub(super) fn remove_unfinished(pool: &str, files: &[PathBuf]) -> Result<(), BringUpError> {
     for file in files {
         match fs::remove_file(file) {
             Ok(()) => tracing::info!(
