@@ -257,6 +257,25 @@ impl<W: World> LogicalUnit<W> {
         Ok(())
     }
 
+    /// Ends the failure of a SANITIZE, unless another SANITIZE has begun: its record stays then.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub(crate) async fn leave_failure(&self) -> Result<(), IoError> {
+        let _right = self.reserving().await;
+        let is_failed = || matches!(self.erasure(), Erasure::Failed { .. });
+        // The other one may have been put on record while this one waited.
+        if !is_failed() {
+            return Ok(());
+        }
+        self.volume().keep_memo(self.reservations().memo()).await?;
+        self.kept_erasure.set(Erasure::None);
+        if is_failed() {
+            self.set_erasure(Erasure::None);
+        }
+        Ok(())
+    }
+
     /// So much of it is erased.
     pub(crate) fn set_erased(&self, bytes: u64, of_bytes: u64) {
         let part = (u128::from(bytes) << 16) / u128::from(of_bytes.max(1));

@@ -87,12 +87,8 @@ pub(crate) async fn exit_failure<W: World>(unit: &LogicalUnit<W>) -> Result<(), 
     match unit.erasure() {
         Erasure::Failed { may_exit: false } => Err(Sense::invalid_field(1, Some(4))),
         Erasure::Failed { may_exit: true } => {
-            let kept = unit.keep_erasure(Erasure::None).await;
-            kept.map_err(|_| Sense::SANITIZE_FAILED)?;
-            // Unless another SANITIZE has begun meanwhile.
-            if unit.erasure() == (Erasure::Failed { may_exit: true }) {
-                unit.set_erasure(Erasure::None);
-            }
+            let left = unit.leave_failure().await;
+            left.map_err(|_| Sense::SANITIZE_FAILED)?;
             Ok(())
         }
         Erasure::None | Erasure::Running { .. } => Ok(()),

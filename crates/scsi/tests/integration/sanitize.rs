@@ -3,7 +3,9 @@
 use crate::bench::{Bench, PAGE_BLOCKS, VOLUME_BLOCKS, port, sense, ten, thin, unit, with_bench};
 use base::{BufPool, Prng, Time};
 use engine::{Level, NamedDrive, Pool, PoolSpec, World};
+use futures_util::poll;
 use scsi::{Nexus, Target};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, MediaSpec, Order, Outcome, SimDrive, SimWorld};
@@ -268,5 +270,34 @@ fn a_pool_that_fails_ends_it_as_failed_and_the_record_says_it_goes_on() {
         // It can't be left where that can't be kept.
         assert_eq!(sense(&bench.run(&host, &EXIT, &[]).await), (3, 0x31, 3));
         assert_eq!(bench.pool.volume("v").unwrap().memo(), [2, 2]);
+    });
+}
+
+#[test]
+fn leaving_a_failure_does_not_take_the_record_of_another_sanitize() {
+    with_bench(async |bench| {
+        let host = bench.settled().await;
+        fill(&bench, &host).await;
+        let volume = bench.pool.volume("v").unwrap();
+        volume.keep_memo(vec![2, 4]).await.unwrap();
+        bench.target.unmap(0).unwrap().settled().await;
+        let (_target, host) = shown_again(&bench).await;
+        // REGISTER with APTPL: the other two wait until it is on record.
+        let mut list = [0; 24];
+        (list[15], list[20]) = (7, 1);
+        let register = [0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0];
+        let order = erase(AUSE | IMMED);
+        let mut registers = pin!(bench.good(&host, &register, &list));
+        let mut exits = pin!(bench.run(&host, &EXIT, &[]));
+        let mut erases = pin!(bench.good(&host, &order, &[]));
+        assert!(poll!(&mut registers).is_pending());
+        assert!(poll!(&mut exits).is_pending());
+        assert!(poll!(&mut erases).is_pending());
+        registers.await;
+        erases.await;
+        exits.await;
+        assert_eq!(volume.memo()[..2], [2, 2], "it is being erased");
+        ready(&bench, &host).await;
+        is_erased(&bench, &host).await;
     });
 }
