@@ -62,6 +62,21 @@ impl Erasure {
     }
 }
 
+/// Whether a volume with this memo is being erased, or that has failed: its data is not sound.
+/// So it is of a memo that nobody can read.
+pub fn has_unended_erasure(memo: &[u8]) -> bool {
+    !matches!(Erasure::of_memo(memo), Ok((Erasure::None, _)))
+}
+
+/// The memo without what it says of an erasure, for a volume that has been given other data.
+/// Reservations stay in it.
+///
+/// # Errors
+/// It is of another version, or damaged.
+pub fn without_erasure(memo: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    Erasure::of_memo(memo).map(|(_, reservations)| reservations.to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,13 +88,19 @@ mod tests {
                 let memo = erasure.memo(reservations.to_vec());
                 assert_eq!(memo[..2], [2, code]);
                 assert_eq!(Erasure::of_memo(&memo), Ok((erasure, reservations)));
+                assert!(has_unended_erasure(&memo));
+                assert_eq!(without_erasure(&memo), Ok(reservations.to_vec()));
             }
             let memo = Erasure::None.memo(reservations.to_vec());
             assert_eq!(memo, reservations);
             assert_eq!(Erasure::of_memo(&memo), Ok((Erasure::None, reservations)));
+            assert!(!has_unended_erasure(&memo));
+            assert_eq!(without_erasure(&memo), Ok(reservations.to_vec()));
         }
         for damaged in [&[2, 0][..], &[2, 5], &[2, 0xff, 1]] {
             assert_eq!(Erasure::of_memo(damaged), Err(Unreadable));
+            assert!(has_unended_erasure(damaged));
+            assert_eq!(without_erasure(damaged), Err(Unreadable));
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod unit;
 mod vpd;
 
 pub use cdb::{Command, data_out_bytes, decode};
+pub use erasure::{has_unended_erasure, without_erasure};
 pub use nexus::{Nexus, Response};
 pub use reservation::{InitiatorPort, NexusId};
 pub use sense::{Attention, Sense};

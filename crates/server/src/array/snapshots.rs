@@ -28,6 +28,29 @@ impl PlacedVolume {
         let origin = self.about.origin.as_ref();
         origin.is_some_and(|origin| origin.uuid == other.info.uuid)
     }
+
+    /// Whether a SANITIZE of it has not ended well: it is under way or has failed.
+    pub(super) fn has_unended_erasure(&self) -> bool {
+        scsi::has_unended_erasure(&self.about.whole_memo())
+    }
+
+    /// That nothing of it may be half erased, before its data is taken elsewhere: the record of
+    /// a SANITIZE does not go there with it.
+    ///
+    /// # Errors
+    /// `Busy`, with what ends the SANITIZE.
+    pub(crate) fn check_sound(&self) -> Result<(), ArrayError> {
+        if !self.has_unended_erasure() {
+            return Ok(());
+        }
+        let name = &self.info.name;
+        let context = format!(
+            "a SANITIZE of volume {name} is under way or has failed, so its data may be half \
+             erased: wait until it ends, export it with --sanitize and erase it again, or take it \
+             out of its target and restore a snapshot with --discard"
+        );
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+    }
 }
 
 impl Array {
@@ -101,6 +124,7 @@ impl Array {
                 let context = format!("{source} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
+            there.check_sound()?;
             array.check_name_free(&name).await?;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let at = now_unix_s();

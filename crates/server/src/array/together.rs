@@ -3,8 +3,8 @@
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
-use engine::Pool;
 use engine::pool::SNAPSHOT_MARK;
+use engine::{Pool, Volume};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,6 +107,7 @@ impl Array {
                 let context = format!("{volume} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
+            there.check_sound()?;
             let name = format!("{volume}{SNAPSHOT_MARK}{name}");
             self.check_name_free(&name).await?;
             let lane = lanes.entry((there.pool, there.lane)).or_default();
@@ -161,8 +162,10 @@ impl Array {
     ///
     /// # Errors
     /// No such volume or snapshot; the volume is behind a target and `force` is not given;
-    /// it is a snapshot, thick, or in another pool or lane; or what the pool says. Nothing
-    /// has changed then.
+    /// a SANITIZE of it has not ended and it is behind a target or its state is to be kept;
+    /// it is a snapshot, or in another pool or lane; or what the pool says. Nothing
+    /// has changed then, except that the record of a SANITIZE may be left when that can't be
+    /// cleared.
     pub async fn restore(
         self: &Arc<Self>,
         volume: String,
@@ -187,6 +190,8 @@ impl Array {
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Busy, context));
             }
+            let is_shown = array.lun_of(&volume, Some(there.info.uuid)).is_some();
+            check_erasure(&there, is_shown, &present)?;
             let keep = match present {
                 Present::Kept(name) => Some(format!("{volume}{SNAPSHOT_MARK}{name}")),
                 Present::Discarded => None,
@@ -199,6 +204,7 @@ impl Array {
                 pool.restore(&volume, &snapshot, keep.as_deref(), at).await?;
                 let restored = pool.volume(&volume);
                 let restored = restored.ok_or_else(|| ArrayError::no_volume(&volume))?;
+                end_erasure(&restored).await?;
                 Ok((restored.info(), restored.about()))
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
@@ -210,6 +216,51 @@ impl Array {
         })
         .await
     }
+}
+
+/// That no SANITIZE goes on over what is restored, and that what one has half erased does not
+/// become a snapshot, which would show it as sound.
+fn check_erasure(
+    there: &PlacedVolume,
+    is_shown: bool,
+    present: &Present,
+) -> Result<(), ArrayError> {
+    if !there.has_unended_erasure() {
+        return Ok(());
+    }
+    let name = &there.info.name;
+    let way = match present {
+        _ if is_shown => "take it out of its target first, then restore it with --discard",
+        Present::Kept(_) => {
+            "its data may be half erased and can't become a snapshot: restore it with --discard"
+        }
+        Present::Discarded => return Ok(()),
+    };
+    let context = format!("a SANITIZE of volume {name} is under way or has failed: {way}");
+    Err(ArrayError::new(ArrayErrorKind::Busy, context))
+}
+
+/// Nothing of a volume that was restored is half erased any more. This comes after the restore:
+/// a crash in between leaves a record too many, and the snapshot, so that the restore can be
+/// repeated; the other way round it would show half-erased data as sound. The caller has the
+/// turn to change the array, so nothing shows the volume in between.
+async fn end_erasure(restored: &Volume<RealWorld>) -> Result<(), ArrayError> {
+    let memo = restored.memo();
+    if !scsi::has_unended_erasure(&memo) {
+        return Ok(());
+    }
+    let name = restored.info().name;
+    let failed = |why: String| {
+        let context = format!(
+            "volume {name} is restored, but the record of its SANITIZE is left: {why}; do not \
+             export it, restore it again"
+        );
+        ArrayError::new(ArrayErrorKind::Internal, context)
+    };
+    let reservations = scsi::without_erasure(&memo);
+    let reservations = reservations.map_err(|error| failed(error.to_string()))?;
+    let kept = restored.keep_memo(reservations).await;
+    kept.map_err(|error| failed(error.to_string()))
 }
 
 #[cfg(test)]

@@ -137,6 +137,7 @@ impl Images {
         }
         let placed = array.volume(&new.volume).await?;
         images.check_whole(&new.volume)?;
+        placed.check_sound()?;
         images.check_still(&new.volume)?;
         let order = Order {
             kind: JobKind::Export,

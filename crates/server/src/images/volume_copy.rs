@@ -68,6 +68,7 @@ impl Images {
         let images = array.images();
         let source = array.volume(&new.source).await?;
         images.check_whole(&new.source)?;
+        source.check_sound()?;
         let len = check_source(&source, &new)?;
         let there = match array.volume(&new.target).await {
             Ok(there) => Some(there),
