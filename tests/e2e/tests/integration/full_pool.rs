@@ -191,7 +191,9 @@ fn what_only_backs_others_gives_way_before_a_write_is_refused() {
     write_all();
     array.command(&["snapshot", "create", "v@s"]).ok();
     write_all();
-    array.command(&["snapshot", "delete", "--yes", "v@s"]).ok();
+    array
+        .command(&["snapshot", "delete", "--yes", "--at-once", "v@s"])
+        .ok();
     let pool = array.json(&["pool", "show", "p"]);
     let bytes = |key: &str| pool[key].as_u64().unwrap();
     let pages = (bytes("mapped_bytes") + bytes("free_bytes")) / PAGE;

@@ -105,7 +105,7 @@ fn space_and_restoring(fs: Fs) {
 
     remove_and_trim(&mut guest, fs);
     array
-        .command(&["snapshot", "delete", "--yes", "v@full"])
+        .command(&["snapshot", "delete", "--yes", "--at-once", "v@full"])
         .ok();
     let free = mapped(&array, fs, "removed, trimmed, and the snapshot deleted");
     assert_eq!(free.0, free.1, "the volume has all that is mapped");

@@ -97,7 +97,7 @@ fn images_that_are_cut_short() {
     case.cut("good.raw", 1000);
     case.refused("good.raw", &[], 2, "a multiple of 512");
     case.cut("good.raw", 0);
-    case.refused("good.raw", &[], 2, "its size is 0 bytes");
+    case.refused("good.raw", &[], 2, "(0 bytes)");
 }
 
 #[test]
@@ -105,12 +105,7 @@ fn headers_that_claim_8_eib() {
     let case = Case::new();
     case.convert(&["qcow2"], "huge.qcow2");
     case.patch("huge.qcow2", 24, &(1u64 << 63).to_be_bytes());
-    case.refused(
-        "huge.qcow2",
-        &[],
-        2,
-        "its size is 9223372036854775808 bytes",
-    );
+    case.refused("huge.qcow2", &[], 2, "(9223372036854775808 bytes)");
     // What a volume could have, but the image has no tables for.
     case.patch("huge.qcow2", 24, &(1u64 << 48).to_be_bytes());
     case.refused("huge.qcow2", &[], 1, "huge.qcow2");
@@ -123,9 +118,9 @@ fn headers_that_claim_8_eib() {
     case.refused("huge.vhdx", &[], 2, "which no VHDX has");
     case.convert(&["vmdk"], "huge.vmdk");
     case.patch("huge.vmdk", 12, &(1u64 << 54).to_le_bytes());
-    case.refused("huge.vmdk", &[], 2, "its size is 9223372036854775808 bytes");
+    case.refused("huge.vmdk", &[], 2, "(9223372036854775808 bytes)");
     case.files.raw("huge.raw", 1 << 42, &[]);
-    case.refused("huge.raw", &["--thick"], 1, "needs 4398046511104 bytes");
+    case.refused("huge.raw", &["--thick"], 1, "needs 4 TiB");
 }
 
 #[test]
@@ -219,7 +214,7 @@ fn a_pool_that_becomes_full_in_the_middle() {
 }
 
 #[test]
-fn no_directory_is_allowed_unless_the_site_file_says_so() {
+fn no_directory_is_allowed_unless_the_settings_say_so() {
     let array = Array::start();
     let ended = array.command(&[
         "volume",
@@ -231,5 +226,5 @@ fn no_directory_is_allowed_unless_the_site_file_says_so() {
         "x",
     ]);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("add a table [images]"), "{ended:?}");
+    assert!(ended.stderr.contains("images.directories="), "{ended:?}");
 }
