@@ -268,7 +268,8 @@ impl<W: World> LogicalUnit<W> {
         if !is_failed() {
             return Ok(());
         }
-        self.volume().keep_memo(self.reservations().memo()).await?;
+        let memo = self.reservations().memo();
+        self.volume().keep_memo(memo).await?;
         self.kept_erasure.set(Erasure::None);
         if is_failed() {
             self.set_erasure(Erasure::None);
