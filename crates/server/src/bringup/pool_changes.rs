@@ -346,11 +346,8 @@ pub(super) async fn end_destructions(
 /// Nobody was told that there is such a pool.
 ///
 /// # Errors
-/// A file can't be removed, or the record can't be written.
-pub(super) fn take_back_makings(
-    data: &DataDir,
-    made: &mut Made,
-) -> Result<Vec<String>, BringUpError> {
+/// A file can't be removed.
+pub(super) fn take_back_makings(made: &Made) -> Result<Vec<String>, BringUpError> {
     // A first start that was cut short makes its pools anew.
     if !made.is_configured {
         return Ok(Vec::new());
