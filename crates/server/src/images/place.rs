@@ -177,7 +177,7 @@ mod tests {
         let none = Directories::default()
             .existing(Path::new("/a"))
             .unwrap_err();
-        assert!(none.context.contains("[images]"), "{none}");
+        assert!(none.context.contains("images.directories="), "{none}");
     }
 
     #[test]
