@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time
-#![allow(clippy::unwrap_used)] // a server that a test restarts
 
 mod support;
 
