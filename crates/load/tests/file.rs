@@ -59,7 +59,9 @@ fn ten_vms_share_a_file_and_the_reports_are_whole() {
     assert_eq!((again.schema.as_str(), again.vms.len()), (SCHEMA, 10));
 
     let page = report::html(&report);
-    assert!(page.matches("<svg").count() == 4 && page.contains("MBX01"));
+    assert!(page.contains("MBX01"));
+    // The VMs together have four charts, and each that was busy enough has charts of its own.
+    assert!(page.matches("<svg").count() > 4 + 10);
     for external in [
         "http://", "https://", "src=", "href=", "@import", "url(", "<script",
     ] {
@@ -69,6 +71,7 @@ fn ten_vms_share_a_file_and_the_reports_are_whole() {
         ("<table", "</table"),
         ("<tr", "</tr"),
         ("<figure", "</figure"),
+        ("<svg", "</svg"),
     ] {
         assert_eq!(
             page.matches(open).count(),
@@ -117,6 +120,7 @@ fn the_json_keeps_its_names() {
             "disk_bytes",
             "failed",
             "failures",
+            "intervals",
             "lateness",
             "limits",
             "lost",

@@ -189,7 +189,7 @@ fn percentiles_of_reads_and_of_writes_are_drawn_over_time() {
         assert!((0..8).all(is_ordered), "{what}");
         assert_eq!(what == "reads", p50[4] > p99[4], "{what}");
         let legend = with_class(chart.parent().unwrap(), "legend");
-        assert_eq!(said(legend[0]), "p50 p95 p99");
+        assert_eq!(said(legend[0]), "p50 p95 p99 warm-up");
     }
 }
 

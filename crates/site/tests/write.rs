@@ -199,7 +199,12 @@ fn settings_are_edited_by_the_rules_of_the_file() {
     let other = edited(&usual, &change("images", "directories", Some("[\"/a\"]"))).unwrap();
     assert_eq!(other.images.directories, [Path::new("/a")]);
     for (table, key, value, wrong) in [
-        ("limits", "sessions", "0", "limits.sessions: found 0"),
+        (
+            "limits",
+            "sessions",
+            "0",
+            "limits.sessions: found the number 0",
+        ),
         ("limits", "session", "3", "limits.session: found"),
         (
             "images",

@@ -430,7 +430,12 @@ mod tests {
         fn start() -> Self {
             let mut command = confined("sleep", &[Path::new("600")], &Reach::default());
             super::super::ends_with_us(&mut command);
-            Asleep(command.stdin(Stdio::null()).spawn().unwrap())
+            let asleep = Asleep(command.stdin(Stdio::null()).spawn().unwrap());
+            // Until it sleeps, it has open what it is loaded from.
+            while !asleep.status("State").starts_with('S') {
+                std::thread::yield_now();
+            }
+            asleep
         }
 
         fn place(&self, of: &str) -> PathBuf {
