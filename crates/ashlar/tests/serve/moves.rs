@@ -10,7 +10,7 @@ use std::fs;
 use std::rc::Rc;
 use world::real::{RealDrive, RealWorld};
 
-async fn open(world: &RealWorld, home: &Home, files: &[&str]) -> Pool<RealWorld> {
+pub async fn open(world: &RealWorld, home: &Home, files: &[&str]) -> Pool<RealWorld> {
     let drive = |file: &&str| NamedDrive {
         name: (*file).to_owned(),
         drive: RealDrive::open(world, &home.file(file)).unwrap(),

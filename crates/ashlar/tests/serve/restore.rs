@@ -1,6 +1,7 @@
-//! Restoring, and snapshots of several volumes at one instant, by command.
+//! Restoring, also after a SANITIZE, and snapshots of several volumes at one instant, by command.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving, two_lanes_and_a_pool};
+use crate::moves;
 use serde_json::{Value, json};
 
 fn names(list: &Value) -> Vec<&str> {
@@ -175,4 +176,62 @@ fn a_name_is_taken_when_a_snapshot_would_get_one_that_is() {
     // Without snapshots the name is free.
     serving.done(&["volume", "rename", "c", "b"]);
     assert_eq!(names(&serving.json(&["snapshot", "list"])), ["a@n", "b@n"]);
+}
+
+/// What the memo of `v0` is while nothing serves it; `new` takes its place.
+fn memo(home: &Home, new: Option<Vec<u8>>) -> Vec<u8> {
+    let files = ["d0.img", "d1.img"];
+    let visit = |world| async move {
+        let pool = moves::open(&world, home, &files).await;
+        let volume = pool.volume("v0").unwrap();
+        if let Some(new) = new {
+            volume.keep_memo(new).await.unwrap();
+        }
+        let memo = volume.memo();
+        pool.close().await.unwrap();
+        memo
+    };
+    world::real::run(visit).unwrap()
+}
+
+/// A SANITIZE of `v0` has failed, then one is under way.
+#[test]
+fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
+    let images = tempfile::tempdir().unwrap();
+    let allowed = images.path();
+    let home = Home::new(&format!("[images]\ndirectories = [{allowed:?}]\n{SITE}"));
+    let image = allowed.join("half.img");
+    let serving = home.serve();
+    fill(&serving);
+    serving.done(&["snapshot", "create", "v0@full"]);
+    assert!(serving.stop("TERM").success());
+    memo(&home, Some(vec![2, 3]));
+
+    let serving = home.serve();
+    let discard = ["snapshot", "restore", "v0@full", "--discard"];
+    let (code, why) = serving.refused(&[&discard[..], &["--force"]].concat());
+    assert_eq!(code, 6, "{why}");
+    assert!(why.contains("take it out of its target first"), "{why}");
+    serving.done(&["export", "delete", "iqn.2026-11.dev.ashlar:a", "--yes"]);
+    assert!(serving.stop("TERM").success());
+    memo(&home, Some(vec![2, 1]));
+
+    let serving = home.serve();
+    let cases: &[&[&str]] = &[
+        &["snapshot", "create", "v0@half"],
+        &["snapshot", "restore", "v0@full"],
+        &["volume", "clone", "v0", "half"],
+        &["volume", "copy", "v0", "half"],
+        &["volume", "export", "v0", image.to_str().unwrap()],
+    ];
+    for case in cases {
+        let (code, why) = serving.refused(case);
+        assert_eq!(code, 6, "{case:?}: {why}");
+        assert!(why.contains("a SANITIZE of volume v0"), "{why}");
+    }
+    serving.done(&discard);
+    assert_eq!(mapped(&serving, "v0"), 8 << 20);
+    serving.done(&["snapshot", "create", "v0@sound"]);
+    assert!(serving.stop("TERM").success());
+    assert!(memo(&home, None).is_empty(), "nothing erases it");
 }

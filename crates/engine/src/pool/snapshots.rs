@@ -37,12 +37,28 @@ impl<W: World> Pool<W> {
         read_only: bool,
         at_unix_s: u64,
     ) -> Result<Volume<W>, PoolError> {
+        self.clone_volume_if(source, name, read_only, at_unix_s, ready(true))
+            .await
+    }
+
+    /// As [`Pool::clone_volume`], if `may`, which is awaited while the source stands still.
+    ///
+    /// # Errors
+    /// As for [`Pool::clone_volume`]; also `Busy` when `may` gave false.
+    pub async fn clone_volume_if(
+        &self,
+        source: &str,
+        name: &str,
+        read_only: bool,
+        at_unix_s: u64,
+        may: impl Future<Output = bool>,
+    ) -> Result<Volume<W>, PoolError> {
         let taking = Taking {
             read_only,
             at_unix_s,
         };
         let pairs = [(source, name)];
-        let mut made = self.clone_together(&pairs, taking, ready(true)).await?;
+        let mut made = self.clone_together(&pairs, taking, may).await?;
         made.pop().ok_or_else(|| went_away(name))
     }
 
@@ -91,7 +107,7 @@ impl<W: World> Pool<W> {
         inner.check_maps()?;
         let mut still = self.stand_still(&sources).await;
         if !others.await {
-            let context = "the rest of the group can't be taken at this instant".to_owned();
+            let context = "not all of it can be taken at this instant".to_owned();
             return Err(PoolError::new(PoolErrorKind::Busy, context));
         }
         if inner.world.planted("group taken one after another") {

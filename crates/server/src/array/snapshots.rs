@@ -7,6 +7,7 @@ use super::{Array, ArrayError, ArrayErrorKind, Deleted, Deletion, PlacedVolume};
 use engine::Pool;
 use engine::pool::SNAPSHOT_MARK;
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use world::real::RealWorld;
@@ -40,17 +41,33 @@ impl PlacedVolume {
     /// # Errors
     /// `Busy`, with what ends the SANITIZE.
     pub(crate) fn check_sound(&self) -> Result<(), ArrayError> {
-        if !self.has_unended_erasure() {
-            return Ok(());
-        }
-        let name = &self.info.name;
-        let context = format!(
-            "a SANITIZE of volume {name} is under way or has failed, so its data may be half \
-             erased: wait until it ends, export it with --sanitize and erase it again, or take it \
-             out of its target and restore a snapshot with --discard"
-        );
-        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+        check_sound(&self.info.name, &self.about.whole_memo())
     }
+}
+
+fn check_sound(name: &str, memo: &[u8]) -> Result<(), ArrayError> {
+    if !scsi::has_unended_erasure(memo) {
+        return Ok(());
+    }
+    let context = format!(
+        "a SANITIZE of volume {name} is under way or has failed, so its data may be half \
+         erased: wait until it ends, export it with --sanitize and erase it again, or take it \
+         out of its target and restore a snapshot with --discard"
+    );
+    Err(ArrayError::new(ArrayErrorKind::Busy, context))
+}
+
+/// As [`PlacedVolume::check_sound`], for all of these volumes, while they stand still: no
+/// SANITIZE can begin then.
+///
+/// # Errors
+/// `Busy`.
+pub(super) fn check_all_sound<'a>(
+    pool: &Pool<RealWorld>,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), ArrayError> {
+    let mut present = names.filter_map(|name| pool.volume(name));
+    present.try_for_each(|volume| check_sound(&volume.info().name, &volume.memo()))
 }
 
 impl Array {
@@ -124,11 +141,17 @@ impl Array {
                 let context = format!("{source} is a snapshot already: clone it");
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
-            there.check_sound()?;
             array.check_name_free(&name).await?;
             let visit = move |_, pool: Pool<RealWorld>| async move {
-                let at = now_unix_s();
-                let volume = pool.clone_volume(&source, &name, read_only, at).await?;
+                let (at, mut sound) = (now_unix_s(), Ok(()));
+                let is_sound = async {
+                    sound = check_all_sound(&pool, iter::once(source.as_str()));
+                    sound.is_ok()
+                };
+                let taken = pool.clone_volume_if(&source, &name, read_only, at, is_sound);
+                let taken = taken.await;
+                sound?;
+                let volume = taken?;
                 Ok((volume.info(), volume.about()))
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;

@@ -1,7 +1,7 @@
 //! Snapshots of several volumes at one instant, wherever they are, and volumes that become
 //! what a snapshot is.
 
-use super::snapshots::now_unix_s;
+use super::snapshots::{check_all_sound, now_unix_s};
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use engine::pool::SNAPSHOT_MARK;
 use engine::{Pool, Volume};
@@ -126,9 +126,20 @@ impl Array {
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let pairs = pairs.iter().map(|(of, name)| (of.as_str(), name.as_str()));
                 let pairs: Vec<_> = pairs.collect();
-                let taken = pool.snapshot_together(&pairs, at, theirs.arrive()).await?;
+                let (mut sound, mut is_called_off) = (Ok(()), false);
+                let others = async {
+                    sound = check_all_sound(&pool, pairs.iter().map(|(of, _)| *of));
+                    is_called_off = sound.is_ok() && !theirs.arrive().await;
+                    sound.is_ok() && !is_called_off
+                };
+                let taken = pool.snapshot_together(&pairs, at, others).await;
+                sound?;
+                if is_called_off {
+                    return Ok(None);
+                }
+                let taken = taken?;
                 let all = taken.iter().map(|volume| (volume.info(), volume.about()));
-                Ok(all.collect::<Vec<_>>())
+                Ok(Some(all.collect::<Vec<_>>()))
             };
             let gate = Arc::clone(&gate);
             async move {
@@ -142,20 +153,31 @@ impl Array {
                     info,
                     about,
                 };
-                taken.map(|all| all.into_iter().map(placed).collect::<Vec<_>>())
+                let taken = taken?.map(|all| all.into_iter().map(placed).collect::<Vec<_>>());
+                Ok(taken)
             }
         };
-        let mut all = Vec::new();
-        let mut failure: Option<ArrayError> = None;
+        let (mut all, mut is_called_off) = (Vec::new(), false);
+        let mut failure = None;
         for taken in join_all(lanes.into_iter().map(take)).await {
             match taken {
-                Ok(taken) => all.extend(taken),
-                // Called off for another's sake, which says why.
-                Err(error) if error.kind == ArrayErrorKind::Busy && failure.is_some() => {}
+                Ok(Some(taken)) => all.extend(taken),
+                Ok(None) => is_called_off = true,
                 Err(error) => failure = Some(error),
             }
         }
-        failure.map_or(Ok(all), Err)
+        match failure {
+            Some(error) => Err(error),
+            None if is_called_off => {
+                let context = format!(
+                    "the volumes did not come to a stand at one instant in {} s, so no snapshot \
+                     is taken: try again",
+                    STILL.as_secs()
+                );
+                Err(ArrayError::new(ArrayErrorKind::Busy, context))
+            }
+            None => Ok(all),
+        }
     }
 
     /// Gives a volume what a snapshot has, at once.
@@ -204,7 +226,10 @@ impl Array {
                 pool.restore(&volume, &snapshot, keep.as_deref(), at).await?;
                 let restored = pool.volume(&volume);
                 let restored = restored.ok_or_else(|| ArrayError::no_volume(&volume))?;
-                end_erasure(&restored).await?;
+                // A target that shows it may begin a SANITIZE, whose record is not ours to end.
+                if !is_shown {
+                    end_erasure(&restored).await?;
+                }
                 Ok((restored.info(), restored.about()))
             };
             let (info, about) = array.with_lane(&there.pool, there.lane, visit).await?;
