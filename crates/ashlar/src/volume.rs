@@ -81,7 +81,7 @@ pub enum Command {
     },
     /// Copy a volume or snapshot, or a range of it, to another volume, or within it
     ///
-    /// A destination that is not there is made. In one lane of a pool whole pages that lie alike
+    /// A destination that is not there is made; another takes --overwrite. In one lane of a pool whole pages that lie alike
     /// on both sides are shared: that takes a moment, and no space until one of them changes. The
     /// rest, and all of a thick destination, is read and written, which --rate is for. It is a job: Ctrl-C leaves it
     /// running, `ashlar job` shows, follows and cancels it.
@@ -105,6 +105,9 @@ pub enum Command {
         /// Make a new destination thick
         #[arg(long)]
         thick: bool,
+        /// Write over what a destination that is there already holds
+        #[arg(long)]
+        overwrite: bool,
         /// Also while hosts are logged in to the destination's target
         #[arg(long)]
         live: bool,
@@ -295,6 +298,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             length,
             pool,
             thick,
+            overwrite,
             live,
             work,
         } => {
@@ -308,6 +312,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 from_bytes: from,
                 to_bytes: to,
                 length_bytes: length,
+                overwrite,
                 live,
                 rate_bytes_per_s: work.rate,
             };

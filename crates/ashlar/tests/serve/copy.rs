@@ -60,7 +60,10 @@ fn a_copy_is_what_the_source_was_in_this_pool_and_in_another() {
     assert!(content(&serving, images, "c") == bytes);
 
     // A range, to where other data are, in another pool and within a volume.
-    let range = ["--from", "1 MiB", "--to", "4 KiB", "--length", "512 KiB"];
+    let over = "--overwrite";
+    let range = [
+        "--from", "1 MiB", "--to", "4 KiB", "--length", "512 KiB", over,
+    ];
     let mut expected = bytes.clone();
     expected.copy_within(MIB..MIB + 512 * 1024, 4096);
     for (source, target) in [("a", "c"), ("b", "b")] {
@@ -68,7 +71,9 @@ fn a_copy_is_what_the_source_was_in_this_pool_and_in_another() {
         assert!(content(&serving, images, target) == expected, "{target}");
     }
     // Zeroes over data.
-    let zeroes = ["--from", "2 MiB", "--to", "1 MiB", "--length", "1 MiB"];
+    let zeroes = [
+        "--from", "2 MiB", "--to", "1 MiB", "--length", "1 MiB", over,
+    ];
     for (source, target) in [("a", "c"), ("a", "b")] {
         serving.json(&[&["volume", "copy", source, target][..], &zeroes].concat());
         let expected = [&expected[..MIB], &vec![0; 2 * MIB][..]].concat();
@@ -91,7 +96,7 @@ fn copies_that_can_not_be_are_refused_and_make_nothing() {
     imported(&serving, images.path());
     serving.done(&["snapshot", "create", "a@s"]);
     let before = serving.json(&["volume", "list"]);
-    let cases: [(i32, &[&str], &str); 11] = [
+    let cases: [(i32, &[&str], &str); 13] = [
         (5, &["none", "b"], "none"),
         (5, &["a", "b", "--pool", "none"], "none"),
         (2, &["a", "b c"], "b c"),
@@ -100,6 +105,12 @@ fn copies_that_can_not_be_are_refused_and_make_nothing() {
         (2, &["a", "b", "--length", "4 MiB"], "a has 3 MiB"),
         (2, &["v0", "a"], "grow it first"),
         (2, &["a", "v0", "--to", "6 MiB"], "grow it first"),
+        (6, &["a", "v0"], "overwrite 3 MiB of it from 0"),
+        (
+            6,
+            &["a", "a", "--to", "1 MiB", "--length", "4 KiB"],
+            "--overwrite",
+        ),
         (2, &["a", "v0", "--pool", "p1"], "p0"),
         (2, &["a", "b", "--from", "x"], "x"),
         (2, &["a", "b", "--rate", "0 B"], "rate"),

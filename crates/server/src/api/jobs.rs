@@ -157,6 +157,7 @@ pub(super) async fn copy_volume(
         from_bytes: copy.from_bytes,
         to_bytes: copy.to_bytes,
         len_bytes: copy.length_bytes,
+        overwrite: copy.overwrite,
         live: copy.live,
         rate_bytes_per_s: rate(copy.rate_bytes_per_s)?,
     };

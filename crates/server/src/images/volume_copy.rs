@@ -41,6 +41,8 @@ pub struct NewCopy {
     pub to_bytes: u64,
     /// How much; up to the source's end unless said otherwise.
     pub len_bytes: Option<u64>,
+    /// Also over what a volume that is there already holds.
+    pub overwrite: bool,
     /// Also while hosts are logged in to the target's target.
     pub live: bool,
     /// Most data a second, between lanes.
@@ -62,7 +64,8 @@ impl Images {
     /// Begins to copy.
     ///
     /// # Errors
-    /// There is no such volume or range; the target is a snapshot, or hosts may write to it;
+    /// There is no such volume or range; the target is there and may not be overwritten, is a
+    /// snapshot, or hosts may write to it;
     /// or what making it says. Nothing has changed then.
     pub async fn copy(array: &Arc<Array>, new: NewCopy) -> Result<JobInfo, ArrayError> {
         let images = array.images();
@@ -177,13 +180,21 @@ fn check_target(there: &PlacedVolume, new: &NewCopy, len: u64) -> Result<(), Arr
         )));
     }
     let other = new.pool.as_ref().filter(|pool| **pool != there.pool);
-    match other {
-        None => Ok(()),
-        Some(pool) => Err(invalid(format!(
+    if let Some(pool) = other {
+        return Err(invalid(format!(
             "volume {name} is in pool {} already, not in {pool}",
             there.pool
-        ))),
+        )));
     }
+    if new.overwrite {
+        return Ok(());
+    }
+    let (at, len) = (human(new.to_bytes), human(len));
+    let context = format!(
+        "volume {name} is there already, and the copy would overwrite {len} of it from {at} on: say \
+         --overwrite for that, or another name"
+    );
+    Err(ArrayError::new(ArrayErrorKind::Exists, context))
 }
 
 /// Complains when hosts are logged in to the target's target.

@@ -74,6 +74,9 @@ pub struct VolumeCopy {
     #[serde(default)]
     #[schema(multiple_of = 512)]
     pub length_bytes: Option<u64>,
+    /// Write over what a destination that is there already holds.
+    #[serde(default)]
+    pub overwrite: bool,
     /// Do it although hosts are logged in to the destination's target.
     #[serde(default)]
     pub live: bool,
