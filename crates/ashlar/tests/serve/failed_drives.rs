@@ -83,9 +83,13 @@ fn a_failed_drive_is_told_of_until_it_is_removed() {
     assert_eq!(failed(&serving), json!([]));
     assert_eq!(serving.refused(&["drive", "show", "d1"]).0, 5);
     assert_eq!(serving.json(&["status"])["health"], "ok");
-    drop(serving);
+    assert!(serving.stop("TERM").success());
+    let is_found = || home.log().contains("drive 'd1' is not a member");
+    assert!(is_found());
     let serving = home.serve();
     assert_eq!(serving.json(&["status"])["health"], "ok");
+    assert!(serving.stop("TERM").success());
+    assert!(!is_found(), "the next start does not look for it");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The record of the roster, in the data directory.
 const ROSTER_FILE: &str = "ashlar-roster.json";
@@ -268,9 +268,10 @@ impl Array {
     /// Forgets a failed drive that another stands in for.
     ///
     /// # Errors
-    /// There is none of that name, it is in use, or nothing stands in for it yet.
-    pub async fn remove_drive(&self, name: &str) -> Result<(), ArrayError> {
+    /// There is none of that name, it is in use, nothing stands in for it yet, or it can't be kept.
+    pub async fn remove_drive(self: &Arc<Self>, name: &str) -> Result<(), ArrayError> {
         if let Some((_, drive)) = self.departed_failure(name).await? {
+            self.settle_settings().await?;
             let forgotten = |known: &mut Vec<KnownDrive>| {
                 known.retain(|known| known.uuid != drive.uuid);
             };

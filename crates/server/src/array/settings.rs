@@ -91,6 +91,19 @@ impl Array {
         Ok(())
     }
 
+    /// Keeps the groups and drives that the open pools have by now as settings: the next start
+    /// looks for no others.
+    ///
+    /// # Errors
+    /// A shard has stopped, or they can't be kept.
+    pub(super) async fn settle_settings(self: &Arc<Self>) -> Result<(), ArrayError> {
+        self.change(|array| async move {
+            let settings = array.current_settings().await?;
+            array.keep_settings(settings).await
+        })
+        .await
+    }
+
     /// The settings, with the groups and drives that the open pools have by now.
     ///
     /// # Errors
