@@ -22,11 +22,13 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// Seats of root, and as many of the user that the server runs as.
 const ADMINISTRATOR_SEATS: usize = 20;
@@ -41,6 +43,9 @@ pub(crate) const ALL_MAX: usize = 2 * ADMINISTRATOR_SEATS + MEMBERS_SEATS + STRA
 
 /// The head of a request has so long to come, from the end of the one before it on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// What has been answered has so long to go out when the server stops.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// How long to wait when the system has no connection for us, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -168,9 +173,16 @@ async fn converse(
     _seat: Seat,
 ) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let is_asked = AtomicBool::new(false);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        is_asked.store(true, Relaxed);
         request.extensions_mut().insert(ConnectInfo(caller));
-        router.call(request)
+        let answer = router.call(request);
+        async {
+            let answer = answer.await;
+            is_asked.store(false, Relaxed);
+            answer
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new());
@@ -186,7 +198,11 @@ async fn converse(
         ended = connection.as_mut() => ended,
         () = stopping => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            // Who has begun to ask is not waited for, who is being answered is.
+            match is_asked.load(Relaxed) {
+                true => connection.await,
+                false => timeout(LAST_BYTES, connection).await.unwrap_or(Ok(())),
+            }
         }
     };
     if let Err(error) = ended {
