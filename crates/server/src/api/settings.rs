@@ -16,13 +16,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Keys that say where the server reads and writes files, by table.
-const OF_FILES: [(&str, &str); 3] = [
-    ("api", "listen"),
-    ("api", "drive_directories"),
-    ("images", "directories"),
-];
-
 /// The settings: the array's name, its trash, directories, limits and the like. Keys that have
 /// their default may be absent.
 #[utoipa::path(
@@ -58,12 +51,13 @@ pub(super) async fn change_settings(
     ConnectInfo(caller): ConnectInfo<Caller>,
     Body(SettingsChange(change)): Body<SettingsChange>,
 ) -> Result<Json<Settings>, Problem> {
-    let says =
-        |table: &str, key: &str| change.get(table).is_some_and(|keys| keys.contains_key(key));
-    let of_files = OF_FILES.iter().find(|(table, key)| says(table, key));
-    if let Some((table, key)) = of_files.filter(|_| !caller.is_owner()) {
-        let message =
-            format!("{caller} may not change {table}.{key}: root may, and the server's user");
+    let says = |whole: &str| {
+        let (table, key) = whole.split_once('.')?;
+        change.get(table)?.get(key)
+    };
+    let of_files = apply::OF_FILES.iter().find(|key| says(key).is_some());
+    if let Some(key) = of_files.filter(|_| !caller.is_owner()) {
+        let message = format!("{caller} may not change {key}: root may, and the server's user");
         return Err(Problem::new(ProblemKind::Forbidden, message));
     }
     let mut changes: BTreeMap<String, BTreeMap<String, Option<Setting>>> = BTreeMap::new();

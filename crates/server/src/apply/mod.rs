@@ -13,6 +13,7 @@ mod volumes;
 mod whole;
 
 pub(crate) use access::configuration;
+pub(crate) use pools::OF_FILES;
 pub(crate) use renamed::{follow, forget, renamed};
 pub(crate) use said::apply as apply_words;
 

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Keys that say where the server reads and writes files.
-const OF_FILES: [&str; 3] = ["api.listen", "api.drive_directories", "images.directories"];
+pub(crate) const OF_FILES: [&str; 3] =
+    ["api.listen", "api.drive_directories", "images.directories"];
 /// Keys, or tables, that count from the next start on.
 const OF_STARTS: [&str; 4] = ["site.name", "site.shards", "api.listen", "limits."];
 
