@@ -8,7 +8,7 @@ use crate::fsck_report::Remark;
 use crate::site_file;
 use engine::{LabelSummary, NamedDrive, Pool};
 use server::bringup::Patience;
-use site::{DriveSource, Site};
+use site::Site;
 use std::path::{Path, PathBuf};
 use world::real::{OpenErrorKind, RealDrive, RealWorld};
 
@@ -82,10 +82,7 @@ impl Drives {
         }
         for drive in sites.into_iter().flat_map(|site| site.drives) {
             let place = Place {
-                path: match drive.source {
-                    DriveSource::File { path, .. } => data.join(path),
-                    DriveSource::Device { path } => path,
-                },
+                path: data.join(drive.source.path()),
                 name: drive.name,
                 may_be_away: true,
             };

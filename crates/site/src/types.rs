@@ -5,7 +5,7 @@ use crate::schedule::Schedule;
 use crate::secret::ChapAccount;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Most volumes behind one target (LUN 0 to 255).
@@ -210,6 +210,14 @@ pub enum DriveSource {
         /// Absolute.
         path: PathBuf,
     },
+}
+
+impl DriveSource {
+    /// Its file or device; a file's is relative to the data directory, or absolute.
+    pub fn path(&self) -> &Path {
+        let (DriveSource::File { path, .. } | DriveSource::Device { path }) = self;
+        path
+    }
 }
 
 /// How a group protects data.

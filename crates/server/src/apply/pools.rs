@@ -4,9 +4,10 @@ use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
 use crate::bringup::pool_changes::{self, NewPool};
 use engine::pool::PoolInfo;
-use site::{Drive, DriveSource, Pool, Site};
+use site::{Drive, Pool, Site};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Keys that say where the server reads and writes files.
@@ -83,7 +84,10 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
             found.push(Difference {
                 action: Action::Change,
                 what: format!("drive {}", drive.name),
-                how: format!("is looked for at {} from then on", place(drive)),
+                how: format!(
+                    "is looked for at {} from then on",
+                    drive.source.path().display()
+                ),
             });
         }
     }
@@ -111,17 +115,12 @@ fn changes(now: &Pool, wanted: &Pool) -> Vec<&'static str> {
     differing.map(|(_, key)| key).collect()
 }
 
-fn place(drive: &Drive) -> String {
-    let (DriveSource::File { path, .. } | DriveSource::Device { path }) = &drive.source;
-    path.display().to_string()
-}
-
 /// Whether the settings look for a drive of this pool somewhere else.
 fn is_elsewhere(drive: &Drive, settings: &Site, pool: &str) -> bool {
     let of_pool = settings.pool(pool).into_iter().flat_map(Pool::drives);
     let now = of_pool.filter(|name| **name == drive.name);
     let mut now = now.filter_map(|name| settings.drive(name));
-    now.any(|now| place(now) != place(drive))
+    now.any(|now| now.source.path() != drive.source.path())
 }
 
 /// That a pool which is not open is looked for at other drives than the file names.
@@ -129,14 +128,16 @@ fn other_drives(site: &Site, settings: &Site, pool: &str) -> Option<Difference> 
     let places = |of: &Site| {
         let drives = of.pool(pool).into_iter().flat_map(Pool::drives);
         let drives = drives.filter_map(|name| of.drive(name));
-        let mut places: Vec<(String, String)> = drives
-            .map(|drive| (drive.name.clone(), place(drive)))
+        let mut places: Vec<(String, PathBuf)> = drives
+            .map(|drive| (drive.name.clone(), drive.source.path().to_owned()))
             .collect();
         places.sort();
         places
     };
     let (now, wanted) = (places(settings), places(site));
-    let listed = wanted.iter().map(|(name, at)| format!("{name} at {at}"));
+    let listed = wanted
+        .iter()
+        .map(|(name, at)| format!("{name} at {}", at.display()));
     (now != wanted).then(|| Difference {
         action: Action::Change,
         what: format!("drives of pool {pool}"),

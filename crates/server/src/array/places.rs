@@ -71,17 +71,11 @@ struct Settled {
 impl Settled {
     /// A file's path is relative to the directory `data`.
     fn of(settings: &Site, data: &Path) -> Self {
-        let place = |pool: &str, drive: &site::Drive| {
-            let (path, is_device) = match &drive.source {
-                DriveSource::File { path, .. } => (data.join(path), false),
-                DriveSource::Device { path } => (path.clone(), true),
-            };
-            AddedDrive {
-                pool: pool.to_owned(),
-                name: drive.name.clone(),
-                path,
-                is_device,
-            }
+        let place = |pool: &str, drive: &site::Drive| AddedDrive {
+            pool: pool.to_owned(),
+            name: drive.name.clone(),
+            path: data.join(drive.source.path()),
+            is_device: matches!(drive.source, DriveSource::Device { .. }),
         };
         let of_pool = |pool: &site::Pool| {
             let drives = pool.drives().filter_map(|name| settings.drive(name));
@@ -185,10 +179,7 @@ impl DrivePlaces {
 
     /// Where a drive of the settings is.
     pub(crate) fn path_of(&self, drive: &site::Drive) -> PathBuf {
-        match &drive.source {
-            DriveSource::File { path, .. } => self.data.join(path),
-            DriveSource::Device { path } => path.clone(),
-        }
+        self.data.join(drive.source.path())
     }
 
     /// The drive that is at `path`.

@@ -70,14 +70,13 @@ impl DataDir {
 
     /// Where a drive of the site is.
     pub(super) fn place(&self, drive: &site::Drive) -> Place {
-        let (path, size_bytes) = match &drive.source {
-            DriveSource::File { path, size_bytes } => (self.path.join(path), Some(*size_bytes)),
-            DriveSource::Device { path } => (path.clone(), None),
-        };
         Place {
             name: drive.name.clone(),
-            path,
-            size_bytes,
+            path: self.path.join(drive.source.path()),
+            size_bytes: match drive.source {
+                DriveSource::File { size_bytes, .. } => Some(size_bytes),
+                DriveSource::Device { .. } => None,
+            },
         }
     }
 
