@@ -315,8 +315,7 @@ pub(crate) const LEVEL_RULE: &str = "\"10\" (mirrored pairs, striped), \"10x3\" 
     protection)";
 
 pub(crate) fn level_of(value: &DeValue<'_>) -> Option<Level> {
-    let text = value.as_str()?;
-    Level::ALL.into_iter().find(|level| level.as_str() == text)
+    Level::parse(value.as_str()?)
 }
 
 fn pool(mut reader: TableReader<'_, '_>) -> Row<PoolRow> {

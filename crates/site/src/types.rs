@@ -482,6 +482,11 @@ impl Level {
         }
     }
 
+    /// The level that the site file writes as `text`.
+    pub fn parse(text: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+
     /// How many of `drives` hold data, the others copies or parity. None when the
     /// level can't have so many drives.
     pub fn data_drives(self, drives: usize) -> Option<usize> {

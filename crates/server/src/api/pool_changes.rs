@@ -142,8 +142,7 @@ fn drive(add: DriveAdd, data: &std::path::Path) -> Result<site::Drive, Problem> 
 }
 
 fn level(text: &str) -> Result<Level, Problem> {
-    let mut all = Level::ALL.into_iter();
-    all.find(|level| level.as_str() == text).ok_or_else(|| {
+    Level::parse(text).ok_or_else(|| {
         let known = Level::ALL
             .map(|level| format!("{:?}", level.as_str()))
             .join(", ");

@@ -154,9 +154,7 @@ fn check_strength(info: &PoolInfo, level: Level) -> Result<(), ArrayError> {
 
 /// That so many drives make a group, before files are made for them.
 fn check_count(info: &PoolInfo, level: Level, drives: usize) -> Result<(), ArrayError> {
-    let site_level = site::Level::ALL
-        .into_iter()
-        .find(|known| known.as_str() == level.to_string());
+    let site_level = site::Level::parse(&level.to_string());
     let Some(known) = site_level.filter(|known| known.data_drives(drives).is_none()) else {
         return Ok(());
     };

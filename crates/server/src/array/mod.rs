@@ -400,11 +400,9 @@ pub(crate) fn differences_from(site: &site::Pool, info: &PoolInfo) -> Vec<String
         members.iter().map(|member| member.name.clone()).collect()
     };
     let groups = info.groups.iter().filter_map(|group| {
-        let known = site::Level::ALL.into_iter();
-        let mut same = known.filter(|level| level.as_str() == group.level.to_string());
         Some(site::diff::ExistingGroup {
             index: group.index,
-            level: same.next()?,
+            level: site::Level::parse(&group.level.to_string())?,
             drives: names(&group.members),
             leaves: group.leaving,
         })

@@ -163,15 +163,11 @@ fn regroup(settings: &mut Site, info: &PoolInfo) {
     let Some(pool) = settings.pools.iter_mut().find(|one| one.name == info.name) else {
         return;
     };
-    let level = |level: &engine::pool::Level| {
-        let mut all = Level::ALL.into_iter();
-        all.find(|known| known.as_str() == level.to_string())
-    };
     let groups = info.groups.iter().filter(|group| !group.members.is_empty());
     let groups = groups.filter_map(|group| {
         let drives = group.members.iter().map(|member| member.name.clone());
         Some(Group {
-            level: level(&group.level)?,
+            level: Level::parse(&group.level.to_string())?,
             drives: drives.collect(),
         })
     });
