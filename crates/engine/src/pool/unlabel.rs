@@ -24,14 +24,19 @@ impl<W: World> Pool<W> {
         all.for_each(|member| member.release());
     }
 
-    /// Wipes the labels of all lanes of pool `uuid` from a drive that nobody has open, so that it
-    /// counts as empty. Says whether there were any; a drive of another pool is left alone.
+    /// Wipes the labels of all lanes of a pool from a drive that nobody has open, so that it counts
+    /// as empty. Says whether there were any; a drive of another pool is left alone. `is_its` knows
+    /// the pool by its name and identity.
     ///
     /// # Errors
     /// `Drive` when it can't be read or written, `Version` for a label of another format.
-    pub async fn unlabel(world: &W, drive: Rc<W::Drive>, uuid: Uuid) -> Result<bool, PoolError> {
+    pub async fn unlabel(
+        world: &W,
+        drive: Rc<W::Drive>,
+        is_its: impl FnOnce(&str, Uuid) -> bool,
+    ) -> Result<bool, PoolError> {
         let label = read_label(world, &*drive, 0).await?;
-        let Some(label) = label.filter(|label| label.pool.uuid == uuid) else {
+        let Some(label) = label.filter(|label| is_its(&label.pool.name, label.pool.uuid)) else {
             return Ok(false);
         };
         let part = label.pool.part();

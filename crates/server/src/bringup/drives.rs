@@ -11,6 +11,7 @@
 use super::second_look;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
+use base::Uuid;
 use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
 use futures_util::future::join_all;
@@ -28,6 +29,8 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 /// not answer.
 const OPEN_TIME: Duration = Duration::from_secs(5);
 pub(super) const READ_TIME: Duration = Duration::from_secs(5);
+/// A drive whose label is wiped has so long to answer.
+const WIPE_TIME: Duration = Duration::from_secs(10);
 
 /// How long there is to wait for drives that are in use: one for all that are opened
 /// together, so that many of them don't take many times as long to be refused.
@@ -140,6 +143,41 @@ pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, Sh
     let visit = |state: Rc<ShardState>| async move {
         let patience = Patience { looks_left: 0 };
         look_at(&state, place, patience).await
+    };
+    shard.call(visit).await
+}
+
+/// Takes the labels of a pool that is no more off the drives at `paths`; without `uuid`, of any pool
+/// of that name. Warns of a drive that can't be wiped: it may still say that it is of that pool.
+///
+/// # Errors
+/// The shard has stopped.
+pub(super) async fn unlabel(
+    shard: &ShardHandle,
+    pool: &str,
+    uuid: Option<Uuid>,
+    paths: Vec<PathBuf>,
+) -> Result<(), ShardGone> {
+    let pool = pool.to_owned();
+    let visit = move |state: Rc<ShardState>| async move {
+        let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
+        for path in paths {
+            let wiped = match Patience::default().open(&path).await {
+                Ok(open) => {
+                    let drive = Rc::new(RealDrive::of(state.world(), &open));
+                    let wiping = Pool::unlabel(state.world(), drive, is_its);
+                    match tokio::time::timeout(WIPE_TIME, wiping).await {
+                        Ok(wiped) => wiped.map_err(|error| error.to_string()),
+                        Err(_) => Err(format!("it does not answer within {WIPE_TIME:?}")),
+                    }
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(why) = wiped {
+                let path = path.display();
+                tracing::warn!("pool {pool} is no more, and {path} may keep its label: {why}");
+            }
+        }
     };
     shard.call(visit).await
 }

@@ -9,24 +9,16 @@
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.
 
 use super::data_dir::DataDir;
-use super::drives::{self, Found, Patience};
+use super::drives::{self, Found};
 use super::made::{Made, MadePool};
 use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::images::JobInfo;
-use crate::shard::{ShardHandle, ShardState};
+use crate::shard::ShardHandle;
 use base::Uuid;
-use engine::pool::Pool;
 use site::Site;
-use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
-use world::real::RealDrive;
-
-/// A drive whose label is wiped has so long to answer.
-const WIPE_TIME: Duration = Duration::from_secs(10);
 
 /// A pool to be made.
 #[derive(Clone, Debug)]
@@ -363,8 +355,7 @@ pub(super) fn take_back_makings(made: &Made) -> Result<Vec<String>, BringUpError
     Ok(names)
 }
 
-/// Wipes the labels of a pool that is being destroyed. A drive that can't be is told: it says still
-/// that it is of that pool.
+/// Wipes the labels of a pool that is being destroyed.
 async fn wipe(
     data: &DataDir,
     name: &str,
@@ -379,31 +370,7 @@ async fn wipe(
         let context = format!("{file}: the identity of pool {name} is none");
         return Err(BringUpError::new(BringUpErrorKind::Data, context));
     };
-    let drives = drives.clone();
-    let visit = move |state: Rc<ShardState>| async move {
-        let mut failed = Vec::new();
-        for path in drives {
-            if let Err(why) = unlabel(&state, &path, uuid).await {
-                failed.push(format!("{}: {why}", path.display()));
-            }
-        }
-        failed
-    };
-    for line in shard.call(visit).await? {
-        tracing::warn!("pool {name} is destroyed, and a drive keeps its label: {line}");
-    }
-    Ok(())
-}
-
-async fn unlabel(state: &ShardState, path: &Path, uuid: Uuid) -> Result<(), String> {
-    let open = Patience::default().open(path).await;
-    let open = open.map_err(|error| error.to_string())?;
-    let drive = Rc::new(RealDrive::of(state.world(), &open));
-    let unlabelled = tokio::time::timeout(WIPE_TIME, Pool::unlabel(state.world(), drive, uuid));
-    match unlabelled.await {
-        Ok(unlabelled) => unlabelled.map(drop).map_err(|error| error.to_string()),
-        Err(_) => Err(format!("it does not answer within {WIPE_TIME:?}")),
-    }
+    Ok(drives::unlabel(shard, name, Some(uuid), drives.clone()).await?)
 }
 
 /// `settings` without a pool and its drives.

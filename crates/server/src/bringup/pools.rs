@@ -575,7 +575,8 @@ pub(super) async fn make(
             }
             Err(error) => {
                 lanes::shut(&spec.name, count, shards).await?;
-                unlabel(&shards[0], &spec.name, of_before).await?;
+                // They were empty before.
+                drives::unlabel(&shards[0], &spec.name, None, of_before).await?;
                 remove_unfinished(&spec.name, &files)?;
                 made.set(data, &spec.name, None)?;
                 return Err(error);
@@ -583,33 +584,6 @@ pub(super) async fn make(
         }
     }
     Ok(())
-}
-
-/// Takes the labels of a pool whose making has failed off drives that were there before. They were
-/// empty then.
-async fn unlabel(shard: &ShardHandle, pool: &str, paths: Vec<PathBuf>) -> Result<(), BringUpError> {
-    let pool = pool.to_owned();
-    let visit = move |state: Rc<ShardState>| async move {
-        for path in paths {
-            let Ok(open) = Patience::default().open(&path).await else {
-                continue;
-            };
-            let drive = Rc::new(RealDrive::of(state.world(), &open));
-            let label = Pool::probe(state.world(), &drive).await;
-            let Ok(Some(label)) = label else { continue };
-            if label.pool_name != pool {
-                continue;
-            }
-            let wiped = Pool::unlabel(state.world(), drive, label.pool_uuid).await;
-            if let Err(error) = wiped {
-                let path = path.display();
-                tracing::warn!(
-                    "{path}: it keeps a label of pool {pool}, which is not made: {error}"
-                );
-            }
-        }
-    };
-    Ok(shard.call(visit).await?)
 }
 
 /// That drives which are about to be a pool's are still empty: they were looked at, and closed.

@@ -8,7 +8,9 @@ use world::sim::{SimDrive, SimWorld};
 
 async fn unlabel(bench: &Bench, world: &SimWorld, uuid: Uuid) -> bool {
     let drive = Rc::new(SimDrive::adversarial(world, &bench.media("d0")));
-    Pool::unlabel(world, drive, uuid).await.unwrap()
+    Pool::unlabel(world, drive, |_, found| found == uuid)
+        .await
+        .unwrap()
 }
 
 /// The pool that a drive says it is of, and how far the lanes' labels lie apart.
