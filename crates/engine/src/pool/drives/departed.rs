@@ -7,6 +7,7 @@
 use super::{Drives, EventKind, Group};
 use crate::label::{GroupEntry, MemberEntry};
 use crate::lane::{Departure, View};
+use crate::pool::unlabel::WIPED_BYTES;
 use crate::pool::{MemberState, PoolError};
 use crate::raid::Member;
 use crate::world::World;
@@ -20,10 +21,6 @@ use std::time::Duration;
 
 /// As lanes once did.
 pub const HASTY: &str = "drives of a group wiped before every lane has left";
-
-/// What is wiped of a drive that leaves: more than the labels, so that whoever looks for
-/// something to lose finds nothing.
-const WIPED_BYTES: u64 = 1 << 20;
 
 impl<W: World> Drives<W> {
     /// What the labels say of groups, and of drives that are to go, is durable: the other
