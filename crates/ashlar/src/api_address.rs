@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 /// The socket of an array that root runs, and of the example for systemd.
 const OF_THE_MACHINE: &str = "/run/ashlar/api.sock";
 
-/// What `--api` says.
+/// What `--api` says, else the environment's `ASHLAR_API`.
 ///
 /// # Errors
 /// It is no place where the API can be.
-pub fn parse(text: &str) -> Result<ApiAddress, Failure> {
-    ApiAddress::parse(text).ok_or_else(|| {
+pub fn said(option: Option<&str>) -> Result<Option<ApiAddress>, Failure> {
+    let from_environment = std::env::var("ASHLAR_API").ok();
+    let from_environment = from_environment.filter(|place| !place.is_empty());
+    let parsed = option.or(from_environment.as_deref()).map(|text| {
         let rule = ApiAddress::RULE;
-        Failure::Wrong(format!("--api: found {text:?}; allowed: {rule}"))
-    })
+        let wrong = || Failure::Wrong(format!("--api: found {text:?}; allowed: {rule}"));
+        ApiAddress::parse(text).ok_or_else(wrong)
+    });
+    parsed.transpose()
 }
 
 /// Where `serve` listens when nothing says where; `None` when this user has no usual place.

@@ -30,14 +30,7 @@ impl Client {
     /// # Errors
     /// It is no place where the API can be.
     pub fn new(api: Option<&str>) -> Result<Self, Failure> {
-        let from_environment = std::env::var("ASHLAR_API")
-            .ok()
-            .filter(|place| !place.is_empty());
-        let api = api.map(str::to_owned).or(from_environment);
-        let api = match api {
-            Some(api) => api_address::parse(&api)?,
-            None => api_address::to_ask(),
-        };
+        let api = api_address::said(api)?.unwrap_or_else(api_address::to_ask);
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // The API is on this machine, whatever proxy others need.

@@ -38,10 +38,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, api: Option<&str>) -> Result<(), Failure> {
-    let from_environment = std::env::var("ASHLAR_API").ok();
-    let from_environment = from_environment.filter(|place| !place.is_empty());
-    let api = api.or(from_environment.as_deref());
-    let api = api.map(api_address::parse).transpose()?;
+    let api = api_address::said(api)?;
     let site = args.site.as_deref().map(site_file::load).transpose()?;
     let usual_api = api_address::to_serve();
     // What is made from here on is nobody else's to read.
