@@ -24,6 +24,11 @@ impl Secret {
             Some(digits) => from_hexadecimal(digits)?,
             None => text.as_bytes().to_vec(),
         };
+        Secret::new(bytes)
+    }
+
+    /// `None` when it has too few bytes to be one, or too many.
+    pub fn new(bytes: Vec<u8>) -> Option<Secret> {
         SECRET_BYTES.contains(&bytes.len()).then_some(Secret(bytes))
     }
 

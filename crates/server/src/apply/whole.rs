@@ -1,11 +1,11 @@
 //! All of an array as a site: what a site file would have to say.
 
 use crate::array::consistency::group_of;
+use crate::array::hosts::said_of;
 use crate::array::{Array, ArrayError, Export, PlacedVolume, Schedule, schedule, words};
 use crate::directory;
 use engine::pool::SNAPSHOT_MARK;
-use iscsi::chap::{Account, Credential, Secret};
-use site::{ChapAccount, Site};
+use site::Site;
 use std::sync::Arc;
 
 /// What a site file would say of the array. It has no words for snapshots behind targets, and none
@@ -40,7 +40,7 @@ pub(crate) async fn site_of(array: &Arc<Array>) -> Result<Site, ArrayError> {
     site.exports = exports
         .filter(|export| !export.volumes.is_empty())
         .collect();
-    site.chap.discovery = configuration.discovery.as_deref().map(account);
+    site.chap.discovery = configuration.discovery.as_deref().map(said_of);
     Ok(site)
 }
 
@@ -73,7 +73,7 @@ fn host(there: &crate::array::Host) -> site::Host {
     site::Host {
         name: there.name.clone(),
         initiators: there.initiators.iter().cloned().collect(),
-        chap: there.account.as_deref().map(account),
+        chap: there.account.as_deref().map(said_of),
     }
 }
 
@@ -103,29 +103,10 @@ fn export(there: &Export) -> site::Export {
         },
         hosts: access.hosts.iter().cloned().collect(),
         host_groups: access.host_groups.iter().cloned().collect(),
-        chap: access.account.as_deref().map(account),
+        chap: access.account.as_deref().map(said_of),
         portals: access.portals.iter().flatten().copied().collect(),
         physical_block_bytes: there.traits.physical_block_bytes,
         may_sanitize: there.traits.may_sanitize,
         may_affect_others: there.traits.may_affect_others,
-    }
-}
-
-fn account(there: &Account) -> ChapAccount {
-    let secret = |secret: &Secret| {
-        let digits = secret.bytes().iter().map(|byte| format!("{byte:02x}"));
-        let text: String = std::iter::once("0x".to_owned()).chain(digits).collect();
-        match site::Secret::parse(&text) {
-            Some(secret) => secret,
-            None => unreachable!("a secret that is in use has the length of one"),
-        }
-    };
-    let credential = |of: &Credential| site::Credential {
-        name: of.name.clone(),
-        secret: secret(&of.secret),
-    };
-    ChapAccount {
-        initiator: credential(&there.initiator),
-        mutual: there.mutual.as_ref().map(credential),
     }
 }

@@ -5,12 +5,12 @@
 
 use super::{Configuration, Store};
 use crate::array::Export;
-use crate::array::hosts::{Host, HostGroup, Known};
+use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
 use crate::directory::{Access, Initiators};
 use crate::record::{self, RecordError};
 use crate::shard::UnitTraits;
 use base::Uuid;
-use iscsi::chap::{Account, Credential, Secret};
+use iscsi::chap::Account;
 use serde::{Deserialize, Serialize};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,19 +212,11 @@ impl KeptExport {
 
 impl KeptAccount {
     fn of(account: &Account) -> Self {
-        let secret = |secret: &Secret| {
-            let digits = secret.bytes().iter().map(|byte| format!("{byte:02x}"));
-            std::iter::once("0x".to_owned())
-                .chain(digits)
-                .collect::<String>()
-        };
+        let site::ChapAccount { initiator, mutual } = said_of(account);
         KeptAccount {
-            name: account.initiator.name.clone(),
-            secret: secret(&account.initiator.secret),
-            mutual: account
-                .mutual
-                .as_ref()
-                .map(|mutual| (mutual.name.clone(), secret(&mutual.secret))),
+            name: initiator.name,
+            secret: initiator.secret.hexadecimal(),
+            mutual: mutual.map(|mutual| (mutual.name, mutual.secret.hexadecimal())),
         }
     }
 
@@ -232,15 +224,14 @@ impl KeptAccount {
     fn account(self) -> Option<Arc<Account>> {
         let credential = |name: String, secret: String| {
             let secret = site::Secret::parse(&secret)?;
-            let secret = Secret::new(secret.bytes())?;
-            Some(Credential { name, secret })
+            Some(site::Credential { name, secret })
         };
         let mutual = match self.mutual {
             Some((name, secret)) => Some(credential(name, secret)?),
             None => None,
         };
         let initiator = credential(self.name, self.secret)?;
-        Some(Arc::new(Account { initiator, mutual }))
+        Some(account_of(&site::ChapAccount { initiator, mutual }))
     }
 }
 
@@ -315,6 +306,7 @@ pub(super) fn known(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iscsi::chap::{Credential, Secret};
 
     fn account() -> Arc<Account> {
         let credential = |name: &str, secret: &[u8]| Credential {

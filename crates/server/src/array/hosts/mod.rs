@@ -71,6 +71,21 @@ pub(crate) fn account_of(chap: &site::ChapAccount) -> Arc<Account> {
     })
 }
 
+/// An account as a site file says it.
+pub(crate) fn said_of(account: &Account) -> site::ChapAccount {
+    let credential = |of: &Credential| {
+        let Some(secret) = site::Secret::new(of.secret.bytes().to_vec()) else {
+            unreachable!("a secret that is in use has the length of one");
+        };
+        let name = of.name.clone();
+        site::Credential { name, secret }
+    };
+    site::ChapAccount {
+        initiator: credential(&account.initiator),
+        mutual: account.mutual.as_ref().map(credential),
+    }
+}
+
 /// The hosts and groups of a site file.
 pub(crate) fn of_site(site: &site::Site) -> Known {
     let host = |host: &site::Host| Host {
