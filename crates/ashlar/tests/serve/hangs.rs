@@ -1,9 +1,10 @@
 //! A pool that waits for drives which it can't do without holds up itself only.
 
 use crate::array::{Home, SECOND, SECOND_POOL, SECOND_VOLUME, SITE, Serving};
+use crate::strangers::is_root;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,7 @@ fn hanging(more: &str) -> Option<Hanging> {
     let home = Home::new(&format!("{SITE}{SECOND_POOL}{SECOND_VOLUME}{more}"));
     fs::create_dir_all(home.data()).unwrap();
     // Only root mounts, and not everywhere.
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    if !is_root || !fs::exists("/dev/fuse").unwrap() {
+    if !is_root() || !fs::exists("/dev/fuse").unwrap() {
         return None;
     }
     let mount = |drive: &str| {

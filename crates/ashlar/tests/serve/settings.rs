@@ -2,6 +2,7 @@
 //! restarts and kills, and comes back as a site file.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving, ashlar, said};
+use crate::strangers::{is_root, open_directory, said_to};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -10,6 +11,9 @@ use std::process::Command;
 const CREATE: [&str; 9] = [
     "pool", "create", "new", "--level", "10", "--size", "64 MiB", "n0.img", "n1.img",
 ];
+
+/// A header of curl.
+const JSON: &str = "content-type: application/json";
 
 fn pools(serving: &Serving) -> Vec<Value> {
     let pools = serving.json(&["pool", "list"]);
@@ -445,47 +449,16 @@ fn a_site_file_with_more_is_applied_while_it_serves() {
 /// Members of the socket's group may command the array, and not have root's server use any file.
 #[test]
 fn the_sockets_group_does_not_say_where_files_are() {
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self")
-        .map(|about| std::os::unix::fs::MetadataExt::uid(&about))
-        .unwrap()
-        != 0
-    {
+    if !is_root() {
         return;
     }
     let home = Home::new(SITE);
-    let run = tempfile::tempdir().unwrap();
-    fs::set_permissions(
-        run.path(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    let run = open_directory();
     let socket = run.path().join("api.sock");
     let serving = home.serve_at(&format!("unix:{}", socket.display()));
-    let patch = |body: &str| {
-        let mut command = Command::new("setpriv");
-        command.args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "0",
-            "--clear-groups",
-            "curl",
-            "-s",
-        ]);
-        command.args([
-            "-X",
-            "PATCH",
-            "-H",
-            "content-type: application/json",
-            "-d",
-            body,
-        ]);
-        command
-            .args(["-w", "%{http_code}", "--unix-socket"])
-            .arg(&socket);
-        command.arg("http://localhost/api/v1/settings");
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    let patch = |body| {
+        let options = ["-X", "PATCH", "-H", JSON, "-d", body];
+        said_to("0", &socket, "settings", &options)
     };
     for body in [
         r#"{"images": {"directories": ["/etc"]}}"#,
@@ -535,48 +508,18 @@ fn a_drive_is_looked_for_only_where_its_label_is() {
 /// What members of the socket's group may not say by one way, they may not say by another.
 #[test]
 fn the_sockets_group_moves_no_drive() {
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self")
-        .map(|about| std::os::unix::fs::MetadataExt::uid(&about))
-        .unwrap()
-        != 0
-    {
+    if !is_root() {
         return;
     }
     let home = Home::new(SITE);
     let serving = home.serve();
     assert!(serving.stop("TERM").success());
     fs::rename(home.file("d1.img"), home.file("moved.img")).unwrap();
-    let run = tempfile::tempdir().unwrap();
-    fs::set_permissions(
-        run.path(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    let run = open_directory();
     let socket = run.path().join("api.sock");
     let serving = home.serve_at(&format!("unix:{}", socket.display()));
     let body = json!({ "text": SITE.replace("d1.img", "moved.img") }).to_string();
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid",
-        "65534",
-        "--regid",
-        "0",
-        "--clear-groups",
-        "curl",
-        "-s",
-    ]);
-    command.args([
-        "-H",
-        "content-type: application/json",
-        "-d",
-        &body,
-        "--unix-socket",
-    ]);
-    command
-        .arg(&socket)
-        .arg("http://localhost/api/v1/site/apply");
-    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let said = said_to("0", &socket, "site/apply", &["-H", JSON, "-d", &body]);
     assert!(said.contains("root may say where drives are"), "{said}");
     let (_, site) = shown(&serving, &["site", "show"]);
     assert!(!site.contains("moved.img"), "{site}");

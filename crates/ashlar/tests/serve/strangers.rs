@@ -30,11 +30,32 @@ fn files(home: &Home) -> Vec<PathBuf> {
     found
 }
 
+/// Only root can be somebody else for a while.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A directory to which the way is open, as it is under /srv or /var/lib.
+pub fn open_directory() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    set_mode(dir.path(), 0o755);
+    dir
+}
+
 /// Runs this as somebody else, of this group.
 fn as_nobody(group: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", NOBODY, "--regid", group, "--clear-groups"]);
     command
+}
+
+/// What the API says at its socket to somebody else, of this group: the body, and the status.
+pub fn said_to(group: &str, socket: &Path, path: &str, options: &[&str]) -> String {
+    let mut command = as_nobody(group);
+    command.args(["curl", "-s", "-w", "%{http_code}", "--unix-socket"]);
+    command.arg(socket).args(options);
+    command.arg(format!("http://localhost/api/v1/{path}"));
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
 /// Tries all that one can do with a path that is not one's own, and says what succeeds.
@@ -68,13 +89,7 @@ fn allowed(paths: &[PathBuf]) -> Vec<String> {
 
 #[test]
 fn another_user_reads_locks_and_reaches_nothing() {
-    let open = || {
-        let dir = tempfile::tempdir().unwrap();
-        // The way there is open, as it is under /srv or /var/lib.
-        set_mode(dir.path(), 0o755);
-        dir
-    };
-    let (images, run) = (open(), open());
+    let (images, run) = (open_directory(), open_directory());
     let home = Home::new(&format!(
         "[images]\ndirectories = [{:?}]\n{SITE}",
         images.path()
@@ -100,8 +115,7 @@ fn another_user_reads_locks_and_reaches_nothing() {
     paths.extend([image, home.site(), socket.with_extension("sock.lock")]);
     let of_others: Vec<_> = paths.iter().filter(|path| is_open(path)).collect();
     assert!(of_others.is_empty(), "{of_others:?}");
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+    if !is_root() {
         return;
     }
     let process = PathBuf::from(format!("/proc/{}", serving.process()));
@@ -122,7 +136,7 @@ fn another_user_reads_locks_and_reaches_nothing() {
 
 #[test]
 fn the_memory_of_the_server_is_root_s_and_no_core_is_dumped() {
-    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+    if !is_root() {
         return;
     }
     let home = Home::new(SITE);
@@ -256,8 +270,7 @@ fn held(home: &Home, serving: &Serving, (group, place): (&str, [&str; 2]), seats
 
 #[test]
 fn idle_connections_of_others_hold_up_nobody() {
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+    if !is_root() {
         return;
     }
     let home = Home::new(SITE);
@@ -265,8 +278,7 @@ fn idle_connections_of_others_hold_up_nobody() {
     let (host, port) = serving.api_address();
     held(&home, &serving, (NOBODY, [host, port]), 8);
     drop(serving);
-    let run = tempfile::tempdir().unwrap();
-    set_mode(run.path(), 0o755);
+    let run = open_directory();
     let socket = run.path().join("ashlar/api.sock");
     let serving = home.serve_at(&format!("unix:{}", socket.display()));
     let place = ["unix", socket.to_str().unwrap()];
@@ -305,8 +317,7 @@ fn said_by_nobody(serving: &Serving, request: &str, reads: bool) -> String {
 
 #[test]
 fn another_user_asks_and_changes_nothing() {
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+    if !is_root() {
         return;
     }
     let home = Home::new(SITE);
@@ -328,8 +339,7 @@ fn another_user_asks_and_changes_nothing() {
 #[test]
 fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
     let home = Home::new(SITE);
-    let run = tempfile::tempdir().unwrap();
-    set_mode(run.path(), 0o755);
+    let run = open_directory();
     let socket = run.path().join("ashlar/api.sock");
     let api = format!("unix:{}", socket.display());
     let serving = home.serve_at(&api);
@@ -343,16 +353,8 @@ fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
         said.contains("another ashlar serve listens there"),
         "{said}"
     );
-    // Only root can be somebody else for a while.
-    if fs::metadata("/proc/self").unwrap().uid() == 0 {
-        let ask = |group: &str| {
-            let mut command = as_nobody(group);
-            command.args(["curl", "-s", "-o", "/dev/null"]);
-            command.args(["-w", "%{http_code}", "--unix-socket"]);
-            command.arg(&socket).arg("http://localhost/api/v1/status");
-            let output = command.output().unwrap();
-            String::from_utf8(output.stdout).unwrap()
-        };
+    if is_root() {
+        let ask = |group: &str| said_to(group, &socket, "status", &["-o", "/dev/null"]);
         assert_eq!(ask(NOBODY), "000", "the kernel refuses to connect");
         assert_eq!(ask("0"), "200", "a member of the socket's group");
         // Every change says who.
