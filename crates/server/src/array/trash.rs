@@ -279,20 +279,7 @@ impl Array {
 }
 
 fn trash_on(state: &ShardState) -> Vec<PlacedVolume> {
-    let mut all = Vec::new();
-    for pool in state.pools() {
-        let trash = pool.trash();
-        if trash.is_empty() {
-            continue;
-        }
-        let (name, lane) = (pool.info().name, pool.lane());
-        let placed = |(info, about)| PlacedVolume {
-            pool: name.clone(),
-            lane,
-            info,
-            about,
-        };
-        all.extend(trash.into_iter().map(placed));
-    }
-    all
+    let pools = state.pools().into_iter();
+    let placed = pools.flat_map(|pool| PlacedVolume::of(&pool, pool.trash()));
+    placed.collect()
 }

@@ -22,6 +22,22 @@ pub struct PlacedVolume {
     pub about: About,
 }
 
+impl PlacedVolume {
+    /// Volumes of `pool`, with their place.
+    pub(super) fn of(
+        pool: &Pool<RealWorld>,
+        volumes: Vec<(VolumeInfo, About)>,
+    ) -> impl Iterator<Item = PlacedVolume> + use<> {
+        let (pool, lane) = (pool.info().name, pool.lane());
+        volumes.into_iter().map(move |(info, about)| PlacedVolume {
+            pool: pool.clone(),
+            lane,
+            info,
+            about,
+        })
+    }
+}
+
 impl Array {
     /// All volumes, snapshots among them, by name.
     ///
@@ -209,16 +225,7 @@ fn would_lose(
 }
 
 pub(super) fn volumes_on(state: &ShardState) -> Vec<PlacedVolume> {
-    let mut all = Vec::new();
-    for pool in state.pools() {
-        let (name, lane) = (pool.info().name, pool.lane());
-        let placed = |(info, about)| PlacedVolume {
-            pool: name.clone(),
-            lane,
-            info,
-            about,
-        };
-        all.extend(pool.volumes_said().into_iter().map(placed));
-    }
-    all
+    let pools = state.pools().into_iter();
+    let placed = pools.flat_map(|pool| PlacedVolume::of(&pool, pool.volumes_said()));
+    placed.collect()
 }
