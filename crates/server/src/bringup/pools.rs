@@ -620,7 +620,10 @@ async fn make_one(
 ) -> Result<String, BringUpError> {
     make_files(new_files).await?;
     let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
-    let drives = open_drives(&places).await.map_err(failed)?;
+    let (drives, missing) = open_those_there(&places).await;
+    if let Some(missing) = missing.first() {
+        return Err(failed(missing.to_string()));
+    }
     let mut spec = PoolSpec::new(&pool.name, level(pool.groups[0].level));
     spec.stripe_unit_bytes = pool.stripe_unit_bytes;
     spec.page_bytes = pool.page_bytes;
@@ -729,19 +732,8 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.
 pub(super) type OpenDrives = Vec<(String, OpenDrive)>;
 
-/// Opens drives. Whoever looked at them just now may not have closed them yet.
-async fn open_drives(places: &[Place]) -> Result<OpenDrives, String> {
-    let mut patience = Patience::default();
-    let mut drives = Vec::new();
-    for Place { name, path, .. } in places {
-        let open = patience.open(path).await;
-        let open = open.map_err(|error| format!("drive {name}: {error}"))?;
-        drives.push((name.clone(), open));
-    }
-    Ok(drives)
-}
-
-/// The same of drives that may be gone again: those are given, too.
+/// Opens drives; those that can't be are given, too. Whoever looked at them just now may not have
+/// closed them yet.
 async fn open_those_there(places: &[Place]) -> (OpenDrives, Vec<MissingDrive>) {
     let mut patience = Patience::default();
     let (mut drives, mut missing) = (Vec::new(), Vec::new());
