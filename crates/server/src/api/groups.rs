@@ -1,6 +1,7 @@
 //! Groups of pools.
 
 use super::drives::new_drive;
+use super::pool_changes;
 use super::pools::shown;
 use super::problem::{Body, Segment};
 use super::types::{GroupAdd, GroupChange, Pool, Problem};
@@ -82,9 +83,6 @@ pub(super) async fn remove_group(
 }
 
 fn level(text: &str) -> Result<Level, Problem> {
-    text.parse().map_err(|_| {
-        let known = Level::ALL.map(|level| format!("{:?}", level.to_string()));
-        let allowed = known.join(", ");
-        Problem::invalid(format!("level: found {text:?}; allowed: {allowed}"))
-    })
+    let known = pool_changes::level(text)?;
+    known.as_str().parse().map_err(Problem::invalid)
 }

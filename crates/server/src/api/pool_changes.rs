@@ -141,7 +141,7 @@ fn drive(add: DriveAdd, data: &std::path::Path) -> Result<site::Drive, Problem> 
     })
 }
 
-fn level(text: &str) -> Result<Level, Problem> {
+pub(super) fn level(text: &str) -> Result<Level, Problem> {
     Level::parse(text).ok_or_else(|| {
         let known = Level::ALL
             .map(|level| format!("{:?}", level.as_str()))
