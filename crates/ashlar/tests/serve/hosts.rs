@@ -26,6 +26,14 @@ fn home() -> (Home, tempfile::TempDir) {
     )
 }
 
+/// Exports v0 to a group of one host.
+fn export_to_cluster(serving: &Serving) {
+    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
+    serving.done(&["host-group", "create", "cluster", "esx1"]);
+    let export = ["export", "create", TARGET, "--volume", "v0"];
+    serving.done(&[&export[..], &["--host-group", "cluster"]].concat());
+}
+
 /// What libiscsi says of LUN 0, with a user and a password or without.
 fn inquires(serving: &Serving, user: &str) -> bool {
     let url = format!("iscsi://{user}{}/{TARGET}/0", serving.portal);
@@ -156,17 +164,7 @@ fn sessions_that_lose_their_admission_end() {
         !home.log().contains("has secrets"),
         "its site file has none"
     );
-    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
-    serving.done(&["host-group", "create", "cluster", "esx1"]);
-    serving.done(&[
-        "export",
-        "create",
-        TARGET,
-        "--volume",
-        "v0",
-        "--host-group",
-        "cluster",
-    ]);
+    export_to_cluster(&serving);
     let one = path(&secrets, "one");
     let chap = ["--chap-name", "esx1", "--chap-secret-file", &one];
     let other = "iqn.2026-11.test:other";
@@ -237,17 +235,7 @@ fn what_can_t_be_is_refused_and_changes_nothing() {
     let (home, secrets) = home();
     let serving = home.serve();
     let [one, two, short] = ["one", "two", "short"].map(|name| path(&secrets, name));
-    serving.done(&["host", "create", "esx1", "--initiator", HOST]);
-    serving.done(&["host-group", "create", "cluster", "esx1"]);
-    serving.done(&[
-        "export",
-        "create",
-        TARGET,
-        "--volume",
-        "v0",
-        "--host-group",
-        "cluster",
-    ]);
+    export_to_cluster(&serving);
     let before = ["host", "host-group", "export"].map(|what| serving.json(&[what, "list"]));
     let chap = |secret| ["--chap-name", "n", "--chap-secret-file", secret];
     let to = |base: &[&'static str], more: &[&str]| -> Vec<String> {
