@@ -223,6 +223,44 @@ fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
     );
 }
 
+/// A target gets no LUN before it admits whom the file admits.
+#[test]
+fn a_volume_is_not_shown_to_those_whom_the_file_does_not_admit() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let host = ["host", "create", "esx1", "--initiator", "iqn.2026-11.test:x"];
+    serving.done(&[&host[..], &["--initiator", "iqn.2026-11.test:y"]].concat());
+    let host = ["host", "create", "mine", "--initiator", "iqn.2026-11.test:z"];
+    serving.done(&host);
+    // The machine has no such address, so the target can't be limited to it.
+    let away = "[[portal]]\naddress = \"192.0.2.1:3260\"\n";
+    let volume = "[[volume]]\nname = \"v1\"\npool = \"p0\"\nsize = \"4 MiB\"\n";
+    // What is z has another name in the file, so no host becomes as the file says.
+    let hosts = "[[host]]\nname = \"esx1\"\ninitiators = [\"iqn.2026-11.test:x\"]\n\
+                 [[host]]\nname = \"esx2\"\ninitiators = [\"iqn.2026-11.test:z\"]\n\
+                 [[volume]]\nname = \"v2\"\npool = \"p0\"\nsize = \"4 MiB\"\n\
+                 [[export]]\ntarget = \"iqn.2026-11.dev.ashlar:b\"\nvolumes = [\"v2\"]\n\
+                 hosts = [\"esx1\"]\n";
+    let narrow = SITE.replace("[\"v0\"]", "[\"v0\", \"v1\"]").replace(
+        "initiators = \"any\"",
+        "initiators = [\"iqn.2026-11.test:one\"]\nportals = [\"192.0.2.1:3260\"]",
+    );
+    home.set_site(&format!("{narrow}{away}{volume}{hosts}"));
+    let (code, found) = site_file(&serving, "apply", &home);
+    let failed = |what: &str| {
+        let one = found.iter().find(|one| one["what"] == what).unwrap();
+        one["failed"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(code, 1, "{found:?}");
+    assert!(failed("target iqn.2026-11.dev.ashlar:a").contains("no portal"));
+    assert!(failed(&format!("target {OF_API}")).contains("names hosts"));
+    let exports = serving.json(&["export", "list"]);
+    let luns: Vec<&Value> = exports[0]["luns"].as_array().unwrap().iter().collect();
+    assert_eq!(exports.as_array().unwrap().len(), 1, "{exports}");
+    assert_eq!(luns.len(), 1, "{exports}");
+    assert_eq!(exports[0]["initiators"], "any");
+}
+
 #[test]
 fn a_site_file_that_cannot_be_followed_is_told() {
     let home = Home::new(SITE);

@@ -3,7 +3,7 @@
 use super::{Action, Difference};
 use crate::array::configuration::Configuration;
 use crate::array::hosts::{Known, account_of, of_site};
-use crate::array::{Array, Export, NewLun};
+use crate::array::{Array, ArrayError, Export, NewLun};
 use crate::directory::{self, Access};
 use crate::shard::UnitTraits;
 use iscsi::chap::Account;
@@ -83,12 +83,13 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
         .iter()
         .filter(|difference| difference.action != Action::Keep);
     let differing: Vec<&Difference> = differing.collect();
+    let mut unadopted = None;
     if !differing.is_empty() {
         // All at once: an initiator may go from one host to another.
         let adopted = array.adopt_hosts(wanted.known).await;
-        let error = adopted.err().map(|error| error.context);
+        unadopted = adopted.err().map(|error| error.context);
         for difference in differing {
-            note(difference.what.clone(), error.clone());
+            note(difference.what.clone(), unadopted.clone());
         }
     }
     if let Some(account) = wanted.discovery
@@ -99,28 +100,46 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
     }
     for (target, export) in wanted.exports {
         let what = format!("target {target}");
-        let error = match now.exports.get(&target) {
-            None => array.create_export(export).await.err(),
-            Some(there) => {
-                let (new, _) = luns(there, &export);
-                let shown = match new.is_empty() {
-                    true => Ok(()),
-                    false => array.change_luns(&target, new, Vec::new()).await.map(drop),
-                };
-                let changed = match there.access == export.access {
-                    true => Ok(()),
-                    false => {
-                        let access = export.access;
-                        let changed = array.change_export(&target, move |_| access).await;
-                        changed.map(drop)
-                    }
-                };
-                shown.and(changed).err()
-            }
+        let there = now.exports.get(&target);
+        let names_hosts = !export.access.hosts.is_empty() || !export.access.host_groups.is_empty();
+        if let Some(why) = unadopted.as_ref().filter(|_| names_hosts) {
+            // Its hosts may be more there than in the file.
+            let is_to_do = there.is_none_or(|there| is_other(there, &export));
+            let why = format!("it names hosts, which are not as in the file: {why}");
+            note(what, is_to_do.then_some(why));
+            continue;
+        }
+        let done = match there {
+            None => array.create_export(export).await,
+            Some(there) => change(array, &target, there, export).await,
         };
-        note(what, error.map(|error| error.context));
+        note(what, done.err().map(|error| error.context));
     }
     failed
+}
+
+/// Whether applying `wanted` changes a target.
+fn is_other(there: &Export, wanted: &Export) -> bool {
+    there.access != wanted.access || !luns(there, wanted).0.is_empty()
+}
+
+/// Has a target admit whom the file admits, and then show what the file adds: nobody whom the file
+/// does not admit is shown that.
+async fn change(
+    array: &Arc<Array>,
+    target: &str,
+    there: &Export,
+    wanted: Export,
+) -> Result<(), ArrayError> {
+    let (new, _) = luns(there, &wanted);
+    if there.access != wanted.access {
+        let access = wanted.access;
+        array.change_export(target, move |_| access).await?;
+    }
+    if !new.is_empty() {
+        array.change_luns(target, new, Vec::new()).await?;
+    }
+    Ok(())
 }
 
 /// The LUNs that a target gets, and what of it stays as it is.
