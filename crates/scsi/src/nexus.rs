@@ -277,6 +277,10 @@ impl<W: World> Nexus<W> {
         course: Option<Course>,
     ) -> Response {
         let access = Access::of(&command);
+        // One that waited may find the unit gone.
+        let Some(_working) = unit.begin() else {
+            return Response::check_condition(&Sense::LUN_NOT_SUPPORTED, 0);
+        };
         let checked = self.target.ports().check(self.id.target_port, &command);
         match checked.and_then(|()| ready(unit, &command, access)) {
             Ok(()) => match command {

@@ -6,6 +6,7 @@
 //! - Nor does one begin once another command has begun to write to the same blocks. An
 //!   initiator whose way to the target is cut tells nobody: it repeats its command by another
 //!   way, and then writes something newer. What came by the first way must not follow.
+//! - Nor does one begin once nobody is shown the unit any more.
 //! - All tries of a command begin within [`PATIENCE`], and initiators wait longer than that
 //!   before they give a way up.
 //! - Nothing is held while a command waits.

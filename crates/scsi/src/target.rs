@@ -106,8 +106,8 @@ impl<W: World> Target<W> {
     }
 
     /// Takes the logical unit at `lun` away. Its commands in flight end by
-    /// themselves; a SANITIZE stops ([`LogicalUnit::settled`]), and who shows the volume next
-    /// goes on with it.
+    /// themselves, and a SANITIZE stops: [`LogicalUnit::settled`] waits for both. Who shows the volume next
+    /// goes on with a SANITIZE.
     pub fn unmap(&self, lun: u16) -> Option<Rc<LogicalUnit<W>>> {
         let unit = self.units.borrow_mut().remove(&lun)?;
         unit.hide();

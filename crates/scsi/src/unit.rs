@@ -7,6 +7,7 @@ use crate::room::Queue;
 use crate::sense::{Format, Sense};
 use base::{BLOCK_BYTES, SECTOR_BYTES, Uuid};
 use engine::{Disk, IoError, Provisioning, World};
+use futures_channel::oneshot;
 use futures_util::lock::{Mutex, MutexGuard};
 use std::cell::{Cell, Ref, RefCell};
 
@@ -77,6 +78,10 @@ pub struct LogicalUnit<W: World> {
     erasing: Mutex<()>,
     /// Nobody is shown it any more.
     hidden: Cell<bool>,
+    /// Commands that are under way.
+    working: Cell<usize>,
+    /// Told when none is.
+    idle: RefCell<Vec<oneshot::Sender<()>>>,
     may_sanitize: Cell<bool>,
     may_affect_others: Cell<bool>,
     blocks_per_physical: Cell<u32>,
@@ -96,6 +101,22 @@ pub(crate) struct Mode {
     pub(crate) descriptor_sense: bool,
     /// SWP: nothing is written.
     pub(crate) write_protected: bool,
+}
+
+/// A command that is under way, until it is dropped.
+pub(crate) struct Working<'a, W: World>(&'a LogicalUnit<W>);
+
+impl<W: World> Drop for Working<'_, W> {
+    fn drop(&mut self) {
+        let left = self.0.working.get() - 1;
+        self.0.working.set(left);
+        if left == 0 {
+            for waits in self.0.idle.take() {
+                // Nobody may wait any more.
+                let _ = waits.send(());
+            }
+        }
+    }
 }
 
 impl<W: World> LogicalUnit<W> {
@@ -122,6 +143,8 @@ impl<W: World> LogicalUnit<W> {
             erased: Cell::new(0),
             erasing: Mutex::new(()),
             hidden: Cell::new(false),
+            working: Cell::new(0),
+            idle: RefCell::default(),
             may_sanitize: Cell::new(false),
             may_affect_others: Cell::new(false),
             blocks_per_physical: Cell::new((BLOCK_BYTES / SECTOR_BYTES) as u32),
@@ -300,7 +323,7 @@ impl<W: World> LogicalUnit<W> {
         }
     }
 
-    /// Nobody is shown it any more: a SANITIZE stops after its piece.
+    /// Nobody is shown it any more: no command begins, and a SANITIZE stops after its piece.
     pub(crate) fn hide(&self) {
         self.hidden.set(true);
     }
@@ -310,8 +333,24 @@ impl<W: World> LogicalUnit<W> {
         self.hidden.get()
     }
 
-    /// Ends when nothing erases it: its volume may be shown by another unit then.
+    /// A command begins; nothing where nobody is shown the unit any more.
+    pub(crate) fn begin(&self) -> Option<Working<'_, W>> {
+        if self.is_hidden() {
+            return None;
+        }
+        self.working.set(self.working.get() + 1);
+        Some(Working(self))
+    }
+
+    /// Ends when no command of it is under way and nothing erases it. Its volume may be shown by
+    /// another unit then, or get other data: nothing of before follows.
     pub async fn settled(&self) {
+        while self.working.get() > 0 {
+            let (end, ended) = oneshot::channel();
+            self.idle.borrow_mut().push(end);
+            // Whoever ends it without a word has gone with the world.
+            let _ = ended.await;
+        }
         drop(self.erasing().await);
     }
 

@@ -228,9 +228,21 @@ fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
 fn a_volume_is_not_shown_to_those_whom_the_file_does_not_admit() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    let host = ["host", "create", "esx1", "--initiator", "iqn.2026-11.test:x"];
+    let host = [
+        "host",
+        "create",
+        "esx1",
+        "--initiator",
+        "iqn.2026-11.test:x",
+    ];
     serving.done(&[&host[..], &["--initiator", "iqn.2026-11.test:y"]].concat());
-    let host = ["host", "create", "mine", "--initiator", "iqn.2026-11.test:z"];
+    let host = [
+        "host",
+        "create",
+        "mine",
+        "--initiator",
+        "iqn.2026-11.test:z",
+    ];
     serving.done(&host);
     // The machine has no such address, so the target can't be limited to it.
     let away = "[[portal]]\naddress = \"192.0.2.1:3260\"\n";

@@ -301,3 +301,38 @@ fn leaving_a_failure_does_not_take_the_record_of_another_sanitize() {
         is_erased(&bench, &host).await;
     });
 }
+
+/// Takes the unit away while `cdb` is under way; ends when the volume may be shown again.
+async fn taken_away_during(bench: &Bench, cdb: &[u8], data_out: &[u8]) {
+    let host = bench.settled().await;
+    bench.target.unit(0).unwrap().allow_sanitize();
+    let mut command = pin!(bench.run(&host, cdb, data_out));
+    assert!(poll!(&mut command).is_pending());
+    let unit = bench.target.unmap(0).unwrap();
+    let mut settled = pin!(unit.settled());
+    assert!(poll!(&mut settled).is_pending(), "the command goes on");
+    assert_eq!(command.await.status, 0);
+    settled.await;
+    assert_eq!(sense(&bench.run(&host, cdb, data_out).await), (5, 0x25, 0));
+}
+
+#[test]
+fn a_unit_that_is_taken_away_has_ended_its_writes() {
+    with_bench(async |bench| {
+        taken_away_during(&bench, &ten(0x2a, 0, 1), &[9; 512]).await;
+        let (_target, host) = shown_again(&bench).await;
+        assert_eq!(bench.good(&host, &ten(0x28, 0, 1), &[]).await, vec![9; 512]);
+    });
+}
+
+#[test]
+fn a_sanitize_that_begins_while_its_unit_is_taken_away_is_on_record() {
+    with_bench(async |bench| {
+        let host = bench.settled().await;
+        fill(&bench, &host).await;
+        taken_away_during(&bench, &erase(IMMED), &[]).await;
+        let (_target, host) = shown_again(&bench).await;
+        ready(&bench, &host).await;
+        is_erased(&bench, &host).await;
+    });
+}

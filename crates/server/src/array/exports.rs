@@ -8,6 +8,7 @@ use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState, UnitTraits};
 use base::Uuid;
 use engine::Disk;
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -272,11 +273,13 @@ impl Array {
             // Commands of its sessions end when their pool answers.
             let pool = of.next().map_or(String::new(), |volume| volume.pool);
             let ended = async {
-                array.revoke_tokens(&export.uuids).await;
-                match shard {
+                let hidden = match shard {
                     Some(shard) => hide(shard, &target).await,
                     None => Ok(()),
-                }
+                };
+                // A command that was under way may have made one.
+                array.revoke_tokens(&export.uuids).await;
+                hidden
             };
             array.turns.wait(&pool, ended).await
         })
@@ -285,9 +288,10 @@ impl Array {
 
     /// Ends the tokens that were made of these volumes: hosts copy by themselves then.
     pub(super) async fn revoke_tokens(&self, volumes: &[Uuid]) {
-        for volume in volumes {
-            self.directory.offload().revoke_volume(*volume).await;
-        }
+        let offload = self.directory.offload();
+        let revoked = volumes.iter().map(|volume| offload.revoke_volume(*volume));
+        // Pages that they keep are given back when their pool answers.
+        self.turns.wait("", join_all(revoked)).await;
     }
 
     pub(super) fn exports_by_target(&self) -> BTreeMap<String, Export> {

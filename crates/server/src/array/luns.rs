@@ -9,6 +9,7 @@ use super::exports::{Found, is_shown, no_export, show_on};
 use super::{Array, ArrayError, ArrayErrorKind, Export};
 use crate::shard::{ShardHandle, ShardState};
 use base::Uuid;
+use futures_util::future::join_all;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -81,12 +82,29 @@ impl Array {
                 return Err(error);
             }
             array.export_map().insert(target.clone(), export.clone());
+            array.hide_all(shard, &target, &gone).await?;
+            // A command that was under way may have made one.
             let uuids: Vec<Uuid> = gone.iter().map(|(_, uuid)| *uuid).collect();
             array.revoke_tokens(&uuids).await;
-            hide(shard, &target, gone.iter().map(|(lun, _)| *lun).collect()).await?;
             Ok(export)
         })
         .await
+    }
+
+    /// Takes LUNs of a target away, and waits for their commands. Each ends when its pool answers.
+    async fn hide_all(
+        &self,
+        shard: &ShardHandle,
+        target: &str,
+        gone: &[(u16, Uuid)],
+    ) -> Result<(), ArrayError> {
+        let volumes = self.volumes().await?;
+        let hidden = gone.iter().map(|(lun, uuid)| {
+            let there = volumes.iter().find(|volume| volume.info.uuid == *uuid);
+            let pool = there.map_or("", |volume| &volume.pool);
+            self.turns.wait(pool, hide(shard, target, vec![*lun]))
+        });
+        join_all(hidden).await.into_iter().collect()
     }
 
     /// Has `export` list one more volume; gives its LUN and where it is.

@@ -236,7 +236,8 @@ impl ShardState {
         Ok(())
     }
 
-    /// Takes the volume at `lun` of `target` away; ends when nothing erases it.
+    /// Takes the volume at `lun` of `target` away; ends when none of its commands is under way and
+    /// nothing erases it.
     ///
     /// # Errors
     /// There is none.

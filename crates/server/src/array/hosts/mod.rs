@@ -11,6 +11,7 @@ mod rules;
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::directory;
 use crate::shard::ShardState;
+use base::Uuid;
 use futures_util::future::join_all;
 use iscsi::chap::{Account, Credential, Secret};
 use rules::{edit, no, not_named, taken};
@@ -296,9 +297,9 @@ impl Array {
             array.publish_hosts();
             array.end_not_admitted().await;
             // As after a change of an export.
-            for export in array.exports_by_target().values() {
-                array.revoke_tokens(&export.uuids).await;
-            }
+            let exports = array.exports_by_target().into_values();
+            let uuids: Vec<Uuid> = exports.flat_map(|export| export.uuids).collect();
+            array.revoke_tokens(&uuids).await;
             Ok(())
         })
         .await
