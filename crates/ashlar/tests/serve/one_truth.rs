@@ -188,6 +188,9 @@ fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
     let away = home.file("away.json");
     fs::rename(&record, &away).unwrap();
     let serving = home.serve();
+    let status = serving.json(&["status"]);
+    assert_eq!(status["health"], "attention", "{status}");
+    assert!(status["why"].to_string().contains("was lost"), "{status}");
     assert_eq!(serving.json(&["export", "list"]), json!([]));
     home.wait_log("is not there, and pools are: nobody can log in");
     assert_eq!(

@@ -620,3 +620,37 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
     drop(serving);
     assert_eq!(pools(&home.serve()), ["p0"]);
 }
+
+/// What the array has accepted, or kept on another machine, does not keep it from starting.
+#[test]
+fn a_later_start_does_without_what_the_machine_lacks() {
+    let home = Home::new(&format!("{SITE}[limits]\nmemory = \"1024 TiB\"\n"));
+    let serving = home.serve();
+    home.wait_log("it counts as not said");
+    let (code, said) = serving.refused(&["settings", "set", "limits.memory=512TiB"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("allowed: at most the"), "{said}");
+    serving.done(&["settings", "set", "site.trash=2d", "--yes"]);
+    // An address that another program has at the next start.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    drop(taken);
+    serving.done(&["portal", "add", &address]);
+    assert!(serving.stop("TERM").success());
+    let taken = std::net::TcpListener::bind(&address).unwrap();
+    let serving = home.serve();
+    let status = serving.json(&["status"]);
+    assert_eq!(status["health"], "attention", "{status}");
+    let why = status["why"].to_string();
+    assert!(
+        why.contains(&format!("portal {address} is not open")),
+        "{why}"
+    );
+    drop(taken);
+    let is_open = |portals: &serde_json::Value| {
+        let all = portals.as_array().unwrap();
+        all.len() == 2 && all.iter().all(|portal| portal["open_at"].is_string())
+    };
+    serving.wait(&["portal", "list"], is_open);
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+}

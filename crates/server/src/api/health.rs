@@ -34,8 +34,7 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
     if let Some(failure) = &info.failure {
         found.add(Health::Stopped, format!("stopped: {failure}"));
     }
-    let (mapped, capacity) = (human(info.mapped_bytes), human(info.capacity_bytes));
-    let used = format!("{mapped} of {capacity} are mapped");
+    let used = used(info);
     match info.fullness.fullness {
         Fullness::Ample => {}
         Fullness::Warn => found.add(Health::Attention, format!("gets full: {used}")),
@@ -71,6 +70,18 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         found.add(Health::Attention, why);
     }
     found
+}
+
+/// How much of a pool nobody else can have.
+fn used(info: &PoolInfo) -> String {
+    let (mapped, capacity) = (human(info.mapped_bytes), human(info.capacity_bytes));
+    match info.promised_bytes {
+        0 => format!("{mapped} of {capacity} are mapped"),
+        promised => format!(
+            "{mapped} of {capacity} are mapped, and {} are promised to thick volumes",
+            human(promised)
+        ),
+    }
 }
 
 /// What is to be said of a failed drive that has no place any more.
@@ -115,6 +126,19 @@ pub(super) fn of_array(
         for why in of_pool.why {
             found.add(of_pool.health, format!("pool {}: {why}", info.name));
         }
+    }
+    if array.is_lost() {
+        let why = "the record of targets and hosts was lost, so nobody can log in: put \
+                   ashlar-configuration.json back and start again, or `ashlar site apply`";
+        found.add(Health::Attention, why.to_owned());
+    }
+    for portal in array.closed_portals() {
+        let why = format!(
+            "portal {} is not open: the machine may not have the address, or another program has \
+             it; tried again by itself",
+            portal.address
+        );
+        found.add(Health::Attention, why);
     }
     for export in array.exports() {
         if let Some(why) = export.withheld {

@@ -23,6 +23,7 @@ pub(crate) fn configuration(site: &Site) -> Configuration {
         discovery: site.chap.discovery.as_ref().map(account_of),
         settings: Some(Arc::new(site.settings())),
         is_complete: false,
+        is_lost: false,
     }
 }
 

@@ -92,6 +92,8 @@ pub struct Array {
     /// Where exports, hosts and the like are kept.
     store: Arc<dyn configuration::Store>,
     is_complete: AtomicBool,
+    /// The configuration was lost once.
+    was_lost: AtomicBool,
     recorder: events::Recorder,
     drives: DrivePlaces,
     roster: Roster,
@@ -142,6 +144,7 @@ impl Array {
             hosts: Mutex::default(),
             store,
             is_complete: AtomicBool::new(false),
+            was_lost: AtomicBool::new(false),
             portals: OnceLock::new(),
             recorder: events::Recorder::new(history),
             drives,

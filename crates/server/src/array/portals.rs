@@ -1,7 +1,8 @@
 //! Portals: the addresses that targets are served at, opened and closed while they are.
 //!
 //! Invariants:
-//! - A portal is open, or can be, before the settings name it.
+//! - A portal is open, or can be, before the settings name it. One that can't be at a later start
+//!   is opened when it can.
 //! - Nobody stays logged in through a portal that was closed.
 
 use super::{Array, ArrayError, ArrayErrorKind};
@@ -100,6 +101,51 @@ impl Array {
                 }
             }
             array.end_not_admitted().await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The portals that the settings name and that are not open, such as one whose address the
+    /// machine does not have now.
+    pub(crate) fn closed_portals(&self) -> Vec<Portal> {
+        if self.portals.get().is_none() || self.has_one_portal_only() {
+            return Vec::new();
+        }
+        let open = self.directory.portals();
+        let is_open = |address| open.iter().any(|one| one.described == Some(address));
+        let settings = self.settings();
+        let all = settings.portals.iter();
+        all.filter(|portal| !is_open(portal.address))
+            .cloned()
+            .collect()
+    }
+
+    /// Opens the portals that are not open, where that can be by now.
+    ///
+    /// # Errors
+    /// The turn to change the array does not come.
+    pub(crate) async fn open_closed_portals(self: &Arc<Self>) -> Result<(), ArrayError> {
+        if self.closed_portals().is_empty() {
+            return Ok(());
+        }
+        self.change(|array| async move {
+            let Some(front) = array.portals.get() else {
+                return Ok(());
+            };
+            for Portal { address, group } in array.closed_portals() {
+                let Ok(bound) = front.open(address) else {
+                    continue;
+                };
+                tracing::info!("portal {address} is open now");
+                let mut open = array.directory.portals();
+                open.push(directory::Portal {
+                    described: Some(address),
+                    address: bound,
+                    group,
+                });
+                array.directory.set_portals(open);
+            }
             Ok(())
         })
         .await

@@ -11,9 +11,10 @@
 
 use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
 use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};
+use crate::memory::machine;
 use crate::record::RecordError;
 use engine::pool::PoolInfo;
-use site::{Drive, DriveSource, Group, Level, Setting, Site};
+use site::{Drive, DriveSource, Group, Level, Setting, Site, human};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -79,6 +80,9 @@ impl Array {
             return Ok(());
         }
         check(&settings)?;
+        if settings.limits != self.settings().limits {
+            check_machine(&settings)?;
+        }
         let mut configuration = self.configuration();
         configuration.settings = Some(Arc::clone(&settings));
         self.keep(configuration).await?;
@@ -133,6 +137,22 @@ impl Array {
             }
         }
         Ok(settings)
+    }
+}
+
+/// That this machine can do what new settings ask of it.
+fn check_machine(settings: &Site) -> Result<(), ArrayError> {
+    let asked = settings.limits.memory_bytes;
+    match (asked, machine::memory_bytes()) {
+        (Some(asked), Some(all)) if asked > all => {
+            let context = format!(
+                "limits.memory: found {}; allowed: at most the {} that this machine has for the array",
+                human(asked),
+                human(all)
+            );
+            Err(ArrayError::new(ArrayErrorKind::Invalid, context))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -85,6 +85,7 @@ pub(super) fn begin(
         return Ok(Beginning {
             configuration: Configuration {
                 is_complete: true,
+                is_lost: true,
                 settings,
                 ..Configuration::default()
             },
@@ -138,7 +139,11 @@ pub(super) async fn restore(beginning: Beginning, array: &Arc<Array>) -> Result<
         is_first,
         ..
     } = beginning;
-    array.begin_with(configuration.known, configuration.is_complete);
+    array.begin_with(
+        configuration.known,
+        configuration.is_complete,
+        configuration.is_lost,
+    );
     array.directory().set_discovery(configuration.discovery);
     let there = array.volumes().await?;
     for mut export in configuration.exports.into_values() {

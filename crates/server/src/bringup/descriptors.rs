@@ -1,13 +1,13 @@
 //! Whether this process may have as many files open as it will need.
 //!
 //! Invariant: drives and records come before sessions. Where the limit is too low for all
-//! sessions that the site file allows, fewer are taken, and the log says how many: a drive or
+//! sessions and logins that the settings allow, fewer are taken, and the log says how many: a drive or
 //! a record that can't be opened would be a fault of the array.
 
 use super::{BringUpError, BringUpErrorKind};
 use crate::api::CONNECTIONS_MAX;
 use crate::array;
-use site::Site;
+use site::{Limits, Site};
 use std::path::Path;
 use world::real::{Descriptors, raise_descriptors};
 
@@ -18,16 +18,16 @@ const EACH_SHARD: u64 = 8;
 /// them, drives that are looked at before they are opened.
 const OTHERS: u64 = CONNECTIONS_MAX as u64 + 64;
 
-/// How many sessions there can be, of those that the site file allows.
+/// How many sessions and logins there can be, of those that the settings allow.
 ///
 /// # Errors
-/// The limit is too low even without them, with the numbers.
-pub(super) fn sessions(
+/// The limit is too low for one of each, with the numbers.
+pub(super) fn fitted(
     site: &Site,
     data: &Path,
     shards: u16,
     portals: usize,
-) -> Result<u16, BringUpError> {
+) -> Result<Limits, BringUpError> {
     let system = |context| BringUpError::new(BringUpErrorKind::System, context);
     let limits = raise_descriptors()
         .map_err(|error| system(format!("the limit of open files can't be raised: {error}")))?;
@@ -38,17 +38,23 @@ pub(super) fn sessions(
         portals: portals as u64,
         logins: u64::from(site.limits.logins),
     };
-    let fitting = needed
-        .sessions(limits, site.limits.sessions)
-        .map_err(system)?;
-    if fitting < site.limits.sessions {
+    let said = &site.limits;
+    let (logins, sessions) = needed.fitting(limits, said.sessions).map_err(system)?;
+    if (logins, sessions) != (said.logins, said.sessions) {
         tracing::warn!(
-            "of {} sessions (limits.sessions of the site file), {fitting} are taken at most: {}",
-            site.limits.sessions,
-            needed.told(limits, site.limits.sessions)
+            "of {} sessions and {} logins (limits.sessions, limits.logins), {sessions} and {logins} are \
+             taken at most: {}",
+            said.sessions,
+            said.logins,
+            needed.told(limits, said.sessions)
         );
     }
-    Ok(fitting)
+    Ok(Limits {
+        sessions,
+        logins,
+        logins_per_address: said.logins_per_address.min(logins),
+        ..said.clone()
+    })
 }
 
 /// What files are needed for beside sessions.
@@ -71,7 +77,7 @@ impl Needed {
             "this process may have {} files open (the hard limit is {}), and needs {needed}: \
              {sessions} for sessions, {} for logins, {} for drives, {} for portals, {} for {} \
              shards, {OTHERS} for others; raise the hard limit (ulimit -Hn, LimitNOFILE=), or \
-             lower [limits] in the site file",
+             lower limits.sessions and limits.logins",
             limits.soft,
             limits.hard,
             self.logins,
@@ -82,15 +88,19 @@ impl Needed {
         )
     }
 
-    /// How many of `sessions` fit; at least one has to.
-    fn sessions(&self, limits: Descriptors, sessions: u16) -> Result<u16, String> {
-        let left = limits.soft.saturating_sub(self.without_sessions());
-        match u16::try_from(left).unwrap_or(u16::MAX).min(sessions) {
-            0 => Err(format!(
+    /// How many logins and how many of `sessions` fit; at least one of each has to. Logins get half
+    /// of what is left at most.
+    fn fitting(&self, limits: Descriptors, sessions: u16) -> Result<(u16, u16), String> {
+        let others = self.without_sessions() - self.logins;
+        let left = limits.soft.saturating_sub(others);
+        let logins = self.logins.min(left / 2);
+        let sessions = u64::from(sessions).min(left - logins);
+        match (u16::try_from(logins), u16::try_from(sessions)) {
+            (Ok(logins @ 1..), Ok(sessions @ 1..)) => Ok((logins, sessions)),
+            _ => Err(format!(
                 "too few open files: {}",
-                self.told(limits, sessions)
+                self.told(limits, u16::try_from(sessions).unwrap_or(u16::MAX))
             )),
-            fitting => Ok(fitting),
         }
     }
 }
@@ -107,14 +117,15 @@ mod tests {
             portals: 1,
             logins: 64,
         };
-        let of = |soft| needed.sessions(Descriptors { soft, hard: soft }, 1024);
-        let others = 10 + 16 + 1 + 64 + OTHERS;
-        assert_eq!(of(1 << 20), Ok(1024));
-        assert_eq!(of(others + 1024), Ok(1024));
-        assert_eq!(of(others + 1023), Ok(1023));
-        assert_eq!(of(others + 1), Ok(1));
-        let why = of(others).unwrap_err();
-        for part in ["needs 1243", "10 for drives", "64 for logins", "16 for 2"] {
+        let of = |soft| needed.fitting(Descriptors { soft, hard: soft }, 1024);
+        let others = 10 + 16 + 1 + OTHERS;
+        assert_eq!(of(1 << 20), Ok((64, 1024)));
+        assert_eq!(of(others + 64 + 1024), Ok((64, 1024)));
+        assert_eq!(of(others + 64 + 1023), Ok((64, 1023)));
+        assert_eq!(of(others + 64 + 1), Ok((32, 33)));
+        assert_eq!(of(others + 2), Ok((1, 1)));
+        let why = of(others + 1).unwrap_err();
+        for part in ["10 for drives", "64 for logins", "16 for 2"] {
             assert!(why.contains(part), "{part}: {why}");
         }
     }

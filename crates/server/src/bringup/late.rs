@@ -149,6 +149,8 @@ impl Rounds {
         self.open(&array, &data).await;
         self.settle(&array).await;
         self.show_again(&array).await;
+        // A change that does not end was told of elsewhere.
+        let _ = timeout(SETTLE_TIME, array.open_closed_portals()).await;
         // A shard that has stopped was told of elsewhere.
         let Ok(open) = array.pools().await else {
             return false;

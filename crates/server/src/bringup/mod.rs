@@ -103,13 +103,11 @@ pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
         BringUpError::new(BringUpErrorKind::Address, context)
     })?;
     let shard_count = described.shards.unwrap_or_else(fitting_shards);
-    let limits = site::Limits {
-        sessions: descriptors::sessions(&described, data.path(), shard_count, portals.len())?,
-        ..described.limits.clone()
-    };
-    let (limits, memory_bytes) = budget::fitted(limits)?;
+    let limits = descriptors::fitted(&described, data.path(), shard_count, portals.len())?;
+    let (limits, memory_bytes) = budget::fitted(limits);
     let limits = front_limits(&limits, memory_bytes);
-    check_portals(&portals)?;
+    let is_first = kept.is_none();
+    let portals = free_portals(portals, is_first)?;
     let api = open_api(&api).await?;
     let shards = start_shards(shard_count).await?;
     let handles: Vec<ShardHandle> = shards.iter().map(|shard| shard.handle().clone()).collect();
@@ -365,21 +363,36 @@ fn front_limits(limits: &site::Limits, memory_bytes: u64) -> FrontLimits {
     }
 }
 
-/// Opens and closes each portal, so that a port that is taken is found before
-/// anything is made.
-fn check_portals(portals: &[Portal]) -> Result<(), BringUpError> {
-    for portal in portals.iter().map(|portal| portal.address) {
-        std::net::TcpListener::bind(portal).map_err(|error| {
-            let what = format!("portal {portal}");
-            BringUpError::address(
-                &what,
-                &error,
-                "the portal: --portal serves at another one instead, and `ashlar portal` changes \
-                 what the array keeps",
-            )
-        })?;
+/// The portals that can be opened. Each is opened and closed, so that a port that is taken is
+/// found before anything is made. A later start goes without those that can't be, as long as one
+/// is left; they are tried again while it serves.
+///
+/// # Errors
+/// The first that can't be opened, where all have to be, or none can.
+fn free_portals(portals: Vec<Portal>, is_first: bool) -> Result<Vec<Portal>, BringUpError> {
+    let (mut free, mut failed) = (Vec::new(), None);
+    for portal in portals {
+        let address = portal.address;
+        let Err(error) = std::net::TcpListener::bind(address) else {
+            free.push(portal);
+            continue;
+        };
+        let error = BringUpError::address(
+            &format!("portal {address}"),
+            &error,
+            "the portal: --portal serves at another one instead, and `ashlar portal` changes \
+             what the array keeps",
+        );
+        if is_first {
+            return Err(error);
+        }
+        tracing::error!("{error}; it is tried again by itself");
+        failed.get_or_insert(error);
     }
-    Ok(())
+    match failed.filter(|_| free.is_empty()) {
+        Some(error) => Err(error),
+        None => Ok(free),
+    }
 }
 
 async fn open_api(address: &ApiAddress) -> Result<ApiListener, BringUpError> {

@@ -45,6 +45,8 @@ impl Store for InFile {
 #[serde(deny_unknown_fields)]
 struct Kept {
     is_complete: bool,
+    #[serde(default)]
+    is_lost: bool,
     discovery: Option<KeptAccount>,
     /// The text of a site file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +116,7 @@ impl Kept {
             discovery,
             settings,
             is_complete,
+            is_lost,
         } = configuration;
         let host = |host: &Host| KeptHost {
             name: host.name.clone(),
@@ -126,6 +129,7 @@ impl Kept {
         };
         Kept {
             is_complete: *is_complete,
+            is_lost: *is_lost && exports.is_empty(),
             discovery: discovery.as_deref().map(KeptAccount::of),
             settings: settings.as_deref().map(site::text),
             hosts: known.hosts.values().map(host).collect(),
@@ -145,6 +149,7 @@ impl Kept {
                 .map(|text| settings(&text, file))
                 .transpose()?,
             is_complete: self.is_complete,
+            is_lost: self.is_lost,
         })
     }
 }
@@ -366,6 +371,7 @@ mod tests {
             discovery: Some(account()),
             settings: Some(Arc::new(site().settings())),
             is_complete: true,
+            is_lost: false,
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Configuration {
     pub(crate) settings: Option<Arc<Site>>,
     /// Whether all volumes of the site file that the array began with have been made.
     pub(crate) is_complete: bool,
+    /// Whether the record was lost, and no target has been made since.
+    pub(crate) is_lost: bool,
 }
 
 /// Where a configuration is kept.
@@ -67,13 +69,20 @@ impl Array {
             discovery: self.directory.discovery(),
             settings: Some(self.settings()),
             is_complete: self.is_complete(),
+            is_lost: self.is_lost(),
         }
     }
 
     /// Takes over at the start what was kept, but exports.
-    pub(crate) fn begin_with(&self, known: Known, is_complete: bool) {
+    pub(crate) fn begin_with(&self, known: Known, is_complete: bool, is_lost: bool) {
         self.restore_hosts(known);
         self.is_complete.store(is_complete, Ordering::Relaxed);
+        self.was_lost.store(is_lost, Ordering::Relaxed);
+    }
+
+    /// Whether who may log in was lost, and nobody has said it since.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.was_lost.load(Ordering::Relaxed) && self.exports_by_target().is_empty()
     }
 
     /// Keeps a configuration, durably. For one whose turn it is to change the array.
