@@ -618,7 +618,13 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
         "{said}"
     );
     drop(serving);
-    assert_eq!(pools(&home.serve()), ["p0"]);
+    // Drives that were empty when it began are so again.
+    let drives = ["n0.img", "n1.img"].map(|name| home.file(name));
+    made["content"]["pools"]["new"]["of_before"] = json!(drives);
+    fs::write(&record, made.to_string()).unwrap();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    serving.done(&CREATE);
 }
 
 /// What the array has accepted, or kept on another machine, does not keep it from starting.

@@ -391,6 +391,10 @@ fn drives_come_from_directories_that_the_site_allows() {
         assert!(said.contains("api.drive_directories="), "{said}");
         assert!(!file.exists());
     }
+    // Whether a file is there is not said, either.
+    let create = ["pool", "create", "x", "--level", "simple"];
+    let (_, said) = serving.refused(&[&create[..], &[file.to_str().unwrap()]].concat());
+    assert!(said.contains("api.drive_directories="), "{said}");
     let allowed = format!("api.drive_directories={}", elsewhere.path().display());
     serving.done(&["settings", "set", &allowed]);
     serving.done(&add_spare("s", file.to_str().unwrap()));

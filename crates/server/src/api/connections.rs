@@ -7,7 +7,8 @@
 //! Invariants:
 //! - There are [`ALL_MAX`] connections at most. One more of a user who has all their seats is
 //!   closed at once.
-//! - A connection that is idle, or whose request does not come, ends after [`HEAD_TIME`].
+//! - A connection that is idle, or whose request does not come, ends after [`HEAD_TIME`]; one whose
+//!   answer is not taken, after [`ANSWER_TIME`].
 
 use super::ApiListener;
 use super::caller::{Caller, Standing};
@@ -29,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 
 /// Seats of root, and as many of the user that the server runs as.
 const ADMINISTRATOR_SEATS: usize = 20;
@@ -46,6 +48,9 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// What has been answered has so long to go out when the server stops.
 const LAST_BYTES: Duration = Duration::from_secs(1);
+
+/// A caller has to take some of its answer in so long.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// How long to wait when the system has no connection for us, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -193,7 +198,10 @@ async fn converse(
         // Nobody may be there any more to say so.
         drop(stopped.wait_for(|stopped| *stopped).await);
     };
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(ANSWER_TIME));
+    let stream = TokioIo::new(Box::pin(stream));
+    let mut connection = pin!(http.serve_connection(stream, service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stopping => {

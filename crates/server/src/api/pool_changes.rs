@@ -27,8 +27,7 @@ pub(super) async fn create_pool(
     Body(create): Body<PoolCreate>,
 ) -> Result<(StatusCode, Json<Pool>), Problem> {
     let name = create.name.clone();
-    let data = array.data()?.path().to_owned();
-    let new = new_pool(create, &data)?;
+    let new = new_pool(create, &array)?;
     pool_changes::create(&array, new).await?;
     Ok((StatusCode::CREATED, shown(&array, &name).await?))
 }
@@ -73,13 +72,13 @@ pub(super) async fn change_cache(
     shown(&array, &name).await
 }
 
-fn new_pool(create: PoolCreate, data: &std::path::Path) -> Result<NewPool, Problem> {
+fn new_pool(create: PoolCreate, array: &Array) -> Result<NewPool, Problem> {
     let usual = site::Pool::usual();
     let mut drives = Vec::new();
     let mut take = |all: Vec<DriveAdd>| -> Result<Vec<String>, Problem> {
         let mut names = Vec::new();
         for add in all {
-            let drive = drive(add, data)?;
+            let drive = drive(add, array)?;
             names.push(drive.name.clone());
             drives.push(drive);
         }
@@ -112,8 +111,11 @@ fn new_pool(create: PoolCreate, data: &std::path::Path) -> Result<NewPool, Probl
 }
 
 /// A drive as the settings have it. A file that is there has the size that it has.
-fn drive(add: DriveAdd, data: &std::path::Path) -> Result<site::Drive, Problem> {
+fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     let new = new_drive(add)?;
+    let path = array.data()?.path().join(&new.path);
+    // Before anything is said of a file: whoever may ask may not know all of them.
+    array.places().check_allowed(&path)?;
     if new.is_device {
         let source = DriveSource::Device { path: new.path };
         return Ok(site::Drive {
@@ -121,9 +123,7 @@ fn drive(add: DriveAdd, data: &std::path::Path) -> Result<site::Drive, Problem> 
             source,
         });
     }
-    let there = std::fs::metadata(data.join(&new.path))
-        .ok()
-        .map(|about| about.len());
+    let there = std::fs::metadata(path).ok().map(|about| about.len());
     let size_bytes = new.size_bytes.or(there).ok_or_else(|| {
         let path = new.path.display();
         Problem::invalid(format!(

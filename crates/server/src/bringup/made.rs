@@ -29,6 +29,9 @@ pub(super) enum MadePool {
     BeingMade {
         /// Files that weren't there when it began.
         new_files: Vec<PathBuf>,
+        /// Drives that were there before, and empty.
+        #[serde(default)]
+        of_before: Vec<PathBuf>,
     },
     /// It is there.
     Made {

@@ -49,9 +49,9 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
             let data = array.data()?;
             let name = new.pool.name.clone();
             let settings = with_pool(&array, &data, new).await?;
-            let mut before = array.settings().as_ref().clone();
             let mark = MadePool::BeingMade {
                 new_files: Vec::new(),
+                of_before: Vec::new(),
             };
             Made::read(&data)?.set(&data, &name, Some(mark))?;
             let made = match array.keep_settings(settings).await {
@@ -59,7 +59,7 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
                 Err(error) => Err(error),
             };
             if made.is_err() {
-                before.pools.retain(|pool| pool.name != name);
+                let before = without(&array.settings(), &name);
                 if let Err(error) = array.keep_settings(before).await {
                     tracing::error!(
                         "pool {name}, which could not be made, stays in the settings: {error}"
@@ -339,15 +339,23 @@ pub(super) async fn end_destructions(
 ///
 /// # Errors
 /// A file can't be removed.
-pub(super) fn take_back_makings(made: &Made) -> Result<Vec<String>, BringUpError> {
+pub(super) async fn take_back_makings(
+    made: &Made,
+    shard: &ShardHandle,
+) -> Result<Vec<String>, BringUpError> {
     // A first start that was cut short makes its pools anew.
     if !made.is_configured {
         return Ok(Vec::new());
     }
     let mut names = Vec::new();
     for (name, state) in made.pools.clone() {
-        if let MadePool::BeingMade { new_files } = state {
+        if let MadePool::BeingMade {
+            new_files,
+            of_before,
+        } = state
+        {
             pools::remove_unfinished(&name, &new_files)?;
+            drives::unlabel(shard, &name, None, of_before).await?;
             tracing::info!("pool {name}: its making was cut short, and is taken back");
             names.push(name);
         }

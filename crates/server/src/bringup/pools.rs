@@ -112,7 +112,7 @@ pub(super) async fn plan(
     let mut wrong = Vec::new();
     for pool in &known.site.pools {
         let record = known.made.pools.get(&pool.name);
-        if let Some(MadePool::BeingMade { new_files }) = record {
+        if let Some(MadePool::BeingMade { new_files, .. }) = record {
             remove_unfinished(&pool.name, new_files)?;
         }
         match plan_one(known, shards, &pool.name).await? {
@@ -558,30 +558,32 @@ pub(super) async fn make(
             continue;
         };
         let files: Vec<PathBuf> = new_files.iter().map(|(path, _)| path.clone()).collect();
+        let of_before = places.iter().map(|place| place.path.clone());
+        let of_before: Vec<PathBuf> = of_before.filter(|path| !files.contains(path)).collect();
         let being_made = MadePool::BeingMade {
             new_files: files.clone(),
+            of_before: of_before.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
-        let of_before = places.iter().map(|place| place.path.clone());
-        let of_before = of_before.filter(|path| !files.contains(path)).collect();
         let count = homes.len();
         let homes = homes.iter().map(|index| &shards[*index]).collect();
-        match make_one(&spec, homes, places, new_files).await {
+        let drives: Vec<String> = spec.drives().cloned().collect();
+        let recorded = match make_one(&spec, homes, places, new_files).await {
             Ok(uuid) => {
-                let drives: Vec<String> = spec.drives().cloned().collect();
-                tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
-                let done = MadePool::Made { uuid, drives };
-                made.set(data, &spec.name, Some(done))?;
+                let drives = drives.clone();
+                made.set(data, &spec.name, Some(MadePool::Made { uuid, drives }))
             }
-            Err(error) => {
-                lanes::shut(&spec.name, count, shards).await?;
-                // They were empty before.
-                drives::unlabel(&shards[0], &spec.name, None, of_before).await?;
-                remove_unfinished(&spec.name, &files)?;
-                made.set(data, &spec.name, None)?;
-                return Err(error);
-            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = recorded {
+            lanes::shut(&spec.name, count, shards).await?;
+            // They were empty before.
+            drives::unlabel(&shards[0], &spec.name, None, of_before).await?;
+            remove_unfinished(&spec.name, &files)?;
+            made.set(data, &spec.name, None)?;
+            return Err(error);
         }
+        tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
     }
     Ok(())
 }
