@@ -8,12 +8,12 @@
 //! - `apply`: a site file against an array that serves.
 //! - [`bringup`]: from a site file and a data directory to an array that serves.
 //! - [`api`]: the REST API.
-//! - [`images`]: volumes from image files, and image files from volumes.
-//! - [`memory`]: how much of it initiators may make the array hold.
-//! - [`offload`]: copies that initiators have the array make.
+//! - `images`: volumes from image files, and image files from volumes.
+//! - `memory`: how much of it initiators may make the array hold.
+//! - `offload`: copies that initiators have the array make.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
-//! - [`record`]: the small durable files beside the drives.
+//! - `record`: the small durable files beside the drives.
 
 // This crate is of the real world: it has threads, sockets and a calendar.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -27,12 +27,12 @@ pub mod calendar;
 mod connection;
 pub mod directory;
 pub mod front;
-pub mod images;
-pub mod memory;
-pub mod offload;
+mod images;
+mod memory;
+mod offload;
 pub mod panics;
 mod private;
-pub mod record;
+mod record;
 pub mod shard;
 
 // What tests from outside stand on, for those from inside.

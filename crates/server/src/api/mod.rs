@@ -36,8 +36,8 @@ pub mod types;
 mod volumes;
 
 pub(crate) use connections::ALL_MAX as CONNECTIONS_MAX;
-pub use deadline::Patience;
-pub use listener::ApiListener;
+pub(crate) use deadline::Patience;
+pub(crate) use listener::ApiListener;
 
 use crate::array::Array;
 use axum::extract::DefaultBodyLimit;

@@ -20,7 +20,7 @@ use state::CLOSE_MAX;
 pub(crate) use state::DRAIN_MAX;
 pub use state::{ExportError, ExportErrorKind, ShardState, UnitTraits};
 pub use statistics::{Counted, CountedSession};
-pub use tally::{Counts, Flow, Kind, Rare, Timing, Totals};
+pub use tally::{Flow, Kind, Timing, Totals};
 
 use std::cell::Cell;
 use std::future::Future;
