@@ -14,6 +14,7 @@
 //!
 //! Memory is not overcommitted: all of what VMs are given has to be there.
 
+use base::size::human_pair;
 use std::fmt;
 use std::time::Duration;
 
@@ -83,11 +84,14 @@ impl fmt::Display for Unfit {
             Unfit::Memory {
                 given_bytes,
                 has_bytes,
-            } => write!(
-                f,
-                "the VMs are given {given_bytes} bytes of memory, the host has {has_bytes}: \
-                 give it more memory or fewer VMs"
-            ),
+            } => {
+                let (given, has) = human_pair(*given_bytes, *has_bytes);
+                write!(
+                    f,
+                    "the VMs are given {given} of memory, the host has {has}: give it more memory \
+                     or fewer VMs"
+                )
+            }
         }
     }
 }
