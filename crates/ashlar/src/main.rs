@@ -18,6 +18,7 @@ mod host;
 mod job;
 mod load;
 mod log;
+mod manual;
 mod moves;
 mod offline;
 mod output;
@@ -119,6 +120,8 @@ enum Command {
     Load(load::Args),
     Rehearse(rehearse::Args),
     Plan(rehearse::size::Args),
+    #[command(hide = true)]
+    Manual(manual::Args),
 }
 
 fn main() -> ExitCode {
@@ -167,6 +170,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Fsck(args) => return fsck::run(args),
         Command::Pool(pool::Command::Salvage(args)) => return salvage::run(args),
         Command::Rehearse(args) => rehearse::run(args)?,
+        Command::Manual(args) => manual::run(Cli::command(), &args)?,
         Command::Plan(args) => {
             // As a limit that fails.
             let code = if rehearse::size::run(&args)? { 0 } else { 3 };
@@ -202,6 +206,7 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
         | Command::Load(_)
         | Command::Rehearse(_)
         | Command::Plan(_)
+        | Command::Manual(_)
         | Command::Site(_)
         | Command::Fsck(_) => {
             unreachable!("these do not talk to an array")
@@ -218,8 +223,9 @@ mod tests {
     use super::*;
 
     /// Commands that talk to no array.
-    const OFFLINE: [&str; 7] = [
+    const OFFLINE: [&str; 8] = [
         "serve",
+        "manual",
         "fsck",
         "load",
         "rehearse",

@@ -14,6 +14,7 @@ mod limits;
 mod names;
 pub mod plan;
 mod read;
+pub mod reference;
 mod references;
 mod schedule;
 mod secret;

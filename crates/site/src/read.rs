@@ -460,7 +460,7 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         reader.optional("initiators", "", |_| Some(()));
         Initiators::Named(Vec::new())
     } else {
-        let rule = "\"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)";
+        let rule = "an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list";
         Initiators::Named(
             reader
                 .list("initiators", rule, is_initiator_name)

@@ -288,9 +288,9 @@ cases! {
     export_of_nobody: "initiators = [\"iqn.1993-08.org.debian:01:abc\"]\n" => "",
         ["t.toml:46: export.initiators: found nothing; allowed: who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups"];
     export_initiator_name: "[\"iqn.1993-08.org.debian:01:abc\"]" => "[\"debian\"]",
-        ["t.toml:49: export.initiators: found \"debian\"; allowed: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+        ["t.toml:49: export.initiators: found \"debian\"; allowed: an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list"];
     export_initiators_word: "[\"iqn.1993-08.org.debian:01:abc\"]" => "\"all\"",
-        ["t.toml:49: export.initiators: found \"all\"; allowed: a list, not empty, of: \"any\", or a list of iSCSI names (iqn., eui. or naa., in lower case)"];
+        ["t.toml:49: export.initiators: found \"all\"; allowed: a list, not empty, of: an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list"];
     vm_of_no_export: "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"" => "name = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:c\"",
         ["t.toml:52: vm.target: found \"iqn.2026-11.dev.ashlar:c\", which no export has; allowed: the name of a target (such as iqn.2026-11.dev.ashlar:a, iqn.2026-11.dev.ashlar:b)"];
     vm_twice: "rate_scale = 0.5\n" => "[[vm]]\nname = \"A\"\ntarget = \"iqn.2026-11.dev.ashlar:a\"\nprofile = \"p\"\nrole = \"r\"\n",
