@@ -1,7 +1,9 @@
-//! Every command of the README, run in its order on the array that it describes.
+//! Every command and every site file of the README and of the guide, run in their order, page by page, on
+//! the array that the page describes.
 //!
-//! What needs another machine, KVM or a minute's build is named in [`SKIPPED`]; everything else has
-//! to end well.
+//! A page has its own site file, or has that of `guide/first-array.md`. Lines below a command are what it
+//! prints: `…` stands for any text, and in a line of its own for any lines. What needs another machine or a
+//! minute's build is named in [`SKIPPED`]; everything else has to end well.
 
 use crate::array::Serving;
 use std::fs;
@@ -10,21 +12,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Beginnings of commands that are not run, each with the reason.
-const SKIPPED: [(&str, &str); 6] = [
+const SKIPPED: [(&str, &str); 9] = [
     ("make ", "these are CI's own steps"),
     ("export PATH", "the test has the program in its path"),
     ("qemu-system", "it needs KVM and another machine's address"),
-    ("ashlar rehearse", "the tests of docs/REHEARSAL.md run it"),
-    ("ashlar plan", "the tests of docs/PLANS.md run it"),
+    ("ashlar rehearse", "`tests/rehearse.rs` runs it"),
+    ("ashlar plan", "`tests/rehearse.rs` runs it"),
     ("ashlar load", "the tests of `load` run it"),
+    ("sudo ", "it changes the machine"),
+    ("systemctl ", "it changes the machine"),
+    ("journalctl ", "it reads the machine's log"),
 ];
 
 /// Commands that look at drives which nobody serves.
 const OFFLINE: [&str; 2] = ["ashlar fsck", "ashlar pool salvage"];
 
-fn readme() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    fs::read_to_string(path).unwrap()
+/// The page whose site file all pages without one have.
+const FIRST: &str = "docs/guide/first-array.md";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(root().join(page)).unwrap()
 }
 
 /// The fenced blocks of a language.
@@ -36,22 +47,92 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// The commands of users, in order; a `\` at the end goes on in the next line.
-fn commands(text: &str) -> Vec<String> {
-    let mut commands: Vec<String> = Vec::new();
+/// A command of users, and what the page says that it prints.
+#[derive(Debug, Default, PartialEq)]
+struct Step {
+    command: String,
+    printed: Vec<String>,
+}
+
+/// The commands of a page, in order; a `\` at the end goes on in the next line.
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
     for block in blocks(text, "console") {
         let mut goes_on = false;
         for line in block.lines() {
             let command = line.strip_prefix("$ ");
-            if let (true, Some(last)) = (goes_on, commands.last_mut()) {
-                *last = format!("{}{line}", last.trim_end_matches('\\'));
-            } else if let Some(command) = command {
-                commands.push(command.to_owned());
+            match (goes_on, command, steps.last_mut()) {
+                (true, _, Some(last)) => {
+                    last.command = format!("{}{line}", last.command.trim_end_matches('\\'));
+                }
+                (_, Some(command), _) => steps.push(Step {
+                    command: command.to_owned(),
+                    printed: Vec::new(),
+                }),
+                (_, None, Some(last)) if !line.starts_with("# ") => last.printed.push(line.to_owned()),
+                _ => {}
             }
             goes_on = (goes_on || command.is_some()) && line.ends_with('\\');
         }
     }
-    commands
+    steps
+}
+
+/// Whether `found` is a line that the page shows as `shown`; widths of columns don't count.
+fn is_line(shown: &str, found: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (shown, found) = (words(shown), words(found));
+    let mut parts = shown.split('…').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = found.strip_prefix(first) else {
+        return false;
+    };
+    let mut is_open = false;
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+        is_open = part.is_empty();
+    }
+    is_open || rest.is_empty()
+}
+
+/// Whether a command printed the lines that the page shows, and no others where it has no `…`.
+fn is_printed(shown: &[String], found: &[&str]) -> bool {
+    match shown {
+        [] => found.is_empty(),
+        [any, rest @ ..] if any.trim() == "…" => {
+            (0..=found.len()).any(|skipped| is_printed(rest, &found[skipped..]))
+        }
+        [line, rest @ ..] => match found {
+            [first, others @ ..] => is_line(line, first) && is_printed(rest, others),
+            [] => false,
+        },
+    }
+}
+
+#[test]
+fn output_is_compared_line_by_line() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let found = ["pool0  RAID 6   ok", "3 volumes", "done"];
+    for (text, is_right) in [
+        ("pool0 RAID 6 ok\n3 volumes\ndone", true),
+        ("pool0 … ok\n…\ndone", true),
+        ("…\ndone", true),
+        ("pool0 …\n…", true),
+        ("pool0 … bad\n…", false),
+        ("pool0 RAID 6 ok\ndone", false),
+        ("pool0 RAID 6 ok\n3 volumes", false),
+        ("pool0 RAID\n…", false),
+    ] {
+        assert_eq!(is_printed(&shown(text), &found), is_right, "{text}");
+    }
+    let block = "```console\n$ ashlar a \\\n    b\nprinted\n# root\n$ ashlar c\n```\n";
+    let found = steps(block);
+    assert_eq!(found[0].command, "ashlar a     b");
+    assert_eq!(found[0].printed, ["printed"]);
+    assert_eq!((found.len(), found[1].printed.len()), (2, 0));
 }
 
 /// A quarter of each size: the README's drives take more room than a test should.
@@ -93,25 +174,28 @@ fn sizes_are_a_quarter_and_all_else_is_as_it_is() {
     assert_eq!(smaller(text), wanted);
 }
 
-/// A place to run them in.
+/// A place to run a page in.
 struct Lab {
+    page: &'static str,
     dir: tempfile::TempDir,
     serving: Option<Serving>,
 }
 
 impl Lab {
-    fn new() -> Lab {
+    fn new(page: &'static str) -> Lab {
         let lab = Lab {
+            page,
             dir: tempfile::tempdir().unwrap(),
             serving: None,
         };
-        let file = lab.path("lab.toml");
-        let whole = blocks(&readme(), "toml").into_iter();
-        let mut whole = whole.filter(|block| block.contains("name = \"lab\""));
-        let text = whole.next().unwrap();
+        let (own, first) = (read(page), read(FIRST));
+        let whole = |text: &str| {
+            let mut all = blocks(text, "toml").into_iter();
+            all.find(|block| block.contains("name = \"lab\""))
+        };
+        let text = whole(&own).or_else(|| whole(&first)).unwrap();
         let text = text.replace("127.0.0.1:3260", "127.0.0.1:0");
-        fs::write(&file, smaller(&text)).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        lab.write("lab.toml", &smaller(&text));
         fs::create_dir(lab.path("images")).unwrap();
         let made = Command::new("qemu-img")
             .args(["create", "-q", "-f", "vhdx"])
@@ -126,17 +210,26 @@ impl Lab {
         self.dir.path().join(name)
     }
 
+    fn write(&self, name: &str, text: &str) {
+        let file = self.path(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     fn api(&self) -> String {
         format!("unix:{}", self.path("api.sock").display())
     }
 
-    /// A command as the README has it, with the places that a test has.
+    /// A command as the page has it, with the places that a test has.
     fn shell(&self, command: &str) -> Command {
         let images = self.path("images").display().to_string();
         let socket = self.path("api.sock").display().to_string();
-        let command = smaller(command)
+        let mut command = smaller(command)
             .replace("/srv/images", &images)
             .replace("/run/ashlar/api.sock", &socket);
+        if let Some(portal) = self.serving.as_ref().map(|serving| serving.portal.to_string()) {
+            command = command.replace("127.0.0.1:3260", &portal);
+        }
         let program = Path::new(env!("CARGO_BIN_EXE_ashlar"));
         let path = format!(
             "{}:{}",
@@ -151,6 +244,9 @@ impl Lab {
     }
 
     fn serve(&mut self, command: &str) {
+        if let Some(serving) = self.serving.take() {
+            assert!(serving.stop("TERM").success());
+        }
         let shell = self.shell(&format!("exec {command} --api {}", self.api()));
         self.serving = Some(Serving::start(shell, &self.path("log")));
     }
@@ -168,67 +264,123 @@ impl Lab {
         });
     }
 
-    fn run(&mut self, command: &str) {
+    fn run(&mut self, step: &Step) {
+        let command = step.command.as_str();
+        if command.starts_with("ashlar serve ") {
+            return self.serve(command);
+        }
         let is_offline = OFFLINE.iter().any(|offline| command.starts_with(offline));
+        let needs_array = command.contains("ashlar ") && !command.contains("site check");
         match (is_offline, self.serving.is_some()) {
             (true, true) => {
                 let serving = self.serving.take().unwrap();
                 assert!(serving.stop("TERM").success());
             }
-            (false, false) => self.serve("ashlar serve --data lab-data"),
+            (false, false) if needs_array && self.path("lab-data").exists() => {
+                self.serve("ashlar serve --data lab-data");
+            }
+            (false, false) if needs_array => {
+                self.serve("ashlar serve --site lab.toml --data lab-data");
+            }
             _ => {}
         }
         self.settle();
-        let (line, comment) = command.split_once(" #").unwrap_or((command, ""));
+        let (line, _) = command.split_once(" #").unwrap_or((command, ""));
+        let mut output = self.shell(line).output().unwrap();
         // Somebody at a terminal is asked.
-        let asks = ["delete", "destroy", "drive remove"];
-        let asks = asks.iter().any(|word| line.contains(word));
-        let whole = match asks && !line.contains("--yes") {
-            true => format!("{} --yes", line.trim_end()),
-            false => line.to_owned(),
-        };
-        let output = self.shell(&whole).output().unwrap();
+        if String::from_utf8_lossy(&output.stderr).contains("there is no terminal to ask at") {
+            output = self.shell(&format!("{} --yes", line.trim_end())).output().unwrap();
+        }
+        let printed = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success(),
-            "{whole} ({comment}): {}\n{}{}",
+            "{}: {command}: {}\n{printed}{}",
+            self.page,
             output.status,
-            String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
-    }
-}
-
-#[test]
-fn every_command_of_the_readme_runs_in_its_order() {
-    let commands = commands(&readme());
-    assert!(commands.len() > 30, "{commands:?}");
-    let mut lab = Lab::new();
-    for command in &commands {
-        if SKIPPED
-            .iter()
-            .any(|(begins, _)| command.starts_with(begins))
-        {
-            continue;
-        }
-        if command == "ashlar site check lab.toml" {
-            assert!(lab.shell(command).status().unwrap().success());
-        } else if command.starts_with("ashlar serve ") {
-            lab.serve(command);
-        } else {
-            lab.run(command);
-        }
-    }
-}
-
-#[test]
-fn each_exception_is_in_the_readme() {
-    let commands = commands(&readme());
-    for (begins, _) in SKIPPED {
-        // Not all are said there by now; those that are must not be run twice.
-        let said = commands.iter().any(|command| command.starts_with(begins));
+        let lines: Vec<&str> = printed.lines().collect();
         assert!(
-            said || ["ashlar plan", "ashlar load"].contains(&begins),
-            "{begins}"
+            step.printed.is_empty() || is_printed(&step.printed, &lines),
+            "{}: {command}: the page shows\n{}\nand the command prints\n{printed}",
+            self.page,
+            step.printed.join("\n")
         );
+    }
+}
+
+/// Runs a page.
+fn run(page: &'static str) {
+    let mut lab = Lab::new(page);
+    let is_skipped = |step: &&Step| {
+        let mut all = SKIPPED.iter();
+        !all.any(|(begins, _)| step.command.starts_with(begins))
+    };
+    for step in steps(&read(page)).iter().filter(is_skipped) {
+        lab.run(step);
+    }
+}
+
+/// Site files of a page, and parts of them, are good.
+fn check_files(page: &'static str) {
+    let lab = Lab::new(page);
+    for (at, block) in blocks(&read(page), "toml").iter().enumerate() {
+        let name = format!("{at}.toml");
+        let whole = match block.contains("[site]") {
+            true => block.clone(),
+            false => format!("{}\n{block}", fs::read_to_string(lab.path("lab.toml")).unwrap()),
+        };
+        lab.write(&name, &whole);
+        let checked = lab.shell(&format!("ashlar site check {name}")).output().unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{page}: toml block {at}: {said}");
+    }
+}
+
+macro_rules! pages {
+    ($($name:ident: $page:literal,)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $name() {
+                run($page);
+                check_files($page);
+            }
+        )*
+    };
+}
+
+pages! {
+    readme: "README.md",
+    access: "docs/guide/access.md",
+    failures: "docs/guide/failures.md",
+    first_array: "docs/guide/first-array.md",
+    growing: "docs/guide/growing.md",
+    hosts: "docs/guide/hosts.md",
+    images: "docs/guide/images.md",
+    install: "docs/guide/install.md",
+    load_testing: "docs/guide/load-testing.md",
+    monitoring: "docs/guide/monitoring.md",
+    rehearsing: "docs/guide/rehearsing.md",
+    snapshots: "docs/guide/snapshots.md",
+    api: "docs/reference/api.md",
+}
+
+#[test]
+fn every_page_of_the_guide_is_run() {
+    let files = fs::read_dir(root().join("docs/guide")).unwrap();
+    for file in files {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let page = format!("docs/guide/{name}");
+        assert!(PAGES.contains(&page.as_str()), "{page}");
+    }
+}
+
+#[test]
+fn each_exception_is_on_a_page() {
+    let all: Vec<Step> = PAGES.iter().flat_map(|page| steps(&read(page))).collect();
+    for (begins, why) in SKIPPED {
+        let is_said = all.iter().any(|step| step.command.starts_with(begins));
+        assert!(is_said, "{begins} ({why})");
     }
 }

@@ -29,7 +29,7 @@ mod one_truth;
 mod openapi;
 mod panics;
 mod provisioning;
-mod readme;
+mod documents;
 mod refusals;
 mod restore;
 mod salvage;
