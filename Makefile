@@ -11,11 +11,13 @@ SEEDS ?= 1300
 FROM ?= 21301
 KEEP ?=
 PORTAL ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 
 # rustup installs here; a shell that was open before does not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: setup build demo test bench calibrate check-model predictions sim sim-weekly plants fuzz lint fmt clean help
+.PHONY: setup build demo test bench calibrate check-model predictions sim sim-weekly plants fuzz docs install lint fmt clean help
 
 setup: ## install what build, demo and test need (packages, Rust, a guest kernel)
 	@scripts/setup build demo test lint
@@ -41,11 +43,11 @@ bench: ## measure against tgt and fio in the same run
 	@scripts/setup bench
 	scripts/bench
 
-predictions: ## rehearse the published sites and write docs/PREDICTIONS.md [SECTIONS="B E": print these only]
+predictions: ## rehearse the published sites and write docs/internals/predictions.md [SECTIONS="B E": print these only]
 	@scripts/setup build
 	@mkdir -p target
 	$(CARGO) run --release -p ashlar-rehearse --example predictions -- $(SECTIONS) > target/PREDICTIONS.md
-	@if [ -n '$(SECTIONS)' ]; then cat target/PREDICTIONS.md; else mv target/PREDICTIONS.md docs/PREDICTIONS.md; fi
+	@if [ -n '$(SECTIONS)' ]; then cat target/PREDICTIONS.md; else mv target/PREDICTIONS.md docs/internals/predictions.md; fi
 
 calibrate: ## measure what Ashlar costs this machine's processor, as a site file's controller says it
 	@scripts/setup calibrate
@@ -74,6 +76,18 @@ plants: ## show that the simulator finds every planted bug
 fuzz: ## fuzz the wire formats [SECONDS=n for each target]
 	@scripts/setup fuzz
 	scripts/fuzz $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+docs: ## write the references of docs/, and all documents as a site into target/docs
+	@scripts/setup build
+	scripts/docs
+
+install: build ## install the program, its man pages, completions and unit [PREFIX=/usr/local DESTDIR=]
+	install -D -m 755 "$${CARGO_TARGET_DIR:-target}/release/ashlar" '$(DESTDIR)$(PREFIX)/bin/ashlar'
+	"$${CARGO_TARGET_DIR:-target}/release/ashlar" manual target/manual
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*.1
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' target/manual/completions/ashlar
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/zsh/site-functions' target/manual/completions/_ashlar
+	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d' target/manual/completions/ashlar.fish
 
 lint: ## check formatting, lints and the house rules
 	@scripts/setup lint

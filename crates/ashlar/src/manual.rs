@@ -34,8 +34,9 @@ pub fn run(command: Command, args: &Args) -> Result<(), Failure> {
     for (words, command) in with_those_below(&built(command.clone()), "") {
         let name = words.replace(' ', "-");
         let mut page = Vec::new();
-        let man = clap_mangen::Man::new(command.display_name(&name).name(name.clone()));
-        man.render(&mut page).map_err(|error| failed(&pages, &error))?;
+        let man = clap_mangen::Man::new(command.display_name(&name));
+        man.render(&mut page)
+            .map_err(|error| failed(&pages, &error))?;
         write(&pages.join(format!("{name}.1")), &page)?;
     }
     let completions = args.directory.join("completions");
@@ -45,7 +46,10 @@ pub fn run(command: Command, args: &Args) -> Result<(), Failure> {
         clap_complete::generate(shell, &mut command.clone(), "ashlar", &mut script);
         write(&completions.join(name), &script)?;
     }
-    write(&args.directory.join("cli.md"), reference(command).as_bytes())?;
+    write(
+        &args.directory.join("cli.md"),
+        reference(command).as_bytes(),
+    )?;
     let site_file = site::reference::reference();
     write(&args.directory.join("site-file.md"), site_file.as_bytes())
 }
@@ -73,8 +77,13 @@ fn with_those_below(command: &Command, words: &str) -> Vec<(String, Command)> {
     let words = format!("{words} {}", command.get_name()).trim().to_owned();
     let below = command.get_subcommands();
     let below = below.filter(|one| !one.is_hide_set() && one.get_name() != "help");
-    let below: Vec<_> = below.flat_map(|one| with_those_below(one, &words)).collect();
-    [(words, command.clone())].into_iter().chain(below).collect()
+    let below: Vec<_> = below
+        .flat_map(|one| with_those_below(one, &words))
+        .collect();
+    [(words, command.clone())]
+        .into_iter()
+        .chain(below)
+        .collect()
 }
 
 /// The reference of all commands, as Markdown.
@@ -88,7 +97,11 @@ fn reference(command: Command) -> String {
     for (words, mut command) in with_those_below(&built(command), "") {
         let level = "#".repeat((words.split(' ').count() + 1).min(4));
         let help = command.render_long_help().to_string();
-        let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let help = help
+            .lines()
+            .map(str::trim_end)
+            .collect::<Vec<_>>()
+            .join("\n");
         text += &format!("\n{level} {words}\n\n```text\n{}\n```\n", help.trim());
     }
     text
@@ -104,7 +117,10 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
         let kept = fs::read_to_string(&file).unwrap_or_default();
         let made = reference(crate::Cli::command());
-        let differing = kept.lines().zip(made.lines()).find(|(kept, made)| kept != made);
+        let differing = kept
+            .lines()
+            .zip(made.lines())
+            .find(|(kept, made)| kept != made);
         assert!(
             kept == made,
             "docs/reference/cli.md is old: run `make docs`; first difference: {differing:?}"

@@ -75,7 +75,7 @@ Exit codes: 0 when the array is as the file says, 1 when something can't be so: 
 const CHECK_HELP: &str = "\
 A file that describes hardware is one to rehearse: it is looked through for what published best
 practice advises against. Each finding has its line, why it matters, what to do, and its source;
-docs/SITE-CHECKS.md lists them all.
+docs/reference/site-checks.md lists them all.
 
 Exit codes: 0 when the file is right and nothing is found that is an error, 1 with such a finding,
 2 for a file that is wrong.";

@@ -18,7 +18,7 @@ const IMAGES: &str = "\
 The server reads and makes images under the directories that `ashlar settings set
 images.directories=` allows.
 It does so in a job: Ctrl-C leaves that running, `ashlar job` shows, follows and cancels it, and
-a server that is started again goes on with it. docs/IMAGES.md says more.";
+a server that is started again goes on with it. docs/reference/images.md says more.";
 
 #[derive(clap::Subcommand)]
 pub enum Command {

@@ -1,4 +1,4 @@
-//! `ashlar rehearse`, as users run it, and every command that docs/REHEARSAL.md shows.
+//! `ashlar rehearse`, as users run it, and every command that docs/reference/rehearsal.md shows.
 
 // Tests of the real world: processes, files.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// What users read.
 fn manual() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/REHEARSAL.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rehearsal.md");
     std::fs::read_to_string(file).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 pub const BLOCK_BYTES: usize = 4096;
 
 /// The logical block that volumes show to initiators, and the grain at which a
-/// drive may tear a write (see `docs/FORMAT.md`, media assumptions).
+/// drive may tear a write (see `docs/internals/format.md`, media assumptions).
 pub const SECTOR_BYTES: usize = 512;
 
 macro_rules! quantity {

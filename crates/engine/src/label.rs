@@ -1,6 +1,6 @@
 //! The label on a drive: which pool it belongs to, as what, and who its peers are.
 //!
-//! Byte layout and rules: `docs/FORMAT.md`, "Label". Invariants:
+//! Byte layout and rules: `docs/internals/format.md`, "Label". Invariants:
 //! - Two slots; a label of generation `g` goes to slot `g % 2`, so a torn write
 //!   never harms the label before it.
 //! - Every label of a pool holds the whole member table. The table of the newest

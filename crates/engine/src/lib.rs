@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`world`] and [`drive`] (the seams), [`volume`] (what the
 //! protocols use), [`pool`] (what holds volumes), [`raid`], [`meta`], [`label`].
-//! On-drive format: `docs/FORMAT.md`.
+//! On-drive format: `docs/internals/format.md`.
 //!
 //! Operations run to their end: a future of the engine that has been polled once
 //! is polled until it is ready, or its whole world ends with it.

@@ -1,4 +1,4 @@
-//! The tables of flash drives in docs/MODELS.md: `cargo run -p ashlar-model
+//! The tables of flash drives in docs/internals/models.md: `cargo run -p ashlar-model
 //! --example flash_table`. All seeds are 1.
 
 use base::Prng;

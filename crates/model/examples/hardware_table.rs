@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/MODELS.md`, sections "Buses", "Controllers", "Hosts" and "Virtual
+//! Prints the tables of `docs/internals/models.md`, sections "Buses", "Controllers", "Hosts" and "Virtual
 //! machines". Every figure is computed; nothing is random.
 
 use base::Time;

@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/MODELS.md`, section "Hard disk drives": the model
+//! Prints the tables of `docs/internals/models.md`, section "Hard disk drives": the model
 //! against rules of thumb and manuals. Each figure is of 20,000 random commands of
 //! 4 KiB after the same seed, or of 512 MiB read one command after the other.
 

@@ -1,4 +1,4 @@
-//! The tables of links in docs/MODELS.md: `cargo run -p ashlar-model --example
+//! The tables of links in docs/internals/models.md: `cargo run -p ashlar-model --example
 //! link_table`. Every figure is computed; nothing is random but the seeded arrivals.
 
 use base::{Prng, Time};

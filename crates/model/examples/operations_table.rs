@@ -1,4 +1,4 @@
-//! The tables of migrations, availability, capacity and processors in docs/MODELS.md:
+//! The tables of migrations, availability, capacity and processors in docs/internals/models.md:
 //! `cargo run -p ashlar-model --example operations_table`. Nothing in them is random.
 
 #[path = "operations_table/availability.rs"]

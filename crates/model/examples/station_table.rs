@@ -1,4 +1,4 @@
-//! Prints the table of `docs/MODELS.md`, section "Stations": simulated queues against
+//! Prints the table of `docs/internals/models.md`, section "Stations": simulated queues against
 //! closed forms. Each figure of an open queue is of 3,000,000 jobs, each of the closed
 //! network of 500,000 rounds, after the same seed.
 

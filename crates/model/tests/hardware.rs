@@ -25,7 +25,7 @@ fn near(is: f64, should: f64, share: f64) {
 
 #[test]
 fn the_document_has_the_tables_of_the_hardware() {
-    let document = include_str!("../../../docs/MODELS.md");
+    let document = include_str!("../../../docs/internals/models.md");
     let tables = hardware_table::tables();
     let missing: Vec<&str> = tables
         .lines()

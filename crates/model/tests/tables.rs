@@ -1,4 +1,4 @@
-//! The tables in `docs/MODELS.md` are what the examples print.
+//! The tables in `docs/internals/models.md` are what the examples print.
 
 #[path = "../examples/hdd_table.rs"]
 mod hdd_table;
@@ -9,7 +9,7 @@ mod station_table;
 
 /// Every line that the example prints stands in the document.
 fn compare(example: &str, tables: &str) {
-    let document = include_str!("../../../docs/MODELS.md");
+    let document = include_str!("../../../docs/internals/models.md");
     let missing: Vec<&str> = tables
         .lines()
         .filter(|line| !document.contains(line))

@@ -1,4 +1,4 @@
-//! Prints the list of all checks that `docs/SITE-CHECKS.md` has.
+//! Prints the list of all checks that `docs/reference/site-checks.md` has.
 
 fn main() {
     print!("{}", rehearse::advice::table());

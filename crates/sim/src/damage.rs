@@ -275,7 +275,7 @@ impl Layout {
 /// Damages data and sums on all drives: data changes silently, sums can't be read.
 ///
 /// Sums that change silently on all their drives at once are outside the assumptions
-/// (`docs/FORMAT.md`) where a crash came before: they can't be told from torn ones.
+/// (`docs/internals/format.md`) where a crash came before: they can't be told from torn ones.
 /// After a clean close they can, until the next crash.
 pub fn beyond(media: &[Rc<Media>], layout: Layout, closed: bool, prng: &mut Prng) {
     let block = BLOCK_BYTES as u64;

@@ -1,6 +1,6 @@
 //! A published case of thin provisioning, at 1:100: a volume of 700 GB had 520 GB mapped
 //! when the files of its VMs were copied to it, 684 GB when the VMs ran, and 283 GB a day
-//! after, when their guests had unmapped what they did not use (docs/PERFORMANCE.md has
+//! after, when their guests had unmapped what they did not use (docs/internals/performance.md has
 //! the source). The same is done to a volume here, over drives that keep no bytes, and
 //! what the engine says is mapped is compared with arithmetic that knows nothing of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

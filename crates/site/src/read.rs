@@ -460,7 +460,8 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         reader.optional("initiators", "", |_| Some(()));
         Initiators::Named(Vec::new())
     } else {
-        let rule = "an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list";
+        let rule =
+            "an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list";
         Initiators::Named(
             reader
                 .list("initiators", rule, is_initiator_name)

@@ -1,4 +1,4 @@
-//! `docs/PLANS.md` tells every key that a plan may have.
+//! `docs/reference/plans.md` tells every key that a plan may have.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn keys() -> BTreeSet<String> {
 
 #[test]
 fn the_documentation_has_every_key() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/PLANS.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/plans.md");
     let text = std::fs::read_to_string(path).unwrap();
     let keys = keys();
     assert!(keys.len() > 60, "{keys:?}");

@@ -60,7 +60,7 @@ pub struct Args {
 const AFTER_HELP: &str = "\
 Ready sites are in sites/: vnx5700, fas3160, fs7500, ps6110xv, hyperv-r2-lab, nvme-today.
 Runs of several seeds and variants take all cores. The same file, settings and seed give the
-same figures, byte by byte. What the models are, and how far to trust them: docs/MODELS.md.";
+same figures, byte by byte. What the models are, and how far to trust them: docs/internals/models.md.";
 
 /// A limit of the response time.
 #[derive(Clone, Copy, Debug)]

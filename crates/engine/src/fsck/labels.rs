@@ -1,6 +1,6 @@
 //! From the labels of drives to the pool that they describe.
 //!
-//! The rules are those of an opening (`docs/FORMAT.md`, "Label"): the newest label
+//! The rules are those of an opening (`docs/internals/format.md`, "Label"): the newest label
 //! decides, and a drive may lag by one generation.
 
 use super::report::{Findings, Severity};

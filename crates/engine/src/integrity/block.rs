@@ -1,6 +1,6 @@
 //! Integrity blocks: 1,008 sums and what makes them trustworthy, and where they lie.
 //!
-//! Layout: `docs/FORMAT.md`, "Integrity blocks". A block that says it is another one,
+//! Layout: `docs/internals/format.md`, "Integrity blocks". A block that says it is another one,
 //! of another zone, pool or use of the zone, is none: so a write that went astray
 //! shows. Each copy has two slots; a version goes to the slot of its parity, so a
 //! torn write harms only itself.

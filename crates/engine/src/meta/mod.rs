@@ -7,7 +7,7 @@
 //!   the same records, so it ends in the same state.
 //! - The state equals the newest checkpoint plus every record journalled since.
 //!
-//! Layout, order of writes and recovery: `docs/FORMAT.md`, "Metadata".
+//! Layout, order of writes and recovery: `docs/internals/format.md`, "Metadata".
 
 pub mod backing;
 pub mod checkpoint;

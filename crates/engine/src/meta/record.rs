@@ -11,7 +11,7 @@ use base::{PageIndex, PhysPage, Uuid};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VolumeId(pub u32);
 
-/// A change of the metadata. Codes and fields: `docs/FORMAT.md`, "Records".
+/// A change of the metadata. Codes and fields: `docs/internals/format.md`, "Records".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A volume; until [`Record::Ready`] it is dropped at the next opening.

@@ -1,6 +1,6 @@
 //! Making metadata records durable: batches, generations, checkpoints.
 //!
-//! Order of writes and why it is safe: `docs/FORMAT.md`, "Metadata".
+//! Order of writes and why it is safe: `docs/internals/format.md`, "Metadata".
 
 use super::inner::Inner;
 use super::{Pool, PoolError, PoolErrorKind};

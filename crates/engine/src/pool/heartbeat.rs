@@ -1,6 +1,6 @@
 //! The owner's heartbeat: two hosts that see the same drives do not both open a pool.
 //!
-//! Layout: `docs/FORMAT.md`, "Heartbeat". Locks keep processes of one host apart; hosts
+//! Layout: `docs/internals/format.md`, "Heartbeat". Locks keep processes of one host apart; hosts
 //! that share drives see nothing of each other but what is on these.
 //!
 //! Invariants:

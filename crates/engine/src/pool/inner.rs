@@ -32,7 +32,7 @@ const SUMS_BUDGET_BLOCKS: usize = 16 << 10;
 /// yet, and where many programs want the processor each turn is long in coming back.
 const CLAIMS_AT_ONCE: Duration = Duration::from_millis(20);
 
-/// Where the journal stands. See `docs/FORMAT.md`, "Metadata".
+/// Where the journal stands. See `docs/internals/format.md`, "Metadata".
 #[derive(Debug, Default)]
 pub(crate) struct JournalCursor {
     pub generation: Cell<u64>,

@@ -3,7 +3,7 @@
 //! Nothing is written before all drives and the metadata have been found good.
 //! Then the heartbeat says who opens the pool ([`heartbeat`]), and two generations of
 //! labels are written before anything else, so that a drive that is not there now is
-//! known to be stale later (`docs/FORMAT.md`, "Label").
+//! known to be stale later (`docs/internals/format.md`, "Label").
 //!
 //! No drive is waited for without end: one that does not answer counts as missing
 //! ([`hung`]).

@@ -32,7 +32,7 @@ impl Level {
         Level::Raid6,
     ];
 
-    /// Its code on drives (`docs/FORMAT.md`).
+    /// Its code on drives (`docs/internals/format.md`).
     pub fn code(self) -> u8 {
         match self {
             Level::Simple => 0,

@@ -365,7 +365,7 @@ impl<W: World> Member<W> {
     ///
     /// Each write is made durable by itself. Sharing flushes between writes here
     /// was slower: they then wait for each other in lockstep, while kernel and
-    /// drive merge what is in flight together anyway (docs/PERFORMANCE.md).
+    /// drive merge what is in flight together anyway (docs/internals/performance.md).
     ///
     /// # Errors
     /// What the drive said: what was written may be lost or torn.

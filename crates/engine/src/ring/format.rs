@@ -1,4 +1,4 @@
-//! Bytes of superblocks and batch headers. Layout: `docs/FORMAT.md`, "Rings".
+//! Bytes of superblocks and batch headers. Layout: `docs/internals/format.md`, "Rings".
 
 use super::{BLOCK, Entry, RingSpec};
 use crate::codec::{Reader, Writer};

@@ -12,7 +12,7 @@
 //!   (the superblock says from where on only batches of its incarnation count).
 //!
 //! Rooms: `format` (bytes), `append`, `trim`, `recover`, `copy` (to another drive). On the drive:
-//! `docs/FORMAT.md`, "Rings".
+//! `docs/internals/format.md`, "Rings".
 
 mod append;
 mod copy;

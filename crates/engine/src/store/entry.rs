@@ -1,7 +1,7 @@
 //! What stands in the heads of log entries.
 //!
 //! The data log has changes of blocks by pool address; the intent log has changes of
-//! drives, block by block, with the sums that go with them. Bytes: `docs/FORMAT.md`,
+//! drives, block by block, with the sums that go with them. Bytes: `docs/internals/format.md`,
 //! "Data log" and "Intent log". What comes off a drive has passed the ring's
 //! checksums; a head that is no head all the same is a newer version's or a bug, and
 //! is refused.

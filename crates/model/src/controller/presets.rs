@@ -47,7 +47,7 @@ impl Costs {
     }
 }
 
-/// What `make calibrate` measured of this engine (docs/MODELS.md, "Controllers").
+/// What `make calibrate` measured of this engine (docs/internals/models.md, "Controllers").
 const MEASURED: Costs = Costs {
     per_command_ps: 2_389_000,
     per_kib_ps: 557_000,

@@ -1,6 +1,6 @@
 //! A host that keeps a fixed number of commands at a drive: each end brings the
 //! next arrival at once. For measuring models, in tests and in the tables of
-//! `docs/MODELS.md`.
+//! `docs/internals/models.md`.
 
 use super::State;
 use crate::{Completed, Request};

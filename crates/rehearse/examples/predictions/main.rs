@@ -1,4 +1,4 @@
-//! Rehearses the published sites and prints docs/PREDICTIONS.md: what is published, what the
+//! Rehearses the published sites and prints docs/internals/predictions.md: what is published, what the
 //! rehearsal says, and the error. `make predictions` writes the file. With letters of
 //! sections (`make predictions SECTIONS="B E"`) only these are run, and printed.
 //!
@@ -32,7 +32,7 @@ const HEAD: &str = "\
 Published figures of sites that others have measured, beside what `ashlar rehearse` says of
 the same hardware. `make predictions` runs everything anew and writes this file.
 
-One set of models serves all sites ([MODELS.md](MODELS.md)); no constant is fitted to one of
+One set of models serves all sites ([MODELS.md](models.md)); no constant is fitted to one of
 them. What runs on the modelled hardware is **Ashlar's engine, not the array's own software**:
 where the two differ, so may the figures. Runs are of one seed and shorter than the published
 ones (virtual time needs no ramp). The target is an error of 15 % at most for what is

@@ -10,7 +10,7 @@ const VNX_LSI: Run = Run::of("vnx5700", "standalone with the LSI adapter", (20, 
 const RUNS: &[Run] = &[VNX, VNX_LSI];
 
 const DEEP: &str = "drives are modelled at the upper end of what they do with deep queues \
-    (docs/MODELS.md), and the hot part of the data lies close together";
+    (docs/internals/models.md), and the hot part of the data lies close together";
 
 pub fn section() -> Section {
     Section {

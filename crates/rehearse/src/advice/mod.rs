@@ -3,7 +3,7 @@
 //! A plan that fits can still be one that nobody who does this for a living would build. Each
 //! check has a name, why it matters, what to do, and where that is said; where no document was
 //! at hand the source says "common practice". [`checks`] lists them all, and
-//! `docs/SITE-CHECKS.md` is that list.
+//! `docs/reference/site-checks.md` is that list.
 //!
 //! Invariants: names are unique; a finding has the line of the item that it is about; the same
 //! plan gives the same findings in the same order.
@@ -95,7 +95,7 @@ impl Seen {
 }
 
 const COMMON: &str = "common practice";
-const RULES: &str = "array planning rules of 2011 (docs/MODELS.md, rule of thumb)";
+const RULES: &str = "array planning rules of 2011 (docs/internals/models.md, rule of thumb)";
 const VBLOCK: &str = "VCE, Vblock System: RAID protection levels and packs";
 const VNX_RAID: &str = "storagefreak.net, EMC VNX: RAID groups and storage pools";
 const PAC: &str = "PAC Storage PS-3012, hardware manual, page 32";
@@ -107,8 +107,8 @@ const FAN_IN: &str = "Brocade, SAN Design and Best Practices: fan-in and oversub
 const NUMA: &str = "Red Hat, Virtualization Tuning and Optimization Guide 7, 9.3";
 const VCPUS: &str = "Red Hat, Virtualization Administration Guide 6, 6.2";
 const SQL: &str = "SQL Server Storage Best Practices (SQL Server Pro, 2014)";
-const ENGINE: &str = "docs/ARCHITECTURE.md, the data path";
-const REHEARSAL: &str = "docs/ARCHITECTURE.md, rehearse";
+const ENGINE: &str = "docs/internals/architecture.md, the data path";
+const REHEARSAL: &str = "docs/internals/architecture.md, rehearse";
 
 /// All checks, in the order in which they are made.
 pub fn checks() -> Vec<Check> {

@@ -1,4 +1,4 @@
-//! The list of all checks as a table in Markdown, for `docs/SITE-CHECKS.md`.
+//! The list of all checks as a table in Markdown, for `docs/reference/site-checks.md`.
 
 use super::{Severity, checks};
 

@@ -1,5 +1,5 @@
 //! The drive that `make check-model` builds: what the model says of it is what
-//! `docs/MODELS.md` prints beside what was measured, and what can be told by hand.
+//! `docs/internals/models.md` prints beside what was measured, and what can be told by hand.
 
 #[path = "../../examples/real_drive.rs"]
 mod real_drive;
@@ -8,7 +8,7 @@ use real_drive::{DRIVE, Point, Rehearsed, grid, rehearse};
 
 /// Cells of the rows between the marks.
 fn rows() -> Vec<Vec<&'static str>> {
-    let document = include_str!("../../../../docs/MODELS.md");
+    let document = include_str!("../../../../docs/internals/models.md");
     let behind = document.split_once("<!-- check-model: begin -->");
     let table = behind.and_then(|(_, text)| text.split_once("<!-- check-model: end -->"));
     let Some((table, _)) = table else {

@@ -1,4 +1,4 @@
-//! What docs/PREDICTIONS.md is printed with: lines, what they read of runs, volumes at rest.
+//! What docs/internals/predictions.md is printed with: lines, what they read of runs, volumes at rest.
 
 #[path = "../../examples/predictions/at_rest.rs"]
 mod at_rest;

@@ -1,5 +1,5 @@
 //! libiscsi's conformance suite (`iscsi-test-cu`): all of it, on a thin LUN and a thick one,
-//! by two paths, data loss and SANITIZE allowed. docs/CONFORMANCE.md tells it to people.
+//! by two paths, data loss and SANITIZE allowed. docs/reference/conformance.md tells it to people.
 
 use crate::served::initiator::Initiator;
 use crate::served::{Served, TARGET, VOLUME_BYTES, run};

@@ -411,7 +411,7 @@ fn free(file: &File) -> io::Result<u64> {
 }
 
 /// Reserves space without writing it. The first write to a block then also
-/// journals that it is written now; see docs/PERFORMANCE.md for what that costs
+/// journals that it is written now; see docs/internals/performance.md for what that costs
 /// and why drives are not written through when they are created.
 fn reserve(file: &File, len_bytes: u64, mode: libc::c_int) -> io::Result<()> {
     let len =

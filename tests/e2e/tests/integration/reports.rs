@@ -54,7 +54,10 @@ fn the_report_of_a_load_fits_its_window() {
 #[test]
 fn the_report_of_a_rehearsal_fits_its_window() {
     let home = tempfile::tempdir().unwrap();
-    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REHEARSAL.md");
+    let manual = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/rehearsal.md"
+    );
     let manual = std::fs::read_to_string(manual).unwrap();
     let (_, site) = manual.split_once("```toml\n").unwrap();
     let (site, _) = site.split_once("```").unwrap();

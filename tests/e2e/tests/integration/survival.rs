@@ -64,7 +64,7 @@ impl Damage {
             Deleted => fs::remove_file(&path).unwrap(),
             Cut => cut(&path, len / 2),
             Emptied => cut(&path, 0),
-            // The labels take 64 KiB (docs/FORMAT.md, "A drive").
+            // The labels take 64 KiB (docs/internals/format.md, "A drive").
             LabelOnly => garbage(&path, 64 << 10..len, seed),
             WhileServed => garbage_while_open(&path, len / 8..len - len / 8, seed),
         }

@@ -3,7 +3,7 @@
 //! else reads right. Writing over such a block makes it readable.
 //!
 //! Nothing here knows the format: where a block lies is found by its content, and what
-//! shares a row is what lies at the same offset of the drives (docs/FORMAT.md).
+//! shares a row is what lies at the same offset of the drives (docs/internals/format.md).
 
 use e2e::array::{Array, TARGET};
 use e2e::drive_files::garbage;

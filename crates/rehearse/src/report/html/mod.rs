@@ -34,7 +34,7 @@ pub fn html(document: &Document) -> String {
     }
     body.push_str(
         "<p class=\"small\">Figures of models in virtual time, not of a machine; \
-         docs/MODELS.md says what the models are and how far to trust them.</p>\n",
+         docs/internals/models.md says what the models are and how far to trust them.</p>\n",
     );
     let style = format!("{OWN_STYLE}{}", drawing::colours());
     page(&title, &style, &body)

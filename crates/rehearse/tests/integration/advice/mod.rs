@@ -181,7 +181,10 @@ fn a_plan_beyond_measure_is_looked_through() {
 
 #[test]
 fn the_list_in_the_documentation_is_the_list() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SITE-CHECKS.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/site-checks.md"
+    );
     let text = std::fs::read_to_string(path).unwrap();
     let said: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
     let table = advice::table();
