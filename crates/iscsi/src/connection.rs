@@ -153,6 +153,8 @@ pub struct Connection {
     window: Window,
     /// Commands that came after a gap.
     held: Vec<Held>,
+    /// The CmdSN that they wait for, and for how many looks.
+    gap: Option<(u32, u32)>,
     tasks: Tasks,
     /// Sums over the tasks, and the tasks that wait until it is their turn to ask.
     early_bytes: usize,
@@ -194,6 +196,7 @@ impl Connection {
             input: Input::default(),
             window,
             held: Vec::new(),
+            gap: None,
             tasks: Tasks::default(),
             early_bytes: 0,
             unasked_room: usize::MAX,
@@ -312,6 +315,20 @@ impl Connection {
             }
         }
         worst
+    }
+
+    /// Looks at requests that wait for one before them: for how many looks in a row the same one
+    /// has not come, with its CmdSN. An initiator sends in the order of CmdSN on a connection
+    /// (RFC 7143 clause 4.2.2.1), and a session has one, so it does not come any more. The owner
+    /// looks at equal intervals.
+    pub fn look_for_gap(&mut self) -> Option<(u32, u32)> {
+        let due = self.window.expected();
+        self.gap = match self.gap {
+            _ if self.held.is_empty() => None,
+            Some((before, looks)) if before == due => Some((due, looks + 1)),
+            _ => Some((due, 0)),
+        };
+        self.gap
     }
 
     /// What to do next.

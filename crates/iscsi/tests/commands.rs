@@ -224,6 +224,9 @@ fn commands_ahead_wait_until_the_gap_closes() {
         );
         assert!(session.events().is_empty(), "there is a gap");
     }
+    let looked: Vec<_> = (0..3).map(|_| session.connection.look_for_gap()).collect();
+    let due = orders[0].cmd_sn;
+    assert_eq!(looked, [Some((due, 0)), Some((due, 1)), Some((due, 2))]);
     assert_eq!(
         session.connection.tasks().count(),
         0,
@@ -233,6 +236,7 @@ fn commands_ahead_wait_until_the_gap_closes() {
     session.send(Request::ScsiCommand(read_command(orders[0], 50, 512)), &[]);
     let events = session.events();
     assert_eq!(events.len(), 4, "{events:?}");
+    assert_eq!(session.connection.look_for_gap(), None);
     for event in events {
         let Event::Command { task, .. } = event else {
             panic!("{event:?}")

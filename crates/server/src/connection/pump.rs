@@ -15,9 +15,9 @@ use crate::memory::{Account, SEAT_UNASKED_BYTES};
 use crate::shard::ShardState;
 use crate::shard::session::{AbortRequest, Closing, Reins, Scope, add};
 use base::{BufPool, Slice};
-use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use iscsi::connection::{Completion, Connection, Event, TaskId};
 use iscsi::login::{Admission, Parameters, TargetDirectory};
 use scsi::cdb::Work;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Interval, MissedTickBehavior, Sleep, interval, sleep};
 
@@ -264,6 +264,15 @@ impl Pump {
                 "the initiator has not taken its answers in {time:?}: {output_bytes} bytes wait"
             ));
         }
+        if let Some((cmd_sn, looks)) = self.connection.look_for_gap()
+            && looks >= LOOKS
+        {
+            self.connection.announce_drop();
+            return self.drain(format!(
+                "the command with CmdSN {cmd_sn:#010x}, which others wait for, has not come in \
+                 {time:?}"
+            ));
+        }
         if !self.connection.takes_input() || self.progress.held_up {
             return;
         }
@@ -290,11 +299,15 @@ impl Pump {
 
     /// Reads what has come, and acts on it.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if !matches!(self.progress.course, Course::Open)
-            || !self.connection.takes_input()
-            || !self.may_read()
-        {
+        if !matches!(self.progress.course, Course::Open) || !self.connection.takes_input() {
             return false;
+        }
+        if !self.may_read() {
+            let is_gone = self.is_gone();
+            if is_gone {
+                self.give_up("the initiator closed the connection".to_owned());
+            }
+            return is_gone;
         }
         match self.poll_read(cx) {
             Poll::Pending => return false,
@@ -308,6 +321,13 @@ impl Pump {
             Poll::Ready(Err(error)) => self.give_up(format!("receiving: {error}")),
         }
         true
+    }
+
+    /// Whether the peer has closed the connection, which is known without reading what came before:
+    /// what it holds is given back, also where nothing is read for want of memory.
+    fn is_gone(&self) -> bool {
+        let ready = self.stream.ready(Interest::READABLE).now_or_never();
+        matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
     }
 
     /// Whether there is memory for all that a read can bring; the connection is woken when

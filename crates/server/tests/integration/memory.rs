@@ -234,6 +234,42 @@ async fn so_is_one_whose_unsolicited_data_never_comes() {
     served.stop().await;
 }
 
+/// Writes that wait for a command which never comes, more than there is memory for.
+async fn writes_behind_a_gap(session: &mut Initiator) {
+    session.cmd_sn += 1;
+    for _ in 0..400 {
+        session.command(&write10(0, 16), 0, 8192, &[7; 8192]).await;
+    }
+}
+
+#[tokio::test]
+async fn so_are_commands_behind_one_that_never_comes() {
+    let served = Served::with_limits(impatient()).await;
+    let mut silent = Initiator::settled(&served, 1).await;
+    silent.cmd_sn += 1;
+    silent.command(&read10(0, 8), 4096, 0, &[]).await;
+    assert!(is_dropped(&mut silent).await);
+    while !served.sessions().await.is_empty() {}
+    served.stop().await;
+}
+
+/// Nothing is read of what they sent, for want of memory, and they are gone all the same.
+#[tokio::test]
+async fn who_closes_while_nothing_is_read_is_gone() {
+    let served = Served::with_limits(impatient()).await;
+    let mut greedy = greedy_sessions(&served).await;
+    for session in &mut greedy {
+        // The rest stays in the sockets.
+        let soon = Duration::from_millis(300);
+        let _ = tokio::time::timeout(soon, writes_behind_a_gap(session)).await;
+    }
+    drop(greedy);
+    while !served.sessions().await.is_empty() {}
+    until_nothing_is_held(&served).await;
+    is_served(&served).await;
+    served.stop().await;
+}
+
 #[tokio::test]
 async fn who_does_not_take_its_answers_is_parted_with() {
     let served = Served::with_limits(impatient()).await;
