@@ -71,6 +71,10 @@ pub(crate) async fn manage(
             // 11.5.1); this one ends when the answer has been sent.
             abort_all(&state, target.name()).await;
             target.target_reset();
+            // Two at once would wait for the end of each other's session: one ends them all.
+            let Some(_resetting) = state.begin_reset(target.name()) else {
+                return response::COMPLETE;
+            };
             let is_other = |one: &Session| one.target == target.name() && one.tsih != session.tsih;
             state.close_sessions(Closing::Drain, is_other).await;
         }

@@ -82,6 +82,8 @@ impl Images {
         let pool = match &there {
             Some(there) => {
                 images.check_free(&new.target, None)?;
+                // Its record would go on, over what is copied.
+                there.check_sound()?;
                 check_target(there, &new, len)?;
                 there.pool.clone()
             }

@@ -70,6 +70,8 @@ pub struct ShardState {
     pools: RefCell<BTreeMap<(String, u16), Pool<RealWorld>>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    /// Targets that a cold reset is under way for.
+    resetting: RefCell<BTreeSet<String>>,
     /// What sessions did that have ended.
     pub(super) ledger: RefCell<Ledger>,
     /// Space to receive into, shared by the connections: each uses it for the
@@ -93,6 +95,7 @@ impl ShardState {
             pools: RefCell::default(),
             targets: RefCell::default(),
             sessions: RefCell::default(),
+            resetting: RefCell::default(),
             ledger: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
             holders: RefCell::default(),
@@ -455,6 +458,18 @@ impl ShardState {
         self.sessions.borrow().values().cloned().collect()
     }
 
+    /// The right to end the sessions of a target by a cold reset, until it is dropped; nothing while
+    /// another has it.
+    pub(crate) fn begin_reset(&self, target: &str) -> Option<Resetting<'_>> {
+        let target = target.to_owned();
+        let is_first = self.resetting.borrow_mut().insert(target.clone());
+        // Made only then: what is dropped takes the target out.
+        is_first.then(|| Resetting {
+            all: &self.resetting,
+            target,
+        })
+    }
+
     pub(crate) fn sessions_of(&self, target: &str) -> Vec<Rc<Session>> {
         let sessions = self.sessions.borrow();
         sessions
@@ -483,6 +498,18 @@ impl ShardState {
 
     pub(crate) fn receive_space(&self) -> RefMut<'_, Box<[u8]>> {
         self.receive_space.borrow_mut()
+    }
+}
+
+/// A cold reset that is under way.
+pub(crate) struct Resetting<'a> {
+    all: &'a RefCell<BTreeSet<String>>,
+    target: String,
+}
+
+impl Drop for Resetting<'_> {
+    fn drop(&mut self) {
+        self.all.borrow_mut().remove(&self.target);
     }
 }
 

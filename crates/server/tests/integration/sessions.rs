@@ -253,6 +253,24 @@ async fn a_cold_reset_ends_every_connection_to_the_target() {
 }
 
 #[tokio::test]
+async fn cold_resets_at_once_end_all_sessions_too() {
+    let served = Served::start().await;
+    served.allow_affecting_others().await;
+    let mut all = Vec::new();
+    for isid in 1..5 {
+        all.push(Initiator::settled(&served, isid).await);
+    }
+    for one in &mut all {
+        one.manage(7, LUN0, 0xffff_ffff).await;
+    }
+    for one in &mut all {
+        while one.receive().await.is_some() {}
+    }
+    while !served.sessions().await.is_empty() {}
+    served.stop().await;
+}
+
+#[tokio::test]
 async fn a_peer_that_does_not_read_holds_little_and_loses_nothing() {
     const READS: u32 = 100;
     let served = Served::start().await;
