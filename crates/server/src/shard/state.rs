@@ -48,8 +48,12 @@ pub struct ExportError {
     pub context: String,
 }
 
-/// By name and lane of a pool.
-type Holders = BTreeMap<(String, u16), Rc<Holder<RealWorld>>>;
+/// A lane of a pool that is open here.
+struct OpenLane {
+    pool: Pool<RealWorld>,
+    /// What keeps data for tokens in it, once there was something.
+    holder: OnceCell<Rc<Holder<RealWorld>>>,
+}
 
 /// How the units of a target are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +71,7 @@ pub struct ShardState {
     index: usize,
     world: RealWorld,
     /// By name and lane.
-    pools: RefCell<BTreeMap<(String, u16), Pool<RealWorld>>>,
+    pools: RefCell<BTreeMap<(String, u16), OpenLane>>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     /// Targets that a cold reset is under way for.
@@ -77,8 +81,6 @@ pub struct ShardState {
     /// Space to receive into, shared by the connections: each uses it for the
     /// length of one read.
     receive_space: RefCell<Box<[u8]>>,
-    /// What keeps data for tokens, by name and lane of the pool, once there was something.
-    holders: RefCell<Holders>,
     /// Who makes room in pools that are full, once there is somebody.
     room: OnceCell<Arc<Room>>,
     stopping: Cell<bool>,
@@ -98,7 +100,6 @@ impl ShardState {
             resetting: RefCell::default(),
             ledger: RefCell::default(),
             receive_space: RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice()),
-            holders: RefCell::default(),
             room: OnceCell::new(),
             stopping: Cell::new(false),
             drained: Cell::new(false),
@@ -133,17 +134,23 @@ impl ShardState {
     /// Homes an open pool, or a lane of one, here.
     pub fn add_pool(&self, pool: Pool<RealWorld>) {
         let key = (pool.info().name, pool.lane());
-        self.pools.borrow_mut().insert(key, pool);
+        let holder = OnceCell::new();
+        self.pools
+            .borrow_mut()
+            .insert(key, OpenLane { pool, holder });
     }
 
     /// Takes a lane of a pool away that nobody has used yet.
     pub(crate) fn take_pool(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
-        self.pools.borrow_mut().remove(&(name.to_owned(), lane))
+        let taken = self.pools.borrow_mut().remove(&(name.to_owned(), lane));
+        taken.map(|open| open.pool)
     }
 
     /// A lane of the pool called `name`.
     pub fn lane(&self, name: &str, lane: u16) -> Option<Pool<RealWorld>> {
-        self.pools.borrow().get(&(name.to_owned(), lane)).cloned()
+        let pools = self.pools.borrow();
+        let open = pools.get(&(name.to_owned(), lane))?;
+        Some(open.pool.clone())
     }
 
     /// The first lane of the pool called `name`.
@@ -157,7 +164,7 @@ impl ShardState {
         uuid: base::Uuid,
     ) -> Option<(Pool<RealWorld>, Volume<RealWorld>)> {
         let pools = self.pools.borrow();
-        let mut found = pools.values().filter_map(|pool| {
+        let mut found = pools.values().filter_map(|OpenLane { pool, .. }| {
             let volume = pool.volume_of(uuid)?;
             // Neither where it was nor where it is on its way to.
             let transit = volume.about().transit;
@@ -168,19 +175,21 @@ impl ShardState {
         found.next()
     }
 
-    /// What keeps data for tokens in a lane of this shard.
+    /// What keeps data for tokens in a lane of this shard. It goes with the lane: of one that is
+    /// open here no more, nothing is left.
     pub(crate) fn holder(&self, pool: &Pool<RealWorld>) -> Rc<Holder<RealWorld>> {
-        let key = (pool.info().name, pool.lane());
-        let mut holders = self.holders.borrow_mut();
-        let holder = holders
-            .entry(key)
-            .or_insert_with(|| Rc::new(Holder::new(pool.clone())));
-        Rc::clone(holder)
+        let new = || Rc::new(Holder::new(pool.clone()));
+        let pools = self.pools.borrow();
+        match pools.get(&(pool.info().name, pool.lane())) {
+            Some(open) => Rc::clone(open.holder.get_or_init(new)),
+            None => new(),
+        }
     }
 
     /// All lanes of pools that are here, by name and lane.
     pub fn pools(&self) -> Vec<Pool<RealWorld>> {
-        self.pools.borrow().values().cloned().collect()
+        let pools = self.pools.borrow();
+        pools.values().map(|open| open.pool.clone()).collect()
     }
 
     /// Makes sure that there is a target called `target`, without LUNs if new.
@@ -414,12 +423,13 @@ impl ShardState {
     /// is left as it is: that is as a crash for it, and it recovers at the next start.
     pub(crate) async fn close(&self) -> Vec<(String, PoolError)> {
         self.end_sessions().await;
-        self.holders.take();
-        let pools = std::mem::take(&mut *self.pools.borrow_mut());
+        let open = self.pools.take().into_iter();
+        // Without what keeps data for tokens.
+        let pools: Vec<_> = open.map(|((name, _), open)| (name, open.pool)).collect();
         let mut failures = Vec::new();
-        let closing = pools.values().map(close_in_time);
+        let closing = pools.iter().map(|(_, pool)| close_in_time(pool));
         let closed = futures_util::future::join_all(closing).await;
-        for ((name, _), outcome) in pools.keys().zip(closed) {
+        for ((name, _), outcome) in pools.iter().zip(closed) {
             if let Err(error) = outcome {
                 failures.push((name.clone(), error));
             }
@@ -523,4 +533,59 @@ async fn close_in_time(pool: &Pool<RealWorld>) -> Result<(), PoolError> {
             context,
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::Shard;
+    use engine::pool::{Level, NamedDrive};
+    use engine::volume::Course;
+    use engine::{PoolSpec, VolumeSpec};
+    use std::path::PathBuf;
+    use world::real::RealDrive;
+
+    /// Has a pool called `p`, of a new file, with a volume `v`.
+    async fn make_pool(state: &ShardState, path: PathBuf) -> Volume<RealWorld> {
+        RealDrive::create_file(&path, 64 << 20).unwrap();
+        let drive = NamedDrive {
+            name: "d".to_owned(),
+            drive: RealDrive::open(state.world(), &path).unwrap(),
+        };
+        let spec = PoolSpec::new("p", Level::Simple);
+        let pool = Pool::create(state.world().clone(), spec, vec![drive]);
+        let pool = pool.await.unwrap();
+        state.add_pool(pool.clone());
+        let volume = pool.create_volume(VolumeSpec {
+            name: "v".to_owned(),
+            size_bytes: 1 << 20,
+            provisioning: Provisioning::Thin,
+        });
+        volume.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_keeps_data_for_tokens_goes_with_its_pool() {
+        let home = tempfile::tempdir().unwrap();
+        let at = home.path().to_owned();
+        let shard = Shard::start(0).await.unwrap();
+        let visit = move |state: Rc<ShardState>| async move {
+            make_pool(&state, at.join("first")).await;
+            let kept = Rc::downgrade(&state.holder(&state.pool("p").unwrap()));
+            let first = state.take_pool("p", 0).unwrap();
+            first.close().await.unwrap();
+            // Who has begun before has something to end with.
+            let late = Rc::downgrade(&state.holder(&first));
+            let volume = make_pool(&state, at.join("again")).await;
+            let holder = state.holder(&state.pool("p").unwrap());
+            let course = Course::default();
+            let held = holder.hold(&volume, &[(0, 4096)], &course).await;
+            let held = held.map(drop).map_err(|error| error.to_string());
+            (kept.upgrade().is_none(), late.upgrade().is_none(), held)
+        };
+        let (is_gone, is_late_gone, held) = shard.handle().call(visit).await.unwrap();
+        assert!(is_gone && is_late_gone, "it keeps the first pool in memory");
+        assert_eq!(held, Ok(()), "in the pool that was made again");
+        shard.stop().await;
+    }
 }
