@@ -74,3 +74,31 @@ fn a_record_that_can_not_be_read_or_written_keeps_nobody_from_serving() {
     assert_eq!(serving.stop("TERM").code(), Some(0));
     assert!(home.log().contains("can't write it"), "{}", home.log());
 }
+
+/// Its name says nothing of which events of it are on record.
+#[test]
+fn events_of_a_pool_that_is_made_again_are_on_record() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let create = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
+    let fail = |drive: &str, spare: &str| {
+        serving.done(&["drive", "fail", drive]);
+        serving.wait(&["pool", "show", "new"], |pool| pool["drives"][1] == spare);
+        serving.wait_healthy();
+    };
+    serving.done(&[&create[..], &["n0.img", "n1.img", "--spare", "n2.img"]].concat());
+    fail("n1", "n2");
+    home.wait_log("drive 'n1' was taken out of use by command");
+    serving.done(&["pool", "destroy", "new", "--yes"]);
+    serving.done(&[&create[..], &["m0.img", "m1.img", "--spare", "m2.img"]].concat());
+    fail("m1", "m2");
+    let since = serving.events(false);
+    let of_m1 = |text: &&String| text.contains("'m1'");
+    assert!(since.iter().filter(of_m1).count() >= 2, "{since:?}");
+    home.wait_log("drive 'm1' was taken out of use by command");
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let earlier = home.serve().events(true);
+    for text in since.iter().filter(of_m1) {
+        assert!(earlier.contains(text), "{text}: {earlier:?}");
+    }
+}

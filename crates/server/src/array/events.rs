@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// seconds at most after the last; then it stays as it is.
 const SETTLED: Duration = Duration::from_secs(11);
 
-/// A pool by name, and a lane of it.
-type LaneName = (String, u16);
+/// A lane as it was opened: its shard, and the number of the opening there.
+type Opening = (usize, u64);
 
 /// Which events of a lane are on record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,8 @@ pub(super) struct Recorder {
     /// What happened before this start.
     earlier: Vec<PoolEvent>,
     history: Arc<Mutex<History>>,
-    taken: tokio::sync::Mutex<BTreeMap<LaneName, Taken>>,
+    /// Of the lanes that are open. The numbers of a lane's events begin anew with each opening.
+    taken: tokio::sync::Mutex<BTreeMap<Opening, Taken>>,
 }
 
 impl Recorder {
@@ -138,18 +139,21 @@ impl Array {
         let mut taken = self.recorder.taken.lock().await;
         let mut new = Vec::new();
         for shard in &self.shards {
-            let mut known = taken.clone();
+            let (index, mut before) = (shard.index(), taken.clone());
             let visit = move |state: std::rc::Rc<ShardState>| async move {
-                let mut new = Vec::new();
-                for pool in state.pools() {
-                    let of_lane = known.entry((pool.info().name, pool.lane())).or_default();
+                let (mut after, mut new) = (Vec::new(), Vec::new());
+                for (opening, pool) in state.openings() {
+                    let lane = (index, opening);
+                    let mut of_lane = before.remove(&lane).unwrap_or_default();
                     let events = events_of(&state, &pool, of_lane.to);
                     new.extend(told(&pool, of_lane.take(events, is_last)));
+                    after.push((lane, of_lane));
                 }
-                (known, new)
+                (after, new)
             };
-            let (known, of_shard) = shard.call(visit).await?;
-            *taken = known;
+            let (after, of_shard) = shard.call(visit).await?;
+            taken.retain(|(shard, _), _| *shard != index);
+            taken.extend(after);
             new.extend(of_shard);
         }
         new.sort_by_key(|event: &PoolEvent| event.at_unix_us);

@@ -51,6 +51,8 @@ pub struct ExportError {
 /// A lane of a pool that is open here.
 struct OpenLane {
     pool: Pool<RealWorld>,
+    /// Number of this opening: no other of this shard has it.
+    opening: u64,
     /// What keeps data for tokens in it, once there was something.
     holder: OnceCell<Rc<Holder<RealWorld>>>,
 }
@@ -72,6 +74,8 @@ pub struct ShardState {
     world: RealWorld,
     /// By name and lane.
     pools: RefCell<BTreeMap<(String, u16), OpenLane>>,
+    /// How many there were.
+    openings: Cell<u64>,
     targets: RefCell<BTreeMap<String, Rc<Target<RealWorld>>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     /// Targets that a cold reset is under way for.
@@ -95,6 +99,7 @@ impl ShardState {
             index,
             world,
             pools: RefCell::default(),
+            openings: Cell::new(0),
             targets: RefCell::default(),
             sessions: RefCell::default(),
             resetting: RefCell::default(),
@@ -134,10 +139,14 @@ impl ShardState {
     /// Homes an open pool, or a lane of one, here.
     pub fn add_pool(&self, pool: Pool<RealWorld>) {
         let key = (pool.info().name, pool.lane());
-        let holder = OnceCell::new();
-        self.pools
-            .borrow_mut()
-            .insert(key, OpenLane { pool, holder });
+        let opening = self.openings.get() + 1;
+        self.openings.set(opening);
+        let open = OpenLane {
+            pool,
+            opening,
+            holder: OnceCell::new(),
+        };
+        self.pools.borrow_mut().insert(key, open);
     }
 
     /// Takes a lane of a pool away that nobody has used yet.
@@ -190,6 +199,14 @@ impl ShardState {
     pub fn pools(&self) -> Vec<Pool<RealWorld>> {
         let pools = self.pools.borrow();
         pools.values().map(|open| open.pool.clone()).collect()
+    }
+
+    /// The same, each with the number of its opening. A lane that is made or opened again under
+    /// its name has another number.
+    pub(crate) fn openings(&self) -> Vec<(u64, Pool<RealWorld>)> {
+        let pools = self.pools.borrow();
+        let opening = |open: &OpenLane| (open.opening, open.pool.clone());
+        pools.values().map(opening).collect()
     }
 
     /// Makes sure that there is a target called `target`, without LUNs if new.
