@@ -2,7 +2,8 @@
 //! the new version whole, whatever happens while they are written.
 //!
 //! A record is written to a file beside it, synced, renamed over it, and the
-//! directory is synced. A record that is there and can't be understood is an
+//! directory is synced. One write of this process goes on at a time: two would
+//! write the same file beside the record. A record that is there and can't be understood is an
 //! error, never an empty record.
 
 use crate::private;
@@ -11,9 +12,13 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Version of the records' format; a newer one is refused.
 const FORMAT: u32 = 1;
+
+/// Held while a record is replaced.
+static REPLACING: Mutex<()> = Mutex::new(());
 
 #[derive(Serialize)]
 struct Out<'a, T> {
@@ -96,6 +101,8 @@ fn write_bytes<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
 /// Of the file system. Unless only the last sync failed, what was there still is.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
+    // Whoever panicked with this lock held has left what a crash leaves.
+    let _replacing = REPLACING.lock().unwrap_or_else(PoisonError::into_inner);
     // What a write that was cut short has left may be for others.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -177,5 +184,23 @@ mod tests {
         let message = write(&path, &2u32).unwrap_err().to_string();
         assert!(message.contains("r.json: can't write it"), "{message}");
         assert_eq!(read::<u32>(&path).unwrap(), Some(1));
+    }
+
+    #[test]
+    fn records_that_are_written_together_are_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.json");
+        std::thread::scope(|scope| {
+            for writer in 0..8u32 {
+                let path = &path;
+                scope.spawn(move || {
+                    for length in 0..20 {
+                        write(path, &vec![writer; 1000 * length]).unwrap();
+                        let found = read::<Vec<u32>>(path).unwrap().unwrap();
+                        assert!(found.iter().all(|other| *other == found[0]));
+                    }
+                });
+            }
+        });
     }
 }

@@ -264,3 +264,63 @@ fn a_pool_of_commands_keeps_its_failed_drives_in_sight() {
     assert_eq!(code, 5);
     serving.done(&[&create[..], &["n0.img", "n1.img"]].concat());
 }
+
+#[test]
+fn a_drive_is_removed_after_that_could_not_be_kept() {
+    let home = Home::new(SITE);
+    let serving = with_a_stand_in(&home);
+    serving.wait(&["pool", "show", "p0"], |pool| {
+        pool["failed_drives"] == json!(["d1"])
+    });
+    // Nothing can be written where a directory is.
+    let beside = home.file("ashlar-roster.new");
+    fs::create_dir(&beside).unwrap();
+    let (_, said) = serving.refused(&["drive", "remove", "d1", "--yes"]);
+    assert!(said.contains("can't write it"), "{said}");
+    fs::remove_dir(&beside).unwrap();
+    assert_eq!(failed(&serving), json!(["d1"]));
+    serving.done(&["drive", "remove", "d1", "--yes"]);
+    assert_eq!(failed(&serving), json!([]));
+}
+
+#[test]
+fn drives_are_removed_together() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let mut last = "d1".to_owned();
+    let mut gone = Vec::new();
+    for number in 0..6 {
+        let spare = format!("s{number}");
+        serving.add_spare(&spare, &format!("{spare}.img"));
+        serving.done(&["drive", "fail", &last]);
+        let drives = json!(["d0", spare]);
+        serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
+        serving.wait_healthy();
+        gone.push(std::mem::replace(&mut last, spare));
+    }
+    let all = |failed: &Value| failed.as_array().unwrap().len() == gone.len();
+    serving.wait(&["pool", "show", "p0"], |pool| all(&pool["failed_drives"]));
+    std::thread::scope(|scope| {
+        for drive in &gone {
+            scope.spawn(|| serving.done(&["drive", "remove", drive, "--yes"]));
+        }
+    });
+    let is_there = |name: &String| {
+        let kept = fs::read_to_string(home.file("ashlar-roster.json")).unwrap();
+        kept.contains(&format!("\"{name}\""))
+    };
+    assert!(!gone.iter().any(is_there));
+}
+
+#[test]
+fn a_roster_that_cannot_be_read_is_set_aside() {
+    let home = Home::new(SITE);
+    assert!(home.serve().stop("TERM").success());
+    let roster = home.file("ashlar-roster.json");
+    fs::write(&roster, "{\"format\": 1, \"cont").unwrap();
+    let serving = home.serve();
+    home.wait_log("ashlar-roster.json: can't understand it");
+    let aside = home.file("ashlar-roster.json.unreadable");
+    assert_eq!(fs::read_to_string(aside).unwrap(), "{\"format\": 1, \"cont");
+    assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "healthy");
+}

@@ -7,7 +7,10 @@
 //! Invariants:
 //! - A failed drive is told of until another drive takes its name, somebody replaces or removes
 //!   it, or its group has left.
-//! - The roster is only told of. No pool is opened, and no drive is used, because of it.
+//! - The roster is only told of. No pool is opened, and no drive is used, because of it; nor does
+//!   a start fail.
+//! - Changes happen one at a time, each from what it looks at to the record. The record comes first:
+//!   what can't be kept has not changed.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
@@ -18,9 +21,13 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OwnedMutexGuard;
 
 /// The record of the roster, in the data directory.
 const ROSTER_FILE: &str = "ashlar-roster.json";
+
+/// What the name of a record ends with that could not be read.
+const UNREADABLE: &str = ".unreadable";
 
 /// Kinds of events after which drives may be others, or in other states.
 const KINDS: [&str; 5] = [
@@ -127,31 +134,38 @@ impl KnownDrive {
 #[derive(Debug)]
 pub struct Roster {
     path: PathBuf,
-    known: Mutex<Vec<KnownDrive>>,
-    /// One comparison at a time.
-    noting: tokio::sync::Mutex<()>,
+    known: Arc<Mutex<Vec<KnownDrive>>>,
+    /// Held by a change.
+    changing: Arc<tokio::sync::Mutex<()>>,
     /// Something has changed that no event tells of.
     is_due: AtomicBool,
 }
 
 impl Roster {
-    /// The roster in the directory `data`.
-    ///
-    /// # Errors
-    /// The record is there and can't be read or understood.
-    pub fn read(data: &Path) -> Result<Self, RecordError> {
+    /// The roster in the directory `data`. One that can't be read or understood is set aside, with
+    /// an error in the log, and counts as empty.
+    pub fn read(data: &Path) -> Self {
         let path = data.join(ROSTER_FILE);
-        Ok(Roster {
-            known: Mutex::new(record::read(&path)?.unwrap_or_default()),
+        let known = record::read(&path).unwrap_or_else(|error| {
+            tracing::error!("failed drives of before are forgotten: {error}");
+            set_aside(&path);
+            None
+        });
+        Roster {
+            known: Arc::new(Mutex::new(known.unwrap_or_default())),
             path,
-            noting: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
             is_due: AtomicBool::new(true),
-        })
+        }
     }
 
-    // Whoever panicked with this lock held has left a whole list behind.
     fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
+    }
+
+    /// Waits until no other change is under way.
+    async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.changing).lock_owned().await
     }
 
     /// Has the next look at events compare, too.
@@ -165,24 +179,46 @@ impl Roster {
         self.is_due.swap(false, Ordering::Relaxed) || events.iter().any(tells)
     }
 
-    /// Changes what is known, durably.
-    async fn keep(&self, change: impl FnOnce(&mut Vec<KnownDrive>)) -> Result<(), ArrayError> {
-        let after = {
-            let mut known = self.known();
-            let before = known.clone();
-            change(&mut known);
-            if *known == before {
-                return Ok(());
-            }
-            known.clone()
-        };
-        let path = self.path.clone();
-        let writing = tokio::task::spawn_blocking(move || record::write(&path, &after));
+    /// Changes what is known, durably. The turn lasts until the record is written, also when
+    /// nobody waits for that any more.
+    async fn keep(
+        &self,
+        turn: OwnedMutexGuard<()>,
+        change: impl FnOnce(&mut Vec<KnownDrive>),
+    ) -> Result<(), ArrayError> {
+        let before = self.known().clone();
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return Ok(());
+        }
+        let (path, known) = (self.path.clone(), Arc::clone(&self.known));
+        let writing = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            record::write(&path, &after)?;
+            *lock(&known) = after;
+            Ok::<(), RecordError>(())
+        });
         let failed = |why: String| ArrayError::new(ArrayErrorKind::Internal, why);
         match writing.await {
             Ok(written) => written.map_err(|error| failed(error.to_string())),
             Err(error) => Err(failed(format!("writing the roster ended early: {error}"))),
         }
+    }
+}
+
+// Whoever panicked with this lock held has left a whole list behind.
+fn lock(known: &Mutex<Vec<KnownDrive>>) -> MutexGuard<'_, Vec<KnownDrive>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has a record that can't be read be out of the way of the next one.
+fn set_aside(path: &Path) {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(UNREADABLE);
+    match std::fs::rename(path, &aside) {
+        Ok(()) => tracing::error!("{} is kept as {}", path.display(), aside.display()),
+        Err(error) => tracing::error!("{}: can't set it aside: {error}", path.display()),
     }
 }
 
@@ -223,9 +259,9 @@ impl Array {
     /// # Errors
     /// A shard has stopped, or the record can't be written.
     async fn note_drives(&self) -> Result<(), ArrayError> {
-        let _noting = self.roster.noting.lock().await;
+        let turn = self.roster.turn().await;
         let (pools, events) = (self.pools().await?, self.events().await?);
-        let keep = self.roster.keep(|known| {
+        let keep = self.roster.keep(turn, |known| {
             for (_, info) in &pools {
                 let why = |drive: &KnownDrive| told(drive, &events);
                 let mut now = followed(known, info, why);
@@ -254,7 +290,8 @@ impl Array {
 
     /// Notes that somebody has replaced or let go a drive: it is forgotten once it has no place.
     pub(super) async fn drive_is_replaced(&self, uuid: &str) {
-        let marked = self.roster.keep(|known| {
+        let turn = self.roster.turn().await;
+        let marked = self.roster.keep(turn, |known| {
             for drive in known.iter_mut().filter(|drive| drive.uuid == uuid) {
                 drive.is_replaced = true;
             }
@@ -275,7 +312,8 @@ impl Array {
             let forgotten = |known: &mut Vec<KnownDrive>| {
                 known.retain(|known| known.uuid != drive.uuid);
             };
-            return self.roster.keep(forgotten).await;
+            let turn = self.roster.turn().await;
+            return self.roster.keep(turn, forgotten).await;
         }
         let (info, member) = self.drive(name).await?;
         let why = match member.state {

@@ -165,7 +165,7 @@ async fn furnish(
     }
     let site = &described;
     let added = array::added(data.path())?;
-    let roster = Roster::read(data.path())?;
+    let roster = Roster::read(data.path());
     let images = Images::read(site.images.directories.clone(), data.path())?;
     let known = pools::Known {
         site,
