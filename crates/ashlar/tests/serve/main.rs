@@ -15,6 +15,7 @@ mod documents;
 mod drives;
 mod events;
 mod failed_drives;
+mod free_drives;
 mod fsck;
 mod groups;
 mod hangs;

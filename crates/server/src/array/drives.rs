@@ -48,7 +48,7 @@ impl Array {
             MemberState::Spare => self.drive_is_replaced(&member.uuid.to_string()).await,
             _ => self.note_drives_and_warn().await,
         }
-        self.watch_departures();
+        self.follow_departures().await;
         Ok(())
     }
 
@@ -105,6 +105,10 @@ impl Array {
             true => None,
             false => self.wait_stand_in(&old).await,
         };
+        if let Err(error) = self.settle_settings().await {
+            tracing::warn!("the settings name drive {} still: {error}", old.name);
+        }
+        self.follow_departures().await;
         let pool = old.pool;
         Ok(Replaced {
             pool,
@@ -144,7 +148,9 @@ impl Array {
             Ok(())
         };
         let of_new = new.name.clone();
-        self.bring_in(&info, vec![new], Some(&name), take).await?;
+        self.bring_in(&info, vec![new.clone()], Some(&name), take)
+            .await?;
+        self.forget_other_places(&info.name, &new).await;
         Ok((KnownDrive::new(&info, &member), of_new))
     }
 
@@ -170,7 +176,9 @@ impl Array {
             self.check_free(&new.name).await?;
         }
         let of_new = new.name.clone();
-        self.bring_in(&info, vec![new], None, add_spares).await?;
+        self.bring_in(&info, vec![new.clone()], None, add_spares)
+            .await?;
+        self.forget_other_places(&info.name, &new).await;
         Ok((old, of_new))
     }
 

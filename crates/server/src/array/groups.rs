@@ -100,7 +100,7 @@ impl Array {
             array.with_pool(&pool, visit).await
         })
         .await?;
-        self.watch_departures();
+        self.follow_departures().await;
         Ok(())
     }
 

@@ -13,6 +13,7 @@
 mod absent;
 pub(crate) mod configuration;
 pub(crate) mod consistency;
+mod departures;
 mod drives;
 mod error;
 mod events;
@@ -231,6 +232,11 @@ impl Array {
     /// # Errors
     /// A shard has stopped.
     pub async fn pools(&self) -> Result<Vec<(usize, PoolInfo)>, ArrayError> {
+        Ok(hearsay::merged(self.lanes().await?))
+    }
+
+    /// The lanes of all pools, each with its number and its shard.
+    async fn lanes(&self) -> Result<Vec<(u16, usize, PoolInfo)>, ArrayError> {
         let mut lanes = Vec::new();
         for shard in &self.shards {
             let visit = |state: Rc<ShardState>| async move {
@@ -241,7 +247,7 @@ impl Array {
             let here = |(lane, info)| (lane, shard.index(), info);
             lanes.extend(infos.into_iter().map(here));
         }
-        Ok(hearsay::merged(lanes))
+        Ok(lanes)
     }
 
     /// The pool called `name`.

@@ -2,10 +2,13 @@
 //!
 //! Invariants:
 //! - A drive that the API adds is on record before it is part of a pool, so that it is
-//!   found at the next start; one that is part of no pool any more is off the record.
+//!   found at the next start; one that is part of no pool any more is off the record, and the
+//!   settings do not name it.
+//! - An open pool says itself which drives it has. Records count for pools that are not open.
 //! - What holds something that nobody here knows of is never taken for a drive.
 //! - When new drives are not taken, nothing is left of them.
 
+use super::departures::names;
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
 use crate::bringup::Patience;
@@ -18,11 +21,7 @@ use site::{DriveSource, Site};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
-
-/// How often to look whether a group has left.
-const DEPARTURE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Where a drive is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,8 +161,13 @@ impl DrivePlaces {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The drives that the settings name.
+    pub(super) fn named(&self) -> Vec<AddedDrive> {
+        self.settled().drives.clone()
+    }
+
     // Whoever panicked with this lock held has left a whole list behind.
-    fn added(&self) -> MutexGuard<'_, Vec<AddedDrive>> {
+    pub(super) fn added(&self) -> MutexGuard<'_, Vec<AddedDrive>> {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,15 +186,27 @@ impl DrivePlaces {
         self.data.join(drive.source.path())
     }
 
-    /// The drive that is at `path`.
-    pub(crate) fn user_of(&self, path: &Path) -> Option<AddedDrive> {
-        self.find_where(|drive| drive.path == path)
+    /// The drives that records say are at `path`.
+    fn recorded_at(&self, path: &Path) -> Vec<AddedDrive> {
+        let added = self.added().clone();
+        let settled = self.named();
+        let all = added.into_iter().chain(settled);
+        all.filter(|drive| drive.path == path).collect()
+    }
+
+    /// Whether a drive that an open pool has is at `path`, as far as records say.
+    fn has_at(&self, info: &PoolInfo, path: &Path) -> bool {
+        let is_at = |name: &String| {
+            let place = self.find_of(&info.name, name);
+            place.is_some_and(|place| place.path == path)
+        };
+        names(info).any(is_at)
     }
 
     /// Where the drives of a pool are, or have been.
     pub(crate) fn of_pool(&self, pool: &str) -> Vec<PathBuf> {
         let added = self.added().clone();
-        let settled = self.settled().drives.clone();
+        let settled = self.named();
         let all = added.into_iter().chain(settled);
         let mut paths: Vec<PathBuf> = all
             .filter(|drive| drive.pool == pool)
@@ -213,20 +229,15 @@ impl DrivePlaces {
         added.or_else(settled)
     }
 
-    fn is_of_settings(&self, path: &Path, pool: &str) -> bool {
+    /// Whether the settings say that the drive called `name` of this pool is at `path`.
+    fn is_of_settings(&self, path: &Path, pool: &str, name: &str) -> bool {
+        let is_it = |known: &AddedDrive| known.path == path && known.name == name;
         let settled = self.settled();
         let mut drives = settled.drives.iter();
-        drives.any(|known| known.path == path && known.pool == pool)
+        drives.any(|known| known.pool == pool && is_it(known))
     }
 
-    /// Whether a drive of this pool is, or was, in this place.
-    fn is_known(&self, path: &Path, pool: &str) -> bool {
-        let mut added = self.added().clone().into_iter();
-        added.any(|known| known.path == path && known.pool == pool)
-            || self.is_of_settings(path, pool)
-    }
-
-    async fn keep(&self, drives: Vec<AddedDrive>) -> Result<(), ArrayError> {
+    pub(super) async fn keep(&self, drives: Vec<AddedDrive>) -> Result<(), ArrayError> {
         let (data, kept) = (self.data.clone(), drives.clone());
         let written = tokio::task::spawn_blocking(move || keep_added(&data, &kept)).await;
         let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
@@ -354,8 +365,13 @@ impl Array {
             .iter()
             .map(|new| self.placed(&pools, &info.name, new, replaced));
         let placed: Vec<Placed> = placed.collect();
+        // Where a drive failed, another may come, though not over what somebody keeps there.
+        let failed = self.departed_failures(info);
+        let was_there = |path: &Path| failed.iter().any(|old| old.path.as_deref() == Some(path));
         for drive in placed.iter().filter(|drive| !drive.is_known) {
-            self.drives.check_allowed(&drive.path)?;
+            if !was_there(&drive.path) {
+                self.drives.check_allowed(&drive.path)?;
+            }
         }
         let largest = info
             .members
@@ -373,7 +389,10 @@ impl Array {
         let mut after = before.clone();
         for (drive, new) in placed.iter().zip(&new) {
             after.retain(|known| known.path != drive.path);
-            if !self.drives.is_of_settings(&drive.path, &info.name) {
+            let settled = self
+                .drives
+                .is_of_settings(&drive.path, &info.name, &drive.name);
+            if !settled {
                 after.push(AddedDrive {
                     pool: info.name.clone(),
                     name: drive.name.clone(),
@@ -481,12 +500,12 @@ impl Array {
         replaced: Option<&str>,
     ) -> Placed {
         let path = self.drives.data.join(&new.path);
-        let is_here = |member: &&MemberInfo| {
-            let place = self.drives.find(&member.name);
-            place.is_some_and(|place| place.path == path)
-        };
         let (mut holder, mut user) = (None, None);
         for info in pools {
+            let is_here = |member: &&MemberInfo| {
+                let place = self.drives.find_of(&info.name, &member.name);
+                place.is_some_and(|place| place.path == path)
+            };
             for member in info.members.iter().chain(&info.spares).filter(is_here) {
                 let goes =
                     member.state == MemberState::Failed || replaced == Some(member.name.as_str());
@@ -496,9 +515,10 @@ impl Array {
                 }
             }
         }
+        let mut of_pool = pools.iter().filter(|info| info.name == pool);
         Placed {
             name: new.name.clone(),
-            is_known: self.drives.is_known(&path, pool),
+            is_known: of_pool.any(|info| self.drives.has_at(info, &path)),
             path,
             holder,
             user,
@@ -506,67 +526,39 @@ impl Array {
         }
     }
 
-    /// Takes drives that are part of no pool any more off the record: their group has
-    /// left, or others stand in for them. Says whether a group is still leaving.
+    /// The drive that is at `path`: one that an open pool has, or one that records name of a pool
+    /// that is not open.
     ///
     /// # Errors
-    /// A shard has stopped, or the record can't be written.
-    pub(crate) async fn forget_departed(self: &Arc<Self>) -> Result<bool, ArrayError> {
-        self.change(|array| async move {
-            let pools = array.pools().await?;
-            let is_there = |drive: &AddedDrive| {
-                let pool = pools.iter().find(|(_, info)| info.name == drive.pool);
-                // Of a pool that is not served nothing is known.
-                pool.is_none_or(|(_, info)| {
-                    let mut all = info.members.iter().chain(&info.spares);
-                    all.any(|member| member.name == drive.name)
-                        || info.departed.contains(&drive.name)
-                })
-            };
-            let before = array.drives.added().clone();
-            let after: Vec<_> = before.iter().filter(|d| is_there(d)).cloned().collect();
-            for drive in before.iter().filter(|drive| !is_there(drive)) {
-                let (name, pool) = (&drive.name, &drive.pool);
-                tracing::info!("drive {name} is part of pool {pool} no more: it is free");
-            }
-            if after.len() < before.len() {
-                array.drives.keep(after).await?;
-            }
-            let mut groups = pools.iter().flat_map(|(_, info)| &info.groups);
-            let mut departed = pools.iter().map(|(_, info)| &info.departed);
-            Ok(groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty()))
-        })
-        .await
+    /// A shard has stopped.
+    pub(crate) async fn user_of(&self, path: &Path) -> Result<Option<AddedDrive>, ArrayError> {
+        let pools = self.pools().await?;
+        let is_had = |drive: &AddedDrive| {
+            let pool = pools.iter().find(|(_, info)| info.name == drive.pool);
+            pool.is_none_or(|(_, info)| {
+                let place = self.drives.find_of(&drive.pool, &drive.name);
+                let is_at = place.is_some_and(|place| place.path == drive.path);
+                is_at && names(info).any(|name| *name == drive.name)
+            })
+        };
+        let mut all = self.drives.recorded_at(path).into_iter();
+        Ok(all.find(is_had))
     }
 
-    /// Takes the drives of a pool that is destroyed off the record.
-    ///
-    /// # Errors
-    /// The record can't be written.
-    pub(crate) async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
+    /// Takes all places but that of `new` off the record where a drive of its name was: it has
+    /// replaced that one.
+    pub(super) async fn forget_other_places(&self, pool: &str, new: &NewDrive) {
+        let path = self.drives.data.join(&new.path);
         let mut kept = self.drives.added().clone();
-        kept.retain(|drive| drive.pool != pool);
-        self.drives.keep(kept).await
-    }
-
-    /// Waits in the background until groups that leave have left, and forgets their
-    /// drives then.
-    pub(crate) fn watch_departures(self: &Arc<Self>) {
-        let array = Arc::downgrade(self);
-        tokio::spawn(async move {
-            while let Some(array) = array.upgrade() {
-                match array.forget_departed().await {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(error) => {
-                        tracing::warn!("drives that have left stay on record: {error}");
-                        return;
-                    }
-                }
-                drop(array);
-                tokio::time::sleep(DEPARTURE_PAUSE).await;
-            }
-        });
+        let all = kept.len();
+        let is_other =
+            |drive: &AddedDrive| drive.pool == pool && drive.name == new.name && drive.path != path;
+        kept.retain(|drive| !is_other(drive));
+        if kept.len() < all
+            && let Err(error) = self.drives.keep(kept).await
+        {
+            tracing::warn!("where drive {} was stays on record: {error}", new.name);
+        }
     }
 }
 

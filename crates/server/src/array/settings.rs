@@ -101,11 +101,14 @@ impl Array {
     /// # Errors
     /// A shard has stopped, or they can't be kept.
     pub(super) async fn settle_settings(self: &Arc<Self>) -> Result<(), ArrayError> {
-        self.change(|array| async move {
-            let settings = array.current_settings().await?;
-            array.keep_settings(settings).await
-        })
-        .await
+        self.change(|array| async move { array.keep_current_settings().await })
+            .await
+    }
+
+    /// The same, for a change whose turn it is.
+    pub(super) async fn keep_current_settings(&self) -> Result<(), ArrayError> {
+        let settings = self.current_settings().await?;
+        self.keep_settings(settings).await
     }
 
     /// The settings, with the groups and drives that the open pools have by now.

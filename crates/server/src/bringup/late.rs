@@ -324,7 +324,7 @@ impl Looker {
         note(exports::again(array).await.map(drop));
         let learned = array.learn_all_schedules().await;
         note(learned.map_err(BringUpError::from));
-        array.watch_departures();
+        array.follow_departures().await;
         Images::resume(array);
         match wrong.is_empty() {
             true => Ok(()),

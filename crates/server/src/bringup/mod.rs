@@ -208,7 +208,6 @@ async fn furnish(
         array.pool_is_settled(&left.pool, false);
     }
     array.keep_events();
-    array.watch_departures();
     if file.is_some() {
         apply::forget(site, &array).await?;
     }
@@ -243,6 +242,8 @@ async fn furnish(
         array.settle_configuration(is_complete_now).await?;
     }
     made.set_configured(data)?;
+    // It may write the configuration, which has to be whole by then.
+    array.follow_departures().await;
     if let Some(file) = &file {
         tell_differences(&apply::follow(file, &renamed), &array).await?;
     }

@@ -87,7 +87,7 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
         let path = data.place(drive).path;
         array.check_free(&drive.name).await?;
         array.places().check_allowed(&path)?;
-        if let Some(user) = array.places().user_of(&path) {
+        if let Some(user) = array.user_of(&path).await? {
             let path = path.display();
             return taken(format!(
                 "{path} is drive {} of pool {}",

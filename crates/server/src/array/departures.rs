@@ -1,0 +1,149 @@
+//! Drives that leave their pools: records and settings forget them.
+//!
+//! Invariants:
+//! - A drive is forgotten when no lane of its pool has it any more. Of a pool that is not open, or
+//!   that a change under way waits for, nothing is forgotten.
+//! - A drive that failed stays in the settings until somebody removes or replaces it.
+
+use super::{AddedDrive, Array, ArrayError, hearsay};
+use engine::pool::PoolInfo;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often to look whether a group or a drive has left.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The names of all drives that a pool, or a lane of one, has: those of a group that has left as
+/// long as they are not wiped.
+pub(super) fn names(info: &PoolInfo) -> impl Iterator<Item = &String> {
+    let all = info.members.iter().chain(&info.spares);
+    all.map(|member| &member.name).chain(&info.departed)
+}
+
+/// The pools that are open, and that no change under way waits for.
+struct Open {
+    lanes: Vec<PoolInfo>,
+    /// Of all lanes.
+    pools: Vec<PoolInfo>,
+    /// A change waits for another one.
+    some_wait: bool,
+}
+
+/// Whether a pool has a drive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// Also when nothing is known of the pool.
+    Stays,
+    /// One of its lanes has it still, and in another one a drive has its place.
+    Leaves,
+    Gone,
+}
+
+impl Open {
+    async fn of(array: &Array) -> Result<Self, ArrayError> {
+        let mut lanes = array.lanes().await?;
+        let all = lanes.len();
+        // It may have recorded drives that the pool does not have yet.
+        lanes.retain(|(_, _, info)| array.check_turn(&info.name).is_ok());
+        let pools = hearsay::merged(lanes.clone()).into_iter();
+        Ok(Open {
+            pools: pools.map(|(_, info)| info).collect(),
+            some_wait: lanes.len() < all,
+            lanes: lanes.into_iter().map(|(_, _, info)| info).collect(),
+        })
+    }
+
+    fn stay(&self, drive: &AddedDrive) -> Stay {
+        let has = |info: &PoolInfo| names(info).any(|name| *name == drive.name);
+        let is_its = |info: &&PoolInfo| info.name == drive.pool;
+        let mut lanes = self.lanes.iter().filter(is_its);
+        match self.pools.iter().find(is_its).map(has) {
+            None | Some(true) => Stay::Stays,
+            Some(false) if lanes.any(has) => Stay::Leaves,
+            Some(false) => Stay::Gone,
+        }
+    }
+
+    /// Whether a group leaves, or has left drives that are not wiped yet.
+    fn has_leaving(&self) -> bool {
+        let mut groups = self.pools.iter().flat_map(|info| &info.groups);
+        let mut departed = self.pools.iter().map(|info| &info.departed);
+        groups.any(|group| group.leaving) || departed.any(|names| !names.is_empty())
+    }
+}
+
+impl Array {
+    /// Takes drives that are part of no pool any more off the record and out of the settings:
+    /// their group has left, or others stand in for them. Says whether something is still leaving.
+    ///
+    /// # Errors
+    /// A shard has stopped, or the record can't be written.
+    async fn forget_departed(self: &Arc<Self>) -> Result<bool, ArrayError> {
+        self.change(|array| async move {
+            let open = Open::of(&array).await?;
+            let is_gone = |drive: &AddedDrive| open.stay(drive) == Stay::Gone;
+            let (added, named) = (array.places().added().clone(), array.places().named());
+            for drive in added.iter().filter(|drive| is_gone(drive)) {
+                let (name, pool) = (&drive.name, &drive.pool);
+                tracing::info!("drive {name} is part of pool {pool} no more: it is free");
+            }
+            if added.iter().any(is_gone) {
+                let kept = added.iter().filter(|drive| !is_gone(drive));
+                array.places().keep(kept.cloned().collect()).await?;
+            }
+            let leaves = |drive: &AddedDrive| open.stay(drive) == Stay::Leaves;
+            let some_leave = added.iter().chain(&named).any(leaves);
+            let is_left_behind =
+                |drive: &AddedDrive| is_gone(drive) && !array.is_failed(&open.pools, drive);
+            if !some_leave && named.iter().any(is_left_behind) {
+                array.keep_current_settings().await?;
+            }
+            Ok(some_leave || open.some_wait || open.has_leaving())
+        })
+        .await
+    }
+
+    /// Whether a drive that its pool has no more is one that failed, and that nobody has removed
+    /// or replaced.
+    fn is_failed(&self, pools: &[PoolInfo], drive: &AddedDrive) -> bool {
+        let of_pool = pools.iter().filter(|info| info.name == drive.pool);
+        let mut failed = of_pool.flat_map(|info| self.departed_failures(info));
+        failed.any(|failed| failed.name == drive.name)
+    }
+
+    /// Takes the drives of a pool that is destroyed off the record.
+    ///
+    /// # Errors
+    /// The record can't be written.
+    pub(crate) async fn forget_drives_of(&self, pool: &str) -> Result<(), ArrayError> {
+        let mut kept = self.drives.added().clone();
+        kept.retain(|drive| drive.pool != pool);
+        self.drives.keep(kept).await
+    }
+
+    /// Forgets the drives that have left; those that are leaving in the background, once they have.
+    pub(crate) async fn follow_departures(self: &Arc<Self>) {
+        if !self.some_leave().await {
+            return;
+        }
+        let array = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(PAUSE).await;
+                match array.upgrade() {
+                    Some(array) if array.some_leave().await => {}
+                    _ => return,
+                }
+            }
+        });
+    }
+
+    /// Forgets the drives that have left, and says whether to look again.
+    async fn some_leave(self: &Arc<Self>) -> bool {
+        let forgotten = self.forget_departed().await;
+        forgotten.unwrap_or_else(|error| {
+            tracing::warn!("drives that have left stay on record: {error}");
+            false
+        })
+    }
+}
