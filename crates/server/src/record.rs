@@ -55,6 +55,10 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> 
         path: path.to_owned(),
         context,
     };
+    // A pipe in its place would have nobody at the other end.
+    if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Err(failed("it is no file; move it away".to_owned()));
+    }
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -139,6 +143,17 @@ mod tests {
             1,
             "nothing is left beside it"
         );
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("r.json");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [dir.path(), &socket] {
+            let error = read::<Vec<u32>>(path).unwrap_err();
+            assert!(error.to_string().contains("it is no file"), "{error}");
+        }
     }
 
     #[test]

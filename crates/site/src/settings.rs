@@ -55,6 +55,8 @@ pub fn edited(
             }
         }
     }
+    // A table that says nothing more counts as not there.
+    all.retain(|_, value| value.as_table().is_none_or(|table| !table.is_empty()));
     let edited = parse("settings", &all.to_string())?;
     Ok(edited.settings())
 }

@@ -198,6 +198,8 @@ fn settings_are_edited_by_the_rules_of_the_file() {
     assert_eq!(usual.trash.as_secs(), 24 * 3600);
     let other = edited(&usual, &change("images", "directories", Some("[\"/a\"]"))).unwrap();
     assert_eq!(other.images.directories, [Path::new("/a")]);
+    let none = edited(&other, &change("images", "directories", None)).unwrap();
+    assert!(none.images.directories.is_empty());
     for (table, key, value, wrong) in [
         (
             "limits",

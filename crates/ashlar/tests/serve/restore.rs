@@ -213,7 +213,9 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
     assert_eq!(code, 6, "{why}");
     assert!(why.contains("take it out of its target first"), "{why}");
     serving.done(&["export", "delete", "iqn.2026-11.dev.ashlar:a", "--yes"]);
-    let sound = ["volume", "create", "sound", "--pool", "p0", "--size", "1 MiB"];
+    let sound = [
+        "volume", "create", "sound", "--pool", "p0", "--size", "1 MiB",
+    ];
     serving.done(&sound);
     assert!(serving.stop("TERM").success());
     memo(&home, Some(vec![2, 1]));
