@@ -10,6 +10,7 @@
 
 pub mod advice;
 pub mod beside;
+pub mod brief;
 pub mod bus;
 pub mod catalog;
 pub mod confidence;

@@ -87,6 +87,22 @@ pub struct Outcome {
 /// [`crate::error::RehearseErrorKind::Site`] for what the plan says and no model knows,
 /// `Engine` for what the engine refuses, `Law` when a law of [`crate::laws`] does not hold.
 pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
+    let outcome = run_watched(plan, seed, None)?;
+    outcome.map_or_else(|| unreachable!("nobody stops it"), Ok)
+}
+
+/// Whether a run goes on, asked after every second of it.
+pub type Watch<'a> = &'a mut dyn FnMut(&[Rc<StreamRun>]) -> bool;
+
+/// The same; no outcome where `watch` stops it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    plan: &Plan,
+    seed: u64,
+    mut watch: Option<Watch<'_>>,
+) -> Result<Option<Outcome>, RehearseError> {
     let rig = Rig::build(plan, seed)?;
     let window = Window {
         start: Time(0) + plan.run.warmup,
@@ -100,21 +116,28 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         scene,
     } = start(plan, &rig, (window, seed))?;
     let shares = rig.finish(async {
-        rig.world.sleep(plan.run.warmup).await;
+        if !pass(&rig.world, plan.run.warmup, (&streams, &mut watch)).await {
+            return None;
+        }
         let before = Meter::read(&rig);
-        rig.world.sleep(plan.run.measure).await;
+        if !pass(&rig.world, plan.run.measure, (&streams, &mut watch)).await {
+            return None;
+        }
         let shares = Meter::read(&rig).shares(&before, &rig);
         // What waits for a link ends late, and ends.
         rig.fabric.ports().for_each(|port| port.set_down(false));
         settle(&rig.world, &ledger, began).await;
-        shares
+        Some(shares)
     })?;
+    let Some(shares) = shares else {
+        return Ok(None);
+    };
     let now = Time(rig.world.now().since(began).as_nanos() as u64);
     let balance = ledger.balance(now);
     laws::check(&rig, &balance, &shares)?;
     let (load, stages) = report(plan, &rig, (window, seed), &streams);
     let (told, undertook) = scene.finish();
-    Ok(Outcome {
+    Ok(Some(Outcome {
         site: plan.name.clone(),
         seed,
         load,
@@ -126,7 +149,30 @@ pub fn run(plan: &Plan, seed: u64) -> Result<Outcome, RehearseError> {
         undertook,
         operations: balance.issued,
         trace_hash: rig.world.trace_hash(),
-    })
+    }))
+}
+
+/// Lets time go by; whether nobody has stopped the run.
+async fn pass(
+    world: &RigWorld,
+    time: Duration,
+    (streams, watch): (&[Rc<StreamRun>], &mut Option<Watch<'_>>),
+) -> bool {
+    const SECOND: Duration = Duration::from_secs(1);
+    let Some(watch) = watch else {
+        world.sleep(time).await;
+        return true;
+    };
+    let mut left = time;
+    while left >= SECOND {
+        world.sleep(SECOND).await;
+        left -= SECOND;
+        if !watch(streams) {
+            return false;
+        }
+    }
+    world.sleep(left).await;
+    true
 }
 
 /// What the events of `plan` have fail before the end of its run.

@@ -326,6 +326,13 @@ impl<V: Vm> StreamRun<V> {
         })
     }
 
+    /// How long what waits longest for a slot has been due; zero when nothing waits.
+    pub fn behind(&self) -> Duration {
+        let due = self.due.borrow();
+        due.front()
+            .map_or(Duration::ZERO, |first| self.now().since(first.at))
+    }
+
     fn has_ended(&self) -> bool {
         self.is_over.get() || self.now() >= self.window.end
     }

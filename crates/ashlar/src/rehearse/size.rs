@@ -1,11 +1,14 @@
 //! `ashlar plan`: the smallest drive mix of a pool that meets the KPIs.
 
+use super::files::Files;
 use super::parallel::{self, Progress};
+use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
-use rehearse::report;
-use rehearse::sizing::{self, Candidate, Sized};
+use rehearse::sizing::{self, Candidate, Sized, Windows};
+use rehearse::{fit, report, workload};
+use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
 use std::path::PathBuf;
 
@@ -26,12 +29,23 @@ pub struct Args {
     /// Change a key of the file first; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
+    /// Measure every mix over the whole window of the file, not only the one that is proposed
+    #[arg(long)]
+    whole: bool,
+    /// Write all figures as JSON to this file; "-" for standard output, in the place of the
+    /// tables
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page with the mixes, and with the drawing, charts and tables of each good one
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
 Tried are RAID 10 of 8 drives a group, RAID 5 of 5, RAID 6 of 8 and RAID 50 of 10, with a spare for
 every 30 drives, up to 120 drives. A mix is good when every VM of the site keeps its rate and the mean
-response times of its reads and writes stay below run.limit. All else is as in the file.
+response times of its reads and writes stay below run.limit. All else is as in the file. A mix that
+the volumes don't fit on is rejected without being rehearsed. docs/REHEARSAL.md has an example.
 
 Exit codes: 0 when there is one, 3 when none is good enough.";
 
@@ -41,6 +55,7 @@ Exit codes: 0 when there is one, 3 when none is good enough.";
 /// `Wrong` for a file that is wrong or a pool or drive that does not exist.
 pub fn run(args: &Args) -> Result<bool, Failure> {
     let described = plan::load(&args.file, &args.settings).map_err(wrong)?;
+    let source = source::source(&args.file, &args.settings)?;
     let plan = described.base;
     let pool = pool(args, &plan)?;
     for model in &args.models {
@@ -59,17 +74,57 @@ pub fn run(args: &Args) -> Result<bool, Failure> {
             return Err(Failure::Wrong(what));
         }
     }
-    let candidates = sizing::candidates(&args.models);
-    let progress = Progress::new(candidates.len());
-    let sized = parallel::all(&candidates, &progress, |candidate: &Candidate| {
-        sizing::size(&plan, &pool, candidate)
-    });
-    let sized = sized
-        .into_iter()
-        .collect::<Result<Vec<Sized>, _>>()
-        .map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))?;
-    output::print(&report::proposal(&pool, plan.run.limit, &sized))?;
+    refuse_unfit(args, &plan, &pool)?;
+    let files = Files::create(args.json.as_deref(), args.html.as_deref())?;
+    let sized = sized(args, &plan, &pool)?;
+    let document = report::sized(&plan, Some(source), &pool, &sized);
+    let text = document.sizing.as_ref().map(report::proposal);
+    if !files.write(&document)? {
+        output::print(&text.unwrap_or_default())?;
+    }
     Ok(!sizing::ranked(&sized).is_empty())
+}
+
+/// Says what is wrong with the file: all but the room in the pool that is to be sized.
+fn refuse_unfit(args: &Args, plan: &Plan, pool: &str) -> Result<(), Failure> {
+    let sized = plan.pools.iter().find(|other| other.name == pool);
+    let is_room = |wrong: &Diagnostic| {
+        wrong.key == "pool.groups" && sized.is_some_and(|pool| pool.line == wrong.line)
+    };
+    let file = args.file.display();
+    let unfit = fit::fit(plan, &workload::named);
+    let lines: Vec<String> = unfit
+        .iter()
+        .filter(|wrong| !is_room(wrong))
+        .map(|wrong| format!("{file}:{wrong}"))
+        .collect();
+    match lines.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Wrong(lines.join("\n"))),
+    }
+}
+
+/// What becomes of all candidates: those that hold the volumes are rehearsed, on all cores.
+fn sized(args: &Args, plan: &Plan, pool: &str) -> Result<Vec<Sized>, Failure> {
+    let candidates = sizing::candidates(&args.models);
+    let windows = match args.whole {
+        true => Windows::Whole,
+        false => Windows::Brief,
+    };
+    let progress = Progress::new(candidates.len());
+    let least = parallel::all(&candidates, &progress, |candidate: &Candidate| {
+        sizing::fewest(plan, pool, candidate)
+    });
+    let jobs: Vec<_> = candidates.iter().zip(least).collect();
+    let holding = jobs.iter().filter(|(_, least)| least.is_ok()).count();
+    let progress = Progress::new(holding);
+    let sized = parallel::all(&jobs, &progress, |(candidate, least)| match least {
+        Ok(least) => sizing::size(plan, pool, candidate, (*least, windows)),
+        Err(reason) => Ok(Sized::rejected(candidate, reason.clone())),
+    });
+    let sized = sized.into_iter().collect::<Result<Vec<Sized>, _>>();
+    let sized = sized.and_then(|sized| sizing::proposed(plan, pool, sized));
+    sized.map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))
 }
 
 fn pool(args: &Args, plan: &Plan) -> Result<String, Failure> {

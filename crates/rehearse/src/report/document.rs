@@ -27,6 +27,7 @@ pub fn document(
         site: plan.name.clone(),
         about: plan.about.clone(),
         variants,
+        sizing: None,
     }
 }
 
@@ -143,11 +144,16 @@ fn found(finding: Finding) -> FindingReport {
     }
 }
 
-fn summary(summary: &Summary) -> SummaryReport {
-    let of = |estimate: &Estimate| EstimateReport {
+/// A figure with its interval.
+pub(super) fn estimated(estimate: &Estimate) -> EstimateReport {
+    EstimateReport {
         mean: estimate.mean,
         half_width_95: estimate.half_width,
-    };
+    }
+}
+
+fn summary(summary: &Summary) -> SummaryReport {
+    let of = estimated;
     SummaryReport {
         iops: of(&summary.iops),
         reads_per_s: of(&summary.reads_per_s),

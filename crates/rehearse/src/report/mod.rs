@@ -7,7 +7,7 @@ pub mod schema;
 mod text;
 
 pub use document::{document, rehearsed, searched};
-pub use proposal::proposal;
+pub use proposal::{proposal, sized};
 pub use text::{compared, found, one};
 
 use crate::confidence::Estimate;

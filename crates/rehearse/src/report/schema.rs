@@ -29,6 +29,63 @@ pub struct Document {
     pub about: Option<String>,
     /// The site as it stands, and its variants, in the order of the file.
     pub variants: Vec<VariantReport>,
+    /// The mixes of drives that were tried for a pool; left out where none was. The good ones
+    /// are the variants then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizing: Option<SizingReport>,
+}
+
+/// Mixes of drives that were tried for a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizingReport {
+    /// The pool.
+    pub pool: String,
+    /// What mean response times of each VM have to stay below.
+    pub limit_ms: f64,
+    /// The window of the file.
+    pub window_s: f64,
+    /// The good ones first, the smallest in front; then those that were rejected.
+    pub candidates: Vec<CandidateReport>,
+}
+
+/// A mix of drives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CandidateReport {
+    /// For people.
+    pub name: String,
+    /// Its drive model.
+    pub model: String,
+    /// Its level, as a site file says it.
+    pub level: String,
+    /// Drives of a group.
+    pub group_drives: u16,
+    /// Groups of the smallest that is good enough; null when none is.
+    pub groups: Option<u16>,
+    /// Drives of it, spares included.
+    pub drives: Option<u32>,
+    /// Operations per second of all VMs.
+    pub iops: Option<f64>,
+    /// Mean response time of reads; the interval is over the seconds of the window.
+    pub read_ms: Option<EstimateReport>,
+    /// Mean response time of writes; likewise.
+    pub write_ms: Option<EstimateReport>,
+    /// Seconds of the window that were measured.
+    pub measured_s: Option<f64>,
+    /// Why it is no good; null when it is.
+    pub rejected: Option<String>,
+    /// What was rehearsed, in the order of trying; empty when it was rejected before.
+    pub tried: Vec<GroupsTried>,
+}
+
+/// A number of groups that was rehearsed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupsTried {
+    /// How many.
+    pub groups: u16,
+    /// Whether they met the limits.
+    pub met: bool,
+    /// Seconds that were measured; 0 when the run was given up.
+    pub measured_s: f64,
 }
 
 /// The file that was rehearsed, and how it was changed first.

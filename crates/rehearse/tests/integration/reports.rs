@@ -4,11 +4,13 @@
 use crate::common::plan;
 use load::report::page::VERSION;
 use rehearse::report::schema::{Document, SCHEMA, SourceReport, VariantReport};
-use rehearse::report::{compared, document, html, rehearsed, searched};
+use rehearse::report::{compared, document, html, proposal, rehearsed, searched, sized};
 use rehearse::run;
 use rehearse::search::{self, Capped};
+use rehearse::sizing::{Candidate, Sized, Tried, Windows, size};
 use rehearse::summary::Rehearsal;
 use roxmltree::{Document as Page, Node, ParsingOptions};
+use site::Level;
 use std::sync::OnceLock;
 
 fn rehearsal(name: &str, settings: &[&str], seeds: u64) -> Rehearsal {
@@ -326,4 +328,104 @@ fn variants_stand_side_by_side_as_a_table_and_as_bars() {
     assert_eq!(bars, [48, (share * 48.0).round() as usize], "{said}");
     let less = format!("{:+.1} %", (share - 1.0) * 100.0);
     assert!(said.contains(&less), "{less} in {said}");
+}
+
+/// A pool sized: two mixes are good, the third holds no volumes, the fourth is too slow.
+fn of_mixes() -> Document {
+    let plan = plan(&[QUICK[0], QUICK[1], "run.limit=\"5 ms\""]);
+    let candidate = |model: &str| Candidate {
+        model: model.to_owned(),
+        level: Level::Raid5,
+        group_drives: 5,
+    };
+    let measured = |model: &str, least| {
+        let windows = (least, Windows::Whole);
+        size(&plan, "data", &candidate(model), windows).unwrap()
+    };
+    // 120 drives take long in a test.
+    let slow = Sized {
+        tried: vec![Tried {
+            groups: 24,
+            met: false,
+            measured_s: 0.3,
+        }],
+        ..Sized::rejected(&candidate("nl-sas-1000"), "too slow".to_owned())
+    };
+    let mixes = [
+        Sized::rejected(&candidate("slc-100"), "too small, <b>".to_owned()),
+        slow,
+        measured("slc-200", 2),
+        measured("nvme-7680", 1),
+    ];
+    sized(&plan, None, "data", &mixes)
+}
+
+#[test]
+fn a_sized_pool_is_written_with_every_mix_and_the_same_bytes_again() {
+    let document = of_mixes();
+    let json = serde_json::to_value(&document).unwrap();
+    let keys = |value: &serde_json::Value| -> Vec<String> {
+        let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    let sizing = &json["sizing"];
+    // Names are never changed or removed: docs/REHEARSAL.md.
+    assert_eq!(keys(sizing), ["candidates", "limit_ms", "pool", "window_s"]);
+    let names = "drives group_drives groups iops level measured_s model name read_ms rejected tried write_ms";
+    let names: Vec<&str> = names.split(' ').collect();
+    let mixes = sizing["candidates"].as_array().unwrap();
+    assert_eq!(mixes.len(), 4);
+    for mix in mixes {
+        assert_eq!(keys(mix), names);
+    }
+    assert_eq!(mixes[0]["name"], "RAID 5 of 5 × nvme-7680");
+    assert_eq!(
+        (&mixes[0]["level"], &mixes[0]["groups"], &mixes[0]["drives"]),
+        (&"5".into(), &1.into(), &6.into())
+    );
+    let tried = serde_json::json!([{ "groups": 1, "met": true, "measured_s": 0.3 }]);
+    assert_eq!(mixes[0]["tried"], tried);
+    assert!(mixes[0]["rejected"].is_null());
+    assert_eq!(mixes[2]["rejected"], "too small, <b>");
+    assert_eq!(mixes[2]["tried"], serde_json::json!([]));
+    assert_eq!(mixes[3]["rejected"], "too slow");
+    assert_eq!(mixes[3]["tried"][0]["met"], false);
+    let variants = document.variants.iter().map(|variant| &variant.name);
+    assert_eq!(
+        variants.collect::<Vec<_>>(),
+        [
+            "6 drives, RAID 5 of 5 × nvme-7680",
+            "11 drives, RAID 5 of 5 × slc-200"
+        ]
+    );
+    let back: Document = serde_json::from_value(json).unwrap();
+    assert_eq!(back, document);
+    assert_eq!(of_mixes(), document, "the same plan and seed");
+}
+
+#[test]
+fn the_page_of_a_sized_pool_has_a_table_of_mixes() {
+    let document = of_mixes();
+    let page = html::html(&document);
+    let page = read(&page);
+    let table = page
+        .descendants()
+        .find(|node| node.attribute("aria-label") == Some("Mixes of drives"))
+        .unwrap();
+    let rows: Vec<String> = table
+        .descendants()
+        .filter(|node| node.has_tag_name("tr"))
+        .map(said)
+        .collect();
+    assert_eq!(rows.len(), 5, "the head and four mixes");
+    assert!(rows[1].starts_with("RAID 5 of 5 × nvme-76806"), "{rows:?}");
+    assert!(rows[3].ends_with("too small, <b>"), "{rows:?}");
+    let verdict = with_class(page.root(), "verdict")[0];
+    assert_eq!(verdict.attribute("class"), Some("verdict pass"));
+    assert!(said(verdict).contains("6 drives, RAID 5 of 5 × nvme-7680"));
+    // For a terminal, the same.
+    let text = proposal(document.sizing.as_ref().unwrap());
+    assert!(text.contains("too small, <b>"), "{text}");
+    assert!(!text.contains("--whole"), "all was measured: {text}");
 }

@@ -8,6 +8,7 @@ mod comparison;
 mod drawing;
 mod goal;
 mod parts;
+mod sizing;
 
 use super::schema::{Document, EstimateReport, SeedReport, VariantReport};
 use super::{figure, plain};
@@ -23,6 +24,9 @@ pub fn html(document: &Document) -> String {
         body.push_str(&format!("<p class=\"small\">{}</p>\n", escape(about)));
     }
     body.push_str(&origin(document));
+    if let Some(sizing) = &document.sizing {
+        body.push_str(&sizing::section(sizing));
+    }
     let is_one_of_several = document.variants.len() > 1;
     if is_one_of_several {
         body.push_str(&listed(&document.variants));
