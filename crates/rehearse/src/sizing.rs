@@ -3,9 +3,8 @@
 //! A candidate is a drive model, a level and a shape of group. One that the pool's volumes
 //! can't be laid out on is rejected without being rehearsed. For each other, the number of
 //! groups is searched: from the fewest that hold the volumes on doubled until the limits are
-//! met, then halved in between. The most groups are tried first where the rule of thumb has the
-//! fewest loaded [`OVERLOADED`] times over. One spare comes to thirty drives. Every candidate is
-//! rehearsed with the same seed and the same rest of the site.
+//! met, then halved in between. One spare comes to thirty drives. Every candidate is rehearsed
+//! with the same seed and the same rest of the site.
 //!
 //! The search takes short windows ([`brief`]); the mix that is proposed has been measured over the
 //! whole window ([`proposed`]).
@@ -30,10 +29,6 @@ const DRIVES_MAX: u32 = 120;
 
 /// A pool that is full to this share or less is laid out without a doubt.
 const AMPLE: f64 = 0.9;
-
-/// Load by the rule of thumb, as a multiple of its drives' I/O, that no cache or queue makes up
-/// for as a rule: the most groups are tried first.
-const OVERLOADED: f64 = 2.0;
 
 /// Drives for which one spare is kept.
 const DRIVES_PER_SPARE: u32 = 30;
@@ -183,12 +178,12 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
 }
 
 /// How long each size is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Windows {
     /// As the plan says.
     Whole,
-    /// As long as it takes to tell: [`brief`].
-    Brief,
+    /// So many operations where that decides: [`brief`].
+    Brief(f64),
 }
 
 /// Groups of a candidate at most.
@@ -254,11 +249,7 @@ pub fn size(
     };
     let most = most(candidate);
     // Low misses the limits or does not hold the volumes; high is tried next.
-    let is_brief = windows == Windows::Brief;
-    let (mut low, mut high) = match is_brief && is_overloaded(plan, pool, candidate, least) {
-        true => (least - 1, most),
-        false => (least - 1, least),
-    };
+    let (mut low, mut high) = (least - 1, least);
     loop {
         let trial = match search.trial(high) {
             // What the site asks of these drives they do not have.
@@ -337,7 +328,7 @@ impl Search<'_> {
         let seed = self.plan.run.seed;
         let built = built(self.plan, self.pool, &self.sized.candidate, groups);
         let judged = match self.windows {
-            Windows::Brief => brief::judge(&built, seed, brief::OPERATIONS)?,
+            Windows::Brief(operations) => brief::judge(&built, seed, operations)?,
             Windows::Whole => {
                 let outcome = run(&built, seed)?;
                 Judged::Rehearsed(outcome.load.verdict == Verdict::Pass, Box::new(outcome))
@@ -374,14 +365,6 @@ fn far_off(fallen: Fallen, drives: u32) -> String {
          and not rehearsed to the end",
         fallen.at_s
     )
-}
-
-/// Whether the rule of thumb has the pool loaded [`OVERLOADED`] times over.
-fn is_overloaded(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> bool {
-    let built = built(plan, pool, candidate, groups);
-    let loads = thumb::pools(&built, &Demand::of(&built, &workload::named));
-    let mut of_pool = loads.iter().filter(|load| load.pool == pool);
-    of_pool.any(|load| load.utilisation.is_some_and(|times| times > OVERLOADED))
 }
 
 /// Whether the volumes leave so much room that all that the engine keeps for itself has a place.

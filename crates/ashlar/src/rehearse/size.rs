@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
 use rehearse::sizing::{self, Candidate, Sized, Windows};
-use rehearse::{fit, report, workload};
+use rehearse::{brief, fit, report, workload};
 use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ fn sized(args: &Args, plan: &Plan, pool: &str) -> Result<Vec<Sized>, Failure> {
     let candidates = sizing::candidates(&args.models);
     let windows = match args.whole {
         true => Windows::Whole,
-        false => Windows::Brief,
+        false => Windows::Brief(brief::OPERATIONS),
     };
     let progress = Progress::new(candidates.len());
     let least = parallel::all(&candidates, &progress, |candidate: &Candidate| {
