@@ -265,14 +265,20 @@ fn an_export_begins_anew_when_what_it_had_is_not_what_the_volume_has() {
     let export = ["volume", "export", "disk", &to, "--format", "raw"];
     let slow = [&export[..], &["--rate", "4 MiB", "--detach"]].concat();
     let id = number(&array.json(&slow));
+    let record = array.file("ashlar-jobs.json");
+    let kept = || -> serde_json::Value {
+        let text = std::fs::read_to_string(&record).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    // It is told of before it is on record.
     array.wait_for(&["job", "show", &id], |job| {
-        job["kept_bytes"].as_u64() > Some(0)
+        let jobs = &kept()["content"];
+        let last = jobs.as_array().and_then(|jobs| jobs.last());
+        job["kept_bytes"].as_u64() > Some(0) && last.is_some_and(|job| !job["checkpoint"].is_null())
     });
     array.kill();
     // As if the volume had been another one: the sum of what is copied differs.
-    let record = array.file("ashlar-jobs.json");
-    let text = std::fs::read_to_string(&record).unwrap();
-    let mut kept: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut kept = kept();
     let jobs = kept["content"].as_array_mut().unwrap();
     let word = &mut jobs.last_mut().unwrap()["checkpoint"]["state"][0];
     *word = (word.as_u64().unwrap() ^ 1).into();
