@@ -303,7 +303,7 @@ impl Pump {
             return false;
         }
         if !self.may_read() {
-            let is_gone = self.is_gone();
+            let is_gone = is_closed(&self.stream);
             if is_gone {
                 self.give_up("the initiator closed the connection".to_owned());
             }
@@ -321,13 +321,6 @@ impl Pump {
             Poll::Ready(Err(error)) => self.give_up(format!("receiving: {error}")),
         }
         true
-    }
-
-    /// Whether the peer has closed the connection, which is known without reading what came before:
-    /// what it holds is given back, also where nothing is read for want of memory.
-    fn is_gone(&self) -> bool {
-        let ready = self.stream.ready(Interest::READABLE).now_or_never();
-        matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
     }
 
     /// Whether there is memory for all that a read can bring; the connection is woken when
@@ -725,5 +718,35 @@ fn completion(response: scsi::Response) -> Completion {
         descriptor_sense,
         data,
         wanted_bytes,
+    }
+}
+
+/// Whether the peer has closed the connection, which is known without reading what came before it:
+/// what it holds is given back, also where nothing is read for want of memory. A close behind more
+/// than the sockets hold has not come yet.
+fn is_closed(stream: &TcpStream) -> bool {
+    let ready = stream.ready(Interest::READABLE).now_or_never();
+    matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_close_is_seen_behind_what_is_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        peer.write_all(&[7; 1000]).await.unwrap();
+        stream.readable().await.unwrap();
+        assert!(!is_closed(&stream));
+        drop(peer);
+        while !is_closed(&stream) {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -237,8 +237,9 @@ async fn so_is_one_whose_unsolicited_data_never_comes() {
 /// Writes that wait for a command which never comes, more than there is memory for.
 async fn writes_behind_a_gap(session: &mut Initiator) {
     session.cmd_sn += 1;
-    for _ in 0..400 {
-        session.command(&write10(0, 16), 0, 8192, &[7; 8192]).await;
+    for _ in 0..40 {
+        let cdb = write10(0, 128);
+        session.command(&cdb, 0, 65536, &[7; 65536]).await;
     }
 }
 
@@ -256,11 +257,21 @@ async fn so_are_commands_behind_one_that_never_comes() {
 /// Nothing is read of what they sent, for want of memory, and they are gone all the same.
 #[tokio::test]
 async fn who_closes_while_nothing_is_read_is_gone() {
-    let served = Served::with_limits(impatient()).await;
-    let mut greedy = greedy_sessions(&served).await;
+    let limits = FrontLimits {
+        sessions_max: 43,
+        ..impatient()
+    };
+    let served = Served::with_limits(limits).await;
+    let mut greedy = Vec::new();
+    for isid in 0..42 {
+        greedy.push(Initiator::login(served.address(), GREEDY, isid, TARGET).await);
+    }
+    for session in &mut greedy {
+        session.settle().await;
+    }
     for session in &mut greedy {
         // The rest stays in the sockets.
-        let soon = Duration::from_millis(300);
+        let soon = Duration::from_millis(50);
         let _ = tokio::time::timeout(soon, writes_behind_a_gap(session)).await;
     }
     drop(greedy);
