@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::pool::new_drive;
-use server::api::types::{Pool, PoolCreate};
+use server::api::types::{Pool, PoolCreate, Trashed};
 use site::human;
 
 /// Make a pool of new drives
@@ -108,7 +108,20 @@ pub fn destroy(client: &Client, args: DestroyArgs) -> Result<(), Failure> {
         confirm,
         format,
     } = args;
-    confirm.deletion(&format!("pool {name}"), &name)?;
+    if !confirm.is_given() {
+        confirm.deletion(&with_trash(client, &name)?, &name)?;
+    }
     client.delete(&["pools", &name])?;
     format.done(&format!("pool {name} is destroyed; its drives are free"))
+}
+
+/// A pool with what goes with it: what is in its trash can't be restored then.
+fn with_trash(client: &Client, name: &str) -> Result<String, Failure> {
+    let trash: Vec<Trashed> = client.get(&["trash"])?;
+    let trash = trash.iter().filter(|trashed| trashed.pool == name);
+    let names: Vec<&str> = trash.map(|trashed| trashed.name.as_str()).collect();
+    Ok(match names.is_empty() {
+        true => format!("pool {name}"),
+        false => format!("pool {name}, with {} in its trash,", names.join(", ")),
+    })
 }

@@ -112,6 +112,8 @@ fn a_pool_is_destroyed_when_it_is_empty_and_its_drives_are_free() {
     let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
     assert!(said.contains("pool new holds v9"), "{said}");
     serving.done(&["volume", "delete", "v9", "--yes"]);
+    let (_, said) = serving.refused(&["pool", "destroy", "new"]);
+    assert!(said.contains("pool new, with v9 in its trash,"), "{said}");
     serving.done(&["pool", "destroy", "new", "--yes"]);
     assert_eq!(pools(&serving), ["p0"]);
     let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
