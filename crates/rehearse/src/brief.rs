@@ -94,6 +94,14 @@ pub fn judge(plan: &Plan, seed: u64, operations: f64) -> Result<Judged, Rehearse
             return Ok(Judged::Rehearsed(meets, Box::new(outcome)));
         }
     }
+    whole(plan, seed)
+}
+
+/// Finds out whether `plan` meets its limits with `seed`, over its whole window.
+///
+/// # Errors
+/// As [`crate::run()`].
+pub fn whole(plan: &Plan, seed: u64) -> Result<Judged, RehearseError> {
     let outcome = run::run(plan, seed)?;
     let meets = outcome.load.verdict == Verdict::Pass;
     Ok(Judged::Rehearsed(meets, Box::new(outcome)))

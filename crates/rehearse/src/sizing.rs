@@ -18,7 +18,7 @@ use crate::demand::Demand;
 use crate::error::{RehearseError, RehearseErrorKind};
 use crate::fit;
 use crate::rig::Rig;
-use crate::run::{Outcome, run};
+use crate::run::Outcome;
 use crate::{thumb, workload};
 use load::report::Verdict;
 use site::Level;
@@ -234,7 +234,7 @@ fn cannot_lie(why: &RehearseError) -> String {
 /// which [`fewest`] gives.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`crate::run()`].
 pub fn size(
     plan: &Plan,
     pool: &str,
@@ -286,7 +286,7 @@ pub fn size(
 /// smallest has been measured whole.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`crate::run()`].
 pub fn proposed(
     plan: &Plan,
     pool: &str,
@@ -329,10 +329,7 @@ impl Search<'_> {
         let built = built(self.plan, self.pool, &self.sized.candidate, groups);
         let judged = match self.windows {
             Windows::Brief(operations) => brief::judge(&built, seed, operations)?,
-            Windows::Whole => {
-                let outcome = run(&built, seed)?;
-                Judged::Rehearsed(outcome.load.verdict == Verdict::Pass, Box::new(outcome))
-            }
+            Windows::Whole => brief::whole(&built, seed)?,
         };
         let drives = u32::from(groups) * u32::from(self.sized.candidate.group_drives);
         let measured_s = match &judged {
