@@ -81,7 +81,7 @@ docs: ## write the references of docs/, and all documents as a site into target/
 	@scripts/setup build
 	scripts/docs
 
-install: build ## install the program, its man pages, completions and unit [PREFIX=/usr/local DESTDIR=]
+install: build ## install the program, its man pages and completions [PREFIX=/usr/local DESTDIR=]
 	install -D -m 755 "$${CARGO_TARGET_DIR:-target}/release/ashlar" '$(DESTDIR)$(PREFIX)/bin/ashlar'
 	"$${CARGO_TARGET_DIR:-target}/release/ashlar" manual target/manual
 	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*.1
