@@ -266,6 +266,8 @@ enum Loss {
     CutOff,
     /// Data can't be written.
     ReadOnly,
+    /// The drive says that it has become smaller.
+    Shrunk,
 }
 
 /// The pool is opened again so often in a boot, because of outages. They come alike: each may
@@ -301,6 +303,7 @@ async fn outage(session: Rc<Session>, mut prng: Prng) {
             Loss::Failing,
             Loss::CutOff,
             Loss::ReadOnly,
+            Loss::Shrunk,
         ]));
         session
             .world
@@ -355,5 +358,6 @@ fn lose(session: &Session, media: &Media, loss: Loss) {
             faults.failing_as_damaged = true;
         }
         Loss::ReadOnly => faults.unwritable.extend(first..end),
+        Loss::Shrunk => faults.shrunk = true,
     });
 }

@@ -6,7 +6,8 @@
 //!   when all are slow, the load is the reason.
 //! - Suspect is a matter of speed, not of truth: the drive gets every write, and counts
 //!   as a copy. It is read last.
-//! - A drive goes out of use only where the pool can do without it.
+//! - A drive goes out of use only where the pool can do without it. Where it can't, and the drive
+//!   says that it is gone or cut off, the pool stops: the next start would not find what is written.
 //! - The task waits for nothing but time: see [`hung`](super::hung).
 //! - A suspect drive that nobody asks is asked from here, so that it can show that it
 //!   is well again.
@@ -293,12 +294,17 @@ impl<W: World> Inner<W> {
                 let Err(error) = answer else { return };
                 let is_gone = error.kind == DriveErrorKind::Gone;
                 let loss = (Rc::clone(&member), error.to_string());
-                let text = match is_gone.then(|| drives.give_up(vec![loss])) {
-                    None => error.to_string(),
-                    Some(needed) if needed.is_empty() => return drives.settle_labels().await,
-                    Some(_) => format!("it can't be done without, and {error}"),
-                };
-                checks.wrong.borrow_mut().insert(member.uuid, text);
+                if !is_gone {
+                    checks
+                        .wrong
+                        .borrow_mut()
+                        .insert(member.uuid, error.to_string());
+                } else if drives.give_up(vec![loss]).is_empty() {
+                    drives.settle_labels().await;
+                } else {
+                    let name = &member.name;
+                    drives.stop(format!("it can't do without drive '{name}': {error}"));
+                }
             });
             // Most answer at once, and need no task.
             if check.as_mut().now_or_never().is_none() {
