@@ -11,6 +11,7 @@
 //! - `images`: volumes from image files, and image files from volumes.
 //! - `memory`: how much of it initiators may make the array hold.
 //! - `offload`: copies that initiators have the array make.
+//! - `own_files`: which files are of which data directory.
 //! - [`panics`]: what a failed assertion does.
 //! - `private`: files for the array's user only.
 //! - `record`: the small durable files beside the drives.
@@ -30,6 +31,7 @@ pub mod front;
 mod images;
 mod memory;
 mod offload;
+mod own_files;
 pub mod panics;
 mod private;
 mod record;

@@ -26,6 +26,7 @@ mod load;
 mod logs;
 mod luns;
 mod memory;
+mod moved;
 mod moves;
 mod one_truth;
 mod openapi;

@@ -65,7 +65,7 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
             Some((_, info)) => found.extend(differences_from(pool, info).into_iter().map(kept)),
             None if array.is_closed(&pool.name) => {
                 found.push(kept("is not open; see ashlar status".to_owned()));
-                found.extend(other_drives(site, &settings, &pool.name));
+                found.extend(other_drives(site, &settings, array, &pool.name));
                 continue;
             }
             None => found.push(absent(pool, &there)),
@@ -80,7 +80,7 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
             how: how.join("; "),
         }));
         let drives = pool.drives().filter_map(|name| site.drive(name));
-        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, &pool.name)) {
+        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, array, &pool.name)) {
             found.push(Difference {
                 action: Action::Change,
                 what: format!("drive {}", drive.name),
@@ -116,20 +116,21 @@ fn changes(now: &Pool, wanted: &Pool) -> Vec<&'static str> {
 }
 
 /// Whether the settings look for a drive of this pool somewhere else.
-fn is_elsewhere(drive: &Drive, settings: &Site, pool: &str) -> bool {
+fn is_elsewhere(drive: &Drive, settings: &Site, array: &Array, pool: &str) -> bool {
     let of_pool = settings.pool(pool).into_iter().flat_map(Pool::drives);
     let now = of_pool.filter(|name| **name == drive.name);
     let mut now = now.filter_map(|name| settings.drive(name));
-    now.any(|now| now.source.path() != drive.source.path())
+    let path_of = |drive: &Drive| array.places().path_of(drive);
+    now.any(|now| path_of(now) != path_of(drive))
 }
 
 /// That a pool which is not open is looked for at other drives than the file names.
-fn other_drives(site: &Site, settings: &Site, pool: &str) -> Option<Difference> {
+fn other_drives(site: &Site, settings: &Site, array: &Array, pool: &str) -> Option<Difference> {
     let places = |of: &Site| {
         let drives = of.pool(pool).into_iter().flat_map(Pool::drives);
         let drives = drives.filter_map(|name| of.drive(name));
         let mut places: Vec<(String, PathBuf)> = drives
-            .map(|drive| (drive.name.clone(), drive.source.path().to_owned()))
+            .map(|drive| (drive.name.clone(), array.places().path_of(drive)))
             .collect();
         places.sort();
         places
@@ -174,7 +175,7 @@ pub(super) async fn apply_pools(
             continue;
         }
         if array.is_closed(&pool.name) {
-            if other_drives(site, &settings, &pool.name).is_some() {
+            if other_drives(site, &settings, array, &pool.name).is_some() {
                 let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
                 let looked_for = match is_owner {
                     true => pool_changes::look_for(array, pool.clone(), drives.collect()).await,
@@ -185,7 +186,7 @@ pub(super) async fn apply_pools(
             continue;
         }
         let drives = pool.drives().filter_map(|name| site.drive(name)).cloned();
-        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, &pool.name)) {
+        for drive in drives.filter(|drive| is_elsewhere(drive, &settings, array, &pool.name)) {
             let (what, pool) = (format!("drive {}", drive.name), pool.name.clone());
             let moved = match is_owner {
                 true => pool_changes::look_for_drive(array, pool, drive).await,

@@ -12,7 +12,7 @@ use engine::MemberState;
 use engine::pool::PoolInfo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
 /// A pool of the site that is not open.
@@ -164,6 +164,16 @@ impl Array {
         let missing = absent.missing.get_mut(pool).into_iter().flatten();
         for known in missing.filter(|known| known.name == drive) {
             known.is_back = true;
+        }
+    }
+
+    /// Notes that a drive is to be looked for at `path` from now on, if it is missing.
+    pub(crate) fn drive_is_elsewhere(&self, pool: &str, drive: &str, path: &Path) {
+        let mut absent = self.absent();
+        let missing = absent.missing.get_mut(pool).into_iter().flatten();
+        for known in missing.filter(|known| known.name == drive) {
+            known.path = path.to_owned();
+            known.is_back = false;
         }
     }
 

@@ -12,6 +12,7 @@ use super::departures::names;
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
 use crate::bringup::Patience;
+use crate::own_files::{is_foreign, kept_path};
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
@@ -101,7 +102,12 @@ pub(crate) const DRIVES_FILE: &str = "ashlar-drives.json";
 /// # Errors
 /// The record is there and can't be read or understood.
 pub fn added(data: &Path) -> Result<Vec<AddedDrive>, RecordError> {
-    Ok(record::read(&data.join(DRIVES_FILE))?.unwrap_or_default())
+    let kept: Option<Vec<AddedDrive>> = record::read(&data.join(DRIVES_FILE))?;
+    let there = |drive: AddedDrive| AddedDrive {
+        path: data.join(&drive.path),
+        ..drive
+    };
+    Ok(kept.unwrap_or_default().into_iter().map(there).collect())
 }
 
 /// Keeps which drives the API has added, in the directory `data`.
@@ -109,7 +115,12 @@ pub fn added(data: &Path) -> Result<Vec<AddedDrive>, RecordError> {
 /// # Errors
 /// The record can't be written.
 pub(crate) fn keep_added(data: &Path, drives: &[AddedDrive]) -> Result<(), RecordError> {
-    record::write(&data.join(DRIVES_FILE), &drives)
+    let kept = |drive: &AddedDrive| AddedDrive {
+        path: kept_path(data, &drive.path),
+        ..drive.clone()
+    };
+    let kept: Vec<AddedDrive> = drives.iter().map(kept).collect();
+    record::write(&data.join(DRIVES_FILE), &kept)
 }
 
 impl DrivePlaces {
@@ -130,12 +141,15 @@ impl DrivePlaces {
         *self.settled() = Settled::of(settings, &self.data);
     }
 
-    /// Whether a new drive may be at `path`: the directory that it really is in is allowed. A
-    /// link at `path` itself is followed, as those of `/dev/disk` are.
+    /// Whether a new drive may be at `path`: the directory that it really is in is allowed, and
+    /// is not another array's. A link at `path` itself is followed, as those of `/dev/disk` are.
     ///
     /// # Errors
     /// It may not.
     pub(crate) fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
+        if let Some(why) = is_foreign(&self.data, path) {
+            return Err(ArrayError::new(ArrayErrorKind::Invalid, why));
+        }
         let parent = path.parent().unwrap_or(path);
         let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
         let allows = |directory: &PathBuf| match directory.canonicalize() {
@@ -179,6 +193,11 @@ impl DrivePlaces {
     /// Where the drive called `name` of this pool is.
     pub(super) fn find_of(&self, pool: &str, name: &str) -> Option<AddedDrive> {
         self.find_where(|drive| drive.name == name && drive.pool == pool)
+    }
+
+    /// How records and settings name the file at `path`.
+    pub(super) fn kept_path(&self, path: &Path) -> PathBuf {
+        kept_path(&self.data, path)
     }
 
     /// Where a drive of the settings is.
@@ -235,6 +254,20 @@ impl DrivePlaces {
         let settled = self.settled();
         let mut drives = settled.drives.iter();
         drives.any(|known| known.pool == pool && is_it(known))
+    }
+
+    /// Forgets where the drive called `name` of this pool was added: the settings say it.
+    ///
+    /// # Errors
+    /// The record can't be written.
+    pub(crate) async fn forget_added(&self, pool: &str, name: &str) -> Result<(), ArrayError> {
+        let mut kept = self.added().clone();
+        let all = kept.len();
+        kept.retain(|drive| drive.pool != pool || drive.name != name);
+        match kept.len() < all {
+            true => self.keep(kept).await,
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn keep(&self, drives: Vec<AddedDrive>) -> Result<(), ArrayError> {

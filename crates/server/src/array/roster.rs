@@ -14,6 +14,7 @@
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
+use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use engine::pool::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
@@ -115,6 +116,14 @@ impl KnownDrive {
         }
     }
 
+    /// The drive, with its place named in another way.
+    fn at(self, named: impl Fn(&Path) -> PathBuf) -> Self {
+        KnownDrive {
+            path: self.path.as_deref().map(named),
+            ..self
+        }
+    }
+
     /// The drive as its pool has it now.
     fn seen_as(self, member: &MemberInfo, why: impl Fn(&Self) -> Failure) -> Self {
         let failure = (member.state == MemberState::Failed)
@@ -146,13 +155,15 @@ impl Roster {
     /// an error in the log, and counts as empty.
     pub fn read(data: &Path) -> Self {
         let path = data.join(ROSTER_FILE);
-        let known = record::read(&path).unwrap_or_else(|error| {
+        let known: Option<Vec<KnownDrive>> = record::read(&path).unwrap_or_else(|error| {
             tracing::error!("failed drives of before are forgotten: {error}");
             set_aside(&path);
             None
         });
+        let there = |drive: KnownDrive| drive.at(|path| data.join(path));
+        let known: Vec<KnownDrive> = known.unwrap_or_default().into_iter().map(there).collect();
         Roster {
-            known: Arc::new(Mutex::new(known.unwrap_or_default())),
+            known: Arc::new(Mutex::new(known)),
             path,
             changing: Arc::default(),
             is_due: AtomicBool::new(true),
@@ -195,7 +206,10 @@ impl Roster {
         let (path, known) = (self.path.clone(), Arc::clone(&self.known));
         let writing = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            record::write(&path, &after)?;
+            let data = path.parent().unwrap_or(&path);
+            let kept = |drive: &KnownDrive| drive.clone().at(|path| kept_path(data, path));
+            let kept: Vec<KnownDrive> = after.iter().map(kept).collect();
+            record::write(&path, &kept)?;
             *lock(&known) = after;
             Ok::<(), RecordError>(())
         });

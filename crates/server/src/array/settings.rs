@@ -204,12 +204,13 @@ fn place(drives: &mut Vec<Drive>, at: AddedDrive, capacity_bytes: u64, places: &
     if known.is_some_and(|index| places.path_of(&drives[index]) == at.path) {
         return;
     }
+    let path = places.kept_path(&at.path);
     let drive = Drive {
         name: at.name,
         source: match at.is_device {
-            true => DriveSource::Device { path: at.path },
+            true => DriveSource::Device { path },
             false => DriveSource::File {
-                path: at.path,
+                path,
                 size_bytes: capacity_bytes,
             },
         },

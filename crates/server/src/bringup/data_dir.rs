@@ -5,6 +5,7 @@ use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::EVENTS_FILE;
 use crate::array::configuration::CONFIGURATION_FILE;
+use crate::own_files::is_foreign;
 use crate::private;
 use site::DriveSource;
 use std::fs::{File, TryLockError};
@@ -70,13 +71,21 @@ impl DataDir {
 
     /// Where a drive of the site is.
     pub(super) fn place(&self, drive: &site::Drive) -> Place {
+        let size_bytes = match drive.source {
+            DriveSource::File { size_bytes, .. } => Some(size_bytes),
+            DriveSource::Device { .. } => None,
+        };
+        let path = self.path.join(drive.source.path());
+        self.place_at(drive.name.clone(), path, size_bytes)
+    }
+
+    /// Where a drive is that a record names.
+    pub(super) fn place_at(&self, name: String, path: PathBuf, size_bytes: Option<u64>) -> Place {
         Place {
-            name: drive.name.clone(),
-            path: self.path.join(drive.source.path()),
-            size_bytes: match drive.source {
-                DriveSource::File { size_bytes, .. } => Some(size_bytes),
-                DriveSource::Device { .. } => None,
-            },
+            foreign: is_foreign(&self.path, &path),
+            name,
+            path,
+            size_bytes,
         }
     }
 

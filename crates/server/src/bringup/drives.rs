@@ -83,6 +83,8 @@ pub(super) struct Place {
     pub(super) path: PathBuf,
     /// For a file.
     pub(super) size_bytes: Option<u64>,
+    /// Why it may not be used, where it is another array's.
+    pub(super) foreign: Option<String>,
 }
 
 /// What is at a place.
@@ -183,6 +185,13 @@ pub(super) async fn unlabel(
 }
 
 async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Look {
+    if let Some(why) = place.foreign.clone() {
+        return Look {
+            place,
+            found: Found::Unusable(why),
+            wrong_size: None,
+        };
+    }
     let (found, wrong_size) = match patience.open(&place.path).await {
         Ok(open) => {
             let drive = RealDrive::of(state.world(), &open);

@@ -14,7 +14,7 @@
 //!   the end of the array.
 
 use super::data_dir::DataDir;
-use super::drives::{self, Found, Place};
+use super::drives::{self, Found};
 use super::made::Made;
 use super::pools::{self, Known, Outcome};
 use super::{BringUpError, BringUpErrorKind, exports, make_volumes};
@@ -355,11 +355,8 @@ impl Looker {
         let Some(shard) = self.shards.get(shard) else {
             return Ok(());
         };
-        let place = Place {
-            name: drive.name.clone(),
-            path: drive.path.clone(),
-            size_bytes: None,
-        };
+        let (name, path) = (drive.name.clone(), drive.path.clone());
+        let place = array.data()?.place_at(name, path, None);
         let look = drives::glance(shard, place).await?;
         let (name, path) = (&drive.name, drive.path.display());
         let what = match look.found {

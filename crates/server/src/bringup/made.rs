@@ -7,10 +7,11 @@
 //! made hold nothing and may be removed.
 
 use super::{BringUpError, data_dir::DataDir};
+use crate::own_files::kept_path;
 use crate::record;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The pools that were made or are being made here, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,14 +53,15 @@ pub(super) enum MadePool {
 impl Made {
     /// The record of `data`; an empty one for a new directory.
     pub(super) fn read(data: &DataDir) -> Result<Self, BringUpError> {
-        Ok(record::read(&data.made_file())?.unwrap_or_default())
+        let kept: Option<Made> = record::read(&data.made_file())?;
+        Ok(kept.unwrap_or_default().at(|path| data.path().join(path)))
     }
 
     /// Records, durably, that there is a configuration from now on.
     pub(super) fn set_configured(&mut self, data: &DataDir) -> Result<(), BringUpError> {
         if !self.is_configured {
             self.is_configured = true;
-            record::write(&data.made_file(), self)?;
+            self.write(data)?;
         }
         Ok(())
     }
@@ -75,6 +77,34 @@ impl Made {
             Some(state) => self.pools.insert(pool.to_owned(), state),
             None => self.pools.remove(pool),
         };
-        Ok(record::write(&data.made_file(), self)?)
+        self.write(data)
+    }
+
+    fn write(&self, data: &DataDir) -> Result<(), BringUpError> {
+        let kept = self.clone().at(|path| kept_path(data.path(), path));
+        Ok(record::write(&data.made_file(), &kept)?)
+    }
+
+    /// The pools, with the places of their drives named in another way.
+    fn at(mut self, named: impl Fn(&Path) -> PathBuf) -> Self {
+        let name = |paths: &mut Vec<PathBuf>| {
+            for path in paths {
+                *path = named(path);
+            }
+        };
+        for state in self.pools.values_mut() {
+            match state {
+                MadePool::BeingMade {
+                    new_files,
+                    of_before,
+                } => {
+                    name(new_files);
+                    name(of_before);
+                }
+                MadePool::BeingDestroyed { drives, .. } => name(drives),
+                MadePool::Made { .. } => {}
+            }
+        }
+        self
     }
 }

@@ -15,6 +15,7 @@ use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::images::JobInfo;
+use crate::own_files::is_foreign;
 use crate::shard::ShardHandle;
 use base::Uuid;
 use site::Site;
@@ -152,8 +153,12 @@ pub(crate) async fn look_for_drive(
                 ArrayError::new(ArrayErrorKind::NotFound, context)
             };
             known.ok_or_else(none)?.source = drive.source.clone();
-            check_labelled(&array, &pool, &[drive], true).await?;
-            array.keep_settings(settings).await
+            check_labelled(&array, &pool, std::slice::from_ref(&drive), true).await?;
+            array.keep_settings(settings).await?;
+            array.places().forget_added(&pool, &drive.name).await?;
+            let path = array.places().path_of(&drive);
+            array.drive_is_elsewhere(&pool, &drive.name, &path);
+            Ok(())
         })
         .await
 }
@@ -177,9 +182,14 @@ pub(crate) async fn look_for(
             }
             check_labelled(&array, &name, &drives, false).await?;
             let mut settings = without(&array.settings(), &name);
+            let names: Vec<String> = drives.iter().map(|drive| drive.name.clone()).collect();
             settings.drives.extend(drives);
             settings.pools.push(pool);
-            array.keep_settings(settings).await
+            array.keep_settings(settings).await?;
+            for drive in names {
+                array.places().forget_added(&name, &drive).await?;
+            }
+            Ok(())
         })
         .await
 }
@@ -378,7 +388,11 @@ async fn wipe(
         let context = format!("{file}: the identity of pool {name} is none");
         return Err(BringUpError::new(BringUpErrorKind::Data, context));
     };
-    Ok(drives::unlabel(shard, name, Some(uuid), drives.clone()).await?)
+    let own = drives
+        .iter()
+        .filter(|path| is_foreign(data.path(), path).is_none());
+    let own = own.cloned().collect();
+    Ok(drives::unlabel(shard, name, Some(uuid), own).await?)
 }
 
 /// `settings` without a pool and its drives.

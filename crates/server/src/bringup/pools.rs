@@ -204,11 +204,8 @@ fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
     let added = known.added.iter();
     for drive in added.filter(|drive| drive.pool == pool.name) {
         if places.iter().all(|place| place.path != drive.path) {
-            places.push(Place {
-                name: drive.name.clone(),
-                path: drive.path.clone(),
-                size_bytes: None,
-            });
+            let (name, path) = (drive.name.clone(), drive.path.clone());
+            places.push(known.data.place_at(name, path, None));
         }
     }
     places
