@@ -279,6 +279,11 @@ impl<W: World> Integrity<W> {
         self.dirty.borrow().len() * 2 > self.budget_blocks.get()
     }
 
+    /// Whether the next flush has something to do.
+    pub fn has_unflushed(&self) -> bool {
+        !self.dirty.borrow().is_empty()
+    }
+
     /// Counters.
     pub fn stats(&self) -> IntegrityStats {
         IntegrityStats {

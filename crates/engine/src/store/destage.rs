@@ -214,7 +214,8 @@ async fn keep<W: World>(world: W, store: Weak<Store<W>>) {
         if store.check().is_err() || store.ended.get() {
             return;
         }
-        let something = !store.settled.borrow().is_empty();
+        // A copy of sums that is put right was told of: it does not wait for writes.
+        let something = !store.settled.borrow().is_empty() || store.integrity.has_unflushed();
         if something && (idle || store.wants_trim()) && store.trim().await.is_err() {
             return;
         }

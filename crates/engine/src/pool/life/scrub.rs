@@ -78,6 +78,8 @@ impl<W: World> Inner<W> {
             }
         }
         self.refresh_metadata().await?;
+        // What it counts is on the drives, too.
+        self.store.trim().await?;
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
         self.life.scrub_wanted.set(false);
         let lost = found.lost;
