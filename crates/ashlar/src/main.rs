@@ -30,6 +30,7 @@ mod salvage;
 mod serve;
 mod session;
 mod settings;
+mod shared_space;
 mod site_file;
 mod snapshot;
 mod stats;

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
+use crate::shared_space;
 use crate::volume::told;
 use server::api::types::{
     Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
@@ -178,16 +179,20 @@ fn create(client: &Client, snapshots: &[String], format: Format) -> Result<(), F
         let name = name.to_owned();
         let path = ["volumes", volume, "snapshots"];
         let taken: Snapshot = client.post(&path, &SnapshotCreate { name })?;
-        return format.print_text(&taken, show);
+        format.print_text(&taken, show)?;
+        return shared_space::warn(client, &[volume], format);
     }
     let of = |snapshot: &String| {
         let (volume, name) = split(snapshot)?;
         let (volume, name) = (volume.to_owned(), name.to_owned());
         Ok(SnapshotOf { volume, name })
     };
-    let snapshots = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
-    let taken: Vec<Snapshot> = client.post(&["snapshots"], &SnapshotsCreate { snapshots })?;
-    format.print(&taken, |taken| table(taken))
+    let snapshots: Vec<SnapshotOf> = snapshots.iter().map(of).collect::<Result<_, Failure>>()?;
+    let wanted = SnapshotsCreate { snapshots };
+    let taken: Vec<Snapshot> = client.post(&["snapshots"], &wanted)?;
+    format.print(&taken, |taken| table(taken))?;
+    let volumes = wanted.snapshots.iter().map(|of| &of.volume[..]);
+    shared_space::warn(client, &volumes.collect::<Vec<_>>(), format)
 }
 
 /// What `when` asks for of the schedules at `path`, which are those of `what`.

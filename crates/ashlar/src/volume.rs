@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::job;
 use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
+use crate::shared_space;
 use server::api::types::{
     Deleted, Format as ImageFormat, Job, Provisioning, Volume, VolumeChange, VolumeClone,
     VolumeConvert, VolumeCopy, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
@@ -288,7 +289,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => {
             let path = ["volumes", &source, "clone"];
             let volume: Volume = client.post(&path, &VolumeClone { name })?;
-            format.print_text(&volume, show)
+            format.print_text(&volume, show)?;
+            shared_space::warn(client, &[&volume.name], format)
         }
         Command::Copy {
             source,

@@ -240,3 +240,33 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
     assert!(serving.stop("TERM").success());
     assert!(memo(&home, None).is_empty(), "nothing erases it");
 }
+
+#[test]
+fn a_snapshot_in_a_pool_with_little_room_is_warned_of() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let said = |args: &[&str]| {
+        let output = serving.run(args);
+        assert!(output.status.success(), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    fill(&serving);
+    assert_eq!(said(&["snapshot", "create", "v0@roomy"]), "");
+    let pool = serving.json(&["pool", "show", "p0"]);
+    let rest = pool["free_bytes"].as_u64().unwrap() - (4 << 20);
+    let (rest, args) = (
+        format!("{rest} B"),
+        ["volume", "create", "thick", "--thick"],
+    );
+    serving.done(&[&args[..], &["--pool", "p0", "--size", &rest]].concat());
+    for args in [
+        &["snapshot", "create", "v0@tight"][..],
+        &["volume", "clone", "v0", "copy"],
+    ] {
+        let warning = said(args);
+        let parts = ["pool p0 has 4 MiB free", "need 8 MiB", "writes fail"];
+        let is_told = parts.iter().all(|part| warning.contains(part));
+        assert!(is_told, "{args:?}: {warning}");
+        assert_eq!(warning.lines().count(), 1, "{warning}");
+    }
+}
