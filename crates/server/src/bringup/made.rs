@@ -12,6 +12,10 @@ use crate::record;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Held while a record is changed.
+static CHANGING: Mutex<()> = Mutex::new(());
 
 /// The pools that were made or are being made here, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,11 +63,10 @@ impl Made {
 
     /// Records, durably, that there is a configuration from now on.
     pub(super) fn set_configured(&mut self, data: &DataDir) -> Result<(), BringUpError> {
-        if !self.is_configured {
-            self.is_configured = true;
-            self.write(data)?;
+        match self.is_configured {
+            true => Ok(()),
+            false => self.change(data, |made| made.is_configured = true),
         }
-        Ok(())
     }
 
     /// Records what has become of a pool, durably; `None` forgets it.
@@ -73,16 +76,28 @@ impl Made {
         pool: &str,
         state: Option<MadePool>,
     ) -> Result<(), BringUpError> {
-        match state {
-            Some(state) => self.pools.insert(pool.to_owned(), state),
-            None => self.pools.remove(pool),
-        };
-        self.write(data)
+        self.change(data, |made| {
+            match state {
+                Some(state) => made.pools.insert(pool.to_owned(), state),
+                None => made.pools.remove(pool),
+            };
+        })
     }
 
-    fn write(&self, data: &DataDir) -> Result<(), BringUpError> {
-        let kept = self.clone().at(|path| kept_path(data.path(), path));
-        Ok(record::write(&data.made_file(), &kept)?)
+    /// Changes the record as it is by now: another pool may have been made since it was read.
+    fn change(
+        &mut self,
+        data: &DataDir,
+        change: impl FnOnce(&mut Self),
+    ) -> Result<(), BringUpError> {
+        // Whoever panicked with this lock held has left a whole record behind.
+        let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = Self::read(data)?;
+        change(&mut now);
+        let kept = now.clone().at(|path| kept_path(data.path(), path));
+        record::write(&data.made_file(), &kept)?;
+        *self = now;
+        Ok(())
     }
 
     /// The pools, with the places of their drives named in another way.
@@ -106,5 +121,54 @@ impl Made {
             }
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> Option<MadePool> {
+        Some(MadePool::Made {
+            uuid: String::new(),
+            drives: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn pools_that_are_made_at_one_time_are_all_on_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::take(&dir.path().join("data")).unwrap();
+        let (mut one, mut other) = (Made::read(&data).unwrap(), Made::read(&data).unwrap());
+        one.set(&data, "a", made()).unwrap();
+        other.set(&data, "b", made()).unwrap();
+        one.set(&data, "c", made()).unwrap();
+        other.set(&data, "a", None).unwrap();
+        let kept = Made::read(&data).unwrap();
+        assert_eq!(kept.pools.keys().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(kept, other);
+    }
+
+    #[test]
+    fn places_in_the_data_directory_move_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        let data = DataDir::take(&old).unwrap();
+        let outside = PathBuf::from("/dev/sdb");
+        let drives = vec![data.path().join("d0.img"), outside.clone()];
+        let uuid = String::new();
+        let state = MadePool::BeingDestroyed { uuid, drives };
+        let mut made = Made::default();
+        made.set(&data, "p", Some(state)).unwrap();
+        drop(data);
+        std::fs::rename(&old, &new).unwrap();
+        let data = DataDir::take(&new).unwrap();
+        let kept = Made::read(&data).unwrap();
+        let own = data.path().join("d0.img");
+        let is_there = |state: &MadePool| match state {
+            MadePool::BeingDestroyed { drives, .. } => *drives == [own.clone(), outside.clone()],
+            _ => false,
+        };
+        assert!(kept.pools.values().all(is_there), "{kept:?}");
     }
 }

@@ -122,7 +122,9 @@ async fn make(array: &Arc<Array>, data: &DataDir, name: &str) -> Result<(), Arra
         return Err(ArrayError::new(ArrayErrorKind::Exists, labelled));
     }
     let homes = plan.shards.clone();
-    pools::make(vec![plan], array.shards(), data, &mut made).await?;
+    // Large files take their time: other changes go on meanwhile.
+    let making = pools::make(vec![plan], array.shards(), data, &mut made);
+    array.wait_for(name, making).await?;
     array.pool_is_open(name, homes, Vec::new());
     array.note_drives_and_warn().await;
     Ok(())
