@@ -56,6 +56,7 @@ use base::{Payload, SECTOR_BYTES, Slice, Time, Uuid};
 use desk::Transferred;
 use engine::{Disk, IoError, World};
 use futures_util::future::LocalBoxFuture;
+use std::any::Any;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -91,6 +92,12 @@ pub enum Access {
     Read,
     /// It is a destination.
     Write,
+}
+
+/// A disk that a copy reaches.
+struct Reached<W: World> {
+    disk: Disk<W>,
+    _kept: Box<dyn Any>,
 }
 
 /// Why a logical unit can't be a source or a destination.
@@ -135,6 +142,10 @@ pub trait Copier<W: World> {
 
     /// What keeps the data of tokens, by its identity.
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>>;
+
+    /// Kept while a copy reaches this volume by another logical unit than the one that the
+    /// command was sent to: whoever takes the volume's unit away waits for that.
+    fn reach(&self, volume: Uuid) -> Box<dyn Any>;
 
     /// Nobody needs these any more.
     fn release(&self, held: Vec<Held>);
@@ -303,7 +314,21 @@ impl<W: World> Nexus<W> {
         outcome
     }
 
-    /// The logical unit with this designator that this initiator may use so.
+    /// The logical unit with this designator that this initiator may use so. It is there for the
+    /// copy as long as what comes with it is kept.
+    async fn reach(
+        &self,
+        copier: &dyn Copier<W>,
+        wanted: &Designator,
+        access: Access,
+    ) -> Result<Reached<W>, Refusal> {
+        let found = self.resolve(copier, wanted, access).await?;
+        let kept = copier.reach(found.info().uuid);
+        // Nobody waits for what was taken away before.
+        let disk = self.resolve(copier, wanted, access).await?;
+        Ok(Reached { disk, _kept: kept })
+    }
+
     async fn resolve(
         &self,
         copier: &dyn Copier<W>,

@@ -12,7 +12,7 @@ use super::copy_sense::{
 use super::desk::Copied;
 use super::stream::{self, Failure, Run};
 use super::xcopy_list::{self, List, Segment};
-use super::{Access, Copier, Course, Outcome, Refusal};
+use super::{Access, Copier, Course, Outcome, Reached, Refusal};
 use crate::commands::transfer::failure;
 use crate::nexus::Nexus;
 use crate::sense::Sense;
@@ -114,17 +114,17 @@ impl<W: World> Nexus<W> {
             let destination = (first.destination, Access::Write, field::DESTINATION);
             let source = self.cscd(copier, unit, list, nth, source).await?;
             let destination = self.cscd(copier, unit, list, nth, destination).await?;
-            check_ends(nth, first, (&source, &destination))?;
+            check_ends(nth, first, (&source.disk, &destination.disk))?;
             Ok((source, destination))
         };
         let (source, destination) = match disks.await {
             Ok(disks) => disks,
             Err(stop) => return (0, 0, Err(stop)),
         };
-        let disks = (&source, &destination);
+        let disks = (&source.disk, &destination.disk);
         let mut all = vec![first];
         // One after the other they would read what those before have written.
-        if source.info().uuid != destination.info().uuid {
+        if disks.0.info().uuid != disks.1.info().uuid {
             let fits = |segment: &Segment| check_ends(nth, segment, disks).is_ok();
             let goes_on = rest.iter().take_while(|next| {
                 let goes_on = all.last().is_some_and(|last| last.goes_on_with(next));
@@ -166,7 +166,7 @@ impl<W: World> Nexus<W> {
         list: &List,
         nth: u16,
         (id, access, byte): (u16, Access, u16),
-    ) -> Result<Disk<W>, Stop> {
+    ) -> Result<Reached<W>, Stop> {
         let wrong = |code, pointer| {
             Stop::from(Aborted {
                 pointer,
@@ -188,7 +188,11 @@ impl<W: World> Nexus<W> {
         };
         if id == THIS_UNIT {
             super::permits(unit, access, self.id()).map_err(refused)?;
-            return Ok(unit.volume());
+            // Whoever takes this unit away waits for the command.
+            return Ok(Reached {
+                disk: unit.volume(),
+                _kept: Box::new(()),
+            });
         }
         let cscd = list.cscds.get(usize::from(id));
         let none = || wrong(NOT_REACHABLE, Some(Pointer::Segment(byte)));
@@ -196,11 +200,11 @@ impl<W: World> Nexus<W> {
         if cscd.is_null {
             return Err(unfit(UNREACHABLE));
         }
-        let found = self.resolve(copier, &cscd.designator, access).await;
-        let disk = found.map_err(refused)?;
+        let found = self.reach(copier, &cscd.designator, access).await;
+        let reached = found.map_err(refused)?;
         match cscd.device_type {
             // A direct-access block device.
-            0 => Ok(disk),
+            0 => Ok(reached),
             _ => Err(unfit(WRONG_TYPE)),
         }
     }

@@ -277,6 +277,7 @@ impl Array {
                     Some(shard) => hide(shard, &target).await,
                     None => Ok(()),
                 };
+                array.directory.offload().left_alone(&export.uuids).await;
                 // A command that was under way may have made one.
                 array.revoke_tokens(&export.uuids).await;
                 hidden

@@ -83,8 +83,10 @@ impl Array {
             }
             array.export_map().insert(target.clone(), export.clone());
             array.hide_all(shard, &target, &gone).await?;
-            // A command that was under way may have made one.
             let uuids: Vec<Uuid> = gone.iter().map(|(_, uuid)| *uuid).collect();
+            let left = array.directory.offload().left_alone(&uuids);
+            array.turns.wait("", left).await;
+            // A command that was under way may have made one.
             array.revoke_tokens(&uuids).await;
             Ok(export)
         })

@@ -1,6 +1,7 @@
 //! What the copies of one session reach: its own target's units, those of other targets that
 //! would admit it, and what is kept for tokens, wherever that is.
 
+use super::reach::Reach;
 use super::{Offload, Place};
 use crate::directory::Directory;
 use crate::shard::distant::Distant;
@@ -12,6 +13,7 @@ use futures_util::future::LocalBoxFuture;
 use iscsi::login::Admission;
 use scsi::NexusId;
 use scsi::offload::{Access, Copier, Course, Designator, Held, Refusal, Tokens, unit_at};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -237,6 +239,10 @@ impl Copier<RealWorld> for SessionCopier {
             Some(Disk::There(Rc::new(distant) as _))
         };
         find.boxed_local()
+    }
+
+    fn reach(&self, volume: Uuid) -> Box<dyn Any> {
+        Box::new(Reach::new(&self.directory, volume))
     }
 
     fn release(&self, held: Vec<Held>) {

@@ -2,6 +2,7 @@
 //!
 //! - [`Offload`]: which tokens there are, for all shards, and where their data is kept.
 //! - `copier`: what one session can reach, for [`scsi::offload`].
+//! - `reach`: the volumes that copies reach, for whoever takes them away.
 //!
 //! Invariants:
 //! - What a token stands for is kept on the shard of its lane; everybody else reaches it by
@@ -11,11 +12,13 @@
 //! - Who needs the room that tokens keep gets it: they are revoked.
 
 mod copier;
+mod reach;
 
 pub(crate) use copier::SessionCopier;
 
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use base::{Time, Uuid};
+use reach::Reaches;
 use scsi::offload::{Held, Limits, Tokens};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +26,7 @@ use std::io::Read;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
+use tokio::sync::Notify;
 
 /// Bytes that nobody can guess, for the tokens of one start.
 const SECRET_BYTES: usize = 40;
@@ -39,6 +43,8 @@ struct Place {
 pub struct Offload {
     shards: OnceLock<Vec<ShardHandle>>,
     state: Mutex<State>,
+    /// A copy has left a volume.
+    left: Notify,
     began: Instant,
 }
 
@@ -48,6 +54,7 @@ struct State {
     tokens: Option<Tokens>,
     /// The volumes that keep data for tokens.
     holders: BTreeMap<Uuid, Place>,
+    reaches: Reaches,
 }
 
 impl Default for Offload {
@@ -55,6 +62,7 @@ impl Default for Offload {
         Offload {
             shards: OnceLock::new(),
             state: Mutex::default(),
+            left: Notify::new(),
             began: Instant::now(),
         }
     }

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use scsi::NexusId;
 use scsi::offload::{Access, Copier, Designator, Held, Refusal, Tokens, unit_at};
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use world::sim::SimWorld;
@@ -108,6 +109,11 @@ impl Copier<SimWorld> for HostCopier {
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<SimWorld>>> {
         let found = self.array.hidden(uuid);
         std::future::ready(found.map(|(_, volume)| volume.into())).boxed_local()
+    }
+
+    fn reach(&self, _: Uuid) -> Box<dyn Any> {
+        // Nobody takes units away here.
+        Box::new(())
     }
 
     fn release(&self, held: Vec<Held>) {

@@ -10,6 +10,7 @@ use scsi::offload::{
     Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens, unit_at,
 };
 use scsi::{Identity, InitiatorPort, LogicalUnit, Nexus, NexusId, Response, Target};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -44,8 +45,20 @@ pub struct TestCopier {
     /// Called before a logical unit of another target is looked for.
     pub before: RefCell<Option<Box<dyn FnOnce()>>>,
     pub initiator: RefCell<String>,
+    /// Called when a copy says that it reaches a volume.
+    pub at_reach: RefCell<Option<Box<dyn FnOnce()>>>,
+    /// Copies reach so many volumes, and have reached so many.
+    pub reached: Rc<(Cell<usize>, Cell<usize>)>,
     pub asked_for_room: Cell<usize>,
     pub room: RefCell<Option<LocalBoxFuture<'static, ()>>>,
+}
+
+struct Reach(Rc<(Cell<usize>, Cell<usize>)>);
+
+impl Drop for Reach {
+    fn drop(&mut self) {
+        self.0.0.set(self.0.0.get() - 1);
+    }
 }
 
 impl TestCopier {
@@ -117,6 +130,16 @@ impl Copier<SimWorld> for TestCopier {
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<SimWorld>>> {
         let found = self.holder.pool().volume_of(uuid);
         async move { found.map(Disk::Here) }.boxed_local()
+    }
+
+    fn reach(&self, _: Uuid) -> Box<dyn Any> {
+        if let Some(at_reach) = self.at_reach.take() {
+            at_reach();
+        }
+        let (now, all) = &*self.reached;
+        now.set(now.get() + 1);
+        all.set(all.get() + 1);
+        Box::new(Reach(Rc::clone(&self.reached)))
     }
 
     fn release(&self, held: Vec<Held>) {
@@ -191,6 +214,8 @@ impl Bench {
             later: Cell::default(),
             before: RefCell::default(),
             initiator: RefCell::new("iqn.host".to_owned()),
+            at_reach: RefCell::default(),
+            reached: Rc::default(),
             asked_for_room: Cell::default(),
             room: RefCell::default(),
         };

@@ -3,8 +3,10 @@
 use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, port, sense, spec, with_bench};
 use super::lists::{receive, with_list, xcopy};
 use engine::Provisioning;
+use futures_util::FutureExt;
 use scsi::offload::Course;
 use scsi::{LogicalUnit, Nexus, Response};
+use std::pin::pin;
 use world::sim::SimWorld;
 
 async fn copy(
@@ -240,6 +242,32 @@ fn a_unit_that_is_unmapped_between_segments_is_not_reached_any_more() {
         let said = sense(&copied);
         assert_eq!(said, (0x0a, 0x0d, 0x02));
         assert_eq!(copied.sense[10..12], [0, 2], "the third");
+    });
+}
+
+#[test]
+fn a_unit_that_is_taken_away_waits_for_copies_by_another_one() {
+    with_bench(async |bench| {
+        let nexus = bench.nexus(&bench.own).await;
+        let naas = [bench.naa("a"), bench.naa("b"), bench.naa("c")];
+        bench.write("b", 0, &bytes(1, PAGE_BLOCKS)).await;
+        let (now, all) = &*bench.copier.reached;
+        {
+            // Blocks that do not lie alike are read and written.
+            let mut copy = pin!(copy(&bench, &nexus, &naas, &[(1, 2, 4, 0, 3)]));
+            assert!(copy.as_mut().now_or_never().is_none());
+            assert_eq!(now.get(), 2);
+            assert_eq!(copy.await.status, 0);
+        }
+        assert_eq!((now.get(), all.get()), (0, 2));
+        // Taken away just before: nobody waits for the copy, and it does not begin.
+        let own = std::rc::Rc::clone(&bench.own);
+        *bench.copier.at_reach.borrow_mut() = Some(Box::new(move || {
+            own.unmap(1);
+        }));
+        let copied = copy(&bench, &nexus, &naas, &[(1, 2, 4, 0, 0)]).await;
+        assert_eq!(sense(&copied), (0x0a, 0x0d, 0x02));
+        assert_eq!((now.get(), all.get()), (0, 3));
     });
 }
 
