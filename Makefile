@@ -78,16 +78,19 @@ fuzz: ## fuzz the wire formats [SECONDS=n for each target]
 	scripts/fuzz $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 docs: ## write the references of docs/, and all documents as a site into target/docs
-	@scripts/setup build
+	@scripts/setup docs
 	scripts/docs
 
-install: build ## install the program, its man pages and completions [PREFIX=/usr/local DESTDIR=]
+# Not after build: `sudo make install` must not build as root.
+install: ## install what `make build` built, man pages and completions [PREFIX=/usr/local DESTDIR=]
+	@test -x "$${CARGO_TARGET_DIR:-target}/release/ashlar" || { echo 'install: run `make build` first' >&2; exit 1; }
 	install -D -m 755 "$${CARGO_TARGET_DIR:-target}/release/ashlar" '$(DESTDIR)$(PREFIX)/bin/ashlar'
-	"$${CARGO_TARGET_DIR:-target}/release/ashlar" manual target/manual
-	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/man/man1' target/manual/man/*.1
-	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' target/manual/completions/ashlar
-	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/zsh/site-functions' target/manual/completions/_ashlar
-	install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d' target/manual/completions/ashlar.fish
+	manual=$$(mktemp -d) && trap 'rm -r "$$manual"' EXIT && \
+	  "$${CARGO_TARGET_DIR:-target}/release/ashlar" manual "$$manual" && \
+	  install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/man/man1' "$$manual"/man/*.1 && \
+	  install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' "$$manual/completions/ashlar" && \
+	  install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/zsh/site-functions' "$$manual/completions/_ashlar" && \
+	  install -D -m 644 -t '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d' "$$manual/completions/ashlar.fish"
 
 lint: ## check formatting, lints and the house rules
 	@scripts/setup lint

@@ -4,8 +4,9 @@
 use crate::{Complaint, Tree};
 
 /// What the README, CI and people's fingers rely on.
-pub const TARGETS: [&str; 11] = [
-    "setup", "build", "demo", "test", "bench", "sim", "fuzz", "lint", "fmt", "clean", "help",
+pub const TARGETS: [&str; 13] = [
+    "setup", "build", "demo", "test", "bench", "sim", "fuzz", "docs", "install", "lint", "fmt",
+    "clean", "help",
 ];
 
 /// Complains about a target without its `## line` and about a missing one.
