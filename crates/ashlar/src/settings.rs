@@ -3,15 +3,15 @@
 use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
-use crate::host::ChapArgs;
-use crate::output::{Align, Format, Table};
+use crate::host::{ChapArgs, said_of};
+use crate::output::{Align, Format, Table, pairs};
 use serde_json::Value;
-use server::api::types::{Settings, SettingsChange, Trashed};
+use server::api::types::{DiscoveryChap, Settings, SettingsChange, Trashed};
 use std::collections::BTreeMap;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Show the settings, but those that have their default
+    /// Show the settings, with their defaults
     Show {
         #[command(flatten)]
         format: Format,
@@ -19,7 +19,7 @@ pub enum Command {
     /// Change settings
     #[command(after_help = SET_HELP)]
     Set {
-        /// Settings and their new values; nothing behind = takes the default
+        /// Settings and their new values; without a value after =, the default applies
         #[arg(required = true, value_name = "TABLE.KEY=VALUE", value_parser = setting)]
         settings: Vec<(String, String, Value)>,
         #[command(flatten)]
@@ -30,9 +30,10 @@ pub enum Command {
 }
 
 const SET_HELP: &str = "\
-Keys are those of the site file's tables [site], [api], [images], [chap] and [limits]. Lists are
-separated by commas. Limits, site.name, site.shards and api.listen count from the next start on, the
-rest at once. Directories and api.listen can be changed by root and the server's user only.
+Settings are the keys of the site file's tables [site], [api], [images], [chap] and [limits]. Commas
+separate the items of a list. Limits, site.name, site.shards and api.listen take effect at the next
+start, all others at once. Only root and the user that Ashlar runs as can change directories and
+api.listen.
 
 Examples:
   ashlar settings set site.trash=2d
@@ -44,14 +45,19 @@ const LISTS: [&str; 3] = ["directories", "drive_directories", "algorithms"];
 
 #[derive(clap::Subcommand)]
 pub enum Discovery {
-    /// Ask for CHAP before targets are listed
+    /// Show which CHAP account discovery asks for
+    Show {
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Ask for CHAP before discovery lists targets
     SetChap {
         #[command(flatten)]
         chap: ChapArgs,
         #[command(flatten)]
         format: Format,
     },
-    /// Ask for nothing before targets are listed
+    /// Remove the CHAP account of discovery
     RemoveChap {
         #[command(flatten)]
         format: Format,
@@ -110,14 +116,17 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
 
 pub fn run_discovery(client: &Client, command: Discovery) -> Result<(), Failure> {
     match command {
+        Discovery::Show { format } => {
+            let show = |shown: &DiscoveryChap| pairs(&[("chap", said_of(shown.chap.as_ref()))]);
+            format.show(client, &["discovery", "chap"], show)
+        }
         Discovery::SetChap { chap, format } => match chap.read()? {
             Some(chap) => {
                 client.put_only(&["discovery", "chap"], &chap)?;
                 format.done("discovery asks for CHAP")
             }
             None => Err(Failure::Wrong(
-                "--chap-name: found nothing; allowed: a CHAP name, and --chap-secret-file"
-                    .to_owned(),
+                "--chap-name is missing: give a CHAP name and --chap-secret-file".to_owned(),
             )),
         },
         Discovery::RemoveChap { format } => {
@@ -127,25 +136,25 @@ pub fn run_discovery(client: &Client, command: Discovery) -> Result<(), Failure>
     }
 }
 
+/// All settings; `-` where the array has none of its own, so that the default applies.
 fn table(settings: &Settings) -> Table {
-    let mut table = Table::new(&["SETTING", "VALUE"].map(|column| (column, Align::Left)));
-    for (name, keys) in &settings.0 {
-        for (key, value) in keys {
-            let shown = match value {
-                Value::String(text) => text.clone(),
-                Value::Array(values) => {
-                    let texts = values.iter().map(|value| match value.as_str() {
-                        Some(text) => text.to_owned(),
-                        None => value.to_string(),
-                    });
-                    texts.collect::<Vec<_>>().join(",")
-                }
-                other => other.to_string(),
-            };
-            table.row(vec![format!("{name}.{key}"), shown]);
-        }
+    let mut table =
+        Table::new(&["SETTING", "VALUE", "DEFAULT"].map(|column| (column, Align::Left)));
+    for (name, default) in site::reference::settings() {
+        let own = name.split_once('.');
+        let own = own.and_then(|(table, key)| settings.0.get(table)?.get(key));
+        let shown = own.map_or_else(|| "-".to_owned(), shown);
+        table.row(vec![name, shown, default.replace('`', "")]);
     }
     table
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,21 @@ fn allowed(section: &Section, key: &Key, said: &[Diagnostic]) -> String {
     found.map_or_else(String::new, |one| one.allowed.clone())
 }
 
+/// Tables whose keys are settings: a running array changes them.
+const SETTINGS: [&str; 5] = ["site", "api", "images", "chap", "limits"];
+
+/// Every setting as `table.key`, with its default in words. Accounts are no settings.
+pub fn settings() -> Vec<(String, &'static str)> {
+    let of = SECTIONS
+        .iter()
+        .filter(|section| section.inside.is_none() && SETTINGS.contains(&section.name));
+    let named = of.flat_map(|section| {
+        let keys = section.keys.iter().filter(|key| key.name != "discovery");
+        keys.map(|key| (format!("{}.{}", section.name, key.name), key.default))
+    });
+    named.collect()
+}
+
 /// The page, as Markdown.
 pub fn reference() -> String {
     let mut text = HEAD.to_owned();

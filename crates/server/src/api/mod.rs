@@ -142,7 +142,11 @@ fn described() -> (Router<Served>, OpenApi) {
         .routes(routes!(settings::list_portals, settings::add_portal))
         .routes(routes!(settings::remove_portal))
         .routes(routes!(settings::get_site))
-        .routes(routes!(settings::set_discovery, settings::clear_discovery))
+        .routes(routes!(
+            settings::get_discovery,
+            settings::set_discovery,
+            settings::clear_discovery
+        ))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session, sessions::drop_session))
         .merge(of_site_files())

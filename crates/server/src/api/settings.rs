@@ -3,7 +3,8 @@
 use super::caller::Caller;
 use super::problem::{Body, Segment};
 use super::types::{
-    ChapCreate, Portal, PortalAdd, Problem, ProblemKind, Settings, SettingsChange, SiteText,
+    ChapCreate, DiscoveryChap, Portal, PortalAdd, Problem, ProblemKind, Settings, SettingsChange,
+    SiteText,
 };
 use crate::apply;
 use crate::array::Array;
@@ -191,7 +192,18 @@ pub(super) async fn get_site(State(array): State<Arc<Array>>) -> Result<Json<Sit
     }))
 }
 
-/// Says what initiators have to prove before they may ask which targets there are.
+/// What initiators have to prove before discovery names targets.
+#[utoipa::path(
+    get, path = "/api/v1/discovery/chap", tag = "settings",
+    responses((status = 200, description = "The account, without secrets", body = DiscoveryChap))
+)]
+pub(super) async fn get_discovery(State(array): State<Arc<Array>>) -> Json<DiscoveryChap> {
+    let account = array.directory().discovery();
+    let chap = account.as_deref().map(super::hosts::chap);
+    Json(DiscoveryChap { chap })
+}
+
+/// Sets what initiators have to prove before discovery names targets.
 #[utoipa::path(
     put, path = "/api/v1/discovery/chap", tag = "settings", request_body = ChapCreate,
     responses(

@@ -17,8 +17,8 @@ mod volumes;
 mod words;
 
 pub use access::{
-    Chap, ChapCreate, ExportChange, Host, HostChange, HostCreate, HostGroup, HostGroupChange,
-    HostGroupCreate, LunAdd, SecretText,
+    Chap, ChapCreate, DiscoveryChap, ExportChange, Host, HostChange, HostCreate, HostGroup,
+    HostGroupChange, HostGroupCreate, LunAdd, SecretText,
 };
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
@@ -519,9 +519,9 @@ pub struct Event {
     /// When it happened, in seconds since 1970.
     pub at_unix_s: u64,
     /// What it is about: `drive_failed`, `drive_suspect`, `drive_healthy`,
-    /// `drive_missing`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
-    /// `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`, `space`,
-    /// `pool_stopped`.
+    /// `drive_missing`, `drive_back`, `spare_taken`, `rebuild`, `block_mended`, `block_lost`,
+    /// `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`, `space`, `space_freed`,
+    /// `trouble`, `pool_stopped`.
     pub kind: String,
     /// For people.
     pub text: String,

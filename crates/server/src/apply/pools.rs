@@ -4,7 +4,7 @@ use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};
 use crate::bringup::pool_changes::{self, NewPool};
 use engine::pool::PoolInfo;
-use site::{Drive, Pool, Site};
+use site::{Background, Drive, Pool, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -102,17 +102,53 @@ pub(super) async fn pools(site: &Site, array: &Array) -> Result<Vec<Difference>,
 }
 
 /// What of a pool can be changed at any time, and differs.
-fn changes(now: &Pool, wanted: &Pool) -> Vec<&'static str> {
-    let of = [
-        (now.cache_bytes != wanted.cache_bytes, "cache"),
-        (now.rebuild_rate != wanted.rebuild_rate, "rebuild_rate"),
-        (now.scrub_rate != wanted.scrub_rate, "scrub_rate"),
-        (now.background != wanted.background, "background"),
-        (now.warn_at != wanted.warn_at, "warn_at"),
-        (now.alarm_at != wanted.alarm_at, "alarm_at"),
-    ];
-    let differing = of.into_iter().filter(|(differs, _)| *differs);
-    differing.map(|(_, key)| key).collect()
+fn changes(now: &Pool, wanted: &Pool) -> Vec<String> {
+    let values = |pool: &Pool| {
+        [
+            ("cache", size(pool.cache_bytes)),
+            ("rebuild_rate", rate(pool.rebuild_rate)),
+            ("scrub_rate", rate(pool.scrub_rate)),
+            ("background", background(pool.background)),
+            ("warn_at", percent(pool.warn_at)),
+            ("alarm_at", percent(pool.alarm_at)),
+        ]
+    };
+    let pairs = values(now).into_iter().zip(values(wanted));
+    let differing = pairs.filter(|((_, now), (_, wanted))| now != wanted);
+    differing
+        .map(|((key, now), (_, wanted))| format!("{key} {now} becomes {wanted}"))
+        .collect()
+}
+
+/// What a key is that the file does not have.
+const USUAL: &str = "its default";
+
+/// Exact where a rounded size would hide a difference.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "none".to_owned(),
+        _ if site::parse_size(&site::human(bytes)) == Some(bytes) => site::human(bytes),
+        _ => format!("{bytes} B"),
+    }
+}
+
+fn rate(limit: Option<RateLimit>) -> String {
+    match limit {
+        None => USUAL.to_owned(),
+        Some(RateLimit::Unlimited) => "unlimited".to_owned(),
+        Some(RateLimit::BytesPerS(bytes_per_s)) => format!("{}/s", size(bytes_per_s)),
+    }
+}
+
+fn background(background: Background) -> String {
+    match background {
+        Background::Yield => "yield".to_owned(),
+        Background::Full => "full".to_owned(),
+    }
+}
+
+fn percent(percent: Option<u8>) -> String {
+    percent.map_or_else(|| USUAL.to_owned(), |percent| format!("{percent} %"))
 }
 
 /// Whether the settings look for a drive of this pool somewhere else.

@@ -42,6 +42,13 @@ pub struct Chap {
     pub mutual_name: Option<String>,
 }
 
+/// What initiators have to prove before discovery names targets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiscoveryChap {
+    /// The account that it asks for; null when it asks for none.
+    pub chap: Option<Chap>,
+}
+
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
