@@ -7,7 +7,7 @@ use server::api::types::Event;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only those of this pool
+    /// Show only the events of this pool
     #[arg(long)]
     pool: Option<String>,
     #[command(flatten)]
@@ -28,7 +28,7 @@ fn table(events: &[Event]) -> Table {
         ("TIME (UTC)", Left),
         ("AGE", Right),
         ("POOL", Left),
-        ("NR", Right),
+        ("NUMBER", Right),
         ("KIND", Left),
         ("WHAT", Left),
     ]);

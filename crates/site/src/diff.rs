@@ -169,7 +169,7 @@ pub fn pool(site: &Pool, groups: &[ExistingGroup], spares: &[String]) -> Vec<Str
     };
     lines.extend(site.drives().filter(|d| !is_there(d)).map(|drive| {
         format!(
-            "the site file lists drive {drive}, which is no drive of the pool: take it out there, \
+            "the site file lists drive {drive}, which is no drive of the pool: remove it there, \
              or make it one with ashlar pool grow, or ashlar drive add-spare"
         )
     }));

@@ -165,7 +165,7 @@ fn what_commands_have_made_of_a_pool_is_named() {
             "group 4 of x, y, z is not in the site file: describe its drives there, and the group \
              as [[pool.group]] of level \"5\"",
             "the spare t is not in the site file: describe it there",
-            "the site file lists drive b, which is no drive of the pool: take it out there, or \
+            "the site file lists drive b, which is no drive of the pool: remove it there, or \
              make it one with ashlar pool grow, or ashlar drive add-spare",
         ]
     );

@@ -58,7 +58,11 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
     let found = closed(&serving);
     assert_eq!((found.len(), &found[0]["name"]), (1, &"p0".into()));
     let why = found[0]["why"].to_string();
-    for part in ["drive d0: ", "drive d1: ", "it is not made anew"] {
+    for part in [
+        "drive d0: ",
+        "drive d1: ",
+        "Ashlar does not create it again",
+    ] {
         assert!(why.contains(part), "{part}: {why}");
     }
     assert_eq!(serving.json(&["status"])["health"], "stopped");

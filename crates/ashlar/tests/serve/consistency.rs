@@ -399,8 +399,7 @@ fn a_volume_on_its_way_fails_a_run_and_is_in_its_group_when_it_is_there() {
         let events = events.as_array().unwrap();
         events.iter().any(|event| event["kind"] == "schedule")
     });
-    let text =
-        "schedule 1 of consistency group 'db': no snapshot is taken: volume v0 is being moved";
+    let text = "schedule 1 of consistency group 'db' has failed: no snapshot is taken: volume v0 is being moved";
     assert!(events.to_string().contains(text), "{events}");
     assert_eq!(serving.json(&["snapshot", "list"]), json!([]));
 

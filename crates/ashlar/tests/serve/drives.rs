@@ -55,7 +55,10 @@ fn assert_degraded(home: &Home, log: &str, event: &str) {
     let status = serving.run(&["status"]);
     assert_eq!(status.status.code(), Some(7));
     let text = String::from_utf8(status.stdout).unwrap();
-    assert!(text.contains("pool p0: drive d1 is failed"), "{text}");
+    assert!(
+        text.contains("pool p0: drive d1 is out of use: `ashlar drive replace d1`"),
+        "{text}"
+    );
     assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "healthy");
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
     let events = serving.json(&["events"]);

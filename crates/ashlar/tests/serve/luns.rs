@@ -142,7 +142,7 @@ fn a_site_file_adds_luns_and_takes_none_away() {
         shown,
         json!([{
             "action": "keep", "what": format!("target {TARGET}"),
-            "how": "LUN 1 is volume w, not x: `ashlar export remove-lun` takes it away",
+            "how": "LUN 1 is volume w, not x: `ashlar export remove-lun` removes it",
         }])
     );
     serving.apply(&home);

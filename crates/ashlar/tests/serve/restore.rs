@@ -211,7 +211,7 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
     let discard = ["snapshot", "restore", "v0@full", "--discard"];
     let (code, why) = serving.refused(&[&discard[..], &["--force"]].concat());
     assert_eq!(code, 6, "{why}");
-    assert!(why.contains("take it out of its target first"), "{why}");
+    assert!(why.contains("remove it from its export first"), "{why}");
     serving.done(&["export", "delete", "iqn.2026-11.dev.ashlar:a", "--yes"]);
     let sound = [
         "volume", "create", "sound", "--pool", "p0", "--size", "1 MiB",

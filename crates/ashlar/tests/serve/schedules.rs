@@ -159,7 +159,9 @@ fn wrong_schedules_are_refused_and_failures_are_told() {
             events.iter().any(|event| event["kind"] == "schedule")
         });
         assert!(
-            events.to_string().contains("schedule 1 of volume 'w'"),
+            events
+                .to_string()
+                .contains("schedule 1 of volume 'w' has failed: "),
             "{events}"
         );
     }

@@ -177,7 +177,7 @@ impl<W: World> Scope<'_, W> {
     /// A block of a volume that nobody can give.
     pub fn lost(&self, block: u64) {
         if let Some(run) = self.owners.place(self.zone.shape.zone, block) {
-            let text = "it can't be had: more of its stripe is damaged than its level covers";
+            let text = "it is lost: more of its stripe is damaged than its level covers";
             let mut findings = self.subject.findings.borrow_mut();
             findings.push_run(Severity::Loss, run, text.to_owned());
         }

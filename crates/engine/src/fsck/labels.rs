@@ -42,7 +42,8 @@ pub(super) async fn find<W: World>(
         findings.push(
             Severity::Note,
             format!("pool '{}'", newest.pool.name),
-            "it was not closed cleanly: the next opening puts right what notes name".to_owned(),
+            "it was not closed cleanly: Ashlar repairs what the notes name when it opens the pool"
+                .to_owned(),
         );
     }
     for (drive, labelled) in drives.iter().zip(&read) {

@@ -154,7 +154,7 @@ fn judge<W: World>(
     }
     let Some((_, sums)) = best else {
         let text = format!(
-            "no copy of the sums of blocks {} to {} of zone {} is whole: they count as lost",
+            "no copy of the checksums of blocks {} to {} of zone {} is whole: they count as lost",
             index * SUMS as u64,
             (index + 1) * SUMS as u64 - 1,
             zone.shape.zone
@@ -180,8 +180,8 @@ fn judge_slots<W: World>(
     for (slot, found) in (0..).zip(slots) {
         let (severity, text) = match found {
             Slot::Whole(..) => continue,
-            Slot::Damaged => (severity, "this block of sums is damaged".to_owned()),
-            Slot::Unreadable(why) => (Severity::Damage, format!("a block of sums: {why}")),
+            Slot::Damaged => (severity, "this block of checksums is damaged".to_owned()),
+            Slot::Unreadable(why) => (Severity::Damage, format!("a block of checksums: {why}")),
         };
         let at = zone.shape.slot_at(pair, slot);
         let member = zone.group.place(place);
@@ -201,12 +201,14 @@ fn judge_version<W: World>(
         return;
     };
     let text = match version == best {
-        true if sums != right => "these sums and those of another drive are one version and differ",
+        true if sums != right => {
+            "these checksums and those of another drive are one version and differ"
+        }
         true if !is_whole(slots) && slots.iter().all(|slot| matches!(slot, Slot::Whole(..))) => {
-            "one of these two blocks of sums is older than it can be"
+            "one of these two blocks of checksums is older than it can be"
         }
         true => return,
-        false => "these sums are behind those of another drive",
+        false => "these checksums are behind those of another drive",
     };
     let (at, member) = (zone.shape.slot_at(pair, version), zone.group.place(place));
     subject.say_at(severity, &member, at, BLOCK_BYTES as u64, text);
@@ -226,7 +228,7 @@ fn name_lost<W: World>(
             continue;
         }
         if let Some(run) = owners.place(number, block) {
-            let text = "it is marked as lost, or its sums are";
+            let text = "it is marked as lost, or its checksums are";
             let mut findings = subject.findings.borrow_mut();
             findings.push_run(Severity::Loss, run, text.to_owned());
         }

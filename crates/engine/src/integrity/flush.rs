@@ -341,7 +341,7 @@ impl<W: World> Integrity<W> {
             for cached in &held {
                 assert!(
                     !cached.behind.borrow().contains(&place),
-                    "sums {} of zone {} are not on a rebuilt drive",
+                    "checksums {} of zone {} are not on a rebuilt drive",
                     cached.index,
                     cached.zone
                 );

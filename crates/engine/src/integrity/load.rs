@@ -155,7 +155,7 @@ impl<W: World> Integrity<W> {
 
     async fn load(&self, number: u32, index: u64) -> Rc<Cached> {
         let Some(zone) = self.drives.zone(number) else {
-            panic!("zone {number} is not in use, and its sums were asked for")
+            panic!("zone {number} is not in use, and its checksums were asked for")
         };
         let mut found = self.read_with_patience(&zone, index).await;
         if let Some(found) = found.as_mut().filter(|_| self.is_byteless()) {
@@ -339,7 +339,8 @@ impl<W: World> Integrity<W> {
         self.world.reached("integrity block lost");
         self.count(|stats| stats.lost += 1);
         let text = format!(
-            "no copy of the sums of blocks {} to {} of zone {} can be had: these blocks count as lost",
+            "no copy of the checksums of blocks {} to {} of zone {} can be read: these blocks count as lost; \
+             `ashlar fsck --deep` names the volume",
             index * SUMS as u64,
             (index + 1) * SUMS as u64 - 1,
             zone.shape.zone

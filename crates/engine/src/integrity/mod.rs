@@ -234,7 +234,7 @@ impl<W: World> Integrity<W> {
         let of_zone = |key: &u64| (*key >> 32) as u32 == zone;
         assert!(
             !self.is_dirty(zone),
-            "zone {zone} goes out of use with sums not flushed"
+            "zone {zone} goes out of use with checksums not flushed"
         );
         self.slots.borrow_mut().retain(|key, _| !of_zone(key));
         self.clock.borrow_mut().retain(|key| !of_zone(key));
@@ -250,7 +250,7 @@ impl<W: World> Integrity<W> {
     pub(crate) fn lay_out(&self, zone: &Zone<W>, blocks: Range<u64>) {
         assert!(
             self.is_byteless(),
-            "sums of data with bytes come from the data"
+            "checksums of data with bytes come from the data"
         );
         let number = zone.shape.zone;
         for (index, part) in kept::parts(blocks) {

@@ -246,7 +246,8 @@ async fn recovered<W: World>(
             return refuse(kind, what);
         };
         let texts: Vec<&str> = reasons.iter().map(|(_, text)| text.as_str()).collect();
-        refuse(*first, format!("{what}: {}", texts.join("; ")))
+        // A line for each: who shows them may leave the last ones out.
+        refuse(*first, format!("{what}: {}", texts.join("\n")))
     };
     let found = recover(world, pool, &drives.members()).await;
     let mut found = found.map_err(|error| because(error.kind, error.context))?;
@@ -508,7 +509,8 @@ fn newest_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
         return Err(refuse(
             PoolErrorKind::Foreign,
             format!(
-                "drive '{}' belongs to pool '{}' ({}), the others to pool '{}' ({}): take it out",
+                "drive '{}' belongs to pool '{}' ({}), the others to pool '{}' ({}): leave it out, \
+                 or correct its path",
                 foreign.name,
                 foreign.label.pool.name,
                 foreign.label.pool.uuid,

@@ -105,7 +105,10 @@ pub(super) async fn leftovers<W: World>(
         let pool = &newest.pool.name;
         notes.push((
             PoolErrorKind::Stale,
-            format!("drive '{name}' is not a member of pool '{pool}' any more: take it out"),
+            format!(
+                "drive '{name}' is not a member of pool '{pool}' any more: `ashlar drive replace \
+                 {name}` adds it as a spare, `ashlar drive remove {name}` forgets it"
+            ),
         ));
     }
     found
@@ -141,7 +144,7 @@ pub(super) async fn unlabelled<W: World>(
                     continue;
                 }
                 format!(
-                    "drive '{name}' has lost its labels of lane {}, and has one of lane {}: `ashlar pool salvage` can say whether they can be written anew",
+                    "drive '{name}' has lost its labels of lane {}, and has one of lane {}: `ashlar pool salvage` says whether they can be written again",
                     newest.pool.lane, label.pool.lane
                 )
             }

@@ -147,7 +147,8 @@ impl<W: World> Store<W> {
             .planted("log trimmed before the sums are flushed")
         {
             let flushed = self.integrity.flush().await;
-            flushed.map_err(|error| self.stop(format!("the sums can't be written: {error}")))?;
+            flushed
+                .map_err(|error| self.stop(format!("the checksums can't be written: {error}")))?;
         }
         drop(settled);
         let (log, intents) = join(self.log.trim(), self.intents.trim()).await;

@@ -368,7 +368,8 @@ impl<W: World> Store<W> {
         self.counts.add(|counts| &counts.lost_blocks, 1);
         let at = self.offset_of(zone, block);
         let text = format!(
-            "4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers"
+            "4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers; \
+             `ashlar fsck --deep` names the volume"
         );
         self.drives.event(EventKind::BlockLost, text);
     }

@@ -284,7 +284,7 @@ fn what_can_not_be_read_is_named_and_more_than_redundancy_is_lost() {
             &report,
             Severity::Damage,
             "pool 'pool'",
-            "no copy of the sums",
+            "no copy of the checksums",
         );
         assert_says(&report, Severity::Loss, "volume 'v'", "");
     }

@@ -258,7 +258,8 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
         let look = async || pool.world().sleep(Duration::from_secs(11)).await;
         let told = || {
             let events = pool.events(0).into_iter();
-            let events = events.filter(|event| event.kind == EventKind::Space);
+            let kinds = [EventKind::Space, EventKind::SpaceFreed];
+            let events = events.filter(|event| kinds.contains(&event.kind));
             events.map(|event| event.text).collect::<Vec<_>>()
         };
         look().await;

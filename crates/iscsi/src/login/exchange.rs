@@ -449,7 +449,13 @@ impl Login {
 
 fn refused(refusal: Refusal, initiator: &str, target: Option<&str>) -> Refused {
     let place = target.unwrap_or("discovery");
-    let why = format!("{initiator} is refused at {place}: {refusal:?}");
+    let why = match refusal {
+        Refusal::NotFound => "there is no such target, or its export does not admit this initiator",
+        Refusal::Forbidden => "this initiator may not log in there",
+        Refusal::Unavailable => "the target is withheld, or the array is stopping",
+        Refusal::OutOfResources => "there are too many sessions",
+    };
+    let why = format!("{initiator} is refused at {place}: {why}");
     (status_of(refusal), why)
 }
 

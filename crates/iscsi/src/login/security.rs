@@ -179,7 +179,8 @@ impl Security {
         let expected = algorithm.response(challenge.id(), &theirs.secret, ours);
         let known = same(name.as_bytes(), theirs.name.as_bytes());
         if !(same(&response, &expected) & known) {
-            let why = format!("name or response of {name:?} are wrong");
+            let name = name.escape_debug();
+            let why = format!("CHAP failed for '{name}': its name or its secret is wrong");
             return Err((AUTHENTICATION_FAILURE, why));
         }
         if let Some((id, challenge)) = asked {

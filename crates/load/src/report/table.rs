@@ -189,8 +189,9 @@ fn notes(report: &Report) -> String {
             lost => format!(", {lost} of them with their session"),
         };
         say(format!(
-            "ERRORS: {}: {} operations failed{with_session}.",
-            vm.name, vm.failed
+            "ERRORS: {}: {} failed{with_session}.",
+            vm.name,
+            base::size::counted(vm.failed, "operation")
         ));
         for failure in &vm.failures {
             say(format!("  {failure}"));

@@ -108,7 +108,7 @@ fn meaning(status: &str) -> &'static str {
     match status {
         "200" => "Done. The body says how things are now.",
         "201" => "Made. The body shows it.",
-        "202" => "Begun. It goes on in the background.",
+        "202" => "Begun. It continues in the background.",
         "204" => "Done. There is no body.",
         "400" => "The request is wrong; nothing was changed.",
         "403" => "The caller may not ask, or the request is addressed to another host.",

@@ -1,7 +1,7 @@
 //! How pools and the array are, in a word, and why.
 
 use super::types::{ClosedPool, Health};
-use crate::array::{Array, KnownDrive};
+use crate::array::{Array, KnownDrive, in_brief};
 use crate::calendar::{Moment, moment};
 use engine::pool::life::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
@@ -45,7 +45,7 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         }
     }
     for (state, health, word) in [
-        (MemberState::Failed, Health::Degraded, "is failed"),
+        (MemberState::Failed, Health::Degraded, "is out of use"),
         (
             MemberState::Rebuilding,
             Health::Degraded,
@@ -54,7 +54,12 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         (MemberState::Suspect, Health::Attention, "is suspect"),
     ] {
         let members = info.members.iter().filter(|member| member.state == state);
-        let named = |member: &MemberInfo| format!("drive {} {word}", member.name);
+        let named = |member: &MemberInfo| match member.state {
+            MemberState::Failed => {
+                format!("drive {0} {word}: `ashlar drive replace {0}`", member.name)
+            }
+            _ => format!("drive {} {word}", member.name),
+        };
         members.for_each(|member| found.add(health, named(member)));
     }
     for drive in array.departed_failures(info) {
@@ -118,7 +123,7 @@ pub(super) fn of_array(
 ) -> Condition {
     let mut found = Condition::ok();
     for pool in closed {
-        let (name, why) = (&pool.name, pool.why.join("; "));
+        let (name, why) = (&pool.name, in_brief(&pool.name, &pool.why));
         found.add(Health::Stopped, format!("pool {name} is not open: {why}"));
     }
     for (_, info) in pools {

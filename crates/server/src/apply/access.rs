@@ -161,9 +161,11 @@ fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
                 volume: volume.clone(),
                 lun: Some(*lun),
             }),
-            (_, Some((other, _))) => kept.push(format!("volume {volume} is LUN {other}, not {lun}")),
+            (_, Some((other, _))) => {
+                kept.push(format!("volume {volume} is LUN {other}, not {lun}"))
+            }
             (Some(there), None) => kept.push(format!(
-                "LUN {lun} is volume {there}, not {volume}: `ashlar export remove-lun` takes it away"
+                "LUN {lun} is volume {there}, not {volume}: `ashlar export remove-lun` removes it"
             )),
         }
     }
@@ -175,7 +177,7 @@ fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
         extra.map(|(lun, volume)| format!("LUN {lun}, volume {volume}, is not in the site file")),
     );
     if there.traits != wanted.traits {
-        let why = "physical blocks or SANITIZE are otherwise: they change when it is made anew";
+        let why = "physical_block, sanitize or affect_others differ: to change them, delete the export and create it again";
         kept.push(why.to_owned());
     }
     (new, kept)

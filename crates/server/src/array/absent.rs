@@ -29,6 +29,20 @@ pub struct ClosedPool {
     pub clash: Option<String>,
 }
 
+/// How many things that are wrong with a pool a line names.
+const NAMED: usize = 3;
+
+/// Why a pool is not open, in one line: the first things that are wrong, and how many more there
+/// are.
+pub(crate) fn in_brief(pool: &str, why: &[String]) -> String {
+    let named = why.iter().take(NAMED).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join("; ");
+    match why.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more: `ashlar pool show {pool}` lists all"),
+    }
+}
+
 /// A drive that its pool came up without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingDrive {
@@ -91,14 +105,14 @@ impl Array {
         self.absent().closed.contains_key(name)
     }
 
-    /// Says that a pool is not open, and why; where that is a name, which one. Whether that is
-    /// news.
+    /// Says that a pool is not open, and why; where that is a name, which one. Returns why, in
+    /// brief, if that is news.
     pub(crate) fn pool_is_closed(
         &self,
         name: &str,
         why: Vec<String>,
         clash: Option<String>,
-    ) -> bool {
+    ) -> Option<String> {
         let mut absent = self.absent();
         absent.missing.remove(name);
         let before = absent.closed.get(name);
@@ -110,8 +124,9 @@ impl Array {
             since_unix_s,
             clash,
         };
+        let brief = is_news.then(|| in_brief(name, &closed.why));
         absent.closed.insert(name.to_owned(), closed);
-        is_news
+        brief
     }
 
     /// Says that a pool is open, with its lanes on these shards, and without these drives.
@@ -184,5 +199,21 @@ impl Array {
         };
         let context = format!("pool {name} is not open: {}", closed.why.join("\n"));
         ArrayError::new(ArrayErrorKind::Unavailable, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_brief;
+
+    #[test]
+    fn a_line_names_the_first_reasons_and_counts_the_others() {
+        let why: Vec<String> = (0..24).map(|at| format!("drive d{at} is away")).collect();
+        assert_eq!(in_brief("p0", &why[..1]), "drive d0 is away");
+        assert_eq!(
+            in_brief("p0", &why),
+            "drive d0 is away; drive d1 is away; drive d2 is away; and 21 more: `ashlar pool show \
+             p0` lists all"
+        );
     }
 }

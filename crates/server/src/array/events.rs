@@ -13,6 +13,7 @@ use engine::pool::{Event, EventKind, Pool};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use tracing::Level;
 use world::real::RealWorld;
 
 /// The record of events, in the data directory.
@@ -97,15 +98,24 @@ impl Recorder {
     }
 }
 
-/// Says an event in the server's log, by how much it matters.
+/// Says an event in the server's log.
 fn log(event: &PoolEvent) {
     let (pool, text) = (&event.pool, &event.text);
-    match event.kind.as_str() {
-        "pool_stopped" | "block_lost" => tracing::error!("pool {pool}: {text}"),
-        "drive_failed" | "drive_missing" | "drive_suspect" | "space" | "trouble" => {
-            tracing::warn!("pool {pool}: {text}");
-        }
+    match urgency(&event.kind) {
+        Level::ERROR => tracing::error!("pool {pool}: {text}"),
+        Level::WARN => tracing::warn!("pool {pool}: {text}"),
         _ => tracing::info!("pool {pool}: {text}"),
+    }
+}
+
+/// How much an event of this kind matters: data or service is lost, somebody has to act, or
+/// nobody has to.
+fn urgency(kind: &str) -> Level {
+    match kind {
+        "pool_stopped" | "block_lost" => Level::ERROR,
+        "drive_failed" | "drive_missing" | "drive_suspect" | "space" | "schedule" | "move"
+        | "trouble" => Level::WARN,
+        _ => Level::INFO,
     }
 }
 
@@ -220,6 +230,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::DriveSuspect => "drive_suspect",
         EventKind::DriveHealthy => "drive_healthy",
         EventKind::DriveMissing => "drive_missing",
+        EventKind::DriveBack => "drive_back",
         EventKind::SpareTaken => "spare_taken",
         EventKind::Rebuild => "rebuild",
         EventKind::BlockMended => ROUTINE,
@@ -231,6 +242,7 @@ fn word(kind: EventKind) -> &'static str {
         EventKind::Move => "move",
         EventKind::Trash => "trash",
         EventKind::Space => "space",
+        EventKind::SpaceFreed => "space_freed",
         EventKind::Trouble => "trouble",
         EventKind::PoolStopped => "pool_stopped",
     }
@@ -252,6 +264,49 @@ mod tests {
 
     fn numbers(taken: Vec<(Duration, Event)>) -> Vec<u64> {
         taken.iter().map(|(_, event)| event.sequence).collect()
+    }
+
+    const ALL: [EventKind; 19] = [
+        EventKind::DriveFailed,
+        EventKind::DriveSuspect,
+        EventKind::DriveHealthy,
+        EventKind::DriveMissing,
+        EventKind::DriveBack,
+        EventKind::SpareTaken,
+        EventKind::Rebuild,
+        EventKind::BlockMended,
+        EventKind::BlockLost,
+        EventKind::CopyMoved,
+        EventKind::Scrub,
+        EventKind::Group,
+        EventKind::Schedule,
+        EventKind::Move,
+        EventKind::Trash,
+        EventKind::Space,
+        EventKind::SpaceFreed,
+        EventKind::Trouble,
+        EventKind::PoolStopped,
+    ];
+
+    #[test]
+    fn the_documents_name_every_kind_of_event_and_its_level() {
+        let reference = include_str!("../../../../docs/reference/events.md");
+        let guide = include_str!("../../../../docs/guide/monitoring.md");
+        let api = include_str!("../api/types.rs");
+        let rows: Vec<_> = reference
+            .lines()
+            .filter_map(|line| line.strip_prefix("| [`")?.split_once("`]"))
+            .collect();
+        assert_eq!(rows.len(), ALL.len(), "{rows:?}");
+        for kind in ALL.map(word) {
+            let row = rows.iter().find(|(name, _)| *name == kind);
+            let level = format!(" | {} | ", urgency(kind));
+            let is_told = row.is_some_and(|(_, rest)| rest.contains(&level));
+            assert!(is_told, "events.md has no row of {kind}{level}");
+            let quoted = format!("`{kind}`");
+            assert!(guide.contains(&quoted), "monitoring.md lacks {quoted}");
+            assert!(api.contains(&quoted), "the API's Event lacks {quoted}");
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Array {
         }
         let then = match closed {
             Some(closed) => format!("not open: {closed}; see ashlar status"),
-            None => "delete the target, and make it anew with the volume that it is to show".into(),
+            None => "delete the export, and create it again with the right volume".into(),
         };
         let why = format!("not there: {}; {then}", missing.join(", "));
         self.withhold_export(export, seen, why).await
@@ -435,8 +435,9 @@ async fn hide(shard: &ShardHandle, target: &str) -> Result<(), ArrayError> {
 
 /// That a volume is behind a target already.
 pub(super) fn is_shown(name: &str, lun: usize, target: &str) -> ArrayError {
-    let context =
-        format!("volume {name} is LUN {lun} of target {target} already; take it out there first");
+    let context = format!(
+        "volume {name} is LUN {lun} of target {target} already: remove it there first, with `ashlar export remove-lun {target} {name}`"
+    );
     ArrayError::new(ArrayErrorKind::Exists, context)
 }
 

@@ -42,7 +42,7 @@ mod turns;
 mod volumes;
 pub(crate) mod words;
 
-pub(crate) use absent::{ClosedPool, MissingDrive};
+pub(crate) use absent::{ClosedPool, MissingDrive, in_brief};
 pub(crate) use consistency::ConsistencyGroup;
 pub(crate) use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;

@@ -421,11 +421,10 @@ impl Array {
         let (name, other) = (&found.info.name, &found.transit.pool_name);
         let text = format!(
             "volume '{name}' was on its way between pools '{}' and '{other}', of which '{other}' \
-             is not there: it may be newer there, and is not served; serve '{other}', too, or, if \
-             that is lost, have it served as it is with `ashlar volume move {name} --abandon`",
+             is not there: '{other}' may hold newer data, so the volume is not served. Bring \
+             '{other}' back; only if it is lost for good, run `ashlar volume move {name} --abandon`",
             found.pool
         );
-        tracing::warn!("{text}");
         let visit = move |_, pool: Pool<RealWorld>| async move {
             pool.tell(EventKind::Move, text);
             Ok(())

@@ -31,9 +31,10 @@ const ROSTER_FILE: &str = "ashlar-roster.json";
 const UNREADABLE: &str = ".unreadable";
 
 /// Kinds of events after which drives may be others, or in other states.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
     "drive_failed",
     "drive_missing",
+    "drive_back",
     "spare_taken",
     "rebuild",
     "group",

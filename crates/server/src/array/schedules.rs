@@ -140,7 +140,7 @@ impl Array {
         tokio::spawn(async move {
             while let Some(array) = array.upgrade() {
                 if let Err(error) = array.run_due().await {
-                    tracing::warn!("snapshots by schedule: {error}");
+                    tracing::error!("no schedule runs, and is tried again: {error}");
                 }
                 drop(array);
                 tokio::time::sleep(PAUSE).await;
@@ -264,8 +264,10 @@ impl Array {
         error: &ArrayError,
     ) -> Result<(), ArrayError> {
         let text = format!(
-            "schedule {} of volume '{}': {error}; next after {} s",
-            schedule.number, volume.info.name, schedule.every_s
+            "schedule {} of volume '{}' has failed: {error}; it runs again after {}",
+            schedule.number,
+            volume.info.name,
+            site::span_words(Duration::from_secs(schedule.every_s))
         );
         self.tell_of_schedule(volume, text).await
     }

@@ -51,8 +51,8 @@ fn check_sound(name: &str, memo: &[u8]) -> Result<(), ArrayError> {
     }
     let context = format!(
         "a SANITIZE of volume {name} is under way or has failed, so its data may be half \
-         erased: wait until it ends, export it with --sanitize and erase it again, or take it \
-         out of its target and restore a snapshot with --discard"
+         erased: wait until it ends. If it failed, export the volume with --sanitize and erase it \
+         again, or remove it from its export and restore a snapshot with --discard"
     );
     Err(ArrayError::new(ArrayErrorKind::Busy, context))
 }

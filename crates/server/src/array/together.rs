@@ -208,7 +208,9 @@ impl Array {
             let behind = array.lun_of(&volume, Some(there.info.uuid));
             if let Some((target, lun)) = behind.filter(|_| !force) {
                 let context = format!(
-                    "volume {volume} is LUN {lun} of {target}: what initiators have of it in memory would not fit any more; take it out of the target, or force it when none of them uses it"
+                    "volume {volume} is LUN {lun} of {target}, and initiators may hold old data of it in \
+                     memory: remove it with `ashlar export remove-lun {target} {volume}`, or give \
+                     --force if no initiator uses it"
                 );
                 return Err(ArrayError::new(ArrayErrorKind::Busy, context));
             }
@@ -255,7 +257,7 @@ fn check_erasure(
     }
     let name = &there.info.name;
     let way = match present {
-        _ if is_shown => "take it out of its target first, then restore it with --discard",
+        _ if is_shown => "remove it from its export first, then restore it with --discard",
         Present::Kept(_) => {
             "its data may be half erased and can't become a snapshot: restore it with --discard"
         }

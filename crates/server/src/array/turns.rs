@@ -1,7 +1,7 @@
 //! Whose turn it is to change the array: changes happen one at a time.
 //!
 //! A pool may wait for a drive that it can't do without, for as long as that hangs. A change that
-//! waits for such a pool gives its turn away after a while, so that others go on meanwhile.
+//! waits for such a pool gives its turn away after a while, so that others continue meanwhile.
 //!
 //! Invariants:
 //! - What a change has found stays so while its turn is given away: nobody else changes a pool
@@ -86,7 +86,7 @@ impl Turns {
         made
     }
 
-    /// Waits for `work` in a pool. In a change, others go on meanwhile when it takes long.
+    /// Waits for `work` in a pool. In a change, others continue meanwhile when it takes long.
     pub(super) async fn wait<T>(&self, pool: &str, work: impl Future<Output = T>) -> T {
         self.wait_as_long(KEPT, pool, work).await
     }
@@ -104,7 +104,7 @@ impl Turns {
         if let Ok(done) = timeout(kept, &mut work).await {
             return done;
         }
-        tracing::warn!("a change waits for pool {pool}: others go on meanwhile");
+        tracing::warn!("a change waits for pool {pool}: others continue meanwhile");
         self.give_away(&turn, pool);
         let done = work.await;
         self.take_back(&turn).await;

@@ -122,7 +122,8 @@ pub(super) fn begin(
         }),
         Some(complaint) => {
             let file = hosts.display();
-            let context = format!("{complaint}; correct the site file, or take it out of {file}");
+            let context =
+                format!("{complaint}; correct the site file, or remove the entry from {file}");
             Err(BringUpError::new(BringUpErrorKind::Export, context))
         }
     }

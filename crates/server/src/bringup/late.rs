@@ -285,7 +285,7 @@ impl Looker {
         };
         let outcome = pools::open(&plan, &self.shards).await?;
         let outcome = outcome.unwrap_or_else(|| {
-            let why = "none of its drives is there by now, and it is not made anew";
+            let why = "none of its drives is there now, and Ashlar does not create it again";
             Outcome::Closed(vec![format!("pool {name}: {why}")])
         });
         let _turn = self.noting.lock().await;
@@ -372,7 +372,7 @@ impl Looker {
         let pool = info.name.clone();
         let visit = move |state: Rc<ShardState>| async move {
             if let Some(pool) = state.pool(&pool) {
-                pool.tell(EventKind::DriveMissing, text);
+                pool.tell(EventKind::DriveBack, text);
             }
         };
         Ok(shard.call(visit).await?)

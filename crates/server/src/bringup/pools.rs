@@ -277,7 +277,7 @@ fn decide_open(
         let why = match found {
             Found::Nothing(_) => Some(format!(
                 "{path} is not there, and pool {name} holds data on this drive; bring the file \
-                 back (it is not made anew)"
+                 back (Ashlar does not create it again)"
             )),
             Found::Empty | Found::Occupied => Some(format!(
                 "{path} has no label: it isn't the drive that pool {name} was made with; put that \
@@ -409,7 +409,7 @@ pub(super) async fn open(
         Ok(members) => members,
         Err(why) => {
             let lines = missing.iter().map(MissingDrive::to_string);
-            let why = std::iter::once(why).chain(lines).collect();
+            let why = why.lines().map(str::to_owned).chain(lines).collect();
             return Ok(Some(Outcome::Closed(why)));
         }
     };
@@ -461,9 +461,8 @@ pub(super) async fn take_note(
             }
         },
     };
-    let said = why.join("; ");
-    if array.pool_is_closed(name, why, clash) {
-        tracing::error!("pool {name} is not open, and is tried again by itself: {said}");
+    if let Some(why) = array.pool_is_closed(name, why, clash) {
+        tracing::error!("pool {name} is not open, and Ashlar tries again: {why}");
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) async fn by_other_lanes(
         if let Ok(Ok(Some(label))) = timeout(READ_TIME, probed).await {
             tracing::warn!(
                 "drive {}: it has lost its labels of the first lane of pool {}, and has those of \
-                 another: `ashlar pool salvage` can say whether they can be written anew",
+                 another: `ashlar pool salvage` says whether they can be written again",
                 look.place.name,
                 label.pool_name
             );

@@ -44,6 +44,19 @@ pub enum JobState {
 }
 
 impl JobState {
+    /// As people and the API say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Running => "running",
+            JobState::Waiting => "waiting",
+            JobState::Verifying => "verifying",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+        }
+    }
+
     /// Whether nothing will become of it any more.
     pub fn is_ended(self) -> bool {
         matches!(

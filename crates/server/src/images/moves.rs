@@ -134,13 +134,18 @@ pub(super) async fn work(array: &Arc<Array>, job: &Job) {
     let to = job.order.to_pool.as_deref().unwrap_or_default();
     match (&error, stood) {
         (Some(why), _) => {
-            tracing::warn!("job {id}, move of {volume} to {to}: {state:?}: {why}");
+            tracing::warn!(
+                "job {id}, move of {volume} to {to}, {}: {why}",
+                state.word()
+            );
         }
         (None, Some(stood)) => {
             let us = stood.as_micros();
-            tracing::info!("job {id}, move of {volume} to {to}: {state:?}, it stood still {us} us");
+            tracing::info!("job {id}, move of {volume} to {to}, done: it paused for {us} us");
         }
-        (None, None) => tracing::info!("job {id}, move of {volume} to {to}: {state:?}"),
+        (None, None) => {
+            tracing::info!("job {id}, move of {volume} to {to}, {}", state.word());
+        }
     }
     images.change(id, |job| {
         job.state = state;

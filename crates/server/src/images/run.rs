@@ -83,8 +83,13 @@ async fn work(array: Arc<Array>, id: u64) {
     };
     let (volume, file) = (&job.order.volume, job.order.file.display());
     match &error {
-        None => tracing::info!("job {id}, {kind} of {volume}, {file}: {state:?}"),
-        Some(why) => tracing::warn!("job {id}, {kind} of {volume}, {file}: {state:?}: {why}"),
+        None => tracing::info!("job {id}, {kind} of {volume}, {file}, {}", state.word()),
+        Some(why) => {
+            tracing::warn!(
+                "job {id}, {kind} of {volume}, {file}, {}: {why}",
+                state.word()
+            );
+        }
     }
     images.change(id, |job| {
         job.state = state;
@@ -240,7 +245,7 @@ fn check_seen(job: &Job) -> Result<(), String> {
         if now.as_ref() != Ok(seen) {
             let path = seen.path().display();
             return Err(format!(
-                "{path} has changed since the import began; begin anew"
+                "{path} has changed since the import began; begin again"
             ));
         }
     }

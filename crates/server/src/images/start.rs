@@ -263,7 +263,7 @@ impl Images {
                 .collect()
         };
         for id in pending {
-            tracing::info!("going on with job {id}");
+            tracing::info!("continuing job {id}");
             run::spawn(array, id);
         }
     }

@@ -270,7 +270,7 @@ impl Executor {
         let steps = self.steps.get() + 1;
         assert!(
             steps <= STEPS_MAX,
-            "a task goes on without waiting: it asked the world {steps} times in one poll"
+            "a task continues without waiting: it asked the world {steps} times in one poll"
         );
         self.steps.set(steps);
     }
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a task goes on without waiting")]
+    #[should_panic(expected = "a task continues without waiting")]
     fn a_task_that_never_waits_ends_the_run() {
         let world = world(1, Order::Fifo);
         let here = world.clone();

@@ -57,7 +57,7 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
     let rebuild = array.events("rebuild");
     let goes_on = rebuild
         .iter()
-        .any(|text| text.starts_with("rebuild of drive 's0' goes on, "));
+        .any(|text| text.starts_with("rebuild of drive 's0' continues, "));
     assert!(goes_on, "{rebuild:?}");
     assert!(
         !goes_on || !rebuild.iter().any(|text| text.contains("begins")),
@@ -67,7 +67,7 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
     assert_eq!(pool["drives"], serde_json::json!(["d0", "s0", "d2", "d3"]));
     let scrubbed = array.scrub();
     assert!(
-        scrubbed.ends_with(": 0 blocks put right, 0 lost"),
+        scrubbed.ends_with(": 0 blocks repaired, 0 lost"),
         "{scrubbed}"
     );
     verify(array.portal(), TARGET, &mut ledger, "rebuilt");
@@ -82,7 +82,7 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
     array.wait_healthy();
     let scrubbed = array.scrub();
     assert!(
-        scrubbed.ends_with(": 0 blocks put right, 0 lost"),
+        scrubbed.ends_with(": 0 blocks repaired, 0 lost"),
         "{scrubbed}"
     );
     assert!(array.stop().success());

@@ -126,7 +126,7 @@ fn groups_change_under_load_and_kills() {
     array.wait_healthy();
     let scrubbed = array.scrub();
     assert!(
-        scrubbed.ends_with(": 0 blocks put right, 0 lost"),
+        scrubbed.ends_with(": 0 blocks repaired, 0 lost"),
         "{scrubbed}"
     );
     verify(array.portal(), TARGET, &mut ledger, "at the end");

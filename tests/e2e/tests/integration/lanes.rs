@@ -108,7 +108,7 @@ fn lanes_survive_kills_and_lost_drives() {
         .ok();
     array.wait_healthy();
     array.scrub();
-    let clean = "has ended: 0 blocks put right, 0 lost";
+    let clean = "has ended: 0 blocks repaired, 0 lost";
     assert!(array.scrub().ends_with(clean));
     assert!(array.stop().success());
     assert_clean(&array);

@@ -186,7 +186,7 @@ impl Run {
     /// Everything is whole again, and events have told what was not.
     fn heal(&mut self) {
         self.array.wait_healthy();
-        let clean = "has ended: 0 blocks put right, 0 lost";
+        let clean = "has ended: 0 blocks repaired, 0 lost";
         let hidden = self.open.iter().any(|(damage, _)| !damage.is_loss());
         let first = self.array.scrub();
         // New drives hold everything by now; only what is hidden is left to be found.

@@ -25,6 +25,8 @@ pub enum EventKind {
     DriveHealthy,
     /// A drive was not there, or not as it should be, when the pool was opened.
     DriveMissing,
+    /// A drive that was missing is there again.
+    DriveBack,
     /// A spare has taken the place of a drive.
     SpareTaken,
     /// A rebuild has begun or ended.
@@ -45,8 +47,10 @@ pub enum EventKind {
     Move,
     /// Something is gone from the trash.
     Trash,
-    /// The pool is fuller than a threshold, or is not any more.
+    /// The pool is fuller than a threshold.
     Space,
+    /// The pool is not fuller than a threshold any more.
+    SpaceFreed,
     /// Work for the drives (spares, rebuild, scrub) failed, and is tried again.
     Trouble,
     /// The pool has stopped.
@@ -98,19 +102,19 @@ impl MendedRun {
         let (where_, were) = match (self.blocks, self.what) {
             (1, Mended::Data) => (
                 format!("{BLOCK_BYTES} bytes at {from}"),
-                "were not what was written there, and have been put right",
+                "were not what was written there, and are repaired",
             ),
             (many, Mended::Data) => (
                 format!("{many} blocks of {BLOCK_BYTES} bytes at {from} to {to}"),
-                "were not what was written there, and have been put right",
+                "were not what was written there, and are repaired",
             ),
             (1, Mended::Sums) => (
-                format!("the sums at {from}"),
-                "were behind or damaged, and are put right from another copy",
+                format!("the checksums at {from}"),
+                "were behind or damaged, and are repaired from another copy",
             ),
             (many, Mended::Sums) => (
-                format!("{many} blocks of sums at {from} to {to}"),
-                "were behind or damaged, and are put right from another copy",
+                format!("{many} blocks of checksums at {from} to {to}"),
+                "were behind or damaged, and are repaired from another copy",
             ),
         };
         format!("drive '{drive}': {where_} {were}")

@@ -146,11 +146,12 @@ impl<W: World> Inner<W> {
         }
         let percent = taken * 100 / capacity.max(1);
         let text = text(before, next, percent, thresholds);
-        self.drives.event(EventKind::Space, text);
-        self.world.reached(match next > before {
-            true => "pool fuller than a threshold",
-            false => "pool below a threshold again",
-        });
+        let (kind, mark) = match next > before {
+            true => (EventKind::Space, "pool fuller than a threshold"),
+            false => (EventKind::SpaceFreed, "pool below a threshold again"),
+        };
+        self.drives.event(kind, text);
+        self.world.reached(mark);
     }
 
     /// Somebody found no page.
@@ -168,7 +169,7 @@ fn text(before: Fullness, next: Fullness, percent: u64, thresholds: Thresholds) 
     } = thresholds;
     let what = match (next, next > before) {
         (Fullness::Full, _) => {
-            "it is full, and writes that need space fail until some is given back".to_owned()
+            "it is full, and writes that need space fail until you free some".to_owned()
         }
         (Fullness::Alarm, true) => format!("the alarm threshold is {alarm_percent} %"),
         (Fullness::Warn, true) => format!("the warning threshold is {warn_percent} %"),
@@ -176,7 +177,7 @@ fn text(before: Fullness, next: Fullness, percent: u64, thresholds: Thresholds) 
         (Fullness::Warn, false) => format!("it is below the alarm threshold of {alarm_percent} %"),
         (Fullness::Ample, _) => format!("it is below the warning threshold of {warn_percent} %"),
     };
-    format!("{percent} % of the pool are used: {what}")
+    format!("{percent} % of the pool is used: {what}")
 }
 
 impl<W: World> Pool<W> {

@@ -115,7 +115,7 @@ struct Streak {
 fn trouble(own: &Window, others: &[Window], limits: &Limits, is_suspect: bool) -> Option<String> {
     if own.errors >= limits.errors || own.mends >= limits.errors {
         return Some(format!(
-            "{} failed and {} had to be put right in {:?}",
+            "{} failed and {} had to be repaired in {:?}",
             counted(own.errors, "operation"),
             counted(own.mends, "block"),
             limits.window
@@ -326,8 +326,8 @@ impl<W: World> Inner<W> {
                 let others = seen.iter().enumerate().filter(|(other, _)| *other != at);
                 let others: Vec<Window> = others.map(|(_, (_, window))| *window).collect();
                 if fails_alone(window, &others, limits) {
-                    let reason =
-                        format!("{} operations failed in {:?}", window.errors, limits.window);
+                    let failed = counted(window.errors, "operation");
+                    let reason = format!("{failed} failed in {:?}", limits.window);
                     self.drives.give_up(vec![(Rc::clone(member), reason)]);
                     self.drives.settle_labels_soon();
                     if !member.is_writable() {

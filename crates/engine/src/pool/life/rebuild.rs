@@ -105,8 +105,9 @@ impl<W: World> Inner<W> {
             _ => {
                 self.world.reached("rebuild resumed");
                 format!(
-                    "rebuild of drive '{}' goes on, {whole} zones are whole",
-                    member.name
+                    "rebuild of drive '{}' continues, {} done so far",
+                    member.name,
+                    base::size::counted(whole, "zone")
                 )
             }
         };
@@ -160,7 +161,7 @@ impl<W: World> Inner<W> {
         copied.map_err(|error| {
             PoolError::new(
                 crate::pool::PoolErrorKind::Drive,
-                format!("sums of zone {}: {error}", zone.shape.zone),
+                format!("checksums of zone {}: {error}", zone.shape.zone),
             )
         })?;
         if let Err(error) = member.flush().await {

@@ -89,7 +89,8 @@ impl<W: World> Inner<W> {
         self.drives.event(
             EventKind::Scrub,
             format!(
-                "scrub of pool '{name}' has ended: {mended} blocks put right, {} lost",
+                "scrub of pool '{name}' has ended: {} repaired, {} lost",
+                base::size::counted(mended, "block"),
                 found.lost
             ),
         );

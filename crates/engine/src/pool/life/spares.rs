@@ -201,7 +201,8 @@ impl<W: World> Inner<W> {
             Some(user) => Err(PoolError::new(
                 PoolErrorKind::Exists,
                 format!(
-                    "drive '{name}' is in use in lane {user} of pool '{}': take it out of use before it comes back",
+                    "drive '{name}' is in use in lane {user} of pool '{}': run `ashlar drive fail \
+                     {name}` before you add it",
                     self.drives.name()
                 ),
             )),

@@ -82,7 +82,7 @@ impl<W: World> Inner<W> {
                 .min_by_key(|zone| space().used_in(zone.shape.zone));
             let Some(zone) = next else {
                 self.world.reached("group is of its level");
-                let text = "all zones are of the levels of their groups".to_owned();
+                let text = "all zones are moved: each has the level of its group".to_owned();
                 self.drives.event(EventKind::Group, text);
                 self.life.no_room.set(false);
                 return Ok(());
@@ -218,8 +218,8 @@ impl<W: World> Inner<W> {
     fn say_no_room(&self) {
         self.world.reached("no room to empty a zone");
         if !self.life.no_room.replace(true) {
-            let text =
-                "there are too few free pages to empty a zone: it goes on when there are more";
+            let text = "too few pages are free to empty a zone: add drives, or delete volumes or \
+                        snapshots; the work then continues";
             self.drives.event(EventKind::Group, text.to_owned());
         }
     }

@@ -187,7 +187,12 @@ fn maps_that_can_not_be_are_named() {
     assert_says(&report, Note, "volume 'cut'", "cut short");
     assert_says(&report, Loss, "metadata", "there is no zone 3000");
     // The integrity blocks there are of an earlier use of the zones.
-    assert_says(&report, Damage, "drive 'd0'", "block of sums is damaged");
+    assert_says(
+        &report,
+        Damage,
+        "drive 'd0'",
+        "block of checksums is damaged",
+    );
 }
 
 #[test]
@@ -262,7 +267,7 @@ fn assert_sums_are_mended(mend: impl AsyncFnOnce(Pool<SimWorld>)) {
         assert!(
             events
                 .iter()
-                .any(|event| event.text.contains("the sums at"))
+                .any(|event| event.text.contains("the checksums at"))
         );
     });
     assert!(blocks("d0") == before, "the whole copy was written");
@@ -312,7 +317,7 @@ fn damaged_sums_are_named() {
     flip(&shelf, "d1", at + 2000);
     let report = check(&shelf, true);
     let place = format!("drive 'd1', 4096 bytes at {at}");
-    assert_says(&report, Damage, &place, "block of sums is damaged");
+    assert_says(&report, Damage, &place, "block of checksums is damaged");
     assert_eq!(report.worst, Some(Damage), "{:#?}", texts(&report));
 }
 

@@ -329,8 +329,8 @@ fn in_another(volume: &PlacedVolume) -> ArrayError {
     let name = &volume.info.name;
     let other = group_of(volume).map_or("", String::as_str);
     let context = format!(
-        "volume {name} is in consistency group {other}: take it out of that first, with \
-         `ashlar group remove {other} {name}`"
+        "volume {name} is in consistency group {other}: remove it from that group \
+         first, with `ashlar group remove {other} {name}`"
     );
     ArrayError::new(ArrayErrorKind::Busy, context)
 }

@@ -11,6 +11,7 @@ use crate::array::schedules::{Known, SOON};
 use crate::array::snapshots::now_unix_s;
 use crate::array::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 
 impl Array {
@@ -108,8 +109,10 @@ impl Array {
             return Ok(());
         };
         let text = format!(
-            "schedule {} of consistency group '{}': {error}; next after {} s",
-            then.number, group.name, then.every_s
+            "schedule {} of consistency group '{}' has failed: {error}; it runs again after {}",
+            then.number,
+            group.name,
+            site::span_words(Duration::from_secs(then.every_s))
         );
         self.tell_of_schedule(first, text).await
     }
