@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use site::ApiAddress;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,16 @@ pub fn said(option: Option<&str>) -> Result<Option<ApiAddress>, Failure> {
 
 /// Where `serve` listens when nothing says where; `None` when this user has no usual place.
 pub fn to_serve() -> Option<ApiAddress> {
-    own_socket().map(ApiAddress::Unix)
+    let of_service = || in_runtime_directory(std::env::var_os("RUNTIME_DIRECTORY")?);
+    own_socket().or_else(of_service).map(ApiAddress::Unix)
+}
+
+/// The socket of a service of systemd that has a user of its own: in the first directory of
+/// `RuntimeDirectory=`.
+fn in_runtime_directory(directories: OsString) -> Option<PathBuf> {
+    let first = std::env::split_paths(&directories).next()?;
+    let path = first.join("api.sock");
+    path.is_absolute().then_some(path)
 }
 
 /// The array that commands talk to when nothing says which: this user's, else the machine's.
@@ -45,4 +55,18 @@ fn own_socket() -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR")?;
     let path = Path::new(&runtime).join("ashlar/api.sock");
     path.is_absolute().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_of_its_own_user_listens_in_its_runtime_directory() {
+        let of = |directories: &str| in_runtime_directory(directories.into());
+        assert_eq!(of("/run/ashlar"), Some("/run/ashlar/api.sock".into()));
+        assert_eq!(of("/run/a:/run/b"), Some("/run/a/api.sock".into()));
+        assert_eq!(of(""), None);
+        assert_eq!(of("relative"), None);
+    }
 }

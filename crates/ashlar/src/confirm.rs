@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 /// Whether to ask.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Confirm {
-    /// Don't ask; required where nobody can be asked, as in a script
+    /// Do not ask; required without a terminal, as in a script
     #[arg(long)]
     yes: bool,
 }

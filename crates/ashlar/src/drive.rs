@@ -21,23 +21,23 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Take a drive out of use; refused when its pool would lose data
+    /// Take a drive out of use; refused if its pool would lose data
     ///
-    /// A spare leaves its pool and is free then.
+    /// A spare leaves its pool, and you can reuse it.
     Fail {
         /// Name of the drive
         name: String,
         #[command(flatten)]
         format: Format,
     },
-    /// Put another drive in the place of one; its content is rebuilt from the others
+    /// Replace a drive; Ashlar rebuilds the content from the other drives
     ///
-    /// Without --file and --device, the new drive is what is now where the old one was: a
-    /// file is made there when there is none.
+    /// Without --file and --device, the new drive is at the path of the old one. If there is no
+    /// file, Ashlar creates it.
     Replace {
-        /// Name of the drive that goes
+        /// Name of the old drive
         name: String,
-        /// Name of the drive that comes [default: the same]
+        /// Name of the new drive [default: that of the old one]
         #[arg(long, value_name = "NAME")]
         with: Option<String>,
         #[command(flatten)]
@@ -45,9 +45,9 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Forget a failed drive that another stands in for
+    /// Forget a drive that is out of use, once another stands in for it
     ///
-    /// Until then, or until it is replaced or added again, it stays in the list of drives.
+    /// It stays in the list of drives until you remove it, replace it, or add it again.
     Remove {
         /// Name of the drive
         name: String,
@@ -56,11 +56,11 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Add a drive that stands in for one that fails, or has failed
+    /// Add a spare: it stands in for a drive that fails, or has failed
     AddSpare {
-        /// Name that the drive is to have
+        /// Name for the drive
         name: String,
-        /// The pool that it is for
+        /// The pool that gets the spare
         #[arg(long)]
         pool: String,
         #[command(flatten)]
@@ -73,13 +73,13 @@ pub enum Command {
 /// Where a drive is.
 #[derive(clap::Args)]
 pub struct PlaceArgs {
-    /// A file, relative to the data directory or absolute; made when it is not there
+    /// A file, relative to the data directory or absolute; created if it does not exist
     #[arg(long, conflicts_with = "device")]
     file: Option<String>,
     /// A block device
     #[arg(long)]
     device: Option<String>,
-    /// Size to make the file with [default: that of the pool's largest drive]
+    /// Size of a new file [default: that of the pool's largest drive]
     #[arg(long, requires = "file", value_parser = size)]
     size: Option<u64>,
 }

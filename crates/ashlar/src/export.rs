@@ -9,59 +9,58 @@ use server::api::types::{Any, Export, ExportChange, ExportCreate, Host, Initiato
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// List the targets and what is behind them
+    /// List the exports: targets and their LUNs
     List {
         #[command(flatten)]
         format: Format,
     },
-    /// Show a target
+    /// Show an export
     Show {
         /// iSCSI name of the target
         target: String,
         #[command(flatten)]
         format: Format,
     },
-    /// Show volumes behind a new target; kept over restarts
+    /// Create an export: a target with volumes as its LUNs
     Create {
         /// iSCSI name of the target, such as iqn.2026-11.dev.ashlar:vm1
         target: String,
-        /// Volume behind it: LUN 0, then LUN 1, and so on
+        /// Volume to export: the first is LUN 0, the next LUN 1, and so on
         #[arg(long = "volume", value_name = "NAME", required = true)]
         volumes: Vec<String>,
         #[command(flatten)]
         access: Access,
-        /// Anybody may log in by name
+        /// Every initiator may log in
         #[arg(long, conflicts_with = "initiators")]
         any: bool,
         #[command(flatten)]
         chap: ChapArgs,
-        /// How long initiators are told that physical blocks are, in bytes, for those that want
-        /// 512 [default: 4096]
+        /// Physical block size that hosts see: a power of two from 512 to 4096 [default: 4096]
         #[arg(long, value_name = "BYTES")]
         physical_block: Option<u32>,
-        /// Initiators may erase thin LUNs with SANITIZE: one command of any host that is admitted
+        /// Initiators may erase thin LUNs with SANITIZE
         #[arg(long)]
         sanitize: bool,
-        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target: one host then
-        /// affects all hosts
+        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
+        /// hosts
         #[arg(long)]
         affect_others: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Put one more volume behind a target; initiators are told
+    /// Export another volume through a target; Ashlar notifies its initiators
     AddLun {
         /// iSCSI name of the target
         target: String,
         /// Name of the volume
         volume: String,
-        /// The LUN [default: the lowest one that is free]
+        /// The LUN [default: the lowest free one]
         #[arg(long)]
         lun: Option<u16>,
         #[command(flatten)]
         format: Format,
     },
-    /// Take a volume away from a target; it stays as a volume
+    /// Remove a volume from an export; the volume stays
     RemoveLun {
         /// iSCSI name of the target
         target: String,
@@ -72,38 +71,38 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Change who may log in; sessions that are not admitted any more are closed
+    /// Change who may log in; Ashlar logs out initiators that are no longer admitted
     ///
-    /// Each list that is given replaces the one before; the others stay.
+    /// Each list that you give replaces the former list. The other lists stay.
     Change {
         /// iSCSI name of the target
         target: String,
         #[command(flatten)]
         access: Access,
-        /// Anybody may log in by name
+        /// Every initiator may log in
         #[arg(long, conflicts_with_all = ["initiators", "no_initiators"])]
         any: bool,
-        /// Nobody may log in by name alone: hosts and host groups only
+        /// Remove all initiators: only hosts and host groups may log in
         #[arg(long, conflicts_with = "initiators")]
         no_initiators: bool,
-        /// No host is named any more
+        /// Remove all hosts
         #[arg(long, conflicts_with = "hosts")]
         no_hosts: bool,
-        /// No host group is named any more
+        /// Remove all host groups
         #[arg(long, conflicts_with = "host_groups")]
         no_host_groups: bool,
-        /// The target is seen through all portals
+        /// Show the target through all portals
         #[arg(long, conflicts_with = "portals")]
         all_portals: bool,
         #[command(flatten)]
         chap: ChapArgs,
-        /// Nothing of the target's own has to be proved any more
+        /// Remove the CHAP account of the export
         #[arg(long, conflicts_with = "chap_name")]
         no_chap: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Close a target's sessions and take it away; its volumes stay
+    /// Delete an export and close its sessions; its volumes stay
     Delete {
         /// iSCSI name of the target
         target: String,
@@ -126,8 +125,8 @@ pub struct Access {
     /// Name of a host group that may log in; may be given more than once
     #[arg(long = "host-group", value_name = "NAME")]
     host_groups: Vec<String>,
-    /// Address of a portal that the target is seen through; may be given more than once
-    /// [default of a new target: all]
+    /// Address of a portal that shows the target; may be given more than once [default of a new
+    /// export: all]
     #[arg(long = "portal", value_name = "ADDR")]
     portals: Vec<String>,
 }
@@ -237,7 +236,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => {
             confirm.deletion(&format!("target {target}"), &target)?;
             client.delete(&["exports", &target])?;
-            format.done(&format!("target {target} is taken away"))
+            format.done(&format!("target {target} is deleted"))
         }
     }
 }

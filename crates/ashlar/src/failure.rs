@@ -11,17 +11,18 @@ Exit codes:
   0  done
   1  failed
   2  the command line, a request or a site file is wrong; nothing was changed
-  3  a limit failed, or a rate missed its target (load); no mix is good enough (plan)
+  3  a limit failed or a rate missed its target (load); no mix meets the limits (plan);
+     the site file and the array differ (site diff)
   4  the array can't be reached
-  5  no such thing
-  6  there is such a thing already, or it is in use
+  5  there is no such thing
+  6  there is one already, or it is in use
   7  the array is not ok (status)
 
-With --json an error is one line of JSON on standard error: {\"kind\", \"message\", \"what\",
-\"exit_code\"}. Kinds are those of the API (not_found, busy, ...), and failed, wrong, unreachable
-and not_ok; what is the command, such as \"volume delete\".
+With --json, an error is one line of JSON on standard error: {\"kind\", \"message\", \"what\",
+\"exit_code\"}. `kind` is a kind of the API (not_found, busy, ...), or failed, wrong, unreachable or
+not_ok. `what` is the command, such as \"volume delete\".
 
-Commands that destroy something ask first. They have --yes, which answers; others never ask.";
+Commands that destroy something ask first, unless --yes is given. Other commands never ask.";
 
 /// A command that failed.
 #[derive(Debug)]

@@ -25,14 +25,14 @@ const CLEAR_LINE: &str = "\x1b[K";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nothing is written. With --data, drives of pools that commands made, and drives that commands added,
-are looked for, too: the data directory remembers them. Drives that a running `ashlar serve` has are refused: stop it first.
+Ashlar writes nothing. With --data, it also finds drives and pools that commands added: the data
+directory has a record of them. It refuses drives that a running `ashlar serve` uses: stop it first.
 
-Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it can't be said.")]
+Exit codes: 0 nothing is damaged, 1 something is damaged or lost, 2 Ashlar cannot tell.")]
 pub struct Args {
     #[command(flatten)]
     drives: offline::Drives,
-    /// Read all data, and check copies and parity
+    /// Read all data, and check copies and parity, too
     #[arg(long)]
     deep: bool,
     #[command(flatten)]

@@ -27,13 +27,13 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Make a group of volumes, which may be in several pools
+    /// Create a group of volumes, which may be in several pools
     Create(Members),
     /// Add volumes to a group; they get its schedules
     Add(Members),
-    /// Take volumes out of a group; they lose its schedules, and it is gone with the last one
+    /// Remove volumes from a group and its schedules; the group ends with its last volume
     Remove(Members),
-    /// End a group; its volumes and all snapshots stay
+    /// Delete a group; its volumes and all snapshots stay
     Delete {
         /// Name of the group
         group: String,
@@ -49,12 +49,12 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Have snapshots of a group taken by the clock, list what is taken so, or end it
+    /// Take snapshots of a group regularly; list or end such schedules
     ///
-    /// All of its volumes are snapshotted at one instant, or none of them, which an event
-    /// tells then. How many are kept counts by volume.
+    /// A run takes snapshots of all volumes at one instant, or of none. An event reports a failed
+    /// run. --keep counts for each volume.
     Schedule {
-        /// Name of the group; without more, its schedules are listed
+        /// Name of the group; without options, its schedules are listed
         group: String,
         #[command(flatten)]
         when: When,

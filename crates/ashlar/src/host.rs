@@ -16,17 +16,18 @@ const SECRET_FILE_BYTES_MAX: u64 = 1024;
 /// What has to be proved by CHAP.
 #[derive(Debug, clap::Args)]
 pub struct ChapArgs {
-    /// CHAP name that initiators have to prove
+    /// CHAP name of the initiators
     #[arg(long, value_name = "NAME", requires = "chap_secret_file")]
     chap_name: Option<String>,
-    /// File with the secret of that name, 12 to 255 bytes, or 0x and hexadecimal digits; - for
-    /// standard input. A line's end behind it does not count
+    /// File with the secret of that name, 12 to 255 bytes; - for standard input
+    ///
+    /// The secret is text, or 0x and hexadecimal digits. Ashlar ignores a line end after it.
     #[arg(long, value_name = "FILE", requires = "chap_name")]
     chap_secret_file: Option<PathBuf>,
-    /// CHAP name by which the target proves itself to initiators that ask
+    /// CHAP name of the target, for mutual CHAP
     #[arg(long, value_name = "NAME", requires_all = ["mutual_secret_file", "chap_name"])]
     mutual_name: Option<String>,
-    /// File with the secret of that name, another one
+    /// File with the secret of that name; it must be another secret
     #[arg(long, value_name = "FILE", requires = "mutual_name")]
     mutual_secret_file: Option<PathBuf>,
 }
@@ -77,7 +78,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Make a host: its initiators under one name; kept over restarts
+    /// Create a host: its initiators under one name
     Create {
         /// Name of the host
         host: String,
@@ -89,25 +90,25 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Change a host; sessions that are not admitted any more are closed
+    /// Change a host; Ashlar logs out initiators that are no longer admitted
     Change {
         /// Name of the host
         host: String,
-        /// iSCSI name of an initiator that it gets; may be given more than once
+        /// iSCSI name of an initiator to add; may be given more than once
         #[arg(long, value_name = "IQN")]
         add: Vec<String>,
-        /// iSCSI name of an initiator that it loses; may be given more than once
+        /// iSCSI name of an initiator to remove; may be given more than once
         #[arg(long, value_name = "IQN")]
         remove: Vec<String>,
         #[command(flatten)]
         chap: ChapArgs,
-        /// Nothing has to be proved any more
+        /// Remove the CHAP account of the host
         #[arg(long, conflicts_with = "chap_name")]
         no_chap: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Forget a host that no export and no group names
+    /// Delete a host that no export and no group names
     Delete {
         /// Name of the host
         host: String,

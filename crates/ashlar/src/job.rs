@@ -37,7 +37,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// End a job, which takes back what it has made; forget one that has ended
+    /// Cancel a job, which removes what it has made; or forget a job that has ended
     Cancel {
         /// Number of the job
         id: u64,
@@ -49,10 +49,10 @@ pub enum Command {
 /// How a job is gone about that a command begins.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Work {
-    /// Most data a second, such as "200 MiB"
+    /// Limit of bytes a second, such as "200 MiB"
     #[arg(long, value_parser = volume::size)]
     pub rate: Option<u64>,
-    /// Don't wait for the end
+    /// Do not wait for the end of the job
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
@@ -120,7 +120,7 @@ pub fn follow(client: &Client, job: Job, format: Format) -> Result<(), Failure> 
     shown.end();
     match ended? {
         None => Err(Failure::Failed(format!(
-            "job {id} goes on; see `ashlar job watch {id}`, or end it with `ashlar job cancel {id}`"
+            "job {id} continues: `ashlar job watch {id}` follows it, `ashlar job cancel {id}` ends it"
         ))),
         Some(job) => match job.state {
             JobState::Done => format.print_text(&job, show),
@@ -139,7 +139,7 @@ pub fn follow(client: &Client, job: Job, format: Format) -> Result<(), Failure> 
 fn gone(failure: Failure, id: u64) -> Failure {
     match failure {
         Failure::Unreachable(why) => Failure::Unreachable(format!(
-            "{why}\njob {id} goes on when the server is started again; see `ashlar job watch {id}`"
+            "{why}\njob {id} continues when Ashlar is started again: `ashlar job watch {id}` follows it"
         )),
         other => other,
     }
@@ -199,7 +199,7 @@ fn line(job: &Job, bar: bool) -> String {
             .error
             .as_ref()
             .map_or(String::new(), |why| format!(": {why}"));
-        return format!("{what}: {}{why}", state(job.state));
+        return format!("{what}: {}{why}", job.state.word());
     }
     let filled = (u128::from(done) * BAR as u128 / u128::from(size.max(1))) as usize;
     let bar = match bar {
@@ -238,18 +238,6 @@ fn word(kind: JobKind) -> &'static str {
     }
 }
 
-fn state(state: JobState) -> &'static str {
-    match state {
-        JobState::Queued => "queued",
-        JobState::Running => "running",
-        JobState::Waiting => "waiting",
-        JobState::Verifying => "verifying",
-        JobState::Done => "done",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-    }
-}
-
 /// The file, or what else a job is from or to.
 fn whereabouts(job: &Job) -> String {
     match (&job.to_pool, &job.source) {
@@ -283,7 +271,7 @@ fn table(jobs: &[Job]) -> Table {
         table.row(vec![
             job.id.to_string(),
             word(job.kind).to_owned(),
-            state(job.state).to_owned(),
+            job.state.word().to_owned(),
             job.volume.clone(),
             human(job.size_bytes),
             percent(job.done_bytes, job.size_bytes),
@@ -300,7 +288,7 @@ pub fn show(job: &Job) -> String {
     let mut lines = vec![
         ("job", job.id.to_string()),
         ("kind", word(job.kind).to_owned()),
-        ("state", state(job.state).to_owned()),
+        ("state", job.state.word().to_owned()),
         ("volume", job.volume.clone()),
         ("pool", job.pool.clone()),
     ];
@@ -339,7 +327,7 @@ pub fn show(job: &Job) -> String {
     }
     if let Some(us) = job.stall_us {
         let ms = us as f64 / 1000.0;
-        lines.push(("stood still", format!("{ms:.3} ms")));
+        lines.push(("paused for", format!("{ms:.3} ms")));
     }
     if let Some(why) = &job.error {
         lines.push(("error", why.clone()));

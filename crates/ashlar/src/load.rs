@@ -25,30 +25,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Put a workload on targets and report latencies, rates and limits.
+/// Put a load on targets and report latencies, rates and limits
 ///
-/// Operations start when the profile says, whether or not earlier ones are done,
-/// and latency counts from that instant. URLs: iscsi://host[:port]/iqn/lun,
-/// nbd://host[:port]/export, nbd+unix:///export?socket=PATH, file:PATH,
-/// block:PATH. Profiles that write overwrite their targets. A target that holds something
-/// else than what a load has written is asked about first.
+/// Operations start when the profile says, whether or not earlier ones are done. Latency counts
+/// from that instant.
+///
+/// A profile that writes overwrites its targets. If a target holds other data than that of an
+/// earlier load, the command asks first.
+///
+/// URLs: iscsi://host[:port]/iqn/lun, nbd://host[:port]/export, nbd+unix:///export?socket=PATH,
+/// file:PATH, block:PATH
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    /// The workload; or name a site with --site
+    /// The load profile; or give --site or --trace
     #[arg(
         required_unless_present_any = ["site", "trace"],
         conflicts_with_all = ["site", "trace"]
     )]
     profile: Option<String>,
-    /// Run the workload of the VMs of this site file on their LUNs
+    /// Run the loads of this site file's VMs on their LUNs
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
-    /// Replay this trace at its own times: FILE, or FILE,FORMAT with msr (CSV of MSR
-    /// Cambridge) or blkparse (its default output; requests as they were queued)
+    /// Replay this trace at its own times: FILE, or FILE,FORMAT
+    ///
+    /// FORMAT is msr (CSV of MSR Cambridge) or blkparse (its default output; requests as they were
+    /// queued).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["site", "rate", "iodepth"])]
     trace: Option<String>,
-    /// What becomes of operations of a trace beyond the end of a target: refuse, wrap
+    /// Treatment of a trace's operations beyond the end of a target: refuse, wrap
     #[arg(
         long,
         value_name = "WHAT",
@@ -56,22 +61,22 @@ pub struct Args {
         requires = "trace"
     )]
     trace_beyond: BeyondEnd,
-    /// Where the site's targets are served, if not where the site file says
+    /// Portal of the site's targets [default: that of the site file]
     #[arg(long, value_name = "ADDR", requires = "site")]
     portal: Option<SocketAddr>,
-    /// What to put the load on; may be given more than once
+    /// URL of a target; may be given more than once
     #[arg(long = "target", value_name = "URL", required_unless_present = "site")]
     targets: Vec<TargetUrl>,
-    /// How long to measure: 30s, 5m, 1h [default: 30s; of a trace, all that is left]
+    /// Time to measure: 30s, 5m, 1h [default: 30s; for a trace, its rest]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// How long to run before measuring [default: 10s; of a trace, nothing]
+    /// Time to run before measuring [default: 10s; for a trace, 0]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     warmup: Option<Duration>,
     /// Write every disk once before the warm-up, so that thin volumes have to read
     #[arg(long)]
     fill: bool,
-    /// Multiply all rates; a trace runs so many times faster
+    /// Factor on all rates; a trace runs faster by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     rate_scale: f64,
     /// Run every stream of a VM as a closed loop with this many operations under way
@@ -102,11 +107,10 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     limit_write_ms: f64,
-    /// Open a target that is lost during the run again, for up to this long; 0 ends the VM's
-    /// part of the run at once
+    /// Time to reconnect a lost target; 0 ends the VM's part of the run at once
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     reconnect_for: Duration,
-    /// Let outages that end, and the operations lost with their sessions, be no failure
+    /// Do not count outages that end, nor the operations lost with their sessions, as failures
     #[arg(long)]
     allow_outages: bool,
     #[command(flatten)]
@@ -131,15 +135,15 @@ fn after_help() -> String {
     format!(
         "Profiles (/s: operations per second; see also --rate-scale, --rate and --iodepth):\n\
          {profiles}\n\
-         Targets: one for all VMs, one per VM, or one per disk, in the profile's order; any \
-         number for a profile of one VM with one disk. For a trace: one for all its disks, or \
-         one per disk, by host and number.\n\n\
-         Outages: a target that is lost is opened again, and the run goes on. What was under \
-         way then has failed; what becomes due meanwhile waits, and counts from its intended \
-         start. The report tells each outage. It is a failure (exit code 1) unless it ends and \
-         --allow-outages is given.\n\n\
-         Exit codes: 0 pass; 1 errors, outages or stopped; 2 wrong arguments; 3 a limit failed \
-         or a rate missed."
+         Targets: give one for all VMs, one for each VM, or one for each disk, in the profile's \
+         order. A profile of one VM with one disk takes any number. A trace takes one for all its \
+         disks, or one for each disk, by host and number.\n\n\
+         Outages: the load opens a lost target again, and the run continues. Operations under way \
+         have failed. Operations that become due meanwhile wait, and their latency counts from \
+         the intended start. The report lists each outage. An outage is a failure (exit code 1), \
+         unless it ends and --allow-outages is given.\n\n\
+         Exit codes: 0 pass, 1 errors, outages or stopped, 2 wrong arguments, 3 a limit failed \
+         or a rate missed its target."
     )
 }
 

@@ -48,9 +48,18 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Columns that help has at most: documents and terminals show that much.
+const HELP_WIDTH: usize = 100;
+
 /// Unified storage for virtual machines: drives, pools, thin volumes, iSCSI.
 #[derive(Parser)]
-#[command(version, about, propagate_version = true, after_help = failure::EXIT_CODES)]
+#[command(
+    version,
+    about,
+    propagate_version = true,
+    after_help = failure::EXIT_CODES,
+    max_term_width = HELP_WIDTH
+)]
 struct Cli {
     /// The API of the running array: `unix:PATH` or `http://ADDRESS:PORT` [env: ASHLAR_API]
     /// [default: unix:/run/ashlar/api.sock]
@@ -62,14 +71,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve an array until SIGTERM or SIGINT; the first time, make what a site file describes
+    /// Serve an array; the first start creates what a site file describes
     Serve(serve::Args),
     /// Show the array at a glance
     Status(status::Args),
     /// Show drives, take them out of use, replace them, add spares
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Show, make and destroy pools; scrub them, change their groups; salvage their labels
+    /// Show, create, grow, scrub and destroy pools; salvage their labels
     #[command(subcommand)]
     Pool(pool::Command),
     /// Show, create, clone, name, tag, grow, import, export and delete volumes
@@ -78,45 +87,45 @@ enum Command {
     /// Show, take and delete snapshots of volumes
     #[command(subcommand)]
     Snapshot(snapshot::Command),
-    /// Show, make, change and delete consistency groups: volumes that are snapshotted together
+    /// Show and change consistency groups: volumes with snapshots at one instant
     #[command(subcommand)]
     Group(group::Command),
-    /// Show what was deleted, take it back, or let it go for good
+    /// Show, restore or finally delete what is in the trash
     #[command(subcommand)]
     Trash(trash::Command),
     /// Show, follow and cancel jobs: imports and exports of images, moves of volumes
     #[command(subcommand)]
     Job(job::Command),
-    /// Show, create, change and delete exports: targets, volumes behind them, who may log in
+    /// Show, create, change and delete exports: targets, their LUNs, who may log in
     #[command(subcommand)]
     Export(export::Command),
-    /// Show, make, change and forget hosts: initiators under one name, with CHAP
+    /// Show, create, change and delete hosts: initiators under one name, with CHAP
     #[command(subcommand)]
     Host(host::Command),
-    /// Show, make, change and forget groups of hosts
+    /// Show, create, change and delete groups of hosts
     #[command(subcommand)]
     HostGroup(host::GroupCommand),
-    /// Show, open and close portals: the addresses that targets are served at
+    /// Show, open and close portals: the addresses at which targets are served
     #[command(subcommand)]
     Portal(portal::Command),
     /// Show and change settings: trash, directories, limits
     #[command(subcommand)]
     Settings(settings::Command),
-    /// Say what initiators have to prove before they may ask which targets there are
+    /// Show and change the CHAP account that discovery asks for
     #[command(subcommand)]
     Discovery(settings::Discovery),
     /// Show and drop sessions of initiators
     #[command(subcommand)]
     Session(session::Command),
-    /// Show what volumes, initiators and sessions do: rates, latencies, queues, sizes
+    /// Show the I/O of volumes, initiators and sessions: rates, latencies, queues, sizes
     #[command(subcommand)]
     Stats(stats::Command),
     /// Show what happened to drives and pools
     Events(events::Args),
-    /// Check site files, compare them with the array, apply them; show the array as one
+    /// Check a site file, compare it with the array, apply it; show the array as one
     #[command(subcommand)]
     Site(site_file::Command),
-    /// Look through pools that nobody serves, and say what is damaged; writes nothing
+    /// Check pools that no array uses, and name all damage; writes nothing
     Fsck(fsck::Args),
     Load(load::Args),
     Rehearse(rehearse::Args),
@@ -125,8 +134,48 @@ enum Command {
     Manual(manual::Args),
 }
 
+/// Commands that ask no array. Their help says nothing of `--api`.
+const OFFLINE: [&[&str]; 6] = [
+    &["fsck"],
+    &["load"],
+    &["rehearse"],
+    &["plan"],
+    &["pool", "salvage"],
+    &["site", "check"],
+];
+
+/// The command line. What `--api` means depends on the command.
+fn command() -> clap::Command {
+    let offline = |command, words: &&[&str]| with_api(command, words, |api| api.hide(true));
+    let command = OFFLINE.iter().fold(Cli::command(), offline);
+    with_api(command, &["serve"], |api| {
+        api.help(
+            "Where the API listens: `unix:PATH` or `http://ADDRESS:PORT` [env: ASHLAR_API] \
+             [default: unix:/run/ashlar/api.sock for root]",
+        )
+    })
+}
+
+/// Gives the command below `command` with these words an `--api` of its own, instead of the global
+/// one.
+fn with_api(
+    command: clap::Command,
+    words: &[&str],
+    change: impl FnOnce(clap::Arg) -> clap::Arg,
+) -> clap::Command {
+    match words.split_first() {
+        Some((first, rest)) => {
+            command.mut_subcommand(*first, |below| with_api(below, rest, change))
+        }
+        None => {
+            let api = clap::Arg::new("api").long("api").value_name("ADDRESS");
+            command.arg(change(api))
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let parsed = Cli::command().try_get_matches();
+    let parsed = command().try_get_matches();
     let parsed =
         parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, reader(&matches))));
     match parsed {
@@ -163,15 +212,18 @@ fn asks_json() -> bool {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let Cli { api, command } = cli;
+    let Cli {
+        api,
+        command: asked,
+    } = cli;
     let api = api.as_deref();
-    match command {
+    match asked {
         Command::Serve(args) => serve::run(args, api)?,
         Command::Load(args) => return run_load(args),
         Command::Fsck(args) => return fsck::run(args),
         Command::Pool(pool::Command::Salvage(args)) => return salvage::run(args),
         Command::Rehearse(args) => rehearse::run(args)?,
-        Command::Manual(args) => manual::run(Cli::command(), &args)?,
+        Command::Manual(args) => manual::run(command(), &args)?,
         Command::Plan(args) => {
             // As a limit that fails.
             let code = if rehearse::size::run(&args)? { 0 } else { 3 };
@@ -224,16 +276,11 @@ mod tests {
     use super::*;
 
     /// Commands that talk to no array.
-    const OFFLINE: [&str; 8] = [
-        "serve",
-        "manual",
-        "fsck",
-        "load",
-        "rehearse",
-        "plan",
-        "pool salvage",
-        "site check",
-    ];
+    fn offline() -> Vec<String> {
+        let others = ["serve", "manual"].map(str::to_owned);
+        let offline = OFFLINE.iter().map(|words| words.join(" "));
+        offline.chain(others).collect()
+    }
 
     /// The commands that have none below them, with their words.
     fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
@@ -250,13 +297,13 @@ mod tests {
 
     #[test]
     fn every_command_that_talks_to_an_array_has_json() {
-        let all = leaves(&Cli::command(), "");
+        let all = leaves(&command(), "");
         assert!(all.len() > 60, "{}", all.len());
-        for words in OFFLINE {
-            assert!(all.iter().any(|(leaf, _)| leaf == words), "{words}");
+        for words in offline() {
+            assert!(all.iter().any(|(leaf, _)| *leaf == words), "{words}");
         }
         for (words, command) in all {
-            if OFFLINE.contains(&words.as_str()) {
+            if offline().contains(&words) {
                 continue;
             }
             let json = command.get_arguments().find(|arg| arg.get_id() == "json");
@@ -266,10 +313,29 @@ mod tests {
     }
 
     #[test]
+    fn only_commands_that_ask_an_array_show_api() {
+        let mut whole = command();
+        whole.build();
+        for (words, mut command) in leaves(&whole, "") {
+            if words.split(' ').any(|word| word == "help") || words == "manual" {
+                continue;
+            }
+            let is_offline = OFFLINE.iter().any(|offline| offline.join(" ") == words);
+            let help = command.render_long_help().to_string();
+            assert_eq!(help.contains("--api"), !is_offline, "ashlar {words}");
+        }
+        // It is taken everywhere: scripts give it to whatever they run.
+        let words = ["ashlar", "fsck", "--data", "d", "--api", "unix:/a"];
+        let matches = command().try_get_matches_from(words).unwrap();
+        let cli = Cli::from_arg_matches(&matches).unwrap();
+        assert_eq!(cli.api.as_deref(), Some("unix:/a"));
+    }
+
+    #[test]
     fn who_reads_is_said_by_json() {
         let of = |line: &str| {
             let words = line.split(' ');
-            reader(&Cli::command().try_get_matches_from(words).unwrap())
+            reader(&command().try_get_matches_from(words).unwrap())
         };
         let json = Reader::Program("volume delete".to_owned());
         assert_eq!(of("ashlar volume delete v --json"), json);

@@ -66,8 +66,10 @@ fn failed(file: &Path, error: &io::Error) -> Failure {
     Failure::Failed(format!("can't write {}: {error}", file.display()))
 }
 
-/// The command with everything that is added to it when arguments are read, such as `--help`.
-fn built(mut command: Command) -> Command {
+/// The command with everything that is added to it when arguments are read, such as `--help`, and
+/// with the width that does not depend on a terminal.
+fn built(command: Command) -> Command {
+    let mut command = command.term_width(crate::HELP_WIDTH);
     command.build();
     command
 }
@@ -110,13 +112,12 @@ fn reference(command: Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_reference_is_what_the_program_says() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
         let kept = fs::read_to_string(&file).unwrap_or_default();
-        let made = reference(crate::Cli::command());
+        let made = reference(crate::command());
         let differing = kept
             .lines()
             .zip(made.lines())
@@ -133,7 +134,7 @@ mod tests {
         let args = Args {
             directory: directory.path().to_owned(),
         };
-        run(crate::Cli::command(), &args).unwrap();
+        run(crate::command(), &args).unwrap();
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
         for (name, part) in [
             ("man/ashlar.1", "ashlar\\-volume(1)"),

@@ -7,31 +7,30 @@ use crate::volume;
 use server::api::types::{Job, Volume, VolumeMove};
 
 pub const HELP: &str = "\
-The volume is served all the time and keeps its identity, exports and sessions. It is copied in
-a job: Ctrl-C leaves that running, `ashlar job` shows, follows and cancels it, and a server that
-is started again goes on with it. Until the job is done the volume is where it was, and can't be
-resized, renamed, restored, converted or deleted.
+The volume stays in service, and keeps its identity, exports and sessions. A move is a job. Ctrl-C
+leaves it running; `ashlar job` shows, follows and cancels it. It continues after a restart. Until
+it is done, you cannot resize, rename, restore, convert or delete the volume.
 
-When the server starts with only one of the two pools, just after a volume has changed over or
-was about to, it can't tell which pool has the newest content, and does not serve the volume
-(`ashlar events` says so). Serve the other pool as well, or --abandon the move.";
+If Ashlar starts with only one of the two pools near the end of a move, it does not know which pool
+has the newest content. It then withholds the volume, and an event says so. Bring the other pool
+back, or give up its content with --abandon.";
 
 #[derive(clap::Args)]
 pub struct Move {
     /// Name of the volume
     name: String,
-    /// Pool that is to hold it
+    /// The pool that will hold it
     #[arg(long, required_unless_present = "abandon")]
     pool: Option<String>,
-    /// Its snapshots stay where they are: they can be cloned, exported and deleted there,
-    /// but not restored
+    /// Leave the snapshots in the old pool: you can clone, export and delete them, but not restore
+    /// them
     #[arg(long)]
     leave_snapshots: bool,
-    /// Also to a pool that lacks a part of its redundancy
+    /// Move even to a pool that has lost part of its redundancy
     #[arg(long)]
     force: bool,
-    /// Have it served as it is, since the other pool of a move is lost; what was written
-    /// there last is lost, too
+    /// Serve the volume as it is, because the other pool of its move is lost; the last writes there
+    /// are lost, too
     #[arg(long, conflicts_with_all = ["pool", "rate", "leave_snapshots", "force", "detach"])]
     abandon: bool,
     #[command(flatten)]

@@ -18,14 +18,14 @@ pub struct Drives {
     /// Drives: files or block devices
     #[arg(value_name = "DRIVE-FILE", required_unless_present_any = ["site", "data"])]
     drives: Vec<PathBuf>,
-    /// Look at the drives of the array whose data directory this is
+    /// Check the drives of the array with this data directory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Look at the drives of this site file, too; its files are relative to --data, else to the
-    /// current directory
+    /// Check the drives of this site file, too; files are relative to --data, or to the current
+    /// directory
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
-    /// Look at this pool only
+    /// Check only this pool
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
 }

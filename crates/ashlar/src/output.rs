@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How to print.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Format {
-    /// Print JSON, as the API gives it; errors are JSON, too, on standard error
+    /// Print JSON, as the API gives it; errors are JSON, too
     #[arg(long)]
     json: bool,
 }

@@ -28,7 +28,7 @@ pub enum Command {
     Show {
         /// Name of the pool
         name: String,
-        /// Show also how it is laid out, and what its log, cache and drives do
+        /// Show also its layout, and what its log, cache and drives do
         #[arg(long, short)]
         verbose: bool,
         #[command(flatten)]
@@ -36,7 +36,7 @@ pub enum Command {
     },
     Create(pool_create::CreateArgs),
     Destroy(pool_create::DestroyArgs),
-    /// Change how much RAM a pool has for reads
+    /// Change the RAM that caches a pool's reads
     Cache {
         /// Name of the pool
         name: String,
@@ -46,24 +46,24 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Read and compare everything that a pool holds, and put right what is wrong
+    /// Read and compare everything that a pool holds, and repair damage
     ///
-    /// It runs in the background, behind the commands of hosts; ashlar pool show tells how
-    /// far it is, and ashlar events what it found.
+    /// A scrub runs in the background, after the commands of hosts. `ashlar pool show` shows the
+    /// progress, `ashlar events` the result.
     Scrub {
         /// Name of the pool
         name: String,
-        /// End the one that is under way
+        /// Stop the scrub that is under way
         #[arg(long)]
         stop: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Give a group of a pool another level: from 10 to 50 or 6, or from 50 to 6
+    /// Change the RAID level of a group: from 10 to 50 or 6, or from 50 to 6
     ///
-    /// The pool serves meanwhile. What it holds is moved in the background, zone by zone,
-    /// behind the commands of hosts; ashlar pool show tells how far it is. It goes on after a
-    /// restart.
+    /// The pool stays in service. Ashlar moves its content in the background, zone by zone, after
+    /// the commands of hosts. `ashlar pool show` shows the progress. The conversion continues after
+    /// a restart.
     Convert {
         /// Name of the pool
         name: String,
@@ -78,31 +78,33 @@ pub enum Command {
     },
     /// Add a group of new drives to a pool
     ///
-    /// It is used at once, and is there again after a restart.
+    /// The pool uses the new space at once.
     Grow {
         /// Name of the pool
         name: String,
         /// Level of the new group [default: that of the pool's first group]
         #[arg(long)]
         level: Option<String>,
-        /// Size to make files with [default: that of the pool's largest drive]
+        /// Size of new files [default: that of the pool's largest drive]
         #[arg(long, value_parser = crate::drive::size)]
         size: Option<u64>,
-        /// The group may survive fewer lost drives than the groups of the pool do
+        /// Accept a group that survives fewer lost drives than the other groups
         #[arg(long)]
         force: bool,
-        /// Drives, by place: a file, relative to the data directory or absolute, made when it
-        /// is not there; or a block device below /dev. A drive is called as its file or
-        /// device is, without the ending, unless NAME= says otherwise
+        /// Drives, in order of their places: files, or block devices below /dev
+        ///
+        /// A file is relative to the data directory or absolute. Ashlar creates it if it does not
+        /// exist. A drive has the name of its file or device, without the extension, unless you
+        /// give NAME=.
         #[arg(required = true, value_name = "[NAME=]DRIVE")]
         drives: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Have a group leave a pool: what it holds goes to the other groups first
+    /// Remove a group from a pool; its content moves to the other groups first
     ///
-    /// That happens in the background; ashlar pool show tells how far it is. Once it has left,
-    /// ashlar events says so, and its drives are free.
+    /// Ashlar moves the content in the background. `ashlar pool show` shows the progress. An event
+    /// reports when the drives are free.
     Shrink {
         /// Name of the pool
         name: String,
@@ -112,14 +114,16 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Write lost labels of a pool that nobody serves anew, as far as its drives prove them
+    /// Restore lost labels of a pool that no array uses, as far as its drives prove them
     ///
-    /// It shows what it would write, and asks. It needs no server: it reads the drives.
+    /// The command shows what it would write, and asks. It reads the drives itself, so Ashlar must
+    /// not run.
     Salvage(salvage::Args),
-    /// Set from which percentages of its capacity on a pool tells that it gets full
+    /// Set the thresholds at which a pool warns that it gets full
     ///
-    /// Crossing one, up or back down, is an event; above the warning, initiators of thin
-    /// volumes are told, too. A threshold that is not named stays as it is.
+    /// An event reports when the pool crosses a threshold, in either direction. Above the warning
+    /// threshold, Ashlar also notifies initiators of thin volumes. A threshold that you do not give
+    /// stays.
     Thresholds {
         /// Name of the pool
         name: String,
@@ -132,23 +136,23 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Limit work in the background: rebuilds, scrubs, and moving data to other groups
+    /// Limit background work: rebuilds, scrubs, and moves between groups
     ///
-    /// A limit that is not named stays as it is.
+    /// A limit that you do not give stays.
     Rates {
         /// Name of the pool
         name: String,
-        /// Bytes a second that a rebuild writes, or that are moved to other groups and levels,
-        /// at most, such as "200 MiB", or unlimited
+        /// Limit of rebuilds, and of moves between groups: bytes a second, such as "200 MiB", or
+        /// unlimited
         #[arg(long, value_name = "RATE", value_parser = rate)]
         rebuild: Option<u64>,
-        /// Bytes of drives a second that a scrub looks through at most, or unlimited
+        /// Limit of scrubs: bytes of drives a second, or unlimited
         #[arg(long, value_name = "RATE", value_parser = rate)]
         scrub: Option<u64>,
-        /// Take what can be had, even while hosts send commands
+        /// Work at full speed, even while hosts send commands
         #[arg(long, conflicts_with = "yield")]
         full: bool,
-        /// Rest while hosts send commands
+        /// Pause while hosts send commands
         #[arg(long = "yield")]
         r#yield: bool,
         #[command(flatten)]
@@ -481,7 +485,7 @@ fn details(pool: &Pool) -> Vec<(&'static str, String)> {
 
 fn damage_line(pool: &Pool) -> String {
     format!(
-        "{} put right, {} lost, since the start",
+        "{} repaired, {} lost, since the start",
         human(pool.mended_bytes),
         human(pool.lost_bytes)
     )
@@ -507,7 +511,7 @@ fn scrub_line(pool: &Pool) -> String {
     };
     let found = match (last.mended_blocks, last.lost_blocks) {
         (0, 0) => "nothing was wrong".to_owned(),
-        (mended, lost) => format!("{} put right, {lost} lost", counted(mended, "block")),
+        (mended, lost) => format!("{} repaired, {lost} lost", counted(mended, "block")),
     };
     let ago = span(age_s(last.ended_unix_s));
     format!("the last ended {ago} ago: {found}")
@@ -608,7 +612,7 @@ fn writes_line(io: &Io) -> String {
         some(&io.parity_writes, "parity"),
         some(&io.log_writes, "log"),
         some(&io.intent_writes, "intents"),
-        some(&io.sum_writes, "sums"),
+        some(&io.sum_writes, "checksums"),
         some(&io.repair_writes, "to repair"),
     ]
     .join(", ")

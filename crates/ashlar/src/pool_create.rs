@@ -8,38 +8,41 @@ use crate::pool::new_drive;
 use server::api::types::{Pool, PoolCreate, Trashed};
 use site::human;
 
-/// Make a pool of new drives
+/// Create a pool of new drives
 #[derive(Debug, clap::Args)]
 pub struct CreateArgs {
     /// Name of the pool
     name: String,
-    /// Its level: 10, 10x3, 5, 50, 6 or simple
+    /// RAID level: 10, 10x3, 5, 50, 6 or simple
     #[arg(long)]
     level: String,
-    /// Drives, by place: a file, relative to the data directory or absolute, made when it is not
-    /// there; or a block device below /dev. A drive is called as its file or device is, without the
-    /// ending, unless NAME= says otherwise
+    /// Drives, in order of their places: files, or block devices below /dev
+    ///
+    /// A file is relative to the data directory or absolute. Ashlar creates it if it does not
+    /// exist. A drive has the name of its file or device, without the extension, unless you give
+    /// NAME=.
     #[arg(required = true, value_name = "[NAME=]DRIVE")]
     drives: Vec<String>,
-    /// A drive that stands in for one that fails; say it again for another
+    /// A spare, which stands in for a drive that fails; may be given more than once
     #[arg(long, value_name = "[NAME=]DRIVE")]
     spare: Vec<String>,
-    /// Size to make files with; needed for files that are not there
+    /// Size of new files; required for files that do not exist
     #[arg(long, value_parser = crate::drive::size)]
     size: Option<u64>,
-    /// Parts of the pool that go to different processors; settled when it is made [default: 1]
+    /// Parts of the pool that different threads serve; fixed once the pool exists [default: 1]
     #[arg(long)]
     lanes: Option<u16>,
-    /// RAM for reads, or none [default: 64 MiB]
+    /// RAM that caches reads, or none [default: 64 MiB]
     #[arg(long, value_parser = cache)]
     cache: Option<u64>,
-    /// Data log of each drive that carries it [default: a sixteenth of a drive, 64 MiB at most]
+    /// Size of the write log on each drive that carries it [default: a sixteenth of a drive, 64 MiB
+    /// at most]
     #[arg(long, value_parser = crate::drive::size)]
     log: Option<u64>,
-    /// Bytes of a stripe on one drive, a power of two [default: 64 KiB]
+    /// Data that one drive holds before the next drive's turn, a power of two [default: 64 KiB]
     #[arg(long, value_parser = power)]
     stripe_unit: Option<u32>,
-    /// What volumes take space by, a power of two [default: 256 KiB]
+    /// Unit of thin allocation, a power of two [default: 256 KiB]
     #[arg(long, value_parser = power)]
     page: Option<u32>,
     #[command(flatten)]
@@ -48,8 +51,8 @@ pub struct CreateArgs {
 
 /// Destroy a pool that holds no volumes
 ///
-/// Its trash goes with it, and its drives are empty afterwards. The command asks for the pool's
-/// name.
+/// Ashlar deletes the pool's trash, too. The drives are empty afterwards. The command asks for the
+/// pool's name.
 #[derive(Debug, clap::Args)]
 pub struct DestroyArgs {
     /// Name of the pool

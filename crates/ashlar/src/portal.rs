@@ -13,7 +13,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Serve targets at another address of this machine, too
+    /// Open a portal: serve targets at another address of this machine, too
     Add {
         /// Address and port, such as 192.0.2.10:3260 or "[2001:db8::1]:3260"
         address: String,
@@ -23,7 +23,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Serve targets at an address no more; sessions that came in there end
+    /// Close a portal; its sessions end
     Remove {
         /// Address and port of the portal
         address: String,

@@ -13,17 +13,18 @@ use world::real::RealWorld;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A label is written where the drives prove what it said: the labels of the same lane on other drives
-say what it was, and a label of another lane on the same drive says which drive it is. What is not
-proved is named with the reason, and stays as it is; so does everything where two drives
-contradict each other. With --data, drives that were added by command are looked for, too. Drives
-that a running `ashlar serve` has are refused: stop it first, and look with `ashlar fsck` after it.
+Ashlar writes a label only if other labels prove its content: those of the same lane on other drives,
+or of another lane on the same drive. It names each label that it cannot prove, with the
+reason, and leaves it. If two drives contradict each other, it writes nothing.
 
-Exit codes: 0 no label is missing any more; 1 some are; 2 it can't be said.")]
+With --data, Ashlar also finds drives that commands added. It refuses drives that a running
+`ashlar serve` uses: stop it first. Run `ashlar fsck` after the salvage.
+
+Exit codes: 0 no label is missing, 1 labels are still missing, 2 Ashlar cannot tell.")]
 pub struct Args {
     #[command(flatten)]
     drives: offline::Drives,
-    /// Write the labels without asking for the pool's name
+    /// Write the labels without asking
     #[arg(long)]
     yes: bool,
 }

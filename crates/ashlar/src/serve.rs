@@ -17,22 +17,25 @@ const END_TIME: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints one line that begins with \"serving\" once everything is up; logs go to standard error.
-The first start makes what the site file says. From then on the array keeps its own configuration
-in the data directory; `ashlar site apply` applies a changed file. SIGTERM and SIGINT end commands in
-flight, close cleanly and exit 0. After a crash or power cut just start it again. A failed
-assertion is a crash: the process ends by SIGABRT, and a supervisor is to start it again.
-RUST_LOG sets the log's level: RUST_LOG=debug.")]
+Ashlar prints a line that begins with \"serving\" once everything is up. The log goes to standard
+error; RUST_LOG=debug adds detail.
+
+The first start creates what the site file describes. From then on the array keeps its own
+configuration in the data directory, and `ashlar site apply` applies a changed file.
+
+SIGTERM and SIGINT stop Ashlar cleanly, with exit code 0. After a crash or a power cut, start it
+again: it recovers by itself. A failed internal check ends the process with SIGABRT, so let a
+supervisor such as systemd start it again.")]
 pub struct Args {
-    /// The site file; needed at the first start
+    /// The site file; required at the first start
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
-    /// Directory for drive files and records; made if it isn't there
+    /// Directory for drive files and records; created if it does not exist
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Serve here instead of at the array's portals; port 0 lets the system choose
+    /// Serve at this address instead of the array's portals; port 0 lets the system choose
     ///
-    /// Targets that are limited to portals are shown only when this is the address of one of them.
+    /// A target that is limited to portals is visible only if this is one of their addresses.
     #[arg(long, value_name = "ADDR")]
     portal: Option<SocketAddr>,
 }

@@ -13,7 +13,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Close a session once its commands have ended; the initiator may log in again
+    /// Close a session once its commands have ended; the initiator can log in again
     Drop {
         /// Number of the session
         id: u16,

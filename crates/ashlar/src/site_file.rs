@@ -19,14 +19,13 @@ const VARIANTS_NAMED: usize = 2;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Say what is wrong with a site file, all of it; of one to rehearse, what could be better,
-    /// too; touches nothing
+    /// Check a site file: name every mistake, and for a site to rehearse what could be better
     #[command(after_help = CHECK_HELP)]
     Check {
         /// The site file
         file: PathBuf,
     },
-    /// Show where the array is not what a site file says; changes nothing
+    /// Show where a site file and the array differ; changes nothing
     #[command(after_help = DIFF_HELP)]
     Diff {
         /// The site file
@@ -34,13 +33,13 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Print the array as a site file, but its secrets
+    /// Print the array as a site file, without its secrets
     #[command(after_help = SHOW_HELP)]
     Show {
         #[command(flatten)]
         format: Format,
     },
-    /// Have the array be what a site file says; deletes, shrinks and moves nothing
+    /// Apply a site file to the array; deletes, shrinks and moves nothing
     #[command(after_help = APPLY_HELP)]
     Apply {
         /// The site file
@@ -53,32 +52,29 @@ pub enum Command {
 }
 
 const SHOW_HELP: &str = "\
-The array never gives secrets. Where there is one, the file says \"not shown\", which no array takes:
-write the secret there before you apply the file. Snapshots behind targets, and gaps between LUNs, are
-left out: a site file has no words for them.";
+The array never shows secrets. In their place the file says \"not shown\", which no array accepts:
+write the secret there before you apply the file. Exported snapshots, and gaps between LUNs, are
+missing: a site file cannot describe them.";
 
 const DIFF_HELP: &str = "\
-The array keeps its own configuration: pools, portals, settings, volumes, exports, hosts, CHAP.
-`ashlar serve` takes it from the site file at the first start only. Each line says what `ashlar site apply` would do: create,
-change, or keep what the array has.
+The array keeps its own configuration. `ashlar serve` takes it from the site file at the first start
+only. Each line says what `ashlar site apply` would do: create, change, or keep what the array has.
 
-Exit codes: 0 when there is nothing to create or change, 3 when there is.";
+Exit codes: 0 if there is nothing to create or change, 3 if there is.";
 
 const APPLY_HELP: &str = "\
-Pools and portals of the file that are missing are made. Settings, and the rates, thresholds and
-caches of pools become what the file says. Volumes are made and grown, hosts and exports are made
-and changed: who may log in to a target of the file is then what the file says. Nothing is deleted,
-shrunk or moved. First the differences are shown, and the command asks.
+The command shows the differences, and asks. It then creates missing pools, portals, volumes, hosts
+and exports. It changes settings, rates, thresholds, caches, and the admitted initiators of the
+file's exports, and grows volumes. It deletes, shrinks and moves nothing.
 
-Exit codes: 0 when the array is as the file says, 1 when something can't be so: it says why.";
+Exit codes: 0 if the array is as the file says, 1 if a part could not be done: the error says why.";
 
 const CHECK_HELP: &str = "\
-A file that describes hardware is one to rehearse: it is looked through for what published best
-practice advises against. Each finding has its line, why it matters, what to do, and its source;
-docs/reference/site-checks.md lists them all.
+A file that describes hardware is a site to rehearse. Ashlar also compares it with published best
+practice. Each finding has its line, the reason, the remedy, and its source.
+docs/reference/site-checks.md lists all checks.
 
-Exit codes: 0 when the file is right and nothing is found that is an error, 1 with such a finding,
-2 for a file that is wrong.";
+Exit codes: 0 if there is no finding of severity error, 1 if there is one, 2 if the file is wrong.";
 
 pub fn run(command: Command, api: Option<&str>) -> Result<ExitCode, Failure> {
     match command {

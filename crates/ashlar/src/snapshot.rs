@@ -23,13 +23,13 @@ fn every(text: &str) -> Result<u64, String> {
 /// Which schedules: without any of these they are listed.
 #[derive(Debug, clap::Args)]
 pub struct When {
-    /// Take a snapshot so often, such as "1h" or "15 min", the first one now
+    /// Interval between snapshots, such as "1h" or "15 min"; the first is taken now
     #[arg(long, value_parser = every, requires = "keep", conflicts_with = "remove")]
     every: Option<u64>,
-    /// Keep the newest so many of them, up to 1000; older ones of this schedule are deleted
+    /// Number of snapshots to keep, up to 1000; the schedule deletes older ones
     #[arg(long, requires = "every")]
     keep: Option<u64>,
-    /// End the schedule of this number; its snapshots stay
+    /// Number of a schedule to end; its snapshots stay
     #[arg(long, value_name = "NUMBER")]
     remove: Option<u64>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct When {
 /// Snapshots by the clock.
 #[derive(Debug, clap::Args)]
 pub struct ScheduleArgs {
-    /// Name of the volume; without more, its schedules are listed
+    /// Name of the volume; without options, its schedules are listed
     volume: String,
     #[command(flatten)]
     when: When,
@@ -61,44 +61,45 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Take snapshots: at once, and without space until the volumes change; several at one
-    /// instant, all or none
+    /// Take snapshots; several are taken at one instant, all or none
+    ///
+    /// A snapshot takes no space until its volume changes.
     Create {
-        /// Volume, and a name for the snapshot: VOLUME@NAME
+        /// Volume, and a name for the snapshot: VOLUME@NAME; may be given more than once
         #[arg(required = true)]
         snapshots: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Give a volume what a snapshot has, at once
+    /// Restore a volume to the content of a snapshot, at once
     ///
-    /// What it has now becomes a snapshot. Initiators must not use the volume meanwhile:
-    /// one that is behind a target is refused.
+    /// The content that the volume has now becomes a snapshot. Ashlar refuses to restore an
+    /// exported volume, because its hosts would not notice; --force restores it anyway.
     Restore {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
-        /// Another volume than that which the snapshot was taken from
+        /// The volume to restore [default: the volume of the snapshot]
         #[arg(long)]
         to: Option<String>,
-        /// Name of the snapshot of what it has now; by default before-NAME
+        /// Name for the snapshot of the present content [default: before-NAME]
         #[arg(long, conflicts_with = "discard")]
         keep: Option<String>,
-        /// Throw away what it has now
+        /// Discard the present content
         #[arg(long)]
         discard: bool,
-        /// Also while the volume is behind a target
+        /// Restore even an exported volume
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Have snapshots taken by the clock, list what is taken so, or end it
+    /// Take snapshots of a volume regularly; list or end such schedules
     Schedule(ScheduleArgs),
-    /// Delete a snapshot: into the trash; the volume, other snapshots and clones stay as they are
+    /// Delete a snapshot: it stays in the trash for a time; the volume and its clones stay
     Delete {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
-        /// Don't keep it in the trash: its space is free at once
+        /// Skip the trash: the space is free at once
         #[arg(long)]
         at_once: bool,
         #[command(flatten)]

@@ -15,48 +15,47 @@ use std::time::Duration;
 /// What columns mean.
 const COLUMNS: &str = "\
 Columns:
-  RD/S WR/S          reads and writes a second
-  RDMB/S WRMB/S      million bytes a second
-  RD_MS WR_MS        mean latency in the array, with the arrival of what is written
-  P99_MS             of reads and writes
-  QUEUE              mean of commands in progress, over the time
+  RD/S WR/S          reads and writes per second
+  RDMB/S WRMB/S      megabytes (10^6 bytes) per second
+  RD_MS WR_MS        mean latency in milliseconds, in the array; of a write with its data's arrival
+  P99_MS             99th percentile of the latency of reads and writes, in milliseconds
+  QUEUE              mean number of commands in progress
   SIZE               mean length of reads and writes
-  RND% RD%           random ones, and reads, among reads and writes
+  RND% RD%           share of random I/O, and of reads, among reads and writes
   UNMAP              UNMAP commands, and WRITE SAME with UNMAP
-  WSAME ATS OFFLOAD  commands: other WRITE SAME, COMPARE AND WRITE, EXTENDED COPY and tokens
-  ERR CONFL          commands that failed, or met another's reservation
+  WSAME ATS OFFLOAD  other WRITE SAME, COMPARE AND WRITE, EXTENDED COPY and token commands
+  ERR CONFL          commands that failed, or met the reservation of another host
 
-With --latencies: for each kind of command how many there were, and how long they took, in
-milliseconds.
+--latencies shows the number of commands of each kind, and their latencies in milliseconds.
 
-Without --interval, all of it is since the start of the array, or of the session. --json has
-histograms of latencies and sizes, too.";
+Without --interval, the figures count from the start of the array or of the session. --json also has
+histograms of latencies and sizes.";
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// What is done at volumes, by all their hosts
+    /// Show the I/O of volumes, by all their hosts
     #[command(after_help = COLUMNS)]
     Volumes(Args),
-    /// What initiators do, in all their sessions
+    /// Show the I/O of initiators, in all their sessions
     #[command(after_help = COLUMNS)]
     Initiators(Args),
-    /// What connected sessions do
+    /// Show the I/O of connected sessions
     #[command(after_help = COLUMNS)]
     Sessions(Args),
 }
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only this volume, initiator or session
+    /// Show only this volume, initiator or session
     name: Option<String>,
-    /// Show what is done in every so many seconds, until interrupted
+    /// Show the I/O of each interval of this many seconds, until interrupted
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     interval: Option<u64>,
-    /// End after so many intervals
+    /// Number of intervals to show
     #[arg(long, value_name = "N", requires = "interval",
           value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Show how long commands took, kind by kind
+    /// Show the latencies of each kind of command
     #[arg(long)]
     latencies: bool,
     #[command(flatten)]

@@ -10,22 +10,22 @@ use site::human;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// List what is in the trash, and until when
+    /// List the trash: volumes and snapshots, and when Ashlar deletes them
     List {
         #[command(flatten)]
         format: Format,
     },
-    /// Take a volume or a snapshot out of the trash, with its data
+    /// Restore a volume or a snapshot from the trash, with its data
     Restore {
-        /// Name or UUID; of several volumes of a name the one deleted last
+        /// Name or UUID; if several have the name, the last one that was deleted
         volume: String,
-        /// Another name for it, when its own is taken; of a snapshot, what comes after the @
+        /// New name, if the old one is taken; of a snapshot, the part after the @
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Delete what is in the trash, with its data: all of it, or one volume
+    /// Delete everything in the trash, or one volume, with its data
     Empty {
         /// Name or UUID of one volume
         volume: Option<String>,

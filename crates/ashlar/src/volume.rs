@@ -16,10 +16,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const IMAGES: &str = "\
-The server reads and makes images under the directories that `ashlar settings set
-images.directories=` allows.
-It does so in a job: Ctrl-C leaves that running, `ashlar job` shows, follows and cancels it, and
-a server that is started again goes on with it. docs/reference/images.md says more.";
+Ashlar reads and writes images only in the directories of the setting images.directories.
+Imports and exports are jobs. Ctrl-C leaves a job running; `ashlar job` shows, follows and
+cancels it. A job continues after a restart. docs/reference/images.md says more.";
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -42,36 +41,37 @@ pub enum Command {
     Create {
         /// Name, unique over the array
         name: String,
-        /// Pool that is to hold it
+        /// The pool that will hold it
         #[arg(long)]
         pool: String,
         /// Size, such as "40 GiB"
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Set all pages aside for it now instead of on first write
+        /// Reserve all pages now instead of at the first write
         #[arg(long)]
         thick: bool,
-        /// Don't keep pages that are written as zeroes
+        /// Pages that a host writes as zeroes take no space
         #[arg(long)]
         detect_zeroes: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Grow a volume, or shrink it by force; initiators are told
+    /// Grow a volume, or shrink it by force; Ashlar notifies its initiators
     Resize {
         /// Name of the volume
         name: String,
         /// New size, such as "80 GiB"
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Make it smaller, and lose what is behind its new end for good; snapshots keep theirs
+        /// Shrink the volume, and lose the data beyond its new end; snapshots keep that data
         #[arg(long)]
         force_shrink: bool,
         #[command(flatten)]
         format: Format,
     },
-    /// Make a volume that begins as what another one, or a snapshot, has: at once, and
-    /// without space until one of them changes
+    /// Create a volume with the content of another volume or of a snapshot
+    ///
+    /// A clone is ready at once. It takes no space until it or its source changes.
     Clone {
         /// Name of the volume, or of the snapshot (VOLUME@NAME)
         source: String,
@@ -82,14 +82,15 @@ pub enum Command {
     },
     /// Copy a volume or snapshot, or a range of it, to another volume, or within it
     ///
-    /// A destination that is not there is made; another takes --overwrite. In one lane of a pool whole pages that lie alike
-    /// on both sides are shared: that takes a moment, and no space until one of them changes. The
-    /// rest, and all of a thick destination, is read and written, which --rate is for. It is a job: Ctrl-C leaves it
-    /// running, `ashlar job` shows, follows and cancels it.
+    /// Ashlar creates the destination if it does not exist; an existing one needs --overwrite. In
+    /// one lane of a pool, source and destination share whole aligned pages, at once and without
+    /// space. Ashlar reads and writes the rest, and all of a thick destination; --rate limits that.
+    ///
+    /// A copy is a job. Ctrl-C leaves it running; `ashlar job` shows, follows and cancels it.
     Copy {
         /// Name of the volume, or of the snapshot (VOLUME@NAME)
         source: String,
-        /// Name of the volume that is written
+        /// Name of the volume to write
         destination: String,
         /// Where in the source to begin, such as "1 GiB"
         #[arg(long, value_parser = offset, default_value = "0")]
@@ -97,25 +98,25 @@ pub enum Command {
         /// Where in the destination to begin
         #[arg(long, value_parser = offset, default_value = "0")]
         to: u64,
-        /// How much, such as "4 GiB"; up to the source's end unless said otherwise
+        /// Length, such as "4 GiB" [default: up to the end of the source]
         #[arg(long, value_parser = size)]
         length: Option<u64>,
-        /// Pool that a new destination is made in; that of the source unless said otherwise
+        /// Pool of a new destination [default: that of the source]
         #[arg(long)]
         pool: Option<String>,
-        /// Make a new destination thick
+        /// Create the destination as a thick volume
         #[arg(long)]
         thick: bool,
-        /// Write over what a destination that is there already holds
+        /// Overwrite an existing destination
         #[arg(long)]
         overwrite: bool,
-        /// Also while hosts are logged in to the destination's target
+        /// Copy even while hosts are logged in to the destination's target
         #[arg(long)]
         live: bool,
         #[command(flatten)]
         work: job::Work,
     },
-    /// Give a volume another name; snapshots and exports follow, initiators notice nothing
+    /// Rename a volume; snapshots and exports follow, initiators notice nothing
     Rename {
         /// Name of the volume
         name: String,
@@ -124,29 +125,29 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Say what a volume is for
+    /// Set the description of a volume
     Describe {
         /// Name of the volume
         name: String,
-        /// One line; "" for nothing
+        /// One line; "" removes the description
         text: String,
         #[command(flatten)]
         format: Format,
     },
-    /// Tag a volume, with its VM, role or owner for example
+    /// Set tags of a volume, such as its VM, role or owner
     Tag {
         /// Name of the volume
         name: String,
-        /// KEY=VALUE, such as vm=web01; more than one may be given
+        /// KEY=VALUE, such as vm=web01; may be given more than once
         #[arg(value_name = "TAG", value_parser = tag)]
         tags: Vec<(String, String)>,
-        /// Key of a tag to take away; may be given more than once
+        /// Key of a tag to remove; may be given more than once
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
-    /// Say what a volume holds alone, and what it shares with snapshots and clones
+    /// Show the space that a volume holds alone, and what it shares with snapshots and clones
     Space {
         /// Name of the volume
         name: String,
@@ -155,15 +156,15 @@ pub enum Command {
     },
     /// Make a volume thick or thin, or have it detect zeroes, while it is used
     ///
-    /// A volume that becomes thick has all of its pages set aside for it; when they do not
-    /// fit, nothing changes. Initiators are told.
+    /// For a thick volume, Ashlar reserves all pages. If they do not fit, nothing changes. Ashlar
+    /// notifies the initiators.
     Convert {
         /// Name of the volume
         name: String,
-        /// Set all pages aside for it
+        /// Reserve all pages
         #[arg(long, conflicts_with = "thin")]
         thick: bool,
-        /// Take pages on first write, from whatever is free then
+        /// Take pages at the first write, from the free space of the pool
         #[arg(long)]
         thin: bool,
         /// Whether pages that are written as zeroes take no space
@@ -172,35 +173,35 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Make a volume of an image: raw, qcow2, VHDX or VMDK
+    /// Create a volume from an image: raw, qcow2, VHDX or VMDK
     #[command(after_help = IMAGES)]
     Import {
-        /// The image, on the server's machine
+        /// The image file, on the machine that runs Ashlar
         file: PathBuf,
-        /// Pool that is to hold the volume
+        /// The pool that will hold the volume
         #[arg(long)]
         pool: String,
-        /// Name that the volume is to have
+        /// Name for the volume
         #[arg(long)]
         name: String,
-        /// Format of the image; else that of its name, if its content agrees
+        /// Format of the image [default: what its name says, if the content agrees]
         #[arg(long = "format", value_name = "FORMAT", value_parser = image_format)]
         image: Option<ImageFormat>,
-        /// Allocate all pages now instead of on first write
+        /// Reserve all pages now instead of at the first write
         #[arg(long)]
         thick: bool,
-        /// Read the volume back in the end, and compare
+        /// Read the volume back at the end, and compare
         #[arg(long)]
         verify: bool,
         #[command(flatten)]
         work: job::Work,
     },
-    /// Make an image of a volume: raw, qcow2, VHDX or VMDK
+    /// Create an image of a volume: raw, qcow2, VHDX or VMDK
     #[command(after_help = IMAGES)]
     Export {
         /// Name of the volume
         volume: String,
-        /// The image to make, on the server's machine; nothing may be there
+        /// The image file, on the machine that runs Ashlar; it must not exist
         file: PathBuf,
         /// Format of the image: raw, qcow2, vhdx or vmdk [default: what its name says: .raw or
         /// .img, .qcow2, .vhdx, .vmdk]
@@ -209,10 +210,10 @@ pub enum Command {
         /// Option of the format, as of qemu-img create -o: subformat=fixed
         #[arg(long, value_name = "KEY=VALUE", value_parser = option)]
         option: Vec<(String, String)>,
-        /// Read the image back in the end, and compare
+        /// Read the image back at the end, and compare
         #[arg(long)]
         verify: bool,
-        /// Also while hosts are logged in to the volume's target
+        /// Export even while hosts are logged in to the volume's target
         #[arg(long)]
         live: bool,
         #[command(flatten)]
@@ -221,16 +222,16 @@ pub enum Command {
     /// Move a volume to another pool, while it is used
     #[command(after_help = moves::HELP)]
     Move(moves::Move),
-    /// Delete a volume: its data stay in the trash for a time; snapshots and clones stay
+    /// Delete a volume: it stays in the trash for a time; snapshots and clones stay
     Delete {
         /// Name of the volume
         name: String,
         #[command(flatten)]
         confirm: Confirm,
-        /// Also when it is exported: its export goes with it
+        /// Delete even an exported volume, together with its export
         #[arg(long)]
         force: bool,
-        /// Not by way of the trash
+        /// Skip the trash: the space is free at once
         #[arg(long)]
         at_once: bool,
         #[command(flatten)]

@@ -18,11 +18,10 @@ use rehearse::{RehearseError, RehearseErrorKind, beside, fit, thumb, workload};
 use site::plan::{self, Described, Plan, Setting};
 use std::path::{Path, PathBuf};
 
-/// Rehearse a described site: its load on the real engine over modelled hardware, in
-/// virtual time.
+/// Rehearse a site: its load on the real engine over modelled hardware, in virtual time
 ///
-/// Says how many operations per second come of it, at what response time, where the time
-/// goes, and what is the bottleneck. Nothing is written anywhere but the reports asked for.
+/// The result names the operations per second, the response times, where the time goes, and the
+/// bottleneck. The command writes only the reports that you ask for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
@@ -32,24 +31,23 @@ pub struct Args {
     /// once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
-    /// Run the variants of the file, too, and print them side by side
+    /// Run the variants of the file, too, and compare them
     #[arg(long, conflicts_with = "find_load")]
     compare: bool,
-    /// Of the variants, only this one; may be given more than once
+    /// Run only this variant; may be given more than once
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
-    /// Scale the load until the mean response time of random I/O meets this cap, such as
-    /// 20ms; "p95:20ms" for the 95th percentile
+    /// Scale the load until the mean response time of random I/O meets this limit, such as 20ms;
+    /// "p95:20ms" for the 95th percentile
     #[arg(long, value_name = "CAP", value_parser = cap)]
     find_load: Option<Cap>,
     /// Measure only when operations per second and response times have settled (SNIA's rule)
     #[arg(long)]
     until_steady: bool,
-    /// How many seeds to run, in the place of the file's
+    /// Number of seeds to run, instead of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     seeds: Option<u16>,
-    /// Write all figures as JSON to this file; "-" for standard output, in the place of the
-    /// tables
+    /// Write all figures as JSON to this file; "-" for standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with a drawing of the site, charts and tables to this file
@@ -58,9 +56,9 @@ pub struct Args {
 }
 
 const AFTER_HELP: &str = "\
-Ready sites are in sites/: vnx5700, fas3160, fs7500, ps6110xv, hyperv-r2-lab, nvme-today.
-Runs of several seeds and variants take all cores. The same file, settings and seed give the
-same figures, byte by byte. What the models are, and how far to trust them: docs/internals/models.md.";
+Sites to start from are in sites/: vnx5700, fas3160, fs7500, ps6110xv, hyperv-r2-lab, nvme-today.
+Several seeds and variants run on all cores. The same file, settings and seed give the same
+figures, byte by byte. docs/internals/models.md describes the models, and how far they are off.";
 
 /// A limit of the response time.
 #[derive(Clone, Copy, Debug)]

@@ -12,28 +12,26 @@ use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
 use std::path::PathBuf;
 
-/// Propose the smallest drive mix of a pool that meets the limits of a described site, found
-/// by rehearsing each.
+/// Propose the smallest drive mix of a pool that meets the limits of a site, by rehearsing mixes
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// The site file: hardware, layout, VMs
     file: PathBuf,
-    /// The pool to size; the first of the file otherwise
+    /// The pool to size [default: the first of the file]
     #[arg(long, value_name = "NAME")]
     pool: Option<String>,
-    /// Drive models to try, such as sas-10k-600; may be given more than once [default: all
-    /// that are known]
+    /// Drive model to try, such as sas-10k-600; may be given more than once [default: all known
+    /// models]
     #[arg(long = "drive", value_name = "MODEL")]
     models: Vec<String>,
     /// Change a key of the file first; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
-    /// Measure every mix over the whole window of the file, not only the one that is proposed
+    /// Measure every mix over the whole window of the file, not only the proposed one
     #[arg(long)]
     whole: bool,
-    /// Write all figures as JSON to this file; "-" for standard output, in the place of the
-    /// tables
+    /// Write all figures as JSON to this file; "-" for standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with the mixes, and with the drawing, charts and tables of each good one
@@ -42,12 +40,12 @@ pub struct Args {
 }
 
 const AFTER_HELP: &str = "\
-Tried are RAID 10 of 8 drives a group, RAID 5 of 5, RAID 6 of 8 and RAID 50 of 10, with a spare for
-every 30 drives, up to 120 drives. A mix is good when every VM of the site keeps its rate and the mean
-response times of its reads and writes stay below run.limit. All else is as in the file. A mix that
-the volumes don't fit on is rejected without being rehearsed. docs/REHEARSAL.md has an example.
+The command tries groups of RAID 10 with 8 drives, RAID 5 with 5, RAID 6 with 8 and RAID 50 with 10.
+It adds a spare for every 30 drives, and goes up to 120 drives. A mix meets the limits if every VM
+keeps its rate, and its mean read and write response times stay below run.limit. The command rejects
+a mix that is too small for the volumes. docs/guide/rehearsing.md has an example.
 
-Exit codes: 0 when there is one, 3 when none is good enough.";
+Exit codes: 0 if a mix meets the limits, 3 if none does.";
 
 /// Runs the command.
 ///
