@@ -1,4 +1,5 @@
-//! `ashlar rehearse`, as users run it, and every command that docs/reference/rehearsal.md shows.
+//! `ashlar rehearse`, as users run it, and every command that docs/reference/rehearsal.md and
+//! docs/guide/rehearsing.md show.
 
 // Tests of the real world: processes, files.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -9,9 +10,14 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
+const REFERENCE: &str = "docs/reference/rehearsal.md";
+const GUIDE: &str = "docs/guide/rehearsing.md";
+
 /// What users read.
-fn manual() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rehearsal.md");
+fn page(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name);
     std::fs::read_to_string(file).unwrap()
 }
 
@@ -40,9 +46,13 @@ const SMALLER: [(&str, &str); 4] = [
 
 impl Shop {
     fn new() -> Shop {
+        Shop::of(REFERENCE)
+    }
+
+    /// With the example of this page.
+    fn of(name: &str) -> Shop {
         let directory = tempfile::tempdir().unwrap();
-        let manual = manual();
-        let mut file = blocks(&manual, "toml")[0].to_owned();
+        let mut file = blocks(&page(name), "toml")[0].to_owned();
         for (from, to) in SMALLER {
             assert_eq!(file.matches(from).count(), 1, "{from}");
             file = file.replace(from, to);
@@ -95,19 +105,38 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-#[test]
-fn every_command_of_the_manual_runs_as_written() {
-    let (shop, manual) = (Shop::new(), manual());
-    let mut run = 0;
-    for line in blocks(&manual, "console").iter().flat_map(|b| b.lines()) {
+/// Runs every command of a page; how many there were.
+fn run_all(shop: &Shop, name: &str) -> usize {
+    let page = page(name);
+    let blocks = blocks(&page, "console");
+    let lines = blocks.iter().flat_map(|block| block.lines());
+    let run = lines.map(|line| {
         let command = line.strip_prefix("$ ashlar ").expect("a command of ours");
         let words = words(command);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (code, said, wrong) = shop.ashlar(&words);
-        assert_eq!((code, wrong.as_str()), (Some(0), ""), "{line}");
-        assert!(!said.is_empty(), "{line}");
-        run += 1;
+        assert_eq!((code, wrong.as_str()), (Some(0), ""), "{name}: {line}");
+        assert!(!said.is_empty(), "{name}: {line}");
+    });
+    run.count()
+}
+
+#[test]
+fn every_command_of_the_guide_runs_as_written() {
+    let shop = Shop::of(GUIDE);
+    let run = run_all(&shop, GUIDE);
+    assert!(run >= 10, "{run} commands");
+    for page in ["shop.html", "load.html"] {
+        assert!(shop.read(page).contains("class=\"site\""), "{page}");
     }
+    let document: Document = serde_json::from_str(&shop.read("shop.json")).unwrap();
+    assert_eq!(document.variants.len(), 4);
+}
+
+#[test]
+fn every_command_of_the_manual_runs_as_written() {
+    let shop = Shop::new();
+    let run = run_all(&shop, REFERENCE);
     assert!(run >= 8, "{run} commands");
     for page in ["shop.html", "load.html"] {
         assert!(shop.read(page).contains("class=\"site\""), "{page}");
