@@ -9,6 +9,7 @@
 
 pub mod arrows;
 pub mod determinism;
+pub mod glossary;
 pub mod headers;
 pub mod length;
 pub mod links;

@@ -1,25 +1,58 @@
 //! Rust source as the text rules see it: the code of each line, without comments
-//! and without what stands in string literals.
+//! and without what stands in string literals; and these literals.
 //!
 //! This is a scanner for rules of thumb, not a lexer: it knows line comments,
 //! nested block comments, plain and raw strings, and character literals.
 
 /// Lines of `text` with comments and the contents of literals blanked out.
 pub fn code_lines(text: &str) -> Vec<String> {
-    let mut scanner = Scanner {
-        rest: text,
-        out: String::with_capacity(text.len()),
-    };
-    while scanner.step() {}
+    let scanner = Scanner::over(text);
     scanner.out.lines().map(str::to_owned).collect()
+}
+
+/// A string literal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// Line of its beginning, from 1.
+    pub line: usize,
+    /// The code before it, in its line.
+    pub before: String,
+    /// Its text. Where it is broken, the white space of the next line is in it.
+    pub text: String,
+}
+
+/// The string literals of `text`, in order.
+pub fn literals(text: &str) -> Vec<Literal> {
+    Scanner::over(text).literals
 }
 
 struct Scanner<'a> {
     rest: &'a str,
     out: String,
+    literals: Vec<Literal>,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    /// One that has been through all of `text`.
+    fn over(text: &'a str) -> Self {
+        let mut scanner = Scanner {
+            rest: text,
+            out: String::with_capacity(text.len()),
+            literals: Vec::new(),
+        };
+        while scanner.step() {}
+        scanner
+    }
+
+    /// Keeps the literal that begins here, `len` bytes long.
+    fn keep(&mut self, len: usize) {
+        let line = self.out.matches('\n').count() + 1;
+        let before = self.out.rsplit('\n').next().unwrap_or_default();
+        let before = before.trim().to_owned();
+        let text = self.rest[..len].replace("\\\n", "\n");
+        self.literals.push(Literal { line, before, text });
+    }
+
     /// Takes one token; false at the end.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else {
@@ -30,9 +63,12 @@ impl Scanner<'_> {
         } else if self.rest.starts_with("/*") {
             self.blank(block_comment_len(self.rest));
         } else if let Some(len) = raw_string_len(self.rest).filter(|_| !self.inside_a_word()) {
+            self.keep(len);
             self.blank(len);
         } else if first == '"' {
-            self.blank(string_len(self.rest));
+            let len = string_len(self.rest);
+            self.keep(len);
+            self.blank(len);
         } else if let Some(len) = character_len(self.rest) {
             self.blank(len);
         } else {

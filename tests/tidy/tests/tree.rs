@@ -60,3 +60,8 @@ fn make_help_knows_every_target() {
 fn links_lead_somewhere() {
     no_complaints(tidy::links::check);
 }
+
+#[test]
+fn one_word_for_one_thing() {
+    no_complaints(tidy::glossary::check);
+}
