@@ -15,6 +15,7 @@ pub mod length;
 pub mod links;
 pub mod make;
 pub mod names;
+pub mod quotes;
 pub mod source;
 pub mod unsafety;
 

@@ -65,3 +65,8 @@ fn links_lead_somewhere() {
 fn one_word_for_one_thing() {
     no_complaints(tidy::glossary::check);
 }
+
+#[test]
+fn events_are_quoted_as_the_program_says_them() {
+    no_complaints(tidy::quotes::check);
+}
