@@ -115,7 +115,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => {
             let is_elsewhere = place.file.is_some() || place.device.is_some();
             if with.is_some() && !is_elsewhere {
-                let wrong = "--with: found no --file or --device with it; allowed: one of the two";
+                let wrong = "--file or --device is missing: --with needs one of them";
                 return Err(Failure::Wrong(wrong.to_owned()));
             }
             let new = with.unwrap_or_else(|| name.clone());
@@ -133,7 +133,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         } => {
             confirm.deletion(&format!("the record of failed drive {name}"), &name)?;
             client.delete(&["drives", &name])?;
-            format.done(&format!("drive {name} is forgotten"))
+            format.done(&format!("drive {name} is removed"))
         }
         Command::AddSpare {
             name,
@@ -262,7 +262,7 @@ fn replaced_line(old: &str, replaced: &DriveReplaced) -> String {
     let Some(stands_in) = stands_in else {
         return match drive.state {
             DriveState::Spare => {
-                format!("{that} is a spare of pool {pool} in the stead of {of_old}")
+                format!("{that} is a spare of pool {pool} instead of {of_old}")
             }
             _ => format!("{that} is in pool {pool}; see ashlar pool show {pool}"),
         };

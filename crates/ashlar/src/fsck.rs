@@ -133,7 +133,7 @@ fn progress_line(pool: &str, progress: &Progress, took: Duration) -> String {
         }
     };
     let share = percent(done, all);
-    format!("pool {pool}: {share} looked through, {read} read at {rate}/s{left}")
+    format!("pool {pool}: {share} checked, {read} read at {rate}/s{left}")
 }
 
 #[cfg(test)]
@@ -144,11 +144,11 @@ mod tests {
     fn progress_is_a_line() {
         let progress = Progress::default();
         let line = |took| progress_line("p", &progress, Duration::from_secs(took));
-        assert_eq!(line(1), "pool p: - looked through, 0 B read at 0 B/s");
+        assert_eq!(line(1), "pool p: - checked, 0 B read at 0 B/s");
         progress.read_bytes.set(6 << 20);
         progress.done_blocks.set(1);
         progress.all_blocks.set(4);
-        let wanted = "pool p: 25.0 % looked through, 6 MiB read at 3 MiB/s, about 6 s left";
+        let wanted = "pool p: 25.0 % checked, 6 MiB read at 3 MiB/s, about 6 s left";
         assert_eq!(line(2), wanted);
     }
 }

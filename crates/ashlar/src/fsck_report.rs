@@ -186,7 +186,7 @@ impl fmt::Display for PoolReport {
                 "{} blocks of data and {} rows of parity checked, {} left to the log",
                 counts.data_blocks, counts.parity_rows, counts.skipped_blocks
             ),
-            false => "data not looked at (--deep does)".to_owned(),
+            false => "data not checked (--deep checks it)".to_owned(),
         };
         writeln!(
             f,

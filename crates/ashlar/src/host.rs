@@ -154,7 +154,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
         }
         Command::Delete { host, format } => {
             client.delete(&["hosts", &host])?;
-            format.done(&format!("host {host} is forgotten"))
+            format.done(&format!("host {host} is deleted"))
         }
     }
 }
@@ -267,7 +267,7 @@ pub fn run_group(client: &Client, command: GroupCommand) -> Result<(), Failure> 
         }
         GroupCommand::Delete { group, format } => {
             client.delete(&[GROUPS, &group])?;
-            format.done(&format!("host group {group} is forgotten; its hosts stay"))
+            format.done(&format!("host group {group} is deleted; its hosts stay"))
         }
     }
 }

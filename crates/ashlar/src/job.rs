@@ -320,7 +320,7 @@ pub fn show(job: &Job) -> String {
         lines.push(("left", format!("about {}", span(left))));
     }
     if let Some(resumed) = job.resumed_bytes {
-        lines.push(("went on from", human(resumed)));
+        lines.push(("continued from", human(resumed)));
     }
     if let Some(sum) = &job.sha256 {
         lines.push(("sha256", sum.clone()));

@@ -120,7 +120,7 @@ enum Command {
     /// Show the I/O of volumes, initiators and sessions: rates, latencies, queues, sizes
     #[command(subcommand)]
     Stats(stats::Command),
-    /// Show what happened to drives and pools
+    /// Show the events of drives, pools and volumes, the oldest first
     Events(events::Args),
     /// Check a site file, compare it with the array, apply it; show the array as one
     #[command(subcommand)]
@@ -146,9 +146,9 @@ const OFFLINE: [&[&str]; 6] = [
 
 /// The command line. What `--api` means depends on the command.
 fn command() -> clap::Command {
-    let offline = |command, words: &&[&str]| with_api(command, words, |api| api.hide(true));
+    let offline = |command, words: &&[&str]| with_api(command, words, &|api| api.hide(true));
     let command = OFFLINE.iter().fold(Cli::command(), offline);
-    with_api(command, &["serve"], |api| {
+    with_api(command, &["serve"], &|api| {
         api.help(
             "Where the API listens: `unix:PATH` or `http://ADDRESS:PORT` [env: ASHLAR_API] \
              [default: unix:/run/ashlar/api.sock for root]",
@@ -161,12 +161,13 @@ fn command() -> clap::Command {
 fn with_api(
     command: clap::Command,
     words: &[&str],
-    change: impl FnOnce(clap::Arg) -> clap::Arg,
+    change: &dyn Fn(clap::Arg) -> clap::Arg,
 ) -> clap::Command {
     match words.split_first() {
-        Some((first, rest)) => {
-            command.mut_subcommand(*first, |below| with_api(below, rest, change))
-        }
+        Some((first, rest)) => command.mut_subcommands(|below| match below.get_name() == *first {
+            true => with_api(below, rest, change),
+            false => below,
+        }),
         None => {
             let api = clap::Arg::new("api").long("api").value_name("ADDRESS");
             command.arg(change(api))

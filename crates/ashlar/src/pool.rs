@@ -326,7 +326,7 @@ fn only_group(pool: &Pool) -> Result<u16, Failure> {
         groups => {
             let lines: Vec<String> = groups.iter().map(group_line).collect();
             Err(Failure::Wrong(format!(
-                "--group: found nothing; allowed: one of the groups of pool {}\n{}",
+                "--group is missing: give the number of a group of pool {}\n{}",
                 pool.name,
                 lines.join("\n")
             )))

@@ -53,7 +53,7 @@ fn the_pool(sorted: Sorted, pool: Option<&str>) -> Result<Found, Failure> {
     };
     if let [one, other, ..] = &found[..] {
         let message = format!(
-            "--pool: found nothing; the drives are of pools {} and {}: say which",
+            "--pool is missing: the drives are of pools {} and {}, so name one",
             one.name, other.name
         );
         return Err(Failure::Wrong(message));
@@ -106,7 +106,7 @@ async fn write(world: &RealWorld, plan: Plan<RealWorld>, yes: bool) -> Result<Ex
     let failed = |error: engine::PoolError| Failure::Failed(error.to_string());
     plan.carry_out(world).await.map_err(failed)?;
     print(&format!(
-        "the labels of pool {pool} are written; ashlar fsck looks it through\n"
+        "the labels of pool {pool} are written; check it with `ashlar fsck`\n"
     ))?;
     Ok(whole)
 }

@@ -321,7 +321,7 @@ fn group(file: &str, severity: Severity, findings: &[&Finding]) -> String {
             text += &format!("  {file}:{line}: {}: {what}{variants}\n", check.name);
         }
         text += &format!(
-            "      why:    {}\n      mend:   {}\n      source: {}\n",
+            "      why:    {}\n      do:     {}\n      source: {}\n",
             check.why, check.mend, check.source
         );
     }

@@ -140,9 +140,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let restored: Volume = client.post(&["volumes", volume, "restore"], &restore)?;
             format.print_text(&restored, |_| match &restore.keep {
                 Some(keep) => {
-                    format!("{volume} is what {snapshot} is; what it was is {volume}@{keep}\n")
+                    format!("{volume} has the content of {snapshot}; its former content is {volume}@{keep}\n")
                 }
-                None => format!("{volume} is what {snapshot} is\n"),
+                None => format!("{volume} has the content of {snapshot}\n"),
             })
         }
         Command::Schedule(ScheduleArgs { volume, when }) => {

@@ -38,7 +38,7 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
         let mut text = pairs(&lines);
         if !silent.is_empty() {
             let shards = silent.join(", ");
-            text += &format!("no answer from shard {shards}: of it this is what it said last\n");
+            text += &format!("shard {shards} does not answer: its part is what it said last\n");
         }
         text
     })?;

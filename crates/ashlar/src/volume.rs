@@ -370,7 +370,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 detect_zeroes,
             };
             if convert == VolumeConvert::default() {
-                let what = "found nothing; allowed: --thick, --thin, --detect-zeroes on|off";
+                let what = "nothing to change: give --thick, --thin or --detect-zeroes on|off";
                 return Err(Failure::Wrong(what.to_owned()));
             }
             let volume: Volume = client.put(&["volumes", &name, "provisioning"], &convert)?;

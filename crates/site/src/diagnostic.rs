@@ -73,7 +73,10 @@ impl fmt::Display for Diagnostic {
             found,
             allowed,
         } = self;
-        write!(f, "{line}: {key}: found {found}; allowed: {allowed}")
+        match found.as_str() {
+            "nothing" => write!(f, "{line}: {key} is missing: give {allowed}"),
+            _ => write!(f, "{line}: {key}: found {found}; allowed: {allowed}"),
+        }
     }
 }
 

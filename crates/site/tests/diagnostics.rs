@@ -144,7 +144,7 @@ cases! {
     unknown_table: "[api]\n" => "[[disk]]\nname = \"x\"\n[api]\n",
         ["t.toml:4: disk: found a key that isn't known; allowed: site, api, images, chap, limits, portal, drive, pool, volume, group, host, host_group, export, vm"];
     missing_key: "[site]\nname = \"test\"\n" => "[site]\n",
-        [format!("t.toml:1: site.name: found nothing; allowed: {NAME}")];
+        [format!("t.toml:1: site.name is missing: give {NAME}")];
     wrong_type: "name = \"test\"" => "name = 7",
         [format!("t.toml:2: site.name: found the number 7; allowed: {NAME}")];
     name_alphabet: "name = \"test\"" => "name = \"my site\"",
@@ -168,7 +168,7 @@ cases! {
     images_climb: "[[portal]]\naddress" => "[images]\ndirectories = [\"/a/../b\"]\n[[portal]]\naddress",
         [format!("t.toml:7: images.directories: found \"/a/../b\"; allowed: {DIRECTORY}")];
     images_nowhere: "[[portal]]\naddress" => "[images]\n[[portal]]\naddress",
-        [format!("t.toml:6: images.directories: found nothing; allowed: a list of: {DIRECTORY}")];
+        [format!("t.toml:6: images.directories is missing: give a list of: {DIRECTORY}")];
     portal_unspecified: "address = \"127.0.0.1:3260\"" => "address = \"0.0.0.0:3260\"",
         [format!("t.toml:7: portal.address: found \"0.0.0.0:3260\"; allowed: {PORTAL}")];
     portal_twice: "[[drive]]\nname = \"d0\"" => "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[drive]]\nname = \"d0\"",
@@ -176,7 +176,7 @@ cases! {
     portal_tag: "address = \"127.0.0.1:3260\"" => "address = \"127.0.0.1:3260\"\ngroup = 65536",
         ["t.toml:8: portal.group: found the number 65536; allowed: the tag of a portal group, a whole number from 1 to 65535"];
     no_portal: "[[portal]]\naddress = \"127.0.0.1:3260\"\n" => "",
-        ["t.toml:1: portal: found nothing; allowed: one or more tables [[portal]]"];
+        ["t.toml:1: portal is missing: give one or more tables [[portal]]"];
     portal_as_table: "[[portal]]\naddress" => "[portal]\naddress",
         ["t.toml:6: portal: found a table; allowed: tables [[portal]]"];
     drive_name_twice: "name = \"d1\"" => "name = \"d0\"",
@@ -199,7 +199,7 @@ cases! {
     device_with_size: "device = \"/dev/sdx\"" => "device = \"/dev/sdx\"\nsize = \"1 GiB\"",
         ["t.toml:19: drive.size: found a size beside a device; allowed: no size: a device has its own"];
     drive_without_size: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"",
-        [format!("t.toml:12: drive.size: found nothing; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+        [format!("t.toml:12: drive.size is missing: give {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
     drive_too_small: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"63 MiB\"",
         [format!("t.toml:15: drive.size: found \"63 MiB\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
     drive_off_grain: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"100000001 B\"",
@@ -286,7 +286,7 @@ cases! {
     export_target_twice: "target = \"iqn.2026-11.dev.ashlar:b\"" => "target = \"iqn.2026-11.dev.ashlar:a\"",
         ["t.toml:47: export.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 43; allowed: one that no other export has"];
     export_of_nobody: "initiators = [\"iqn.1993-08.org.debian:01:abc\"]\n" => "",
-        ["t.toml:46: export.initiators: found nothing; allowed: who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups"];
+        ["t.toml:46: export.initiators is missing: give who may log in: a list of iSCSI names, or \"any\"; or hosts or host_groups"];
     export_initiator_name: "[\"iqn.1993-08.org.debian:01:abc\"]" => "[\"debian\"]",
         ["t.toml:49: export.initiators: found \"debian\"; allowed: an iSCSI name (iqn., eui. or naa., in lower case); or \"any\" instead of the list"];
     export_initiators_word: "[\"iqn.1993-08.org.debian:01:abc\"]" => "\"all\"",
@@ -301,7 +301,7 @@ cases! {
     vm_rate_negative: "rate_scale = 0.5" => "rate_scale = -1",
         ["t.toml:55: vm.rate_scale: found the number -1; allowed: a number above zero, at most 1000"];
     vm_without_profile: "profile = \"hetero10\"\n" => "",
-        [format!("t.toml:50: vm.profile: found nothing; allowed: a name, {NAME}")];
+        [format!("t.toml:50: vm.profile is missing: give a name, {NAME}")];
 }
 
 #[test]
@@ -390,10 +390,10 @@ fn an_empty_file_says_what_a_site_needs() {
     assert_eq!(
         messages(""),
         [
-            "t.toml:1: site: found nothing; allowed: a table [site] with a name",
-            "t.toml:1: portal: found nothing; allowed: one or more tables [[portal]]",
-            "t.toml:1: drive: found nothing; allowed: one or more tables [[drive]]",
-            "t.toml:1: pool: found nothing; allowed: one or more tables [[pool]]",
+            "t.toml:1: site is missing: give a table [site] with a name",
+            "t.toml:1: portal is missing: give one or more tables [[portal]]",
+            "t.toml:1: drive is missing: give one or more tables [[drive]]",
+            "t.toml:1: pool is missing: give one or more tables [[pool]]",
         ]
     );
 }

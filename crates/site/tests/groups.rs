@@ -158,7 +158,7 @@ fn every_mistake_is_named_with_its_line() {
         (
             "keep = 4\n",
             String::new(),
-            format!("t.toml:33: group.snapshots.keep: found nothing; allowed: {keep}"),
+            format!("t.toml:33: group.snapshots.keep is missing: give {keep}"),
         ),
         (
             "\"15 min\"",

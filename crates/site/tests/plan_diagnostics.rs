@@ -106,7 +106,7 @@ fn the_right_file_is_right() {
 #[test]
 fn an_empty_file_says_what_a_plan_needs() {
     let mut expected =
-        vec!["t.toml:1: site: found nothing; allowed: a table [site] with a name".to_owned()];
+        vec!["t.toml:1: site is missing: give a table [site] with a name".to_owned()];
     for kind in [
         "controller",
         "bus",
@@ -117,7 +117,7 @@ fn an_empty_file_says_what_a_plan_needs() {
         "block",
     ] {
         expected.push(format!(
-            "t.toml:1: {kind}: found nothing; allowed: one or more tables [[{kind}]]"
+            "t.toml:1: {kind} is missing: give one or more tables [[{kind}]]"
         ));
     }
     assert_eq!(messages(""), expected);
@@ -213,11 +213,11 @@ mod values {
         unknown_table: "[[bus]]" => "[[shelves]]\nname = \"x\"\n[[bus]]",
             ["t.toml:15: shelves: found a key that isn't known; allowed: site, run, controller, bus, drives, pool, network, host, block, event, variant, vary"];
         no_site: "[site]\nname = \"test\"\n" => "",
-            ["t.toml:1: site: found nothing; allowed: a table [site] with a name"];
+            ["t.toml:1: site is missing: give a table [site] with a name"];
         site_as_list: "[site]" => "[[site]]",
             ["t.toml:1: site: found a list; allowed: a table [site]"];
         site_without_name: "name = \"test\"\n" => "",
-            ["t.toml:1: site.name: found nothing; allowed: 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:1: site.name is missing: give 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         site_about: "name = \"test\"\n" => "name = \"test\"\nabout = 7\n",
             ["t.toml:3: site.about: found the number 7; allowed: a sentence"];
         run_unit_missing: "warmup = \"10 s\"" => "warmup = \"10\"",
@@ -239,7 +239,7 @@ mod values {
         run_seed_negative: "measure = \"50 s\"" => "measure = \"50 s\"\nseed = -1",
             ["t.toml:6: run.seed: found the number -1; allowed: a whole number from 0 to 65535"];
         controller_without_model: "name = \"a\"\nmodel = \"ashlar\"\n" => "name = \"a\"\n",
-            ["t.toml:6: controller.model: found nothing; allowed: a controller model's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:6: controller.model is missing: give a controller model's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         controller_cores_none: "partner = \"b\"" => "cores = 0",
             ["t.toml:9: controller.cores: found the number 0; allowed: a whole number from 1 to 1024"];
         controller_cache_without_unit: "partner = \"b\"" => "cache = \"64\"",
@@ -251,15 +251,15 @@ mod values {
         controller_cost_infinite: "partner = \"b\"" => "per_kib_us = inf",
             ["t.toml:9: controller.per_kib_us: found the number inf; allowed: microseconds: a number, zero or above"];
         controller_without_ports: "partner = \"b\"\nports = [{ network = \"san\", count = 2 }]\n" => "partner = \"b\"\n",
-            ["t.toml:6: controller.ports: found nothing; allowed: a list of ports, such as { network = \"san\", count = 2 }"];
+            ["t.toml:6: controller.ports is missing: give a list of ports, such as { network = \"san\", count = 2 }"];
         controller_ports_no_list: "ports = [{ network = \"san\", count = 2 }]" => "ports = 2",
             ["t.toml:10: controller.ports: found the number 2; allowed: a list of ports, such as { network = \"san\", count = 2 }"];
         controller_ports_none: "ports = [{ network = \"san\", count = 2 }]" => "ports = [{ network = \"san\", count = 0 }]",
             ["t.toml:10: controller.ports.count: found the number 0; allowed: a whole number from 1 to 64"];
         controller_ports_of_nothing: "ports = [{ network = \"san\", count = 2 }]" => "ports = [{ count = 2 }]",
-            ["t.toml:10: controller.ports.network: found nothing; allowed: a network's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:10: controller.ports.network is missing: give a network's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         bus_without_kind: "kind = \"sas-6g-x4\"\n" => "",
-            ["t.toml:15: bus.kind: found nothing; allowed: a bus model's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:15: bus.kind is missing: give a bus model's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         drives_none: "count = 12" => "count = 0",
             ["t.toml:21: drives.count: found the number 0; allowed: a whole number from 1 to 20000"];
         drives_negative: "count = 12" => "count = -12",
@@ -269,7 +269,7 @@ mod values {
         drives_too_many: "count = 12" => "count = 20001",
             ["t.toml:21: drives.count: found the number 20001; allowed: a whole number from 1 to 20000"];
         pool_without_groups: "groups = [{ level = \"5\", drives = 5, from = \"sas\", count = 2 }]\n" => "",
-            ["t.toml:23: pool.groups: found nothing; allowed: a list of groups, such as { level = \"5\", drives = 5, from = \"sas\", count = 8 }"];
+            ["t.toml:23: pool.groups is missing: give a list of groups, such as { level = \"5\", drives = 5, from = \"sas\", count = 8 }"];
         pool_level_unknown: "level = \"5\"" => "level = \"7\"",
             ["t.toml:27: pool.groups.level: found \"7\"; allowed: \"10\" (mirrored pairs, striped), \"10x3\" (three copies, striped), \"5\" (one parity), \"50\" (RAID 5 sets, striped), \"6\" (two parities) or \"simple\" (one drive, no protection)"];
         pool_level_as_number: "level = \"5\"" => "level = 5",
@@ -291,7 +291,7 @@ mod values {
         network_kind: "name = \"san\"\nkind = \"ethernet\"" => "name = \"san\"\nkind = \"token-ring\"",
             ["t.toml:31: network.kind: found \"token-ring\"; allowed: \"ethernet\" or \"fibre-channel\""];
         network_without_kind: "name = \"san\"\nkind = \"ethernet\"\n" => "name = \"san\"\n",
-            ["t.toml:29: network.kind: found nothing; allowed: \"ethernet\" or \"fibre-channel\""];
+            ["t.toml:29: network.kind is missing: give \"ethernet\" or \"fibre-channel\""];
         network_speed_without_unit: "speed = \"10 Gb/s\"" => "speed = \"10\"",
             ["t.toml:32: network.speed: found \"10\"; allowed: a number above zero and a unit (Mb/s, Gb/s), such as \"10 Gb/s\""];
         network_speed_as_number: "speed = \"10 Gb/s\"" => "speed = 10",
@@ -319,7 +319,7 @@ mod values {
         hosts_none: "count = 2\ncores" => "count = 0\ncores",
             ["t.toml:45: host.count: found the number 0; allowed: a whole number from 1 to 10000"];
         host_without_cores: "cores = 16\n" => "",
-            ["t.toml:43: host.cores: found nothing; allowed: a whole number from 1 to 1024"];
+            ["t.toml:43: host.cores is missing: give a whole number from 1 to 1024"];
         host_clock_none: "clock_ghz = 2.4" => "clock_ghz = 0",
             ["t.toml:47: host.clock_ghz: found the number 0; allowed: a number from 0.1 to 10"];
         host_clock_nan: "clock_ghz = 2.4" => "clock_ghz = nan",
@@ -345,9 +345,9 @@ mod values {
         host_lun_queue: "balance = \"ip-hash\"" => "lun_queue = 4097",
             ["t.toml:50: host.lun_queue: found the number 4097; allowed: a whole number from 1 to 4096"];
         host_without_ports: "ports = [{ network = \"san\", count = 3 }]\n" => "",
-            ["t.toml:43: host.ports: found nothing; allowed: a list of ports, such as { network = \"san\", count = 2 }"];
+            ["t.toml:43: host.ports is missing: give a list of ports, such as { network = \"san\", count = 2 }"];
         block_without_profile: "profile = \"hetero10\"\n" => "",
-            ["t.toml:52: block.profile: found nothing; allowed: a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
+            ["t.toml:52: block.profile is missing: give a workload profile's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit, or \"trace:FILE\""];
         block_roles_empty: "scale = 0.5" => "roles = []",
             ["t.toml:57: block.roles: found an empty list; allowed: a list of names: VMs of the profile, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         block_roles_not_names: "scale = 0.5" => "roles = [\"web server\"]",
@@ -377,15 +377,15 @@ mod values {
         block_memory_without_unit: "scale = 0.5" => "memory = \"4\"",
             ["t.toml:57: block.memory: found \"4\"; allowed: a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\""];
         event_without_time: "at = \"30 s\"\n" => "",
-            ["t.toml:58: event.at: found nothing; allowed: a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
+            ["t.toml:58: event.at is missing: give a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_time_without_unit: "at = \"30 s\"" => "at = \"30\"",
             ["t.toml:59: event.at: found \"30\"; allowed: a number and a unit (ms, s, min, h, d), such as \"90 s\", up to 30 d"];
         event_unknown: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"earthquake\"",
             ["t.toml:60: event.what: found \"earthquake\"; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\""];
         event_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"\n" => "",
-            ["t.toml:58: event.what: found nothing; allowed: \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\""];
+            ["t.toml:58: event.what is missing: give \"drive-fails\", \"host-fails\", \"controller-fails\", \"link-down\", \"link-up\", \"snapshot\", \"restore\", \"clone\", \"move-storage\", \"boot-storm\", \"drain\", \"live-migration\", \"limit-iops\" or \"add-cpu\""];
         event_without_its_thing: "drive = \"sas-03\"\n" => "",
-            ["t.toml:58: event.drive: found nothing; allowed: a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
+            ["t.toml:58: event.drive is missing: give a drive's name, 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit"];
         event_with_a_key_of_another: "drive = \"sas-03\"" => "drive = \"sas-03\"\nhost = \"esx1\"",
             ["t.toml:62: event.host: found a key that isn't known; allowed: at, drive, what"];
         event_offload: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\noffload = 1",
@@ -409,7 +409,7 @@ mod values {
         event_limit_word: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"\niops = \"off\"",
             ["t.toml:62: event.iops: found \"off\"; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
         event_limit_of_nothing: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"limit-iops\"\nblock = \"mix\"",
-            ["t.toml:58: event.iops: found nothing; allowed: I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
+            ["t.toml:58: event.iops is missing: give I/Os per second, a whole number from 1 to 1000000, or 0 or \"none\" for no limit"];
         event_clones_none_at_once: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"clone\"\nblock = \"mix\"\nat_once = 0",
             ["t.toml:62: event.at_once: found the number 0; allowed: a whole number from 1 to 64"];
         event_moves_no_disk: "what = \"drive-fails\"\ndrive = \"sas-03\"" => "what = \"move-storage\"\nblock = \"mix\"\nto = \"data\"\ndisks = 0",
@@ -489,7 +489,7 @@ mod references {
         network_that_carries_no_storage: "mtu = 9000" => "mtu = 9000\ncarries = \"lan\"",
             ["t.toml:53: block.hosts: found host \"esx\", which has no network for storage in common with controller \"a\"; allowed: hosts that reach the controllers of its pools"];
         block_without_hosts: "hosts = [\"esx\"]\n" => "",
-            ["t.toml:52: block.hosts: found nothing; allowed: the name of a host (such as esx)"];
+            ["t.toml:52: block.hosts is missing: give the name of a host (such as esx)"];
         block_without_pools: "pools = [\"data\"]\n" => "",
             ["t.toml:52: block.pools: found both or neither of pools and disk_pools; allowed: one of the two"];
         block_with_both_pools: "pools = [\"data\"]" => "pools = [\"data\"]\ndisk_pools = [\"data\"]",

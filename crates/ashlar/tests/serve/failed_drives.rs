@@ -167,7 +167,7 @@ fn replacing_says_which_drive_stands_where() {
     assert_eq!(failed(&serving), json!([]));
     let args = ["drive", "replace", "x", "--with", "y", "--file", "y.img"];
     let said = text(&serving, &args);
-    let wanted = "y.img) is a spare of pool p0 in the stead of x\n";
+    let wanted = "y.img) is a spare of pool p0 instead of x\n";
     assert!(said.ends_with(wanted), "{said}");
     assert_eq!(serving.json(&["status"])["health"], "ok");
 }

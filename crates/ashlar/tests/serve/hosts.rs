@@ -474,7 +474,7 @@ fn who_may_log_in_has_to_be_said() {
     assert_ne!(unsaid, SITE);
     let home = Home::new(&unsaid);
     let (code, said) = home.refused();
-    let why = "export.initiators: found nothing; allowed: who may log in";
+    let why = "export.initiators is missing: give who may log in";
     assert!(code == 2 && said.contains(why), "{said}");
     home.set_site(SITE);
     let serving = home.serve();

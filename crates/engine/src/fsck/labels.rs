@@ -154,7 +154,7 @@ fn no_label<W: World>(drives: &[Labelled<W>]) -> Result<Label, PoolError> {
         Some(context) => refuse(PoolErrorKind::Drive, context),
         None if drives.is_empty() => refuse(
             PoolErrorKind::Invalid,
-            "a pool can't be looked through without drives".to_owned(),
+            "a pool can't be checked without drives".to_owned(),
         ),
         None => refuse(
             PoolErrorKind::Unlabelled,

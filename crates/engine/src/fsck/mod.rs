@@ -76,7 +76,7 @@ pub async fn check_watched<W: World>(
     progress: Rc<Progress>,
 ) -> Result<Report, PoolError> {
     if world.buffers().is_length_only() {
-        let context = "drives that keep no bytes can't be looked through";
+        let context = "drives that keep no bytes can't be checked";
         return Err(PoolError::new(PoolErrorKind::Invalid, context));
     }
     let drives: Vec<Shared<W>> = drives

@@ -164,7 +164,7 @@ impl<W: World> Subject<W> {
             if !self.drives.survives_without(&group, &[]) {
                 let place = format!("{}, group {}", self.pool(), group.index);
                 let text = format!(
-                    "level {} can't do without the drives that are missing, stale or failed; what it holds was not looked at",
+                    "level {} can't do without the drives that are missing, stale or failed; its content is not checked",
                     group.level()
                 );
                 self.say(Severity::Loss, place, text);

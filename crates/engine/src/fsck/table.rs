@@ -147,7 +147,7 @@ fn fault<W: World>(
         ));
     }
     (entry.state == MemberState::Rebuilding).then(|| {
-        let text = "it is being rebuilt: what is not whole on it yet was not looked at";
+        let text = "it is being rebuilt: the part that is not rebuilt is not checked";
         (Severity::Note, text.to_owned())
     })
 }

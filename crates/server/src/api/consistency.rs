@@ -88,7 +88,7 @@ pub(super) async fn change_group(
 ) -> Result<Json<ConsistencyGroup>, Problem> {
     if change == ConsistencyGroupChange::default() {
         let rule = "volumes to add or to remove";
-        return Err(Problem::invalid(format!("found nothing; allowed: {rule}")));
+        return Err(Problem::invalid(format!("nothing to change: give {rule}")));
     }
     let changed = array.change_group(name, change.add, change.remove).await?;
     Ok(Json(group(changed)))

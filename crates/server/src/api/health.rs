@@ -66,7 +66,8 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
         found.add(Health::Attention, departed(info, &drive));
     }
     if info.copies_are_short {
-        let why = "fewer drives than should carry its metadata or its log".to_owned();
+        let why = "too few drives carry its metadata or its log: replace those that are out of use"
+            .to_owned();
         found.add(Health::Degraded, why);
     }
     if info.lost_bytes > 0 {

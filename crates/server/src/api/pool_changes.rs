@@ -127,8 +127,8 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     let size_bytes = new.size_bytes.or(there).ok_or_else(|| {
         let path = new.path.display();
         Problem::invalid(format!(
-            "size_bytes: found nothing, and {path} is not there; allowed: 1 MiB to 1 PiB, a \
-             multiple of 4096 bytes"
+            "size_bytes is missing, and {path} does not exist: give 1 MiB to 1 PiB, a multiple of \
+             4096 bytes"
         ))
     })?;
     let source = DriveSource::File {

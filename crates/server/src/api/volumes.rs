@@ -128,7 +128,7 @@ pub(super) async fn change_volume(
 ) -> Result<Json<Volume>, Problem> {
     if change == VolumeChange::default() {
         let rule = "one or more of size_bytes, name, description and tags";
-        return Err(Problem::invalid(format!("found nothing; allowed: {rule}")));
+        return Err(Problem::invalid(format!("nothing to change: give {rule}")));
     }
     change.size_bytes.map_or(Ok(()), check_size)?;
     let words = new_words(&change)?;

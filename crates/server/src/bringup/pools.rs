@@ -284,7 +284,7 @@ fn decide_open(
                  one in its place"
             )),
             Found::Unusable(why) => Some(format!(
-                "{why}; pool {name} holds data on this drive: put that right, or replace it"
+                "{why}; pool {name} holds data on this drive: repair it, or run `ashlar drive replace`"
             )),
             Found::Labelled(label) => misplaced(&label, name, &place, uuid),
         };

@@ -275,7 +275,7 @@ fn header(file: &File) -> Result<[u8; 16], String> {
     if head[48..64] != [0; 16] {
         return Err(
             "it was not closed cleanly, and its log has changes that are not in place: \
-                    have Hyper-V or `qemu-img check -r all` put it right first"
+                    have Hyper-V or `qemu-img check -r all` repair it first"
                 .to_owned(),
         );
     }
