@@ -200,11 +200,7 @@ mod tests {
     #[test]
     fn a_glossary_says_what_to_write_instead() {
         for wrong in ["", "put right", "put right | repaired |", "a | b | c | d"] {
-            assert_eq!(
-                complaints(wrong, "docs/a.md", "").is_empty(),
-                false,
-                "{wrong}"
-            );
+            assert!(!complaints(wrong, "docs/a.md", "").is_empty(), "{wrong}");
         }
     }
 }

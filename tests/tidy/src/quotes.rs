@@ -22,9 +22,8 @@ pub fn check(tree: &Tree) -> Vec<Complaint> {
         .collect();
     let is_said = |part: &str| said.iter().any(|text| text.contains(part));
     // A word of a count may come from elsewhere: "block" or "blocks".
-    let is_known = |part: &str| {
-        is_said(part) || part.split_once(' ').is_some_and(|(_, rest)| is_said(rest))
-    };
+    let is_known =
+        |part: &str| is_said(part) || part.split_once(' ').is_some_and(|(_, rest)| is_said(rest));
     let mut complaints = Vec::new();
     let text = tree.text(PAGE).unwrap_or_default();
     let mut is_block = false;
@@ -62,7 +61,8 @@ fn parts(quote: &str) -> Vec<String> {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let runs = words.split(stands_for_others);
     let long = runs.filter(|run| run.len() >= WORDS_MIN);
-    long.map(|run| plain(run.join(" ").trim_end_matches('.'))).collect()
+    long.map(|run| plain(run.join(" ").trim_end_matches('.')))
+        .collect()
 }
 
 #[cfg(test)]
@@ -70,16 +70,29 @@ mod tests {
     use super::*;
 
     fn complaints(page: &str) -> usize {
-        let program = "fn f() { format!(\"drive '{name}' is out of use: {} reads have\\\n   failed\") }";
+        let program =
+            "fn f() { format!(\"drive '{name}' is out of use: {} reads have\\\n   failed\") }";
         check(&Tree::of(&[(PAGE, page), ("crates/x/src/y.rs", program)])).len()
     }
 
     #[test]
     fn a_quote_that_the_program_does_not_say_is_found() {
-        assert_eq!(complaints("`drive 'NAME' is out of use: N reads have failed`"), 0);
-        assert_eq!(complaints("`… is out of use …` and `blocks reads have failed`"), 0);
-        assert_eq!(complaints("`drive 'NAME' is out of service: N reads have failed`"), 1);
-        assert_eq!(complaints("```\nis out of service `is out of service`\n```"), 0);
+        assert_eq!(
+            complaints("`drive 'NAME' is out of use: N reads have failed`"),
+            0
+        );
+        assert_eq!(
+            complaints("`… is out of use …` and `blocks reads have failed`"),
+            0
+        );
+        assert_eq!(
+            complaints("`drive 'NAME' is out of service: N reads have failed`"),
+            1
+        );
+        assert_eq!(
+            complaints("```\nis out of service `is out of service`\n```"),
+            0
+        );
         assert_eq!(complaints("Run `ashlar drive replace the failed one`."), 0);
     }
 }
