@@ -16,6 +16,9 @@ use ureq::{Agent, Body};
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
+/// What a request has in its query that is a trial: nothing is changed.
+const CHECK: (&str, &str) = ("check", "true");
+
 /// A running array, by its API.
 pub struct Client {
     agent: Agent,
@@ -130,6 +133,34 @@ impl Client {
     ) -> Result<T, Failure> {
         let url = self.url(path);
         self.answer(self.agent.patch(&url).send_json(body))
+    }
+
+    /// Asks whether a resource could be deleted.
+    ///
+    /// # Errors
+    /// The array can't be reached or would refuse.
+    pub fn try_delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
+        let request = self.agent.delete(&self.url(path)).query(CHECK.0, CHECK.1);
+        let answer = request.query_pairs(query.iter().copied()).call();
+        self.accept(answer).map(drop)
+    }
+
+    /// Asks whether something could be done.
+    ///
+    /// # Errors
+    /// The array can't be reached or would refuse.
+    pub fn try_post(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
+        let request = self.agent.post(&self.url(path)).query(CHECK.0, CHECK.1);
+        self.accept(request.send_json(body)).map(drop)
+    }
+
+    /// Asks whether a resource could be changed.
+    ///
+    /// # Errors
+    /// The array can't be reached or would refuse.
+    pub fn try_patch(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
+        let request = self.agent.patch(&self.url(path)).query(CHECK.0, CHECK.1);
+        self.accept(request.send_json(body)).map(drop)
     }
 
     /// Deletes a resource.

@@ -53,6 +53,29 @@ impl Confirm {
 }
 
 impl Confirm {
+    /// Has somebody at the terminal agree to what `loss`, a line for each thing, says, unless
+    /// told not to ask.
+    ///
+    /// # Errors
+    /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is changed.
+    pub fn loss(self, loss: &str, question: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failure::Wrong(format!(
+                "{loss}\nnothing is changed: there is no terminal to ask at; --yes does it"
+            )));
+        }
+        eprintln!("{loss}");
+        match typed(question, "yes")? {
+            true => Ok(()),
+            false => Err(Failure::Failed("nothing is changed".to_owned())),
+        }
+    }
+}
+
+impl Confirm {
     /// Whether nobody wants to be asked.
     pub fn is_given(self) -> bool {
         self.yes

@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
-use server::api::types::{Drive, DriveAdd, DriveReplace, DriveReplaced, DriveState, Pool};
+use server::api::types::{
+    Drive, DriveAdd, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool,
+};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -23,17 +25,20 @@ pub enum Command {
     },
     /// Take a drive out of use; refused if its pool would lose data
     ///
-    /// A spare leaves its pool, and you can reuse it.
+    /// A spare leaves its pool, and you can reuse it. If the group has no redundancy without the
+    /// drive, the command asks first.
     Fail {
         /// Name of the drive
         name: String,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
     /// Replace a drive; Ashlar rebuilds the content from the other drives
     ///
     /// Without --file and --device, the new drive is at the path of the old one. If there is no
-    /// file, Ashlar creates it.
+    /// file, Ashlar creates it. If the old drive is healthy, the command asks first.
     Replace {
         /// Name of the old drive
         name: String,
@@ -42,6 +47,8 @@ pub enum Command {
         with: Option<String>,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -103,7 +110,14 @@ impl PlaceArgs {
 pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
         Command::List { format } => format.list(client, &["drives"], table),
-        Command::Fail { name, format } => {
+        Command::Fail {
+            name,
+            confirm,
+            format,
+        } => {
+            if !confirm.is_given() {
+                agree_to_fail(client, &name, confirm)?;
+            }
             let pool: Pool = client.post(&["drives", &name, "fail"], &())?;
             format.print_text(&pool, |_| format!("drive {name} is out of use\n"))
         }
@@ -111,12 +125,16 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             name,
             with,
             place,
+            confirm,
             format,
         } => {
             let is_elsewhere = place.file.is_some() || place.device.is_some();
             if with.is_some() && !is_elsewhere {
                 let wrong = "--file or --device is missing: --with needs one of them";
                 return Err(Failure::Wrong(wrong.to_owned()));
+            }
+            if !confirm.is_given() {
+                agree_to_replace(client, &name, confirm)?;
             }
             let new = with.unwrap_or_else(|| name.clone());
             let with = is_elsewhere.then(|| place.named(new));
@@ -131,6 +149,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
+            if !confirm.is_given() {
+                client.try_delete(&["drives", &name], &[])?;
+            }
             confirm.deletion(&format!("the record of failed drive {name}"), &name)?;
             client.delete(&["drives", &name])?;
             format.done(&format!("drive {name} is removed"))
@@ -175,6 +196,44 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             })
         }
     }
+}
+
+/// Has somebody agree to take a drive out of use whose group has no redundancy without it.
+fn agree_to_fail(client: &Client, name: &str, confirm: Confirm) -> Result<(), Failure> {
+    let drive: Drive = client.get(&["drives", name])?;
+    if drive.state == DriveState::Failed || redundancy(client, name)?.is_kept {
+        return Ok(());
+    }
+    let loss = format!("without drive {name}, {}", bare(&drive));
+    confirm.loss(&loss, &format!("Take drive {name} out of use"))
+}
+
+/// Has somebody agree to put another drive in the place of one that is healthy.
+fn agree_to_replace(client: &Client, name: &str, confirm: Confirm) -> Result<(), Failure> {
+    let drive: Drive = client.get(&["drives", name])?;
+    if drive.state != DriveState::Healthy {
+        return Ok(());
+    }
+    let mut loss = format!(
+        "drive {name} is healthy: it leaves pool {} with what it holds",
+        drive.pool
+    );
+    if !redundancy(client, name)?.is_kept {
+        loss += &format!("\nuntil the new drive is rebuilt, {}", bare(&drive));
+    }
+    confirm.loss(&loss, &format!("Replace drive {name}"))
+}
+
+fn redundancy(client: &Client, name: &str) -> Result<DriveRedundancy, Failure> {
+    client.get(&["drives", name, "redundancy"])
+}
+
+/// That a group can lose no more drives.
+fn bare(drive: &Drive) -> String {
+    format!(
+        "group {} of pool {} has no redundancy: another drive that fails takes data with it",
+        drive.group, drive.pool
+    )
 }
 
 fn table(drives: &[Drive]) -> Table {

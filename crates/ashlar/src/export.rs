@@ -5,7 +5,9 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::host::{ChapArgs, said_of};
 use crate::output::{Align, Format, Table, pairs};
-use server::api::types::{Any, Export, ExportChange, ExportCreate, Host, Initiators, LunAdd};
+use server::api::types::{
+    Any, Export, ExportChange, ExportCreate, Host, Initiators, LunAdd, Problem, ProblemKind,
+};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -187,6 +189,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
+            if !confirm.is_given() {
+                check_removable(&client.get(&["exports", &target])?, &volume)?;
+            }
             confirm.change(&format!(
                 "target {target}: take volume {volume} away from its hosts"
             ))?;
@@ -234,10 +239,31 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
+            if !confirm.is_given() {
+                // Before somebody is asked of what is not there.
+                let _: Export = client.get(&["exports", &target])?;
+            }
             confirm.deletion(&format!("target {target}"), &target)?;
             client.delete(&["exports", &target])?;
             format.done(&format!("target {target} is deleted"))
         }
+    }
+}
+
+/// That a volume is behind a target, and not alone.
+fn check_removable(export: &Export, volume: &str) -> Result<(), Failure> {
+    let target = &export.target;
+    let refused = |kind, message| Err(Failure::Refused(Problem { kind, message }));
+    if export.luns.iter().all(|lun| lun.volume != volume) {
+        let message = format!("volume {volume} is not behind target {target}");
+        return refused(ProblemKind::NotFound, message);
+    }
+    match export.luns.len() {
+        1 => refused(
+            ProblemKind::Invalid,
+            format!("target {target} would have no LUN left; delete it instead"),
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -112,6 +112,7 @@ pub fn destroy(client: &Client, args: DestroyArgs) -> Result<(), Failure> {
         format,
     } = args;
     if !confirm.is_given() {
+        client.try_delete(&["pools", &name], &[])?;
         confirm.deletion(&with_trash(client, &name)?, &name)?;
     }
     client.delete(&["pools", &name])?;

@@ -54,6 +54,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
+            if !confirm.is_given() {
+                client.try_delete(&["portals", &address], &[])?;
+            }
             confirm.deletion(&format!("portal {address}"), &address)?;
             client.delete(&["portals", &address])?;
             format.done(&format!("portal {address} is closed"))

@@ -91,27 +91,34 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
-            let is_trash = |(table, key, _): &(String, String, Value)| {
-                (table.as_str(), key.as_str()) == ("site", "trash")
-            };
-            let trash: Vec<Trashed> = match settings.iter().any(is_trash) {
-                true => client.get(&["trash"])?,
-                false => Vec::new(),
-            };
-            if !trash.is_empty() {
-                let counted = site::counted(trash.len() as u64, "volume");
-                confirm.change(&format!(
-                    "how long {counted} stay in the trash (what was there longer is gone then)"
-                ))?;
-            }
+            let is_trash = settings
+                .iter()
+                .any(|(table, key, _)| (table.as_str(), key.as_str()) == ("site", "trash"));
             let mut change: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
             for (table, key, value) in settings {
                 change.entry(table).or_default().insert(key, value);
             }
-            let settings: Settings = client.patch(&["settings"], &SettingsChange(change))?;
+            let change = SettingsChange(change);
+            if is_trash && !confirm.is_given() {
+                client.try_patch(&["settings"], &change)?;
+                let trash: Vec<Trashed> = client.get(&["trash"])?;
+                agree_to_trash(&trash, confirm)?;
+            }
+            let settings: Settings = client.patch(&["settings"], &change)?;
             format.print(&settings, table)
         }
     }
+}
+
+/// Has somebody agree to another time in the trash, where something is in it.
+fn agree_to_trash(trash: &[Trashed], confirm: Confirm) -> Result<(), Failure> {
+    if trash.is_empty() {
+        return Ok(());
+    }
+    let counted = site::counted(trash.len() as u64, "volume");
+    confirm.change(&format!(
+        "how long {counted} stay in the trash (what was there longer is gone then)"
+    ))
 }
 
 pub fn run_discovery(client: &Client, command: Discovery) -> Result<(), Failure> {

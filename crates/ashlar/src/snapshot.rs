@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, pairs, utc};
 use crate::shared_space;
-use crate::volume::told;
+use crate::volume::{told, users_of};
 use server::api::types::{
     Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
     Volume, VolumeRestore,
@@ -74,7 +74,8 @@ pub enum Command {
     /// Restore a volume to the content of a snapshot, at once
     ///
     /// The content that the volume has now becomes a snapshot. Ashlar refuses to restore an
-    /// exported volume, because its hosts would not notice; --force restores it anyway.
+    /// exported volume, because its hosts would not notice; --force restores it anyway. With
+    /// --discard, or --force and an exported volume, the command asks first.
     Restore {
         /// Name of the snapshot: VOLUME@NAME
         snapshot: String,
@@ -90,6 +91,8 @@ pub enum Command {
         /// Restore even an exported volume
         #[arg(long)]
         force: bool,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -127,6 +130,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             keep,
             discard,
             force,
+            confirm,
             format,
         } => {
             let (of, name) = split(&snapshot)?;
@@ -137,6 +141,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 force,
             };
             let volume = to.as_deref().unwrap_or(of);
+            if !confirm.is_given() {
+                agree_to_restore(client, volume, &restore, confirm)?;
+            }
             let restored: Volume = client.post(&["volumes", volume, "restore"], &restore)?;
             format.print_text(&restored, |_| match &restore.keep {
                 Some(keep) => {
@@ -155,15 +162,46 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
-            confirm.deletion(&format!("snapshot {snapshot}"), &snapshot)?;
             let query: &[_] = match at_once {
                 true => &[("at_once", "true")],
                 false => &[],
             };
-            let deleted: Deleted = client.remove(&["snapshots", &snapshot], query)?;
+            let path = ["snapshots", snapshot.as_str()];
+            if !confirm.is_given() {
+                client.try_delete(&path, query)?;
+            }
+            confirm.deletion(&format!("snapshot {snapshot}"), &snapshot)?;
+            let deleted: Deleted = client.remove(&path, query)?;
             format.print_text(&deleted, |deleted| told("snapshot", deleted))
         }
     }
+}
+
+/// Has somebody agree to what is lost when `volume` is restored so.
+fn agree_to_restore(
+    client: &Client,
+    volume: &str,
+    restore: &VolumeRestore,
+    confirm: Confirm,
+) -> Result<(), Failure> {
+    client.try_post(&["volumes", volume, "restore"], restore)?;
+    let there: Volume = client.get(&["volumes", volume])?;
+    let is_discarded = restore.keep.is_none();
+    let mut loss = match (is_discarded, &there.export) {
+        (false, None) => return Ok(()),
+        (true, None) => format!("what volume {volume} has now is lost"),
+        (false, Some(place)) => format!(
+            "volume {volume} changes under the initiators of {}, which are not told",
+            place.target
+        ),
+        (true, Some(place)) => format!(
+            "what volume {volume} has now is lost, and it changes under the initiators of {}, \
+             which are not told",
+            place.target
+        ),
+    };
+    loss += &users_of(client, &there)?;
+    confirm.loss(&loss, &format!("Restore volume {volume}"))
 }
 
 /// Volume and own name of a snapshot.

@@ -5,7 +5,7 @@ use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table, utc};
 use crate::volume::show;
-use server::api::types::{TrashRestore, Trashed, Volume};
+use server::api::types::{Problem, ProblemKind, TrashRestore, Trashed, Volume};
 use site::human;
 
 #[derive(clap::Subcommand)]
@@ -58,6 +58,9 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 Some(volume) => format!("volume {volume} in the trash"),
                 None => "everything in the trash".to_owned(),
             };
+            if let Some(volume) = volume.as_deref().filter(|_| !confirm.is_given()) {
+                check_there(&client.get::<Vec<Trashed>>(&["trash"])?, volume)?;
+            }
             let word = volume.as_deref().unwrap_or("empty");
             confirm.deletion(&what, word)?;
             match &volume {
@@ -67,6 +70,18 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             format.done(&format!("{what} is deleted"))
         }
     }
+}
+
+/// That a volume is in the trash.
+fn check_there(trash: &[Trashed], volume: &str) -> Result<(), Failure> {
+    let mut all = trash.iter();
+    if all.any(|trashed| trashed.name == volume || trashed.uuid == volume) {
+        return Ok(());
+    }
+    Err(Failure::Refused(Problem {
+        kind: ProblemKind::NotFound,
+        message: format!("there is no volume {volume} in the trash"),
+    }))
 }
 
 fn table(trash: &[Trashed]) -> Table {

@@ -8,8 +8,8 @@ use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
 use crate::shared_space;
 use server::api::types::{
-    Deleted, Format as ImageFormat, Job, Provisioning, Volume, VolumeChange, VolumeClone,
-    VolumeConvert, VolumeCopy, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
+    Deleted, Format as ImageFormat, Job, Provisioning, Session, Shrinking, Volume, VolumeChange,
+    VolumeClone, VolumeConvert, VolumeCopy, VolumeCreate, VolumeExport, VolumeImport, VolumeSpace,
 };
 use site::human;
 use std::collections::BTreeMap;
@@ -66,6 +66,8 @@ pub enum Command {
         /// Shrink the volume, and lose the data beyond its new end; snapshots keep that data
         #[arg(long)]
         force_shrink: bool,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -274,8 +276,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             name,
             size,
             force_shrink,
+            confirm,
             format,
         } => {
+            if force_shrink && !confirm.is_given() {
+                agree_to_shrink(client, &name, size, confirm)?;
+            }
             let change = VolumeChange {
                 size_bytes: Some(size),
                 force_shrink,
@@ -427,14 +433,58 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             at_once,
             format,
         } => {
-            confirm.deletion(&format!("volume {name}"), &name)?;
             let mut query = Vec::new();
             query.extend(force.then_some(("force", "true")));
             query.extend(at_once.then_some(("at_once", "true")));
-            let deleted: Deleted = client.remove(&["volumes", &name], &query)?;
+            let path = ["volumes", name.as_str()];
+            if !confirm.is_given() {
+                client.try_delete(&path, &query)?;
+            }
+            confirm.deletion(&format!("volume {name}"), &name)?;
+            let deleted: Deleted = client.remove(&path, &query)?;
             format.print_text(&deleted, |deleted| told("volume", deleted))
         }
     }
+}
+
+/// Has somebody agree to what a volume loses that is to be smaller.
+fn agree_to_shrink(
+    client: &Client,
+    name: &str,
+    size: u64,
+    confirm: Confirm,
+) -> Result<(), Failure> {
+    let to = size.to_string();
+    let path = ["volumes", name, "shrinking"];
+    let shrinking: Shrinking = client.find(&path, &[("size_bytes", &to)])?;
+    if shrinking.lost_bytes == 0 {
+        return Ok(());
+    }
+    let volume: Volume = client.get(&["volumes", name])?;
+    let loss = format!(
+        "volume {name} loses what is behind its new end: {}, of which {} are mapped and may be data",
+        human(shrinking.lost_bytes),
+        human(shrinking.lost_mapped_bytes)
+    );
+    let users = users_of(client, &volume)?;
+    confirm.loss(&(loss + &users), &format!("Shrink volume {name}"))
+}
+
+/// A line that says who is logged in to the target of a volume; nothing when nobody is.
+pub fn users_of(client: &Client, volume: &Volume) -> Result<String, Failure> {
+    let Some(place) = &volume.export else {
+        return Ok(String::new());
+    };
+    let sessions: Vec<Session> = client.get(&["sessions"])?;
+    let of_target = sessions.iter().filter(|one| one.target == place.target);
+    let mut names: Vec<&str> = of_target.map(|one| one.initiator.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let (target, names) = (&place.target, names.join(", "));
+    Ok(match names.is_empty() {
+        true => String::new(),
+        false => format!("\nlogged in to its target {target}: {names}"),
+    })
 }
 
 fn change_volume(

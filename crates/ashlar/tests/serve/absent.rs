@@ -294,7 +294,7 @@ fn a_drive_that_is_held_is_done_without_and_named_when_it_is_free() {
     let told = serving.events(false).join("\n");
     let advice = "with what it held before: `ashlar drive replace d0` takes it in";
     assert!(told.contains(advice), "{told}");
-    serving.done(&["drive", "replace", "d0"]);
+    serving.done(&["drive", "replace", "--yes", "d0"]);
     serving.wait_healthy();
     assert_eq!(missing(&serving), "[]");
 }
@@ -332,7 +332,7 @@ fn a_file_that_is_cut_off_while_it_is_used_goes_out_of_use() {
     );
     assert!(told.contains("it was cut off"), "{told}");
     fs::remove_file(home.file("d1.img")).unwrap();
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     serving.wait_healthy();
 }
 

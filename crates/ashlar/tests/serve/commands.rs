@@ -367,10 +367,11 @@ fn programs_get_errors_as_json() {
         ),
         (
             &["volume", "delete", "v0", "--json"],
-            2,
-            "wrong",
+            6,
+            "busy",
             "volume delete",
         ),
+        (&["trash", "empty", "--json"], 2, "wrong", "trash empty"),
         (&["volume", "create", "--json"], 2, "wrong", ""),
         (
             &["--api", "127.0.0.1:1", "volume", "list", "--json"],
@@ -398,9 +399,9 @@ fn what_changes_a_pool_or_a_drive_says_what_came_of_it() {
     let pool = serving.json(&["pool", "thresholds", "p0", "--warn", "70"]);
     assert_eq!(pool["thresholds"]["warn_percent"], 70);
     assert_eq!(serving.json(&["pool", "scrub", "p0"])["name"], "p0");
-    let pool = serving.json(&["drive", "fail", "d1"]);
+    let pool = serving.json(&["drive", "fail", "--yes", "d1"]);
     assert_eq!(pool["failed_drives"], serde_json::json!(["d1"]));
-    let replaced = serving.json(&["drive", "replace", "d1"]);
+    let replaced = serving.json(&["drive", "replace", "--yes", "d1"]);
     assert_eq!(replaced["drive"]["name"], "d1");
     serving.wait_healthy();
     let pool = serving.json(&add_spare("s0", "s0.img"));
@@ -431,6 +432,7 @@ fn the_description_names_every_resource() {
             "/api/v1/drives",
             "/api/v1/drives/{name}",
             "/api/v1/drives/{name}/fail",
+            "/api/v1/drives/{name}/redundancy",
             "/api/v1/drives/{name}/replace",
             "/api/v1/events",
             "/api/v1/exports",
@@ -479,6 +481,7 @@ fn the_description_names_every_resource() {
             "/api/v1/volumes/{name}/restore",
             "/api/v1/volumes/{name}/schedules",
             "/api/v1/volumes/{name}/schedules/{number}",
+            "/api/v1/volumes/{name}/shrinking",
             "/api/v1/volumes/{name}/snapshots",
             "/api/v1/volumes/{name}/space",
         ]

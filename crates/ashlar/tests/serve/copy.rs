@@ -144,7 +144,7 @@ fn a_volume_shrinks_by_force_only() {
         "{said}"
     );
     serving.done(&["snapshot", "create", "a@s"]);
-    let force = [&shrink[..], &["--force-shrink"]].concat();
+    let force = [&shrink[..], &["--force-shrink", "--yes"]].concat();
     assert_eq!(serving.json(&force)["size_bytes"], 1537 * 1024);
     let (code, said) = serving.refused(&[
         "volume",
@@ -153,6 +153,7 @@ fn a_volume_shrinks_by_force_only() {
         "--size",
         "1 MiB",
         "--force-shrink",
+        "--yes",
     ]);
     assert_eq!(code, 2, "{said}");
     drop(serving);

@@ -93,7 +93,7 @@ fn a_missing_drive_is_named_and_not_made_anew() {
     fs::rename(home.file("away"), home.file("d1.img")).unwrap();
     let serving = home.serve();
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     serving.wait_healthy();
     drop(serving);
     assert_eq!(home.serve().json(&["status"])["health"], "ok");
@@ -109,7 +109,7 @@ fn a_wiped_drive_is_named_and_replaced_in_its_place() {
     let log = "d1.img has no label: it isn't the drive that pool p0";
     assert_degraded(&home, log, "drive 'd1'");
     let serving = home.serve();
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     serving.wait_healthy();
 }
 
@@ -202,16 +202,18 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     let serving = home.serve();
     serving.add_spare("s0", "s0.img");
     assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     serving.wait_healthy();
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d0", "s0"]));
-    let args = ["drive", "replace", "d0", "--with", "d2", "--file", "d2.img"];
+    let args = [
+        "drive", "replace", "--yes", "d0", "--with", "d2", "--file", "d2.img",
+    ];
     serving.done(&args);
     serving.wait_healthy();
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d2", "s0"]));
-    let (code, said) = serving.refused(&["drive", "fail", "nobody"]);
+    let (code, said) = serving.refused(&["drive", "fail", "--yes", "nobody"]);
     assert_eq!(code, 5);
     assert!(said.contains("there is no drive nobody"), "{said}");
     drop(serving);
@@ -219,8 +221,8 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     let serving = home.serve();
     serving.done(&["drive", "remove", "d1", "--yes"]);
     assert_eq!(serving.json(&["status"])["health"], "ok");
-    serving.done(&["drive", "fail", "s0"]);
-    let (code, said) = serving.refused(&["drive", "fail", "d2"]);
+    serving.done(&["drive", "fail", "--yes", "s0"]);
+    let (code, said) = serving.refused(&["drive", "fail", "--yes", "d2"]);
     assert_eq!(code, 2);
     assert!(said.contains("can't do without drive 'd2'"), "{said}");
 }
@@ -230,7 +232,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     let home = Home::new(SITE);
     let serving = home.serve();
     // Nobody stands in: the old handle is still open.
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let text = serving.run(&["pool", "show", "p0"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("failed    d1\n"), "{text}");
@@ -246,10 +248,10 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     assert!(line.contains("  spare  spare  "), "{table}");
     assert!(!table.contains("65535"), "{table}");
     for _ in 0..3 {
-        serving.done(&["drive", "fail", "d1"]);
+        serving.done(&["drive", "fail", "--yes", "d1"]);
         serving.add_spare("d1", "d1.img");
         serving.wait_healthy();
-        serving.done(&["drive", "fail", "s0"]);
+        serving.done(&["drive", "fail", "--yes", "s0"]);
         serving.add_spare("s0", "s0.img");
         serving.wait_healthy();
     }
@@ -272,15 +274,19 @@ fn a_spare_that_nobody_needs_is_let_go() {
     serving.add_spare("s0", "s0.img");
     // Another in its place, by itself and by another.
     let spares = || serving.json(&["pool", "show", "p0"])["spares"].clone();
-    serving.done(&["drive", "replace", "s0"]);
+    serving.done(&["drive", "replace", "--yes", "s0"]);
     assert_eq!(spares(), serde_json::json!(["s0"]));
-    let args = ["drive", "replace", "s0", "--with", "s1", "--file", "s1.img"];
+    let args = [
+        "drive", "replace", "--yes", "s0", "--with", "s1", "--file", "s1.img",
+    ];
     serving.done(&args);
     assert_eq!(spares(), serde_json::json!(["s1"]));
-    let args = ["drive", "replace", "s1", "--with", "s0", "--file", "s0.img"];
+    let args = [
+        "drive", "replace", "--yes", "s1", "--with", "s0", "--file", "s0.img",
+    ];
     serving.done(&args);
     assert_eq!(spares(), serde_json::json!(["s0"]));
-    serving.done(&["drive", "fail", "s0"]);
+    serving.done(&["drive", "fail", "--yes", "s0"]);
     assert_eq!(
         serving.json(&["drive", "list"]).as_array().unwrap().len(),
         2
@@ -292,7 +298,7 @@ fn a_spare_that_nobody_needs_is_let_go() {
     );
     // Its file is free, for any name.
     serving.add_spare("x", "s0.img");
-    serving.done(&["drive", "fail", "x"]);
+    serving.done(&["drive", "fail", "--yes", "x"]);
     serving.stop("KILL");
     let serving = home.serve();
     assert!(serving.events(false).is_empty(), "nothing is missed");
@@ -307,12 +313,12 @@ fn drives_come_back_to_their_own_places() {
     let site = site.replace("level = \"10\"", "level = \"6\"") + &more(2) + &more(3);
     let home = Home::new(&site);
     let serving = home.serve();
-    serving.done(&["drive", "fail", "d0"]);
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d0"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     let drives = || serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
     assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "failed");
-    serving.done(&["drive", "replace", "d0"]);
+    serving.done(&["drive", "replace", "--yes", "d0"]);
     serving.wait_healthy();
     assert_eq!(drives(), serde_json::json!(["d0", "d1", "d2", "d3"]));
 }

@@ -11,7 +11,7 @@ const RECORD: &str = "ashlar-events.jsonl";
 fn home_with_failure() -> Home {
     let home = Home::new(SITE);
     let serving = home.serve();
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     assert!(serving.events(false).contains(&FAILED.to_owned()));
     assert!(serving.events(true).is_empty());
     assert_eq!(serving.stop("TERM").code(), Some(0));
@@ -48,7 +48,7 @@ fn a_torn_record_is_no_reason_not_to_start() {
     assert_eq!(times_failed(&serving), 1);
     let warning = "ashlar-events.jsonl: left out 1 lines that can't be understood";
     assert!(home.log().contains(warning), "{}", home.log());
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     let since = serving.events(false);
     assert!(!since.is_empty());
     assert_eq!(serving.stop("TERM").code(), Some(0));
@@ -70,7 +70,7 @@ fn a_record_that_can_not_be_read_or_written_keeps_nobody_from_serving() {
     fs::create_dir(home.file(RECORD)).unwrap();
     let serving = home.serve();
     assert!(home.log().contains("events of before are gone"));
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
     assert!(home.log().contains("can't write it"), "{}", home.log());
 }
@@ -82,7 +82,7 @@ fn events_of_a_pool_that_is_made_again_are_on_record() {
     let serving = home.serve();
     let create = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
     let fail = |drive: &str, spare: &str| {
-        serving.done(&["drive", "fail", drive]);
+        serving.done(&["drive", "fail", "--yes", drive]);
         serving.wait(&["pool", "show", "new"], |pool| pool["drives"][1] == spare);
         serving.wait_healthy();
     };

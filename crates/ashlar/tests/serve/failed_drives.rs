@@ -9,7 +9,7 @@ use std::fs;
 fn with_a_stand_in(home: &Home) -> Serving {
     let serving = home.serve();
     serving.add_spare("s0", "s0.img");
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let drives = json!(["d0", "s0"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
     serving.wait_healthy();
@@ -96,7 +96,7 @@ fn a_failed_drive_is_told_of_until_it_is_removed() {
 fn a_drive_in_its_place_is_not_removed() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let (code, said) = serving.refused(&["drive", "remove", "d1", "--yes"]);
     assert_eq!(code, 6, "{said}");
     assert!(said.contains("no other stands in for it"), "{said}");
@@ -114,7 +114,7 @@ fn what_the_record_missed_is_found_by_comparing() {
     serving.add_spare("s0", "s0.img");
     let roster = home.file("ashlar-roster.json");
     let before = fs::read(&roster).unwrap();
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let drives = json!(["d0", "s0"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
     serving.wait_healthy();
@@ -142,7 +142,7 @@ fn replacing_says_which_drive_stands_where() {
     let home = Home::new(SITE);
     let serving = with_a_stand_in(&home);
     // What was there before, with its old label, is taken.
-    let said = text(&serving, &["drive", "replace", "d1"]);
+    let said = text(&serving, &["drive", "replace", "--yes", "d1"]);
     let path = home.file("d1.img");
     let wanted = format!(
         "the new d1 ({}) is a spare of pool p0; s0 stands in for the old d1 and is rebuilt\n",
@@ -152,20 +152,27 @@ fn replacing_says_which_drive_stands_where() {
     assert_eq!(failed(&serving), json!([]));
     assert_eq!(serving.json(&["status"])["health"], "ok");
     // The spare that was there goes first, unless the one that comes has the name.
-    let args = ["drive", "replace", "d0", "--with", "x", "--file", "x.img"];
+    let args = [
+        "drive", "replace", "--yes", "d0", "--with", "x", "--file", "x.img",
+    ];
     let said = text(&serving, &args);
     let wanted = "x.img) is a spare of pool p0; d1 stands in for d0 and is";
     assert!(said.contains(wanted), "{said}");
     serving.wait_healthy();
     assert_eq!(failed(&serving), json!([]), "somebody has replaced d0");
-    let said = text(&serving, &["drive", "replace", "d1", "--file", "new.img"]);
+    let said = text(
+        &serving,
+        &["drive", "replace", "--yes", "d1", "--file", "new.img"],
+    );
     let wanted = "new.img) takes the place of the old d1 and is";
     assert!(said.contains(wanted), "{said}");
     serving.wait_healthy();
     let drives = json!(["d1", "s0"]);
     assert_eq!(serving.json(&["pool", "show", "p0"])["drives"], drives);
     assert_eq!(failed(&serving), json!([]));
-    let args = ["drive", "replace", "x", "--with", "y", "--file", "y.img"];
+    let args = [
+        "drive", "replace", "--yes", "x", "--with", "y", "--file", "y.img",
+    ];
     let said = text(&serving, &args);
     let wanted = "y.img) is a spare of pool p0 instead of x\n";
     assert!(said.ends_with(wanted), "{said}");
@@ -191,7 +198,7 @@ fn a_spare_that_is_missing_is_told_of_and_replaced() {
     let said = status.as_str().unwrap();
     assert!(said.contains("spare s0 failed on"), "{said}");
     fs::rename(&away, &file).unwrap();
-    serving.done(&["drive", "replace", "s0"]);
+    serving.done(&["drive", "replace", "--yes", "s0"]);
     assert_eq!(serving.json(&["drive", "show", "s0"])["state"], "spare");
     assert_eq!(serving.json(&["status"])["health"], "ok");
 }
@@ -237,7 +244,7 @@ fn a_spare_of_the_site_file_keeps_the_failed_drive_in_sight() {
     let site = SITE.replace("[[pool]]", spare);
     let home = Home::new(&site.replace(named, &format!("{named}\nspares = [\"s0\"]")));
     let serving = home.serve();
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let drives = json!(["d0", "s0"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
     let failed = json!(["d1"]);
@@ -252,7 +259,7 @@ fn a_pool_of_commands_keeps_its_failed_drives_in_sight() {
     let serving = home.serve();
     let create = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
     serving.done(&[&create[..], &["n0.img", "n1.img", "--spare", "n2.img"]].concat());
-    serving.done(&["drive", "fail", "n1"]);
+    serving.done(&["drive", "fail", "--yes", "n1"]);
     let (drives, failed) = (json!(["n0", "n2"]), json!(["n1"]));
     serving.wait(&["pool", "show", "new"], |pool| pool["drives"] == drives);
     serving.wait(&["pool", "show", "new"], |pool| {
@@ -292,7 +299,7 @@ fn drives_are_removed_together() {
     for number in 0..6 {
         let spare = format!("s{number}");
         serving.add_spare(&spare, &format!("{spare}.img"));
-        serving.done(&["drive", "fail", &last]);
+        serving.done(&["drive", "fail", "--yes", &last]);
         let drives = json!(["d0", spare]);
         serving.wait(&["pool", "show", "p0"], |pool| pool["drives"] == drives);
         serving.wait_healthy();

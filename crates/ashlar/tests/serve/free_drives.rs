@@ -46,7 +46,7 @@ fn wait_unnamed(home: &Home, drive: &str) {
 fn what_is_written_to_a_spare_that_was_let_go_is_kept() {
     let home = Home::new(SITE);
     let serving = serve_with_a_spare(&home);
-    serving.done(&["drive", "fail", "n2"]);
+    serving.done(&["drive", "fail", "--yes", "n2"]);
     use_otherwise(&home, "n2.img");
     assert_kept(&home, &serving, "new", "n2", "n2.img");
     wait_unnamed(&home, "n2");
@@ -59,7 +59,9 @@ fn what_is_written_to_a_spare_that_was_let_go_is_kept() {
 fn what_is_written_to_a_drive_that_was_replaced_is_kept() {
     let home = Home::new(SITE);
     let serving = serve_with_a_spare(&home);
-    serving.done(&["drive", "replace", "n1", "--with", "x", "--file", "x.img"]);
+    serving.done(&[
+        "drive", "replace", "--yes", "n1", "--with", "x", "--file", "x.img",
+    ]);
     serving.wait_healthy();
     wait_unnamed(&home, "n1");
     use_otherwise(&home, "n1.img");
@@ -70,7 +72,7 @@ fn what_is_written_to_a_drive_that_was_replaced_is_kept() {
 fn another_pool_is_made_of_a_spare_that_was_let_go() {
     let home = Home::new(SITE);
     let serving = serve_with_a_spare(&home);
-    serving.done(&["drive", "fail", "n2"]);
+    serving.done(&["drive", "fail", "--yes", "n2"]);
     serving.done(&["pool", "create", "q", "--level", "simple", "n2.img"]);
     assert_eq!(serving.json(&["drive", "show", "n2"])["pool"], "q");
     drop(serving);
@@ -108,7 +110,7 @@ fn a_drive_comes_back_under_another_name() {
     let home = Home::new(SITE);
     let serving = home.serve();
     serving.add_spare("s0", "s0.img");
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     serving.wait(&["pool", "show", "p0"], |pool| pool["drives"][1] == "s0");
     serving.wait_healthy();
     serving.add_spare("x", "d1.img");

@@ -116,8 +116,8 @@ fn the_log_says_who_changed_what_and_what_happened() {
     serving.done(&["export", "change", target, "--host", "h"]);
     serving.refused(&["volume", "delete", "--yes", "none"]);
     serving.json(&["volume", "list"]);
-    serving.done(&["drive", "fail", "d1"]);
-    serving.done(&["drive", "replace", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
+    serving.done(&["drive", "replace", "--yes", "d1"]);
     let is_whole = |pool: &serde_json::Value| pool["health"] == "ok";
     serving.wait(&["pool", "show", "p0"], is_whole);
     // Events come into the log a moment later.

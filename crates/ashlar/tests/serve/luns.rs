@@ -104,7 +104,7 @@ fn what_can_not_be_changed_is_refused_and_nothing_is() {
             5,
             "volume x is not behind target",
         ),
-        (&["remove-lun", TARGET, "v0"], 2, "--yes"),
+        (&["remove-lun", TARGET, "v0"], 2, "would have no LUN left"),
     ] {
         let (found, said) = serving.refused(&[&["export"], args].concat());
         assert!(

@@ -7,6 +7,7 @@
 
 mod absent;
 mod array;
+mod asking;
 mod bring_up;
 mod commands;
 mod consistency;

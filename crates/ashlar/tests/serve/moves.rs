@@ -145,7 +145,7 @@ fn a_degraded_pool_takes_a_volume_by_force_only() {
     let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
     let serving = home.serve();
     serving.done(&["volume", "create", "w", "--pool", "p1", "--size", "4 MiB"]);
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let wanted = ["volume", "move", "w", "--pool", "p0"];
     let (code, said) = serving.refused(&wanted);
     assert_eq!(code, 6, "{said}");

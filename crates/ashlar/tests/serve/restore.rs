@@ -62,7 +62,7 @@ fn a_volume_becomes_what_it_was_and_back_again() {
     );
     assert_eq!(mapped(&serving, "v0"), whole);
 
-    serving.done(&["snapshot", "restore", "v0@empty", "--force"]);
+    serving.done(&["snapshot", "restore", "v0@empty", "--force", "--yes"]);
     assert_eq!(
         (mapped(&serving, "v0"), mapped(&serving, "v0@before-empty")),
         (0, whole)
@@ -72,6 +72,7 @@ fn a_volume_becomes_what_it_was_and_back_again() {
         "restore",
         "v0@before-empty",
         "--discard",
+        "--yes",
         "--force",
     ];
     serving.done(&again);
@@ -208,7 +209,7 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
     memo(&home, Some(vec![2, 3]));
 
     let serving = home.serve();
-    let discard = ["snapshot", "restore", "v0@full", "--discard"];
+    let discard = ["snapshot", "restore", "v0@full", "--discard", "--yes"];
     let (code, why) = serving.refused(&[&discard[..], &["--force"]].concat());
     assert_eq!(code, 6, "{why}");
     assert!(why.contains("remove it from its export first"), "{why}");

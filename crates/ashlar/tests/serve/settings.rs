@@ -108,7 +108,7 @@ fn a_pool_is_destroyed_when_it_is_empty_and_its_drives_are_free() {
     serving.done(&CREATE);
     serving.done(&["volume", "create", "v9", "--pool", "new", "--size", "4 MiB"]);
     let (code, said) = serving.refused(&["pool", "destroy", "new"]);
-    assert_eq!(code, 2, "nobody can be asked: {said}");
+    assert_eq!(code, 6, "before anybody is asked: {said}");
     let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
     assert!(said.contains("pool new holds v9"), "{said}");
     serving.done(&["volume", "delete", "v9", "--yes"]);

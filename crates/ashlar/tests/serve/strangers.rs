@@ -105,7 +105,7 @@ fn another_user_reads_locks_and_reaches_nothing() {
         "iqn.2026-11.test:a",
     ]);
     serving.add_spare("s0", "s0.img");
-    serving.done(&["drive", "fail", "d1"]);
+    serving.done(&["drive", "fail", "--yes", "d1"]);
     let image = images.path().join("v0.raw");
     let to = image.to_str().unwrap();
     serving.done(&["volume", "export", "v0", to, "--format", "raw"]);

@@ -23,6 +23,9 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
         Method::GET | Method::HEAD | Method::OPTIONS
     );
     let path = request.uri().path().to_owned();
+    // A trial is no change, and says so in its query.
+    let query = request.uri().query().map(|query| format!("?{query}"));
+    let query = query.unwrap_or_default();
     if !changes || path == "/api/v1/site/diff" {
         return next.run(request).await;
     }
@@ -36,8 +39,8 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();
     match status.is_success() {
-        true => tracing::info!("{who}: {method} {path}{said}: {}", status.as_u16()),
-        false => tracing::warn!("{who}: {method} {path}{said}: refused, {status}"),
+        true => tracing::info!("{who}: {method} {path}{query}{said}: {}", status.as_u16()),
+        false => tracing::warn!("{who}: {method} {path}{query}{said}: refused, {status}"),
     }
     response
 }

@@ -4,9 +4,10 @@ use super::deadline::Served;
 use super::pools;
 use super::problem::{Body, Segment};
 use super::status::numbers;
+use super::trial::{Trial, Tried};
 use super::types::{
-    Drive, DriveAdd, DriveFailure, DriveReplace, DriveReplaced, DriveState, Pool, Problem,
-    ProblemKind,
+    Drive, DriveAdd, DriveFailure, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool,
+    Problem, ProblemKind,
 };
 use crate::array::{Array, KnownDrive, NewDrive};
 use axum::Json;
@@ -41,6 +42,23 @@ async fn found(served: &Served, name: &str) -> Result<Drive, Problem> {
     let mut drives = drives(served).await?.into_iter();
     let missing = || Problem::new(ProblemKind::NotFound, format!("there is no drive {name}"));
     drives.find(|drive| drive.name == name).ok_or_else(missing)
+}
+
+/// What the drive's group would keep of its redundancy without the drive. Nothing is changed.
+#[utoipa::path(
+    get, path = "/api/v1/drives/{name}/redundancy", tag = "drives",
+    params(("name" = String, Path, description = "Name of the drive")),
+    responses(
+        (status = 200, description = "What is left", body = DriveRedundancy),
+        (status = 400, description = "The pool can't do without the drive", body = Problem)
+    )
+)]
+pub(super) async fn get_redundancy(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+) -> Result<Json<DriveRedundancy>, Problem> {
+    let is_kept = array.is_covered_without(&name).await?;
+    Ok(Json(DriveRedundancy { is_kept }))
 }
 
 /// Takes a drive out of use. Refused when its pool can't do without it.
@@ -94,7 +112,7 @@ pub(super) async fn replace_drive(
 /// Forgets a failed drive that another stands in for.
 #[utoipa::path(
     delete, path = "/api/v1/drives/{name}", tag = "drives",
-    params(("name" = String, Path, description = "Name of the drive")),
+    params(("name" = String, Path, description = "Name of the drive"), Trial),
     responses(
         (status = 204), (status = 404, body = Problem), (status = 409, body = Problem)
     )
@@ -102,8 +120,12 @@ pub(super) async fn replace_drive(
 pub(super) async fn remove_drive(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
+    trial: Tried,
 ) -> Result<StatusCode, Problem> {
-    array.remove_drive(&name).await?;
+    match trial.only_check()? {
+        true => drop(array.removable(&name).await?),
+        false => array.remove_drive(&name).await?,
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -32,6 +32,7 @@ mod space;
 mod statistics;
 mod status;
 mod trash;
+mod trial;
 pub mod types;
 mod volumes;
 
@@ -67,6 +68,7 @@ fn described() -> (Router<Served>, OpenApi) {
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive, drives::remove_drive))
         .routes(routes!(pools::list_pools, pool_changes::create_pool))
+        .routes(routes!(drives::get_redundancy))
         .routes(routes!(drives::fail_drive))
         .routes(routes!(drives::replace_drive))
         .routes(routes!(pools::get_pool, pool_changes::destroy_pool))
@@ -76,6 +78,7 @@ fn described() -> (Router<Served>, OpenApi) {
         .routes(routes!(space::change_thresholds))
         .routes(routes!(space::convert_volume))
         .routes(routes!(space::get_space))
+        .routes(routes!(space::get_shrinking))
         .routes(routes!(pools::add_spare))
         .routes(routes!(groups::add_group))
         .routes(routes!(groups::change_group, groups::remove_group))

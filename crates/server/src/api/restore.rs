@@ -2,9 +2,10 @@
 
 use super::problem::{Body, Segment};
 use super::snapshots::snapshot;
+use super::trial::{Trial, Tried};
 use super::types::{Problem, Snapshot, SnapshotsCreate, Volume, VolumeRestore};
 use super::volumes::{check_name, volume};
-use crate::array::{Array, Present};
+use crate::array::{Array, Present, Restoring};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -42,7 +43,7 @@ pub(super) async fn create_snapshots(
 #[utoipa::path(
     post, path = "/api/v1/volumes/{name}/restore", tag = "snapshots",
     request_body = VolumeRestore,
-    params(("name" = String, Path, description = "Name of the volume")),
+    params(("name" = String, Path, description = "Name of the volume"), Trial),
     responses(
         (status = 200, body = Volume), (status = 400, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem),
@@ -52,6 +53,7 @@ pub(super) async fn create_snapshots(
 pub(super) async fn restore_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
+    trial: Tried,
     Body(restore): Body<VolumeRestore>,
 ) -> Result<Json<Volume>, Problem> {
     let present = match restore.keep {
@@ -61,8 +63,12 @@ pub(super) async fn restore_volume(
         }
         None => Present::Discarded,
     };
-    let (snapshot, force) = (restore.snapshot, restore.force);
-    let restored = array.restore(name, snapshot, present, force).await?;
+    let how = Restoring {
+        present,
+        by_force: restore.force,
+        only_check: trial.only_check()?,
+    };
+    let restored = array.restore(name, restore.snapshot, how).await?;
     let all = array.volumes().await?;
     Ok(Json(volume(&array, &all, restored)))
 }

@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use super::problem::{Body, Segment};
+use super::trial::{Trial, Tried};
 use super::types::{
     ChapCreate, DiscoveryChap, Portal, PortalAdd, Problem, ProblemKind, Settings, SettingsChange,
     SiteText,
@@ -41,6 +42,7 @@ fn shown(array: &Array) -> Settings {
 /// root and the server's user to change, not for the socket's group.
 #[utoipa::path(
     patch, path = "/api/v1/settings", tag = "settings", request_body = SettingsChange,
+    params(Trial),
     responses(
         (status = 200, description = "The settings as they are now", body = Settings),
         (status = 400, description = "No such key, or a value that it can't have", body = Problem),
@@ -50,6 +52,7 @@ fn shown(array: &Array) -> Settings {
 pub(super) async fn change_settings(
     State(array): State<Arc<Array>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
+    trial: Tried,
     Body(SettingsChange(change)): Body<SettingsChange>,
 ) -> Result<Json<Settings>, Problem> {
     let says = |whole: &str| {
@@ -72,7 +75,10 @@ pub(super) async fn change_settings(
             changes.entry(table.clone()).or_default().insert(key, value);
         }
     }
-    array.edit_settings(changes).await?;
+    match trial.only_check()? {
+        true => array.check_edit(&changes)?,
+        false => array.edit_settings(changes).await?,
+    }
     Ok(Json(shown(&array)))
 }
 
@@ -153,7 +159,7 @@ pub(super) async fn add_portal(
 /// Serves targets at this address no more; sessions that came in there end.
 #[utoipa::path(
     delete, path = "/api/v1/portals/{address}", tag = "settings",
-    params(("address" = String, Path, description = "Address and port of the portal")),
+    params(("address" = String, Path, description = "Address and port of the portal"), Trial),
     responses(
         (status = 204, description = "It is closed"),
         (status = 404, description = "There is no such portal", body = Problem),
@@ -163,10 +169,14 @@ pub(super) async fn add_portal(
 pub(super) async fn remove_portal(
     State(array): State<Arc<Array>>,
     Segment(at): Segment<String>,
+    trial: Tried,
 ) -> Result<StatusCode, Problem> {
     let none = || Problem::new(ProblemKind::NotFound, format!("there is no portal {at}"));
     let address: SocketAddr = at.parse().map_err(|_| none())?;
-    array.remove_portal(address).await?;
+    match trial.only_check()? {
+        true => drop(array.without_portal(address)?),
+        false => array.remove_portal(address).await?,
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -3,7 +3,7 @@
 use super::problem::{Body, Segment};
 use super::types::{Deleted, LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};
 use super::volumes::{check_name, deleted, volume};
-use crate::array::{Array, PlacedVolume};
+use crate::array::{Array, Deletion, PlacedVolume};
 use axum::Json;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
@@ -94,7 +94,12 @@ pub(super) async fn delete_snapshot(
     how: Result<Query<AtOnce>, QueryRejection>,
 ) -> Result<Json<Deleted>, Problem> {
     let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
-    let gone = array.delete_snapshot(name, how.at_once).await?;
+    let how = Deletion {
+        at_once: how.at_once,
+        only_check: how.check,
+        ..Deletion::default()
+    };
+    let gone = array.delete_snapshot(name, how).await?;
     Ok(Json(deleted(gone)))
 }
 
@@ -106,6 +111,9 @@ pub(super) struct AtOnce {
     /// It does not pass the trash.
     #[serde(default)]
     at_once: bool,
+    /// Nothing is deleted: the answer says whether it could be, as far as that is known before.
+    #[serde(default)]
+    check: bool,
 }
 
 /// Makes a volume that begins as what a volume or a snapshot has. Both go their own ways

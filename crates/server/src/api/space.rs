@@ -2,14 +2,16 @@
 
 use super::problem::{Body, Segment};
 use super::types::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};
-use super::types::{Volume, VolumeConvert, VolumeSpace};
+use super::types::{Shrinking, Volume, VolumeConvert, VolumeSpace};
 use crate::array::{Array, ArrayError, ArrayErrorKind};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State, rejection::QueryRejection};
 use engine::pool::PoolInfo;
 use engine::pool::VolumeChange;
 use engine::pool::life::fullness;
+use serde::Deserialize;
 use std::sync::Arc;
+use utoipa::IntoParams;
 
 /// Changes the percentages from which on a pool tells that it gets full. They stay after a
 /// restart.
@@ -103,6 +105,40 @@ pub(super) async fn get_space(
         shared_bytes: held.shared_bytes,
         promised_bytes: held.promised_bytes,
         reclaimable_bytes: held.reclaimable_bytes(),
+    }))
+}
+
+/// The size that a volume is to have.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewSize {
+    /// A multiple of 512, not zero; its size now when it is not said.
+    size_bytes: Option<u64>,
+}
+
+/// What a volume would lose if it shrank. Nothing is changed.
+#[utoipa::path(
+    get, path = "/api/v1/volumes/{name}/shrinking", tag = "volumes",
+    params(("name" = String, Path, description = "Name of the volume"), NewSize),
+    responses(
+        (status = 200, description = "What would be lost", body = Shrinking),
+        (status = 409, description = "A job is at work on it", body = Problem)
+    )
+)]
+pub(super) async fn get_shrinking(
+    State(array): State<Arc<Array>>,
+    Segment(name): Segment<String>,
+    to: Result<Query<NewSize>, QueryRejection>,
+) -> Result<Json<Shrinking>, Problem> {
+    let Query(to) = to.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    to.size_bytes.map_or(Ok(()), super::volumes::check_size)?;
+    let end_bytes = to.size_bytes.unwrap_or(u64::MAX);
+    let (size_bytes, lost_mapped_bytes) = array.behind(&name, end_bytes).await?;
+    Ok(Json(Shrinking {
+        size_bytes,
+        lost_bytes: size_bytes.saturating_sub(end_bytes),
+        lost_mapped_bytes,
     }))
 }
 

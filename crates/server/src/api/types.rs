@@ -23,7 +23,7 @@ pub use access::{
 pub use consistency::{ConsistencyGroup, ConsistencyGroupChange, ConsistencyGroupCreate};
 
 pub use absent::{ClosedPool, MissingDrive};
-pub use drives::{DriveFailure, DriveReplaced};
+pub use drives::{DriveFailure, DriveRedundancy, DriveReplaced};
 pub use jobs::{
     Format, Job, JobKind, JobState, VolumeCopy, VolumeExport, VolumeImport, VolumeMove,
 };
@@ -35,7 +35,9 @@ pub use statistics::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
     TransferStats, VolumeStats,
 };
-pub use volumes::{LunPlace, Provisioning, Volume, VolumeConvert, VolumeCreate, VolumeSpace};
+pub use volumes::{
+    LunPlace, Provisioning, Shrinking, Volume, VolumeConvert, VolumeCreate, VolumeSpace,
+};
 pub use words::{
     Deleted, Origin as VolumeOrigin, Schedule, ScheduleCreate, Snapshot, SnapshotCreate,
     SnapshotOf, SnapshotsCreate, TrashRestore, Trashed, VolumeChange, VolumeClone, VolumeRestore,

@@ -35,6 +35,9 @@ pub(super) struct How {
     /// At once, without passing the trash.
     #[serde(default)]
     at_once: bool,
+    /// Nothing is deleted: the answer says whether it could be, as far as that is known before.
+    #[serde(default)]
+    check: bool,
 }
 
 /// The volumes, by name, without snapshots: all, or those with a tag.
@@ -188,6 +191,7 @@ pub(super) async fn delete_volume(
     let how = Deletion {
         by_force: how.force,
         at_once: how.at_once,
+        only_check: how.check,
     };
     Ok(Json(deleted(array.delete_volume(name, how).await?)))
 }
@@ -211,7 +215,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::invalid(message))
 }
 
-fn check_size(size_bytes: u64) -> Result<(), Problem> {
+pub(super) fn check_size(size_bytes: u64) -> Result<(), Problem> {
     if site::is_volume_size(size_bytes) {
         return Ok(());
     }

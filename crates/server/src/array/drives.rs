@@ -52,6 +52,26 @@ impl Array {
         Ok(())
     }
 
+    /// Whether the group of a drive keeps some redundancy without it. A spare's pool does.
+    ///
+    /// # Errors
+    /// No such drive, or its pool can't do without it.
+    pub async fn is_covered_without(&self, name: &str) -> Result<bool, ArrayError> {
+        let (info, member) = self.drive(name).await?;
+        let mut is_covered = true;
+        for lane in 0..info.lanes {
+            let uuid = member.uuid.to_string();
+            let visit = |_, pool: Pool<RealWorld>| async move {
+                match pool.has_drive(&uuid) {
+                    true => Ok(pool.is_covered_without(&uuid)?),
+                    false => Ok(true),
+                }
+            };
+            is_covered &= self.with_lane(&info.name, lane, visit).await?;
+        }
+        Ok(is_covered)
+    }
+
     /// Adds a drive that stands in for one that fails, or has failed.
     ///
     /// # Errors

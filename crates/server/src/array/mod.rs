@@ -57,7 +57,7 @@ pub(crate) use places::{AddedDrive, DrivePlaces, NewDrive, keep_added};
 pub(crate) use roster::{KnownDrive, Roster};
 pub(crate) use schedule::Schedule;
 pub use settings::kept_settings;
-pub(crate) use together::Present;
+pub(crate) use together::{Present, Restoring};
 pub(crate) use trash::{Deleted, Deletion};
 pub(crate) use volumes::PlacedVolume;
 pub(crate) use words::NewWords;

@@ -8,7 +8,7 @@
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::directory;
 use crate::front::Portals;
-use site::Portal;
+use site::{Portal, Site};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -60,31 +60,7 @@ impl Array {
     /// There is no such portal, it is the last, a target is limited to it, or that can't be kept.
     pub async fn remove_portal(self: &Arc<Self>, address: SocketAddr) -> Result<(), ArrayError> {
         self.change(move |array| async move {
-            let mut settings = array.settings().as_ref().clone();
-            let before = settings.portals.len();
-            settings.portals.retain(|one| one.address != address);
-            if settings.portals.len() == before {
-                let context = format!("there is no portal {address}");
-                return Err(ArrayError::new(ArrayErrorKind::NotFound, context));
-            }
-            let refused = |why: String| {
-                let context = format!("portal {address}: {why}");
-                Err(ArrayError::new(ArrayErrorKind::Busy, context))
-            };
-            if settings.portals.is_empty() {
-                return refused("it is the last one; add another first".to_owned());
-            }
-            let exports = array.exports_by_target();
-            let names = |portals: &std::collections::BTreeSet<_>| portals.contains(&address);
-            let mut limited = exports
-                .values()
-                .filter(|export| export.access.portals.as_ref().is_some_and(names));
-            if let Some(export) = limited.next() {
-                return refused(format!(
-                    "target {} is limited to it; `ashlar export change` names others",
-                    export.target
-                ));
-            }
+            let settings = array.without_portal(address)?;
             array.keep_settings(settings).await?;
             if array.has_one_portal_only() {
                 return Ok(());
@@ -104,6 +80,39 @@ impl Array {
             Ok(())
         })
         .await
+    }
+
+    /// The settings without a portal, if it can go.
+    ///
+    /// # Errors
+    /// There is no such portal, it is the last, or a target is limited to it.
+    pub(crate) fn without_portal(&self, address: SocketAddr) -> Result<Site, ArrayError> {
+        let mut settings = self.settings().as_ref().clone();
+        let before = settings.portals.len();
+        settings.portals.retain(|one| one.address != address);
+        if settings.portals.len() == before {
+            let context = format!("there is no portal {address}");
+            return Err(ArrayError::new(ArrayErrorKind::NotFound, context));
+        }
+        let refused = |why: String| {
+            let context = format!("portal {address}: {why}");
+            Err(ArrayError::new(ArrayErrorKind::Busy, context))
+        };
+        if settings.portals.is_empty() {
+            return refused("it is the last one; add another first".to_owned());
+        }
+        let exports = self.exports_by_target();
+        let names = |portals: &std::collections::BTreeSet<_>| portals.contains(&address);
+        let mut limited = exports
+            .values()
+            .filter(|export| export.access.portals.as_ref().is_some_and(names));
+        match limited.next() {
+            None => Ok(settings),
+            Some(export) => refused(format!(
+                "target {} is limited to it; `ashlar export change` names others",
+                export.target
+            )),
+        }
     }
 
     /// The portals that the settings name and that are not open, such as one whose address the

@@ -322,13 +322,22 @@ impl Array {
     /// # Errors
     /// There is none of that name, it is in use, nothing stands in for it yet, or it can't be kept.
     pub async fn remove_drive(self: &Arc<Self>, name: &str) -> Result<(), ArrayError> {
+        let drive = self.removable(name).await?;
+        self.settle_settings().await?;
+        let forgotten = |known: &mut Vec<KnownDrive>| {
+            known.retain(|known| known.uuid != drive.uuid);
+        };
+        let turn = self.roster.turn().await;
+        self.roster.keep(turn, forgotten).await
+    }
+
+    /// The failed drive of this name that can be forgotten.
+    ///
+    /// # Errors
+    /// As [`Array::remove_drive`].
+    pub async fn removable(&self, name: &str) -> Result<KnownDrive, ArrayError> {
         if let Some((_, drive)) = self.departed_failure(name).await? {
-            self.settle_settings().await?;
-            let forgotten = |known: &mut Vec<KnownDrive>| {
-                known.retain(|known| known.uuid != drive.uuid);
-            };
-            let turn = self.roster.turn().await;
-            return self.roster.keep(turn, forgotten).await;
+            return Ok(drive);
         }
         let (info, member) = self.drive(name).await?;
         let why = match member.state {

@@ -13,7 +13,7 @@
 use super::schedule::{AGAIN, Schedule, Subject, TAKEN_BY, all_of, check_fits, free_number, of};
 use super::snapshots::now_unix_s;
 use super::words::NewWords;
-use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};
+use super::{Array, ArrayError, ArrayErrorKind, Deletion, PlacedVolume};
 use base::Uuid;
 use engine::Pool;
 use engine::pool::EventKind;
@@ -252,7 +252,11 @@ impl Array {
         let beyond = all.len().saturating_sub(schedule.keep as usize);
         for old in all.into_iter().take(beyond) {
             // Nobody has asked for its deletion, and nobody is to take it back.
-            self.delete_snapshot(old.info.name, true).await?;
+            let how = Deletion {
+                at_once: true,
+                ..Deletion::default()
+            };
+            self.delete_snapshot(old.info.name, how).await?;
         }
         Ok(())
     }

@@ -70,6 +70,22 @@ impl Array {
         .await
     }
 
+    /// That settings could be changed so, as far as that is known before they are kept.
+    ///
+    /// # Errors
+    /// There is no such key, or it can't be so.
+    pub(crate) fn check_edit(
+        &self,
+        changes: &BTreeMap<String, BTreeMap<String, Option<Setting>>>,
+    ) -> Result<(), ArrayError> {
+        let edited = site::edited(&self.settings(), changes).map_err(wrong)?;
+        check(&edited)?;
+        match edited.limits == self.settings().limits {
+            true => Ok(()),
+            false => check_machine(&edited),
+        }
+    }
+
     /// Has the settings be these. For a change whose turn it is.
     ///
     /// # Errors

@@ -248,13 +248,9 @@ impl Array {
     pub async fn delete_snapshot(
         self: &Arc<Self>,
         name: String,
-        at_once: bool,
+        how: Deletion,
     ) -> Result<Deleted, ArrayError> {
         self.snapshot(&name).await?;
-        let how = Deletion {
-            at_once,
-            ..Deletion::default()
-        };
         self.delete_volume(name, how).await
     }
 }

@@ -25,6 +25,17 @@ pub enum Present {
     Discarded,
 }
 
+/// How a volume is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restoring {
+    /// What becomes of what it has now.
+    pub present: Present,
+    /// Also while it is behind a target.
+    pub by_force: bool,
+    /// Nothing is restored: it is only checked that it could be.
+    pub only_check: bool,
+}
+
 /// Where lanes meet: all of them are still, or one of them can't be.
 struct Gate {
     state: watch::Sender<Meeting>,
@@ -183,7 +194,7 @@ impl Array {
     /// Gives a volume what a snapshot has, at once.
     ///
     /// # Errors
-    /// No such volume or snapshot; the volume is behind a target and `force` is not given;
+    /// No such volume or snapshot; the volume is behind a target and it is not by force;
     /// a SANITIZE of it has not ended and it is behind a target or its state is to be kept;
     /// it is a snapshot, or in another pool or lane; or what the pool says. Nothing
     /// has changed then, except that the record of a SANITIZE may be left when that can't be
@@ -192,10 +203,10 @@ impl Array {
         self: &Arc<Self>,
         volume: String,
         snapshot: String,
-        present: Present,
-        force: bool,
+        how: Restoring,
     ) -> Result<PlacedVolume, ArrayError> {
         self.change(move |array| async move {
+            let Restoring { present, .. } = how;
             let there = array.volume(&volume).await?;
             let from = array.snapshot(&snapshot).await?;
             array.images.check_free(&volume, None)?;
@@ -206,7 +217,7 @@ impl Array {
                 return Err(ArrayError::new(ArrayErrorKind::Invalid, context));
             }
             let behind = array.lun_of(&volume, Some(there.info.uuid));
-            if let Some((target, lun)) = behind.filter(|_| !force) {
+            if let Some((target, lun)) = behind.filter(|_| !how.by_force) {
                 let context = format!(
                     "volume {volume} is LUN {lun} of {target}, and initiators may hold old data of it in \
                      memory: remove it with `ashlar export remove-lun {target} {volume}`, or give \
@@ -222,6 +233,9 @@ impl Array {
             };
             if let Some(name) = &keep {
                 array.check_name_free(name).await?;
+            }
+            if how.only_check {
+                return Ok(there);
             }
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 let at = now_unix_s();

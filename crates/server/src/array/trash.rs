@@ -34,6 +34,8 @@ pub struct Deletion {
     pub by_force: bool,
     /// It does not pass the trash.
     pub at_once: bool,
+    /// Nothing is deleted: it is only checked that it could be.
+    pub only_check: bool,
 }
 
 impl Array {
@@ -51,16 +53,31 @@ impl Array {
         let there = all.iter().find(|volume| volume.info.name == name);
         let there = there.ok_or_else(|| ArrayError::no_volume(&name))?.clone();
         self.images.check_free(&name, None)?;
-        match how.by_force {
-            true => self.force_out(&there).await?,
-            false => self.check_unreserved(&there)?,
-        }
+        let shown_by = match how.by_force {
+            true => self.sole_target(&there)?,
+            false => {
+                self.check_unreserved(&there)?;
+                self.check_not_shown(&there)?;
+                None
+            }
+        };
         let called = |snapshots: bool| {
             let of = all.iter().filter(|other| other.is_of(&there));
             let of = of.filter(|other| other.is_snapshot() == snapshots);
             of.map(|other| other.info.name.clone()).collect()
         };
         let (snapshots, clones) = (called(true), called(false));
+        if how.only_check {
+            return Ok(Deleted {
+                volume: there,
+                until_unix_s: None,
+                snapshots,
+                clones,
+            });
+        }
+        if let Some(target) = shown_by {
+            self.delete_export(&target).await?;
+        }
         let kept_s = self.trash_kept().as_secs();
         let until_unix_s = match how.at_once || kept_s == 0 {
             true => {
@@ -92,18 +109,29 @@ impl Array {
         Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
-    /// Takes the export of a volume away, when it has no other.
-    async fn force_out(self: &Arc<Self>, there: &PlacedVolume) -> Result<(), ArrayError> {
+    /// The target that shows a volume, and no other.
+    fn sole_target(&self, there: &PlacedVolume) -> Result<Option<String>, ArrayError> {
         let name = &there.info.name;
         let Some((target, _)) = self.lun_of(name, Some(there.info.uuid)) else {
-            return Ok(());
+            return Ok(None);
         };
         if self.export(&target)?.volumes.len() > 1 {
             let context =
                 format!("target {target} has volume {name} and others: delete that export first");
             return Err(ArrayError::new(ArrayErrorKind::Busy, context));
         }
-        self.delete_export(&target).await
+        Ok(Some(target))
+    }
+
+    /// That no target shows a volume.
+    fn check_not_shown(&self, there: &PlacedVolume) -> Result<(), ArrayError> {
+        let name = &there.info.name;
+        let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
+            return Ok(());
+        };
+        let context =
+            format!("volume {name} is LUN {lun} of target {target}; delete that export first");
+        Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
     /// Deletes a volume with all its data.
@@ -156,12 +184,8 @@ impl Array {
     async fn unused(&self, name: &str, job: Option<u64>) -> Result<PlacedVolume, ArrayError> {
         let there = self.volume(name).await?;
         self.images.check_free(name, job)?;
-        let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
-            return Ok(there);
-        };
-        let context =
-            format!("volume {name} is LUN {lun} of target {target}; delete that export first");
-        Err(ArrayError::new(ArrayErrorKind::Busy, context))
+        self.check_not_shown(&there)?;
+        Ok(there)
     }
 
     /// What is in the trash, what came in first at the front.

@@ -197,6 +197,25 @@ impl Array {
         .await
     }
 
+    /// What the volume called `name` has now, and how much of it is mapped behind `size_bytes`,
+    /// where it is to end.
+    ///
+    /// # Errors
+    /// No such volume, or a job is at work on it.
+    pub async fn behind(&self, name: &str, size_bytes: u64) -> Result<(u64, u64), ArrayError> {
+        let there = self.volume(name).await?;
+        self.images.check_free(name, None)?;
+        let (present, name) = (there.info.size_bytes, name.to_owned());
+        let visit = move |_, pool: Pool<RealWorld>| async move {
+            match size_bytes < present {
+                true => Ok(pool.mapped_behind(&name, size_bytes)?),
+                false => Ok(0),
+            }
+        };
+        let mapped = self.with_lane(&there.pool, there.lane, visit).await?;
+        Ok((present, mapped))
+    }
+
     /// The lane of a pool whose volumes are smallest together.
     pub(super) async fn emptiest_lane(&self, pool: &str) -> Result<u16, ArrayError> {
         let lanes = self.homes(pool)?.len() as u16;

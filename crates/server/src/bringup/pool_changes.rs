@@ -18,6 +18,7 @@ use crate::images::JobInfo;
 use crate::own_files::is_foreign;
 use crate::shard::ShardHandle;
 use base::Uuid;
+use engine::pool::PoolInfo;
 use site::Site;
 use std::sync::Arc;
 
@@ -248,10 +249,7 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
     array
         .change(move |array| async move {
             let data = array.data()?;
-            let (_, info) = array.pool(&name).await?;
-            array.check_turn(&name)?;
-            check_idle(&array, &name)?;
-            check_empty(&array, &name).await?;
+            let info = check_destroyable(&array, &name).await?;
             let mut made = Made::read(&data)?;
             let destroyed = MadePool::BeingDestroyed {
                 uuid: info.uuid.to_string(),
@@ -275,6 +273,18 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
             Ok(())
         })
         .await
+}
+
+/// The pool of this name, that it holds no volumes, and that nothing is at work on it.
+///
+/// # Errors
+/// As [`destroy`].
+pub(crate) async fn check_destroyable(array: &Array, name: &str) -> Result<PoolInfo, ArrayError> {
+    let (_, info) = array.pool(name).await?;
+    array.check_turn(name)?;
+    check_idle(array, name)?;
+    check_empty(array, name).await?;
+    Ok(info)
 }
 
 /// That no job has to do with a pool.

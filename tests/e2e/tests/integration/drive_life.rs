@@ -74,11 +74,11 @@ fn a_spare_takes_over_by_itself_and_its_rebuild_survives_a_kill() {
 
     // The spare is as good as the others: one of these can go now.
     let ledger = &mut load_until_killed(&mut array, ledger, |array| {
-        array.command(&["drive", "fail", "d0"]).ok();
+        array.command(&["drive", "fail", "--yes", "d0"]).ok();
     });
     array.start_again();
     verify(array.portal(), TARGET, ledger, "without another drive");
-    array.command(&["drive", "replace", "d0"]).ok();
+    array.command(&["drive", "replace", "--yes", "d0"]).ok();
     array.wait_healthy();
     let scrubbed = array.scrub();
     assert!(

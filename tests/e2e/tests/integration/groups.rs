@@ -65,11 +65,11 @@ fn convert(array: &mut Array, ledger: Ledger) -> Ledger {
     // Two drives may go now, any two.
     array.wait_healthy();
     for drive in ["d0", "d1"] {
-        array.command(&["drive", "fail", drive]).ok();
+        array.command(&["drive", "fail", "--yes", drive]).ok();
     }
     verify(array.portal(), TARGET, &mut ledger, "without two drives");
     for drive in ["d0", "d1"] {
-        array.command(&["drive", "replace", drive]).ok();
+        array.command(&["drive", "replace", "--yes", drive]).ok();
     }
     array.wait_healthy();
     ledger

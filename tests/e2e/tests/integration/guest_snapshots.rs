@@ -95,7 +95,14 @@ fn space_and_restoring(fs: Fs) {
     assert!(trimmed.0 + REMOVED + 4 * MIB >= full.0);
     assert!(trimmed.1 >= full.1, "the snapshot has it all");
 
-    let restore = ["snapshot", "restore", "v@full", "--discard", "--force"];
+    let restore = [
+        "snapshot",
+        "restore",
+        "v@full",
+        "--discard",
+        "--force",
+        "--yes",
+    ];
     array.command(&restore).ok();
     assert_eq!(mapped(&array, fs, "restored"), full);
     mount(&mut guest, fs);

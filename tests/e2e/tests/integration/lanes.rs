@@ -104,7 +104,9 @@ fn lanes_survive_kills_and_lost_drives() {
     assert!(names.contains("s0") && !names.contains("d1"), "{places:#}");
     // A new one, under a name that there was, in the place of one that is in use.
     array
-        .command(&["drive", "replace", "d2", "--with", "d9", "--file", "d9.img"])
+        .command(&[
+            "drive", "replace", "--yes", "d2", "--with", "d9", "--file", "d9.img",
+        ])
         .ok();
     array.wait_healthy();
     array.scrub();

@@ -50,7 +50,10 @@ fn hosts_are_told_of_a_new_size_once_and_find_what_is_there() {
     for host in &mut hosts {
         assert_eq!(host.read(0, 8).unwrap(), Answer::Good(first.clone()));
     }
-    assert_eq!(resize(&array, "8 MiB", &["--force-shrink"]), Some(0));
+    assert_eq!(
+        resize(&array, "8 MiB", &["--force-shrink", "--yes"]),
+        Some(0)
+    );
     for host in &mut hosts {
         assert_eq!(host.read(0, 8).unwrap().sense(), CAPACITY_CHANGED);
         assert_eq!(host.read(0, 8).unwrap(), Answer::Good(first.clone()));

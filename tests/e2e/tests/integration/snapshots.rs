@@ -197,6 +197,7 @@ fn snapshots_under_load_are_of_one_instant_and_stay_as_they_are() {
             "--keep",
             "later",
             "--force",
+            "--yes",
         ])
         .ok();
     assert_eq!(compare(&array.lun_url(0), image), Some(0));
@@ -285,7 +286,9 @@ fn what_is_in_use_is_neither_restored_nor_deleted() {
     array.wait_for(&["session", "list"], |list| {
         list.as_array().unwrap().is_empty()
     });
-    array.command(&[&restore[..], &["--force"]].concat()).ok();
+    array
+        .command(&[&restore[..], &["--force", "--yes"]].concat())
+        .ok();
     verify(&lun, &[run(1)]);
     let list = array.json(&["snapshot", "list", "thin"]);
     assert_eq!(

@@ -180,7 +180,9 @@ impl Run {
         if matches!(damage, Cut | Emptied) {
             fs::remove_file(self.array.file(&format!("{drive}.img"))).unwrap();
         }
-        self.array.command(&["drive", "replace", drive]).ok();
+        self.array
+            .command(&["drive", "replace", "--yes", drive])
+            .ok();
     }
 
     /// Everything is whole again, and events have told what was not.

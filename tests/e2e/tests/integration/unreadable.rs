@@ -191,7 +191,10 @@ fn exactly_what_nothing_can_give_is_a_medium_error() {
     }
     for drive in GONE {
         let drive = format!("d{drive}");
-        scene.array.command(&["drive", "replace", &drive]).ok();
+        scene
+            .array
+            .command(&["drive", "replace", "--yes", &drive])
+            .ok();
     }
     scene.array.wait_healthy();
     scene.look(BLOCK_SECTORS, "with new drives");

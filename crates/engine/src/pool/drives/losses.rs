@@ -145,6 +145,22 @@ impl<W: World> Drives<W> {
         self.survives_without(&self.group(member.group()), &[usize::from(member.place())])
     }
 
+    /// Whether everything in the drive's group keeps some redundancy when the drive goes.
+    pub fn is_covered_without(&self, member: &Rc<Member<W>>) -> bool {
+        let group = self.group(member.group());
+        let shapes = self.shapes_of(&group);
+        let own = usize::from(member.place());
+        let places = group.places();
+        let mut others = places
+            .iter()
+            .filter(|other| !Rc::ptr_eq(other, member) && other.is_writable());
+        others.all(|other| {
+            let both = [own, usize::from(other.place())];
+            let mut shapes = shapes.iter();
+            shapes.all(|shape| group.has_enough_for(shape, &both))
+        })
+    }
+
     /// Whether zones of a group can be taken into use: it stays, and has the drives that
     /// its level needs.
     pub fn takes_zones(&self, group: &Group<W>) -> bool {

@@ -451,6 +451,17 @@ impl<W: World> Pool<W> {
         }
     }
 
+    /// Whether the group of a drive keeps some redundancy when that drive goes. Without a drive
+    /// that is out of use, nothing changes.
+    ///
+    /// # Errors
+    /// As [`Pool::can_do_without`].
+    pub fn is_covered_without(&self, name: &str) -> Result<bool, PoolError> {
+        self.can_do_without(name)?;
+        let member = self.inner.named_member(name)?;
+        Ok(!member.is_writable() || self.inner.drives.is_covered_without(&member))
+    }
+
     /// Closes a drive that has failed, so that another can be opened in its place.
     ///
     /// # Errors

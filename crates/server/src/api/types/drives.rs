@@ -16,6 +16,13 @@ pub struct DriveFailure {
     pub stands_in: Option<String>,
 }
 
+/// What a group would keep of its redundancy without one of its drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DriveRedundancy {
+    /// Whether it could do without one more drive then, whichever that is.
+    pub is_kept: bool,
+}
+
 /// What came of replacing a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DriveReplaced {

@@ -106,6 +106,17 @@ pub struct VolumeSpace {
     pub reclaimable_bytes: u64,
 }
 
+/// What is behind the new end of a volume that is to shrink, and would be lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Shrinking {
+    /// Its size now.
+    pub size_bytes: u64,
+    /// Bytes behind its new end; 0 when it would not shrink.
+    pub lost_bytes: u64,
+    /// Those of them that are mapped, and may be data.
+    pub lost_mapped_bytes: u64,
+}
+
 /// How a volume takes space from now on. What is not named stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,233 @@
+//! Commands that destroy something ask, and ask only for what can be done.
+
+use crate::array::{Home, SECOND_POOL, SITE, Serving, two_lanes_and_a_pool};
+use serde_json::{Value, json};
+
+/// That a command is refused since nobody can be asked, and says all of these.
+fn assert_asks(serving: &Serving, args: &[&str], parts: &[&str]) {
+    let (code, said) = serving.refused(args);
+    assert_eq!(code, 2, "{args:?}: {said}");
+    for part in parts.iter().chain(&["--yes"]) {
+        assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
+    }
+}
+
+fn with_yes<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [args, &["--yes"]].concat()
+}
+
+fn state(serving: &Serving, drive: &str) -> Value {
+    serving.json(&["drive", "show", drive])["state"].clone()
+}
+
+#[test]
+fn restoring_over_what_is_there_asks() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["snapshot", "create", "v0@s"]);
+    let discard = ["snapshot", "restore", "v0@s", "--force", "--discard"];
+    let parts = ["what volume v0 has now is lost", "iqn.2026-11.dev.ashlar:a"];
+    assert_asks(&serving, &discard, &parts);
+    let force = ["snapshot", "restore", "v0@s", "--force"];
+    assert_asks(
+        &serving,
+        &force,
+        &["volume v0 changes under the initiators"],
+    );
+    let snapshots = serving.json(&["snapshot", "list"]);
+    assert_eq!(snapshots.as_array().unwrap().len(), 1, "{snapshots}");
+    // What can't be done is said first.
+    for (code, args) in [
+        (6, &["snapshot", "restore", "v0@s", "--discard"][..]),
+        (5, &["snapshot", "restore", "v0@no", "--discard", "--force"]),
+        (
+            5,
+            &["snapshot", "restore", "v0@s", "--discard", "--to", "no"],
+        ),
+    ] {
+        let (found, said) = serving.refused(args);
+        assert_eq!(found, code, "{args:?}: {said}");
+    }
+    serving.done(&with_yes(&discard));
+    // Where nothing is lost, nobody is asked.
+    serving.done(&["volume", "clone", "v0", "c"]);
+    serving.done(&["snapshot", "create", "c@s"]);
+    serving.done(&["snapshot", "restore", "c@s"]);
+}
+
+#[test]
+fn shrinking_asks_and_says_what_is_lost() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let shrink = [
+        "volume",
+        "resize",
+        "v0",
+        "--size",
+        "4 MiB",
+        "--force-shrink",
+    ];
+    let parts = ["volume v0 loses", "4 MiB, of which 0 B are mapped"];
+    assert_asks(&serving, &shrink, &parts);
+    let size = |size: u64| {
+        assert_eq!(serving.json(&["volume", "show", "v0"])["size_bytes"], size);
+    };
+    size(8 << 20);
+    let nobody = [
+        "volume",
+        "resize",
+        "no",
+        "--size",
+        "4 MiB",
+        "--force-shrink",
+    ];
+    assert_eq!(serving.refused(&nobody).0, 5);
+    serving.done(&with_yes(&shrink));
+    size(4 << 20);
+    // Growing loses nothing, whatever is said.
+    serving.done(&[
+        "volume",
+        "resize",
+        "v0",
+        "--size",
+        "5 MiB",
+        "--force-shrink",
+    ]);
+    size(5 << 20);
+}
+
+#[test]
+fn taking_redundancy_away_asks() {
+    let home = Home::new(&two_lanes_and_a_pool());
+    let serving = home.serve();
+    let fail = ["drive", "fail", "d1"];
+    let parts = ["without drive d1, group 0 of pool p0 has no redundancy"];
+    assert_asks(&serving, &fail, &parts);
+    let replace = ["drive", "replace", "d1"];
+    let healthy = "drive d1 is healthy: it leaves pool p0";
+    let until = "until the new drive is rebuilt, group 0 of pool p0 has no redundancy";
+    assert_asks(&serving, &replace, &[healthy, until]);
+    assert_eq!(state(&serving, "d1"), "healthy");
+    // What can't be done is said first.
+    for args in [&["drive", "fail", "e0"][..], &["drive", "replace", "e0"]] {
+        let (code, said) = serving.refused(args);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("can't do without drive 'e0'"), "{said}");
+        assert!(!said.contains("--yes"), "{said}");
+    }
+    // A spare takes nothing with it.
+    serving.add_spare("s0", "s0.img");
+    serving.done(&["drive", "fail", "s0"]);
+    serving.done(&with_yes(&fail));
+    assert_eq!(state(&serving, "d1"), "failed");
+    // What has failed already is replaced unasked.
+    serving.done(&replace);
+}
+
+#[test]
+fn drives_of_groups_that_keep_redundancy_go_unasked() {
+    let drive = |name: &str| {
+        format!("[[drive]]\nname = \"{name}\"\nfile = \"{name}.img\"\nsize = \"64 MiB\"\n")
+    };
+    let names = ["f0", "f1", "f2", "f3", "f4"];
+    let drives: String = names.map(drive).concat();
+    let pool = format!(
+        "[[pool]]\nname = \"p6\"\nlevel = \"6\"\ndrives = {}\n",
+        json!(names)
+    );
+    let home = Home::new(&format!("{SITE}{drives}{pool}"));
+    let serving = home.serve();
+    serving.done(&["drive", "fail", "f0"]);
+    let parts = ["without drive f1, group 0 of pool p6 has no redundancy"];
+    assert_asks(&serving, &["drive", "fail", "f1"], &parts);
+}
+
+#[test]
+fn nobody_is_asked_for_what_can_not_be_done() {
+    let site = SITE.replace("name = \"test\"", "name = \"test\"\ntrash = \"1 h\"");
+    let home = Home::new(&format!("{site}{SECOND_POOL}"));
+    let serving = home.serve();
+    serving.done(&["volume", "clone", "v0", "gone"]);
+    serving.done(&["volume", "delete", "gone", "--yes"]);
+    serving.done(&["snapshot", "create", "v0@s"]);
+    let a = "iqn.2026-11.dev.ashlar:a";
+    let cases: &[(i32, &[&str], &str)] = &[
+        (5, &["volume", "delete", "no"], "there is no volume no"),
+        (6, &["volume", "delete", "v0"], "volume v0 is LUN 0 of"),
+        (
+            5,
+            &["snapshot", "delete", "v0@no"],
+            "there is no snapshot v0@no",
+        ),
+        (
+            5,
+            &["export", "delete", "iqn.2026-11.dev.ashlar:no"],
+            "no target",
+        ),
+        (
+            5,
+            &["export", "remove-lun", a, "no"],
+            "volume no is not behind target",
+        ),
+        (
+            2,
+            &["export", "remove-lun", a, "v0"],
+            "would have no LUN left",
+        ),
+        (5, &["pool", "destroy", "no"], "there is no pool no"),
+        (6, &["pool", "destroy", "p0"], "pool p0 holds v0"),
+        (
+            5,
+            &["portal", "remove", "192.0.2.1:1"],
+            "there is no portal",
+        ),
+        (
+            6,
+            &["portal", "remove", "127.0.0.1:0"],
+            "it is the last one",
+        ),
+        (5, &["drive", "remove", "no"], "there is no drive no"),
+        (6, &["drive", "remove", "d0"], "only a failed drive"),
+        (
+            5,
+            &["trash", "empty", "no"],
+            "there is no volume no in the trash",
+        ),
+        (
+            2,
+            &["settings", "set", "site.trash=no"],
+            "site.trash: found",
+        ),
+    ];
+    for (code, args, part) in cases {
+        let (found, said) = serving.refused(args);
+        assert_eq!(found, *code, "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
+        assert!(!said.contains("--yes"), "{args:?}: {said}");
+    }
+    // What can be done is asked for, and a trial does nothing.
+    serving.done(&["volume", "clone", "v0", "c"]);
+    serving.done(&["export", "add-lun", a, "c"]);
+    for args in [
+        &["export", "remove-lun", a, "c"][..],
+        &["snapshot", "delete", "v0@s"],
+        &["export", "delete", a],
+        &["pool", "destroy", "p1"],
+        &["trash", "empty", "gone"],
+        &["settings", "set", "site.trash=2h"],
+    ] {
+        assert_asks(&serving, args, &[]);
+    }
+    assert_eq!(
+        serving.refused(&["volume", "delete", "v0", "--force"]).0,
+        6,
+        "its target has others"
+    );
+    serving.done(&["export", "remove-lun", a, "c", "--yes"]);
+    assert_asks(&serving, &["volume", "delete", "v0", "--force"], &[]);
+    serving.done(&["snapshot", "show", "v0@s"]);
+    serving.done(&["export", "show", a]);
+    serving.done(&["pool", "show", "p1"]);
+    assert_eq!(serving.json(&["trash", "list"])[0]["name"], "gone");
+    home.wait_log("DELETE /api/v1/pools/p1?check=true: 204");
+}
