@@ -218,11 +218,14 @@ fn nobody_is_asked_for_what_can_not_be_done() {
     ] {
         assert_asks(&serving, args, &[]);
     }
-    assert_eq!(
-        serving.refused(&["volume", "delete", "v0", "--force"]).0,
-        6,
-        "its target has others"
-    );
+    for args in [
+        &["volume", "delete", "v0", "--force"][..],
+        &["volume", "delete", "v0"],
+    ] {
+        let (code, said) = serving.refused(args);
+        let way = "`ashlar export remove-lun iqn.2026-11.dev.ashlar:a v0` first";
+        assert!(code == 6 && said.contains(way), "{said}");
+    }
     serving.done(&["export", "remove-lun", a, "c", "--yes"]);
     assert_asks(&serving, &["volume", "delete", "v0", "--force"], &[]);
     serving.done(&["snapshot", "show", "v0@s"]);

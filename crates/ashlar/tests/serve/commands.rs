@@ -80,7 +80,7 @@ fn exit_codes_tell_failures_apart() {
         (
             6,
             &["volume", "delete", "--yes", "v0"],
-            "volume v0 is LUN 0 of target iqn.2026-11.dev.ashlar:a; delete that export first",
+            "volume v0 is LUN 0 of target iqn.2026-11.dev.ashlar:a: `ashlar export delete",
         ),
         (
             6,

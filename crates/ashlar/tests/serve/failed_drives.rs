@@ -63,6 +63,9 @@ fn a_failed_drive_is_told_of_until_it_is_removed() {
     drop(serving);
     let serving = home.serve();
     assert_eq!(assert_d1_is_told(&home, &serving), failure);
+    let (code, said) = serving.refused(&["drive", "fail", "d1"]);
+    let why = "drive d1 has failed already, and s0 stands in for it: `ashlar drive replace d1`";
+    assert!(code == 6 && said.contains(why), "{said}");
     for (args, code, part) in [
         (&["drive", "remove", "d1"][..], 2, "--yes"),
         (

@@ -154,3 +154,27 @@ fn a_degraded_pool_takes_a_volume_by_force_only() {
     serving.done(&[&wanted[..], &["--force"]].concat());
     assert_eq!(serving.json(&["volume", "show", "w"])["pool"], "p0");
 }
+
+#[test]
+fn what_can_not_move_is_told_why() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["volume", "clone", "v0", "w"]);
+    serving.done(&["snapshot", "create", "w@a"]);
+    serving.done(&["snapshot", "create", "w@b"]);
+    // An unknown pool is said before anything that could be mended.
+    let (code, said) = serving.refused(&["volume", "move", "w", "--pool", "no"]);
+    let why = "there is no pool no; volume w is in pool p0, the only one";
+    assert!(code == 5 && said.contains(why), "{said}");
+    let create = [
+        "pool", "create", "p9", "--level", "simple", "--size", "64 MiB", "n.img",
+    ];
+    serving.done(&create);
+    let (code, said) = serving.refused(&["volume", "move", "w", "--pool", "no"]);
+    let why = "there is no pool no; volume w could move to p9";
+    assert!(code == 5 && said.contains(why), "{said}");
+    let (code, said) = serving.refused(&["volume", "move", "w", "--pool", "p9"]);
+    let why = "volume w has 2 snapshots, which can't move with it: w@a, w@b. Delete them, or say \
+               --leave-snapshots: they stay in pool p0";
+    assert!(code == 6 && said.contains(why), "{said}");
+}

@@ -67,6 +67,9 @@ fn a_volume_becomes_what_it_was_and_back_again() {
         (mapped(&serving, "v0"), mapped(&serving, "v0@before-empty")),
         (0, whole)
     );
+    let (code, why) = serving.refused(&["snapshot", "restore", "v0@empty", "--force", "--yes"]);
+    let ways = "there is a volume v0@before-empty already, in pool p0: --keep NAME gives";
+    assert!(code == 6 && why.contains(ways), "{why}");
     let again = [
         "snapshot",
         "restore",
@@ -108,7 +111,11 @@ fn what_can_not_be_restored_is_refused() {
         (2, &["a@s", "--to", "b"], "is not where b is"),
         (2, &["v0@s", "--to", "small"], "grow it first"),
         (5, &["a@s", "--to", "no"], "there is no volume no"),
-        (6, &["a@s", "--keep", "s"], "there is a volume a@s already"),
+        (
+            6,
+            &["a@s", "--keep", "s"],
+            "there is a volume a@s already, in pool p0: --keep NAME",
+        ),
         (2, &["a@s", "--keep", "of/two"], "name: found \"of/two\""),
     ];
     let before = serving.json(&["snapshot", "list"]);

@@ -67,7 +67,8 @@ pub(super) async fn get_redundancy(
     params(("name" = String, Path, description = "Name of the drive")),
     responses(
         (status = 200, body = Pool), (status = 400, body = Problem),
-        (status = 404, body = Problem)
+        (status = 404, body = Problem),
+        (status = 409, description = "It has failed and left its pool", body = Problem)
     )
 )]
 pub(super) async fn fail_drive(

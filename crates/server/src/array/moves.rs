@@ -86,6 +86,14 @@ impl Array {
             );
             return no(ArrayErrorKind::Busy, why);
         }
+        let pool = self.pool(&to.pool).await;
+        let (_, pool) = match pool {
+            Err(error) if error.kind == ArrayErrorKind::NotFound => {
+                let context = format!("{}; {}", error.context, self.other_pools(&there).await?);
+                return no(ArrayErrorKind::NotFound, context);
+            }
+            found => found?,
+        };
         let all = self.volumes().await?;
         let of = all
             .iter()
@@ -93,17 +101,29 @@ impl Array {
         let of: Vec<&str> = of.map(|one| one.info.name.as_str()).collect();
         if !of.is_empty() && !to.leave_snapshots {
             let why = format!(
-                "volume {volume} has snapshots, which do not go with it: {}; delete them, or let \
-                 them stay in pool {} with --leave-snapshots (they can be cloned, exported and \
-                 deleted there, but not restored)",
+                "volume {volume} has {}, which can't move with it: {}. Delete them, or say \
+                 --leave-snapshots: they stay in pool {} then, where they can be cloned, exported \
+                 and deleted, but not restored",
+                site::counted(of.len() as u64, "snapshot"),
                 of.join(", "),
                 there.pool
             );
             return no(ArrayErrorKind::Busy, why);
         }
-        let (_, pool) = self.pool(&to.pool).await?;
         check_pool(&pool, &there, to.force)?;
         Ok(there)
+    }
+
+    /// Says where a volume could go.
+    async fn other_pools(&self, there: &PlacedVolume) -> Result<String, ArrayError> {
+        let pools = self.pools().await?.into_iter();
+        let others = pools.map(|(_, info)| info.name);
+        let others: Vec<String> = others.filter(|name| *name != there.pool).collect();
+        let volume = &there.info.name;
+        Ok(match others.is_empty() {
+            true => format!("volume {volume} is in pool {}, the only one", there.pool),
+            false => format!("volume {volume} could move to {}", others.join(" or ")),
+        })
     }
 
     /// Makes room for the copy of a volume: in the lane of the pool that has most, or, when

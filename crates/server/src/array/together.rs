@@ -232,7 +232,8 @@ impl Array {
                 Present::Discarded => None,
             };
             if let Some(name) = &keep {
-                array.check_name_free(name).await?;
+                let free = array.check_name_free(name).await;
+                free.map_err(|error| with_ways_to_keep(error, &volume))?;
             }
             if how.only_check {
                 return Ok(there);
@@ -256,6 +257,21 @@ impl Array {
             })
         })
         .await
+    }
+}
+
+/// Why what a volume has now can't become a snapshot of some name, with what else there is.
+fn with_ways_to_keep(error: ArrayError, volume: &str) -> ArrayError {
+    match error.kind {
+        ArrayErrorKind::Exists => ArrayError {
+            context: format!(
+                "{}: --keep NAME gives the snapshot of what {volume} has now another name, \
+                 --discard takes none",
+                error.context.trim_end_matches("; choose another name")
+            ),
+            ..error
+        },
+        _ => error,
     }
 }
 

@@ -116,8 +116,10 @@ impl Array {
             return Ok(None);
         };
         if self.export(&target)?.volumes.len() > 1 {
-            let context =
-                format!("target {target} has volume {name} and others: delete that export first");
+            let context = format!(
+                "target {target} has volume {name} and others: `ashlar export remove-lun {target} \
+                 {name}` first"
+            );
             return Err(ArrayError::new(ArrayErrorKind::Busy, context));
         }
         Ok(Some(target))
@@ -129,8 +131,12 @@ impl Array {
         let Some((target, lun)) = self.lun_of(name, Some(there.info.uuid)) else {
             return Ok(());
         };
+        let way = match self.export(&target)?.volumes.len() {
+            1 => format!("export delete {target}"),
+            _ => format!("export remove-lun {target} {name}"),
+        };
         let context =
-            format!("volume {name} is LUN {lun} of target {target}; delete that export first");
+            format!("volume {name} is LUN {lun} of target {target}: `ashlar {way}` first");
         Err(ArrayError::new(ArrayErrorKind::Busy, context))
     }
 
