@@ -383,7 +383,7 @@ fn table(pools: &[Pool]) -> Table {
             pool.drives.len().to_string(),
             human(pool.capacity_bytes),
             human(pool.mapped_bytes),
-            percent(pool.mapped_bytes, pool.capacity_bytes),
+            percent(used_bytes(pool), pool.capacity_bytes),
             human(pool.provisioned_bytes),
         ]);
     }
@@ -433,16 +433,23 @@ fn drives_out_of_line(pool: &Pool) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// What nobody else can have: mapped, or promised to thick volumes.
+fn used_bytes(pool: &Pool) -> u64 {
+    pool.mapped_bytes + pool.promised_bytes
+}
+
 /// What room there is: mapped, promised and free are the capacity.
 fn room(pool: &Pool) -> Vec<(&'static str, String)> {
-    let used = percent(pool.mapped_bytes, pool.capacity_bytes);
+    let part = |bytes: u64| format!("{} ({})", human(bytes), percent(bytes, pool.capacity_bytes));
     let mut lines = vec![
         ("capacity", human(pool.capacity_bytes)),
-        ("mapped", format!("{} ({used})", human(pool.mapped_bytes))),
+        ("mapped", part(pool.mapped_bytes)),
     ];
     if pool.promised_bytes > 0 {
-        let promised = format!("{} to thick volumes", human(pool.promised_bytes));
+        let promised = format!("{} to thick volumes", part(pool.promised_bytes));
         lines.push(("promised", promised));
+        let used = format!("{}: mapped and promised", part(used_bytes(pool)));
+        lines.push(("used", used));
     }
     lines.extend([
         (

@@ -35,6 +35,11 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
             ("sessions", status.sessions.to_string()),
             ("mapped", format!("{used} of {all} ({mapped})")),
         ]);
+        if status.promised_bytes > 0 {
+            let part = percent(status.promised_bytes, status.capacity_bytes);
+            let promised = human(status.promised_bytes);
+            lines.push(("promised", format!("{promised} ({part}) to thick volumes")));
+        }
         let mut text = pairs(&lines);
         if !silent.is_empty() {
             let shards = silent.join(", ");

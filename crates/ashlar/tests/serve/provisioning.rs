@@ -103,7 +103,7 @@ fn thresholds_come_from_the_site_file_and_by_command() {
                 && event["text"]
                     .as_str()
                     .unwrap()
-                    .contains("the warning threshold is 10 %")
+                    .contains("it is above the warning threshold of 10 %")
         })
     });
     serving.done(&["volume", "delete", "t", "--yes", "--at-once"]);
@@ -113,4 +113,37 @@ fn thresholds_come_from_the_site_file_and_by_command() {
         (&status["health"], &status["why"]),
         (&"ok".into(), &serde_json::json!([]))
     );
+}
+
+#[test]
+fn what_is_promised_counts_as_used_wherever_fullness_is_told() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let pool = serving.json(&["pool", "show", "p0"]);
+    let capacity = pool["capacity_bytes"].as_u64().unwrap();
+    let size = format!("{} B", capacity / 10 * 9 / 262_144 * 262_144);
+    serving.done(&[
+        "volume", "create", "t", "--pool", "p0", "--size", &size, "--thick",
+    ]);
+    serving.wait(&["pool", "show", "p0"], |pool| pool["fullness"] == "warn");
+    let text = |args: &[&str]| String::from_utf8(serving.run(args).stdout).unwrap();
+    let list = text(&["pool", "list"]);
+    let line = list.lines().find(|line| line.starts_with("p0")).unwrap();
+    assert!(
+        line.contains("attention") && line.contains(" 90.0 %"),
+        "{list}"
+    );
+    let show = text(&["pool", "show", "p0"]);
+    for part in [
+        "gets full: 90.0 % of 32.50 MiB are used (0 B mapped, 29.25 MiB",
+        " promised to thick volumes); the warning threshold is 80 %",
+        "mapped    0 B (0.0 %)",
+        " %) to thick volumes",
+        "%): mapped and promised",
+        "% of the pool are used, with what is promised to thick volumes: it is above the warning",
+    ] {
+        assert!(show.contains(part), "{part:?} is not in: {show}");
+    }
+    let status = text(&["status"]);
+    assert!(status.contains("promised  "), "{status}");
 }

@@ -277,7 +277,7 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             told()
         );
         assert!(
-            told()[0].contains("the warning threshold is 50 %"),
+            told()[0].contains("it is above the warning threshold of 50 %"),
             "{:?}",
             told()
         );
@@ -285,7 +285,11 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
         fill(&pool, &big).await;
         pool.world().sleep(Duration::from_secs(1)).await;
         assert_eq!(pool.fullness().fullness, Fullness::Full);
-        assert!(told()[1].contains("it is full, and writes"), "{:?}", told());
+        assert!(
+            told()[1].contains("a write found no free page; writes"),
+            "{:?}",
+            told()
+        );
         pool.delete_volume("big").await.unwrap();
         look().await;
         pool.delete_volume("t").await.unwrap();
@@ -302,6 +306,25 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             "{:?}",
             told()
         );
+    });
+}
+
+#[test]
+fn a_pool_is_not_full_any_more_once_space_is_given_back() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        let second = async || pool.world().sleep(Duration::from_secs(1)).await;
+        let capacity = pool.info().capacity_bytes;
+        let one = pool.create_volume(thin("one", capacity)).await.unwrap();
+        fill(&pool, &one).await;
+        second().await;
+        assert_eq!(pool.fullness().fullness, Fullness::Full);
+        // Nothing is given back: it stays so for a while.
+        second().await;
+        assert_eq!(pool.fullness().fullness, Fullness::Full);
+        pool.delete_volume("one").await.unwrap();
+        second().await;
+        assert_eq!(pool.fullness().fullness, Fullness::Ample);
     });
 }
 

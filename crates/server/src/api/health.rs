@@ -37,8 +37,16 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
     let used = used(info);
     match info.fullness.fullness {
         Fullness::Ample => {}
-        Fullness::Warn => found.add(Health::Attention, format!("gets full: {used}")),
-        Fullness::Alarm => found.add(Health::Attention, format!("is nearly full: {used}")),
+        Fullness::Warn => {
+            let warn = info.fullness.thresholds.warn_percent;
+            let why = format!("gets full: {used}; the warning threshold is {warn} %");
+            found.add(Health::Attention, why);
+        }
+        Fullness::Alarm => {
+            let alarm = info.fullness.thresholds.alarm_percent;
+            let why = format!("is nearly full: {used}; the alarm threshold is {alarm} %");
+            found.add(Health::Attention, why);
+        }
         Fullness::Full => {
             let why = format!("full: {used}; writes to new pages are refused");
             found.add(Health::Full, why);
@@ -81,10 +89,12 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
 /// How much of a pool nobody else can have.
 fn used(info: &PoolInfo) -> String {
     let (mapped, capacity) = (human(info.mapped_bytes), human(info.capacity_bytes));
+    let taken = info.mapped_bytes + info.promised_bytes;
+    let percent = taken as f64 * 100.0 / info.capacity_bytes.max(1) as f64;
     match info.promised_bytes {
-        0 => format!("{mapped} of {capacity} are mapped"),
+        0 => format!("{percent:.1} % of {capacity} are used ({mapped} mapped)"),
         promised => format!(
-            "{mapped} of {capacity} are mapped, and {} are promised to thick volumes",
+            "{percent:.1} % of {capacity} are used ({mapped} mapped, {} promised to thick volumes)",
             human(promised)
         ),
     }

@@ -37,6 +37,7 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
         sessions: glance.sessions as u64,
         capacity_bytes: pools.iter().map(|(_, info)| info.capacity_bytes).sum(),
         mapped_bytes: pools.iter().map(|(_, info)| info.mapped_bytes).sum(),
+        promised_bytes: pools.iter().map(|(_, info)| info.promised_bytes).sum(),
         silent_shards: numbers(&glance.silent),
         closed_pools: closed,
     }))

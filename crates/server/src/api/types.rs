@@ -74,6 +74,9 @@ pub struct Status {
     pub capacity_bytes: u64,
     /// Bytes of pages allocated in all pools.
     pub mapped_bytes: u64,
+    /// Bytes of pages promised to thick volumes, and not allocated yet, in all pools.
+    #[serde(default)]
+    pub promised_bytes: u64,
     /// Shards that do not answer. What is on them is not served now, and what is said of it
     /// here is what they said last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

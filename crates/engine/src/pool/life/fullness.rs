@@ -4,6 +4,7 @@
 //! - Crossing a threshold, up or back down, is one event. Down counts only some percent
 //!   below, so that a pool at a threshold does not tell of it over and over.
 //! - What is promised to thick volumes counts as used: nobody else can have it.
+//! - A pool that had no page for somebody is full for a while, but not once space is given back.
 
 use crate::pool::drives::EventKind;
 use crate::pool::{Inner, Pool, promise};
@@ -69,7 +70,22 @@ pub struct FullnessInfo {
 pub(crate) struct Judged {
     pub info: FullnessInfo,
     /// When somebody last found no page.
-    pub refused: Option<Time>,
+    pub refused: Option<Refusal>,
+}
+
+/// Somebody found no page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    at: Time,
+    /// Pages that were taken then; with fewer taken, some were given back since.
+    taken: u64,
+}
+
+impl Refusal {
+    /// Whether the pool counts as full for it, with so many pages taken.
+    fn holds(self, now: Time, taken: u64) -> bool {
+        now.since(self.at) < REFUSED && taken >= self.taken
+    }
 }
 
 impl Fullness {
@@ -131,21 +147,23 @@ impl<W: World> Inner<W> {
         let now = self.world.now();
         let judge = |judged: &mut Judged| {
             let before = judged.info.fullness;
-            let is_refused = judged.refused.is_some_and(|at| now.since(at) < REFUSED);
+            let is_refused = judged
+                .refused
+                .is_some_and(|refusal| refusal.holds(now, taken));
             let next = before.next(taken, capacity, judged.info.thresholds);
             let next = if is_refused { Fullness::Full } else { next };
             judged.info.fullness = next;
             if before == Fullness::Ample && next > before {
                 judged.info.warnings += 1;
             }
-            (before, next, judged.info.thresholds)
+            (before, next, is_refused, judged.info.thresholds)
         };
-        let (before, next, thresholds) = commons.with_judged(judge);
+        let (before, next, is_refused, thresholds) = commons.with_judged(judge);
         if before == next {
             return;
         }
         let percent = taken * 100 / capacity.max(1);
-        let text = text(before, next, percent, thresholds);
+        let text = text((before, next), is_refused, percent, thresholds);
         let (kind, mark) = match next > before {
             true => (EventKind::Space, "pool fuller than a threshold"),
             false => (EventKind::SpaceFreed, "pool below a threshold again"),
@@ -156,28 +174,44 @@ impl<W: World> Inner<W> {
 
     /// Somebody found no page.
     pub(crate) fn say_refused(&self) {
-        let now = self.world.now();
+        // What was given back before counts no more.
+        self.say_space();
+        let at = self.world.now();
         let commons = &self.drives.lane().commons;
-        commons.with_judged(|judged| judged.refused = Some(now));
+        let (taken, _) = commons.space();
+        commons.with_judged(|judged| judged.refused = Some(Refusal { at, taken }));
     }
 }
 
-fn text(before: Fullness, next: Fullness, percent: u64, thresholds: Thresholds) -> String {
+fn text(
+    (before, next): (Fullness, Fullness),
+    is_refused: bool,
+    percent: u64,
+    thresholds: Thresholds,
+) -> String {
     let Thresholds {
-        warn_percent,
-        alarm_percent,
+        warn_percent: warn,
+        alarm_percent: alarm,
     } = thresholds;
     let what = match (next, next > before) {
+        (Fullness::Full, _) if is_refused => {
+            "a write found no free page; writes that need space fail until you free some"
+                .to_owned()
+        }
         (Fullness::Full, _) => {
             "it is full, and writes that need space fail until you free some".to_owned()
         }
-        (Fullness::Alarm, true) => format!("the alarm threshold is {alarm_percent} %"),
-        (Fullness::Warn, true) => format!("the warning threshold is {warn_percent} %"),
-        (Fullness::Alarm, false) => "it is not full any more".to_owned(),
-        (Fullness::Warn, false) => format!("it is below the alarm threshold of {alarm_percent} %"),
-        (Fullness::Ample, _) => format!("it is below the warning threshold of {warn_percent} %"),
+        (Fullness::Alarm, true) => format!("it is above the alarm threshold of {alarm} %"),
+        (Fullness::Warn, true) => format!("it is above the warning threshold of {warn} %"),
+        (Fullness::Alarm, false) => {
+            format!("it is not full any more; the alarm threshold is {alarm} %")
+        }
+        (Fullness::Warn, false) => format!(
+            "it is below the alarm threshold of {alarm} %; the warning threshold is {warn} %"
+        ),
+        (Fullness::Ample, _) => format!("it is below the warning threshold of {warn} %"),
     };
-    format!("{percent} % of the pool is used: {what}")
+    format!("{percent} % of the pool is used or promised to thick volumes: {what}")
 }
 
 impl<W: World> Pool<W> {
