@@ -117,6 +117,7 @@ fn the_json_keeps_its_names() {
         keys(&json["vms"][0]),
         [
             "achieved_percent",
+            "attentions",
             "disk_bytes",
             "failed",
             "failures",
@@ -137,6 +138,7 @@ fn the_json_keeps_its_names() {
             "streams",
             "targets",
             "unfinished",
+            "unit_attentions",
             "valid",
             "write",
             "writes_per_s"

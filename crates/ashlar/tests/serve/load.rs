@@ -90,3 +90,22 @@ fn a_lun_that_holds_something_is_overwritten_only_when_that_is_said() {
     assert_eq!(load("rand-4k-read", &["--fill", "--yes"]).0, 0);
     assert_eq!(load("rand-4k-write", &[]).0, 0, "all of it is a load's now");
 }
+
+#[test]
+fn a_warning_of_the_pool_is_no_error_of_a_load() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["pool", "thresholds", "p0", "--warn", "5"]);
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let mut load = ashlar();
+    load.args(["load", "rand-4k-write", "--target", &url, "--yes"]);
+    load.args(["--iodepth", "4", "--warmup", "0s", "--duration", "4s"]);
+    load.args(["--limit-write-ms", "60000"]);
+    let output = load.args(["--json", "-"]).output().unwrap();
+    let report = report(&output);
+    let vm = &report.vms[0];
+    assert_eq!((vm.failed, &vm.failures), (0, &Vec::new()));
+    assert_eq!(vm.unit_attentions, 1, "{:?}", vm.attentions);
+    assert!(vm.attentions[0].contains("0x3807"), "{:?}", vm.attentions);
+    assert_eq!(report.verdict, Verdict::Pass);
+}

@@ -121,6 +121,10 @@ pub struct Measured {
     pub lost: u64,
     /// The first failures, for people.
     pub failures: Vec<String>,
+    /// Unit attentions; the operations that met them were sent again.
+    pub attentions: u64,
+    /// The first of them, for people.
+    pub told: Vec<String>,
     /// Operations under way, summed over the window, in operation-nanoseconds.
     pub outstanding_ns: u128,
     /// The length of its intervals; none where nothing was taken down.
@@ -153,6 +157,9 @@ impl Measured {
         self.lost += other.lost;
         self.failures.extend_from_slice(&other.failures);
         self.failures.truncate(FAILURES_KEPT);
+        self.attentions += other.attentions;
+        self.told.extend_from_slice(&other.told);
+        self.told.truncate(FAILURES_KEPT);
         self.outstanding_ns += other.outstanding_ns;
     }
 
@@ -244,6 +251,14 @@ impl Recorder {
         self.measured.failed += 1;
         if self.measured.failures.len() < FAILURES_KEPT {
             self.measured.failures.push(what);
+        }
+    }
+
+    /// An operation met a unit attention, and was sent again.
+    pub fn attention(&mut self, what: String) {
+        self.measured.attentions += 1;
+        if self.measured.told.len() < FAILURES_KEPT {
+            self.measured.told.push(what);
         }
     }
 

@@ -226,6 +226,8 @@ fn of_measured(name: &str, measured: &Measured, window: Window, limits: &Limits)
         lost_operations: measured.lost,
         lost: false,
         failures: measured.failures.clone(),
+        unit_attentions: measured.attentions,
+        attentions: measured.told.clone(),
         lateness: of_latency(&measured.lateness),
         limits: of_limits(measured, limits),
         seconds: over_time::seconds(measured),

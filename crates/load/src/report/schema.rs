@@ -135,6 +135,13 @@ pub struct VmReport {
     pub lost: bool,
     /// The first failures, in words.
     pub failures: Vec<String>,
+    /// Unit attentions: a target told something instead of doing an operation, which was sent
+    /// again, and is no failure.
+    #[serde(default)]
+    pub unit_attentions: u64,
+    /// The first of them, in words.
+    #[serde(default)]
+    pub attentions: Vec<String>,
     /// How late the generator itself was.
     pub lateness: LatencyReport,
     /// Limits and whether they hold.

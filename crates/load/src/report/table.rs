@@ -197,6 +197,15 @@ fn notes(report: &Report) -> String {
             say(format!("  {failure}"));
         }
     }
+    for vm in report.vms.iter().filter(|vm| vm.unit_attentions > 0) {
+        say(format!(
+            "Notice: {}: unit attentions: {}. Operations that met one were sent again, and did not fail.",
+            vm.name, vm.unit_attentions
+        ));
+        for told in &vm.attentions {
+            say(format!("  {told}"));
+        }
+    }
     report.outages.iter().map(outage).for_each(&mut say);
     say(format!("Result: {}", words(report.verdict)));
     text

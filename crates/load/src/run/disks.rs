@@ -196,6 +196,17 @@ impl Disks {
         self.links[link].count_lost(operations);
     }
 
+    /// Unit attentions since the last call, with the token of the request and the target.
+    pub fn attentions(&mut self) -> Vec<(u64, String)> {
+        let mut all = Vec::new();
+        for link in &mut self.links {
+            let url = link.url().to_string();
+            let told = link.attentions().into_iter();
+            all.extend(told.map(|(token, what)| (token, format!("{url}: {what}"))));
+        }
+        all
+    }
+
     /// Targets that are away.
     pub fn away(&self) -> u64 {
         self.links.iter().filter(|link| link.is_away()).count() as u64

@@ -143,6 +143,11 @@ impl Flow {
         self.recorder.failed(now, what);
     }
 
+    /// Takes down that an operation met a unit attention and was sent again.
+    pub fn attention(&mut self, what: String) {
+        self.recorder.attention(what);
+    }
+
     /// Gives the slots of operations back that went with their session; returns how many.
     pub fn lose(&mut self, now: Time, is_lost: impl Fn(usize, &Operation) -> bool) -> u64 {
         let mut count = 0;

@@ -131,6 +131,14 @@ impl Link {
         }
     }
 
+    /// As [`crate::target::Endpoint::attentions`].
+    pub fn attentions(&mut self) -> Vec<(u64, String)> {
+        match &mut self.state {
+            State::Up(endpoint) => endpoint.attentions(),
+            State::Away { .. } => Vec::new(),
+        }
+    }
+
     /// The endpoint is lost because of `error`: tries for up to `within` to have another one.
     ///
     /// # Errors

@@ -132,6 +132,7 @@ impl Worker {
             let left = until.since(now).min(WAIT_MAX);
             self.disks
                 .wait(left.saturating_sub(SPIN), &mut self.completions)?;
+            self.take_attentions();
             self.take_completions();
             self.take_losses();
         }
@@ -169,6 +170,15 @@ impl Worker {
             self.shared.away.fetch_add(away, Ordering::Relaxed);
             self.shared.away.fetch_sub(self.away, Ordering::Relaxed);
             self.away = away;
+        }
+    }
+
+    /// Takes down what targets told instead of doing an operation; those go on.
+    fn take_attentions(&mut self) {
+        for (token, what) in self.disks.attentions() {
+            if let Some(flow) = self.flows.get_mut((token >> SLOT_BITS) as usize) {
+                flow.attention(what);
+            }
         }
     }
 

@@ -8,7 +8,9 @@
 //! - Every request that [`Endpoint::submit`] took completes exactly once, or
 //!   the endpoint reports itself lost.
 //! - An endpoint never reconnects or retries on its own: what the target did is
-//!   what is measured. A run may open another one in its place.
+//!   what is measured. A run may open another one in its place. The exception is a unit
+//!   attention, by which a target tells something instead of doing a command: that command is
+//!   sent again, and [`Endpoint::attentions`] tells of it.
 
 pub mod file;
 pub mod iscsi;
@@ -160,6 +162,11 @@ pub trait Endpoint {
         revents: i16,
         completions: &mut Vec<Completion>,
     ) -> Result<(), TargetError>;
+
+    /// Unit attentions since the last call: the request that met it, and what the target told.
+    fn attentions(&mut self) -> Vec<(u64, String)> {
+        Vec::new()
+    }
 
     /// Reads, and waits for it: to look at a target on which nothing is under way. Offset and
     /// size are multiples of the block.

@@ -2,7 +2,8 @@
 //! wrote, so that the server is measured as others reach it.
 //!
 //! Each endpoint has a session of its own. READ (16) and WRITE (16) are used.
-//! A lost connection is reported, not repaired, and so is a command that gets no answer.
+//! A lost connection is reported, not repaired, and so is a command that gets no answer. A READ or
+//! WRITE that meets a unit attention is sent again, as all initiators do, and the attention is told.
 
 mod ffi;
 mod session;
@@ -199,6 +200,7 @@ impl Endpoint for IscsiEndpoint {
             block_bytes,
             buffer,
             keep: false,
+            attentions: 0,
         };
         match self.session.transfer(transfer) {
             Ok(()) => Ok(()),
@@ -261,6 +263,10 @@ impl Endpoint for IscsiEndpoint {
         Ok(())
     }
 
+    fn attentions(&mut self) -> Vec<(u64, String)> {
+        self.session.attentions()
+    }
+
     fn look(&mut self, offset_bytes: u64, bytes: u32) -> Result<Vec<u8>, String> {
         let transfer = Transfer {
             token: CONTROL,
@@ -269,6 +275,7 @@ impl Endpoint for IscsiEndpoint {
             block_bytes: self.geometry.block_bytes,
             buffer: self.session.buffer(bytes as usize),
             keep: true,
+            attentions: 0,
         };
         self.session.transfer(transfer)?;
         match control(&mut self.session, Instant::now() + LOOK_TIMEOUT)? {

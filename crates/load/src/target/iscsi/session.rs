@@ -25,6 +25,12 @@ use std::rc::Rc;
 /// Seconds after which a session is lost in which a command got no answer.
 pub const COMMAND_TIMEOUT_S: c_int = 30;
 
+/// The sense key (SPC-4, 4.5.6).
+const UNIT_ATTENTION: c_int = 0x06;
+
+/// A command that meets more unit attentions has failed; each tells of one thing.
+const ATTENTIONS_MAX: u32 = 8;
+
 /// Token of connecting and of the logout. No other command has it while they run.
 pub const CONTROL: u64 = u64::MAX;
 
@@ -59,6 +65,9 @@ pub enum Found {
     Content(Vec<u8>),
 }
 
+/// A command that met a unit attention: its token, and what the target told.
+pub type Attention = (u64, String);
+
 /// A finished command: its token and its end.
 pub type Finished = (u64, Ended);
 
@@ -67,12 +76,17 @@ pub type Finished = (u64, Ended);
 struct Sink {
     finished: Vec<Finished>,
     spare: Vec<Vec<u8>>,
+    /// Transfers that the target has not done, for it had to tell something first.
+    again: Vec<Transfer>,
+    attentions: Vec<Attention>,
 }
 
 /// What libiscsi holds for a command under way.
 struct Pending {
     token: u64,
     asked: Asked,
+    /// How to repeat it, without its buffer; of a transfer only.
+    again: Option<Transfer>,
     buffer: Vec<u8>,
     sink: Rc<RefCell<Sink>>,
 }
@@ -98,6 +112,7 @@ pub struct Session {
 unsafe impl Send for Session {}
 
 /// One block transfer.
+#[derive(Clone)]
 pub struct Transfer {
     /// Comes back in [`Finished`].
     pub token: u64,
@@ -111,6 +126,8 @@ pub struct Transfer {
     pub buffer: Vec<u8>,
     /// Whether what was read is wanted: it comes as [`Found::Content`].
     pub keep: bool,
+    /// How often it met a unit attention before.
+    pub attentions: u32,
 }
 
 impl Session {
@@ -235,6 +252,7 @@ impl Session {
             block_bytes,
             buffer,
             keep,
+            attentions,
         } = transfer;
         let block = c_int::try_from(block_bytes).map_err(|_| "a block length above 2 GiB")?;
         let length = c_int::try_from(buffer.len()).map_err(|_| "a transfer above 2 GiB")?;
@@ -244,6 +262,17 @@ impl Session {
             false => Asked::Status,
         };
         let pending = self.pend(token, asked, buffer);
+        let again = Transfer {
+            token,
+            kind,
+            lba,
+            block_bytes,
+            buffer: Vec::new(),
+            keep,
+            attentions,
+        };
+        // SAFETY: it comes from `pend`, and nobody else has it yet.
+        unsafe { (*pending).again = Some(again) };
         // SAFETY: as in `read_capacity`. The data pointer is that of a vector which
         // lives in `pending`, is `bytes` long and is not touched until the
         // callback. A buffer may be added as long as the command was not sent,
@@ -347,7 +376,21 @@ impl Session {
         {
             os::hold_small_segments(fd, false);
         }
-        outcome
+        outcome?;
+        self.repeat()
+    }
+
+    /// Sends transfers again that met a unit attention.
+    fn repeat(&mut self) -> Result<(), String> {
+        let again = std::mem::take(&mut self.sink.borrow_mut().again);
+        again
+            .into_iter()
+            .try_for_each(|transfer| self.transfer(transfer))
+    }
+
+    /// The unit attentions since the last call.
+    pub fn attentions(&mut self) -> Vec<Attention> {
+        std::mem::take(&mut self.sink.borrow_mut().attentions)
     }
 
     fn move_bytes(&mut self, revents: i16) -> Result<(), String> {
@@ -383,6 +426,7 @@ impl Session {
         Box::into_raw(Box::new(Pending {
             token,
             asked,
+            again: None,
             buffer,
             sink: Rc::clone(&self.sink),
         }))
@@ -461,14 +505,24 @@ unsafe extern "C" fn completed(
     let task = data.cast::<ffi::Task>();
     // SAFETY: libiscsi passes its live context and the task of the command (or
     // null), which is ours to free from here on and not used after.
-    let ended = unsafe {
+    let (ended, told) = unsafe {
         let ended = end_of(context, status, task, pending.asked);
+        let told = is_attention(status, task);
         if !task.is_null() {
             ffi::scsi_free_scsi_task(task);
         }
-        ended
+        (ended, told)
     };
     let buffer = std::mem::take(&mut pending.buffer);
+    if let (true, Ended::Failed(why), Some(mut again)) = (told, &ended, pending.again.take())
+        && again.attentions < ATTENTIONS_MAX
+    {
+        (again.attentions, again.buffer) = (again.attentions + 1, buffer);
+        let mut sink = pending.sink.borrow_mut();
+        sink.attentions.push((pending.token, why.clone()));
+        sink.again.push(again);
+        return;
+    }
     let (ended, buffer) = match (ended, pending.asked) {
         (Ended::Good(_), Asked::Content) => (Ended::Good(Found::Content(buffer)), Vec::new()),
         (ended, _) => (ended, buffer),
@@ -478,6 +532,20 @@ unsafe extern "C" fn completed(
     if buffer.capacity() > 0 {
         sink.spare.push(buffer);
     }
+}
+
+/// Whether a command ended with a unit attention: the target has not done it (SAM-5, 5.14).
+///
+/// # Safety
+/// `task` is null or live.
+unsafe fn is_attention(status: c_int, task: *mut ffi::Task) -> bool {
+    if status != ffi::STATUS_CHECK_CONDITION || task.is_null() {
+        return false;
+    }
+    let mut sense = ffi::Sense::default();
+    // SAFETY: `task` is live and `sense` writable.
+    unsafe { ffi::scsi_task_get_status(task, &mut sense) };
+    sense.key == UNIT_ATTENTION
 }
 
 /// # Safety
