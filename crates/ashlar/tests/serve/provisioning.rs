@@ -140,7 +140,7 @@ fn what_is_promised_counts_as_used_wherever_fullness_is_told() {
         "mapped    0 B (0.0 %)",
         " %) to thick volumes",
         "%): mapped and promised",
-        "% of the pool are used, with what is promised to thick volumes: it is above the warning",
+        "% of the pool is used or promised to thick volumes: it is above the warning",
     ] {
         assert!(show.contains(part), "{part:?} is not in: {show}");
     }

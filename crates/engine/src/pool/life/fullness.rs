@@ -195,8 +195,7 @@ fn text(
     } = thresholds;
     let what = match (next, next > before) {
         (Fullness::Full, _) if is_refused => {
-            "a write found no free page; writes that need space fail until you free some"
-                .to_owned()
+            "a write found no free page; writes that need space fail until you free some".to_owned()
         }
         (Fullness::Full, _) => {
             "it is full, and writes that need space fail until you free some".to_owned()
