@@ -11,7 +11,9 @@ fn array_with_added_drives() -> Home {
     let home = Home::new(SITE);
     let serving = home.serve();
     serving.done(&add_spare("s0", "s0.img"));
-    serving.done(&["drive", "replace", "d1", "--with", "n1", "--file", "n1.img"]);
+    serving.done(&[
+        "drive", "replace", "d1", "--yes", "--with", "n1", "--file", "n1.img",
+    ]);
     serving.wait_healthy();
     assert_eq!(serving.stop("TERM").code(), Some(0));
     home
@@ -53,7 +55,7 @@ fn a_copy_of_a_data_directory_has_drives_of_its_own() {
     let serving = second.serve();
     assert_own_drives(&serving, &second);
     serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "4 MiB"]);
-    serving.done(&["drive", "fail", "s0"]);
+    serving.done(&["drive", "fail", "s0", "--yes"]);
     assert_eq!(serving.stop("TERM").code(), Some(0));
     assert_eq!(contents(&home), before, "the original is written");
     let serving = home.serve();
@@ -110,6 +112,7 @@ fn a_drive_that_was_moved_stays_where_the_site_file_says() {
         "drive",
         "replace",
         "d1",
+        "--yes",
         "--with",
         "n1",
         "--file",
