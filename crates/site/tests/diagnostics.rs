@@ -351,7 +351,8 @@ fn all_mistakes_come_at_once_in_the_order_of_lines() {
     let text = text.replace("role = \"NET01\"", "rule = \"NET01\"");
     let lines: Vec<String> = messages(&text)
         .iter()
-        .map(|m| m.split(": found").next().unwrap().to_owned())
+        .map(|m| m.split(": found").next().unwrap())
+        .map(|m| m.split(" is missing").next().unwrap().to_owned())
         .collect();
     assert_eq!(
         lines,

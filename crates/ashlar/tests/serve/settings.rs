@@ -96,7 +96,7 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
     ]);
     assert!(said.contains("there is a pool p0 already"), "{said}");
     let (_, said) = serving.refused(&["pool", "create", "new", "--level", "simple", "n.img"]);
-    assert!(said.contains("size_bytes: found nothing"), "{said}");
+    assert!(said.contains("size_bytes is missing"), "{said}");
     assert_eq!(pools(&serving), ["p0"]);
     assert_eq!(home.listing(), before);
 }
