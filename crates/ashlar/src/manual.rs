@@ -129,6 +129,15 @@ mod tests {
     }
 
     #[test]
+    fn help_fits_its_width() {
+        let text = reference(crate::command());
+        let wide = text
+            .lines()
+            .find(|line| line.chars().count() > crate::HELP_WIDTH);
+        assert_eq!(wide, None);
+    }
+
+    #[test]
     fn each_command_has_a_page_and_shells_complete_it() {
         let directory = tempfile::tempdir().unwrap();
         let args = Args {

@@ -319,6 +319,26 @@ fn each_reason_to_refuse_has_its_status() {
 }
 
 #[test]
+fn the_log_is_told_in_words_why_a_login_is_refused() {
+    for (last, why) in [
+        (
+            "none",
+            "there is no such target, or its export does not admit this initiator",
+        ),
+        ("forbidden", "this initiator may not log in there"),
+        ("later", "the target is withheld, or the array is stopping"),
+    ] {
+        let target = format!("iqn.2026-11.dev.ashlar:{last}");
+        let keys = [("InitiatorName", INITIATOR), ("TargetName", &target)];
+        let (progress, _) = log_in(&mut login(), login_request(0, 3, true), &keys);
+        let LoginProgress::Close { reason } = progress else {
+            panic!("{progress:?}")
+        };
+        assert_eq!(reason, format!("{INITIATOR} is refused at {target}: {why}"));
+    }
+}
+
+#[test]
 fn each_wrong_header_has_its_status() {
     let keys = &[("InitiatorName", INITIATOR), ("TargetName", TARGET)];
     let right = login_request(0, 3, true);
