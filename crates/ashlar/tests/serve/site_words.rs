@@ -156,3 +156,39 @@ fn what_can_not_be_said_is_told() {
         assert!(of.unwrap().contains(&format!("{part}: ")), "{said}");
     }
 }
+
+#[test]
+fn a_group_with_a_volume_in_a_pool_that_is_not_open_gets_the_others() {
+    let home = Home::new(&site("", ""));
+    assert!(home.serve().stop("TERM").success());
+    std::fs::rename(home.file("e0.img"), home.file("away.img")).unwrap();
+    let serving = home.serve();
+    home.set_site(&site("description = \"system disk\"\n", GROUP));
+    let path = home.site();
+    let path = path.to_str().unwrap();
+    let told = serving.run(&["site", "diff", path]);
+    assert_eq!(told.status.code(), Some(3));
+    let told = String::from_utf8(told.stdout).unwrap();
+    for line in [
+        "keep    group erp  w may be in a pool that is not open: p1; apply the file again",
+        "change  group erp  volumes; schedules",
+        "keep    volume w   may be in a pool that is not open: p1",
+    ] {
+        assert!(told.contains(line), "{line:?} is not in: {told}");
+    }
+    serving.apply(&home);
+    assert_eq!(
+        serving.json(&["group", "show", "erp"])["volumes"],
+        json!(["v0"])
+    );
+    let description = &serving.json(&["volume", "show", "v0"])["description"];
+    assert_eq!(description, "system disk");
+    assert!(serving.stop("TERM").success());
+    std::fs::rename(home.file("away.img"), home.file("e0.img")).unwrap();
+    let serving = home.serve();
+    serving.apply(&home);
+    let group = serving.json(&["group", "show", "erp"]);
+    assert_eq!(group["volumes"], json!(["v0", "w"]));
+    let group = schedules(&serving, &["group", "schedule", "erp"]);
+    assert_eq!(group, [(1, 86_400, 2)]);
+}

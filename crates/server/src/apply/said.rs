@@ -4,6 +4,7 @@
 //! Invariant: what the file does not say stays: other tags, other schedules, other volumes of a
 //! group.
 
+use super::volumes::unseen;
 use super::{Action, Difference};
 use crate::array::consistency::group_of;
 use crate::array::{Array, ArrayError, ConsistencyGroup, NewWords, PlacedVolume, Schedule};
@@ -41,8 +42,13 @@ pub(crate) async fn apply(site: &Site, array: &Arc<Array>) -> Result<Failed, Arr
             );
         }
     }
+    let waiting = waiting(site, array).await?;
     for wanted in &site.groups {
         let called = &wanted.name;
+        let wanted = &without(wanted, &waiting);
+        if wanted.volumes.is_empty() {
+            continue;
+        }
         let gathered = gather(array, wanted).await;
         let group = format!("group {called}");
         let Some(there) = told(&mut failed, &group, "its volumes", gathered) else {
@@ -98,7 +104,16 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
         let how = how.map(|(_, word)| *word).collect();
         differs(format!("volume {}", wanted.name), how);
     }
+    let (waiting, mut late) = (waiting(site, array).await?, Vec::new());
     for wanted in &site.groups {
+        let whole = wanted;
+        let wanted = &without(whole, &waiting);
+        if wanted.volumes.len() < whole.volumes.len() {
+            late.push(joins_later(whole, &waiting, array));
+        }
+        if wanted.volumes.is_empty() {
+            continue;
+        }
         let there = array.consistency_group(&wanted.name).await.ok();
         let has = there.as_ref().map_or(&[][..], |group| &group.volumes);
         let is_in = |volume: &String| has.iter().any(|there| there.info.name == *volume);
@@ -115,7 +130,38 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
         let how = how.map(|(_, word)| *word).collect();
         differs(format!("group {}", wanted.name), how);
     }
+    found.extend(late);
     Ok(found)
+}
+
+/// Volumes that may be in pools that are not open: they can't join a group now.
+async fn waiting(site: &Site, array: &Array) -> Result<Vec<String>, ArrayError> {
+    match array.closed_names() {
+        Some(_) => unseen(site, array).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A group of the site without volumes that wait for their pools.
+fn without(wanted: &site::ConsistencyGroup, waiting: &[String]) -> site::ConsistencyGroup {
+    let mut group = wanted.clone();
+    group.volumes.retain(|volume| !waiting.contains(volume));
+    group
+}
+
+/// That volumes of a group wait for their pools.
+fn joins_later(wanted: &site::ConsistencyGroup, waiting: &[String], array: &Array) -> Difference {
+    let late = wanted.volumes.iter().filter(|name| waiting.contains(name));
+    let late: Vec<&str> = late.map(String::as_str).collect();
+    let closed = array.closed_names().unwrap_or_default();
+    Difference {
+        action: Action::Keep,
+        what: format!("group {}", wanted.name),
+        how: format!(
+            "{} may be in a pool that is not open: {closed}; apply the file again when it is",
+            late.join(", ")
+        ),
+    }
 }
 
 /// What came of it; where nothing did, a warning and a note.

@@ -130,6 +130,18 @@ pub(crate) async fn make(step: Step, site: &Site, array: &Arc<Array>) -> Result<
     Ok(())
 }
 
+/// The volumes of the site that no open pool has, by name. While a pool is not open, it may have
+/// them.
+///
+/// # Errors
+/// A shard has stopped.
+pub(super) async fn unseen(site: &Site, array: &Array) -> Result<Vec<String>, ArrayError> {
+    let there = array.volumes().await?;
+    let is_there = |name: &String| there.iter().any(|volume| volume.info.name == *name);
+    let names = site.volumes.iter().map(|volume| volume.name.clone());
+    Ok(names.filter(|name| !is_there(name)).collect())
+}
+
 /// Where volumes are not what the site file says, beside their words.
 ///
 /// # Errors
@@ -164,6 +176,12 @@ pub(super) async fn differences(site: &Site, array: &Array) -> Result<Vec<Differ
                 name,
                 format!("grows to {}", human(*size_bytes)),
             ),
+        }
+    }
+    if let Some(closed) = array.closed_names() {
+        for volume in unseen(site, array).await? {
+            let how = format!("may be in a pool that is not open: {closed}");
+            differs(Action::Keep, &volume, how);
         }
     }
     for (volume, pool) in &plan.moved {
