@@ -5,7 +5,6 @@ use super::drives::Place;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::EVENTS_FILE;
 use crate::array::configuration::CONFIGURATION_FILE;
-use crate::own_files::is_foreign;
 use crate::private;
 use site::DriveSource;
 use std::fs::{File, TryLockError};
@@ -82,7 +81,7 @@ impl DataDir {
     /// Where a drive is that a record names.
     pub(super) fn place_at(&self, name: String, path: PathBuf, size_bytes: Option<u64>) -> Place {
         Place {
-            foreign: is_foreign(&self.path, &path),
+            data: self.path.clone(),
             name,
             path,
             size_bytes,

@@ -8,7 +8,9 @@
 //!   a drive, whole, is a drive that is missing, and its pool may do without it.
 //! - A look ends, whatever it looks at: nobody waits for what does not answer.
 
+use super::data_dir::DataDir;
 use super::second_look;
+use crate::own_files::is_foreign;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
 use base::Uuid;
@@ -83,8 +85,8 @@ pub(super) struct Place {
     pub(super) path: PathBuf,
     /// For a file.
     pub(super) size_bytes: Option<u64>,
-    /// Why it may not be used, where it is another array's.
-    pub(super) foreign: Option<String>,
+    /// The data directory of the array that looks there.
+    pub(super) data: PathBuf,
 }
 
 /// What is at a place.
@@ -150,21 +152,22 @@ pub(super) async fn glance(shard: &ShardHandle, place: Place) -> Result<Look, Sh
 }
 
 /// Takes the labels of a pool that is no more off the drives at `paths`; without `uuid`, of any pool
-/// of that name. Warns of a drive that can't be wiped: it may still say that it is of that pool.
+/// of that name. Leaves those in another array's data directory alone. Warns of a drive that can't be wiped: it may still say that it is of that pool.
 ///
 /// # Errors
 /// The shard has stopped.
 pub(super) async fn unlabel(
-    shard: &ShardHandle,
+    (shard, data): (&ShardHandle, &DataDir),
     pool: &str,
     uuid: Option<Uuid>,
     paths: Vec<PathBuf>,
 ) -> Result<(), ShardGone> {
-    let pool = pool.to_owned();
+    let (pool, data) = (pool.to_owned(), data.path().to_owned());
     let visit = move |state: Rc<ShardState>| async move {
         let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
         for path in paths {
             let wiped = match Patience::default().open(&path).await {
+                Ok(_) if is_foreign(&data, &path).is_some() => continue,
                 Ok(open) => {
                     let drive = Rc::new(RealDrive::of(state.world(), &open));
                     let wiping = Pool::unlabel(state.world(), drive, is_its);
@@ -185,14 +188,20 @@ pub(super) async fn unlabel(
 }
 
 async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Look {
-    if let Some(why) = place.foreign.clone() {
+    let opened = patience.open(&place.path).await;
+    // Not before: where nothing answers, this would not either.
+    let foreign = match &opened {
+        Err(error) if error.kind != OpenErrorKind::NotFound => None,
+        _ => is_foreign(&place.data, &place.path),
+    };
+    if let Some(why) = foreign {
         return Look {
             place,
             found: Found::Unusable(why),
             wrong_size: None,
         };
     }
-    let (found, wrong_size) = match patience.open(&place.path).await {
+    let (found, wrong_size) = match opened {
         Ok(open) => {
             let drive = RealDrive::of(state.world(), &open);
             let wrong_size = wrong_size(&place, drive.geometry().capacity_bytes);

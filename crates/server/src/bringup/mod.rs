@@ -154,7 +154,7 @@ async fn furnish(
 ) -> Result<(Arc<Array>, Front, Site), BringUpError> {
     let mut made = made::Made::read(data)?;
     let mut gone = pool_changes::end_destructions(data, &shards[0], &mut made).await?;
-    gone.extend(pool_changes::take_back_makings(&made, &shards[0]).await?);
+    gone.extend(pool_changes::take_back_makings(data, &made, &shards[0]).await?);
     for name in gone {
         described = pool_changes::without(&described, &name);
         if let Some(kept) = &mut kept {

@@ -15,7 +15,6 @@ use super::pools::{self, Known};
 use super::{BringUpError, BringUpErrorKind, lanes};
 use crate::array::{self, Array, ArrayError, ArrayErrorKind, PlacedVolume};
 use crate::images::JobInfo;
-use crate::own_files::is_foreign;
 use crate::shard::ShardHandle;
 use base::Uuid;
 use engine::pool::PoolInfo;
@@ -362,6 +361,7 @@ pub(super) async fn end_destructions(
 /// # Errors
 /// A file can't be removed.
 pub(super) async fn take_back_makings(
+    data: &DataDir,
     made: &Made,
     shard: &ShardHandle,
 ) -> Result<Vec<String>, BringUpError> {
@@ -377,7 +377,7 @@ pub(super) async fn take_back_makings(
         } = state
         {
             pools::remove_unfinished(&name, &new_files)?;
-            drives::unlabel(shard, &name, None, of_before).await?;
+            drives::unlabel((shard, data), &name, None, of_before).await?;
             tracing::info!("pool {name}: its making was cut short, and is taken back");
             names.push(name);
         }
@@ -400,11 +400,7 @@ async fn wipe(
         let context = format!("{file}: the identity of pool {name} is none");
         return Err(BringUpError::new(BringUpErrorKind::Data, context));
     };
-    let own = drives
-        .iter()
-        .filter(|path| is_foreign(data.path(), path).is_none());
-    let own = own.cloned().collect();
-    Ok(drives::unlabel(shard, name, Some(uuid), own).await?)
+    Ok(drives::unlabel((shard, data), name, Some(uuid), drives.clone()).await?)
 }
 
 /// `settings` without a pool and its drives.

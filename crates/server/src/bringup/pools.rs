@@ -574,7 +574,7 @@ pub(super) async fn make(
         if let Err(error) = recorded {
             lanes::shut(&spec.name, count, shards).await?;
             // They were empty before.
-            drives::unlabel(&shards[0], &spec.name, None, of_before).await?;
+            drives::unlabel((&shards[0], data), &spec.name, None, of_before).await?;
             remove_unfinished(&spec.name, &files)?;
             made.set(data, &spec.name, None)?;
             return Err(error);
