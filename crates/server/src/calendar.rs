@@ -5,7 +5,7 @@
 pub struct Moment {
     /// Year, month from 1, day from 1.
     pub date: [u64; 3],
-    /// Hour, minute, second.
+    /// Hour, minute, second, each from 0.
     pub time: [u64; 3],
 }
 

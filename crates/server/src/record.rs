@@ -40,7 +40,7 @@ struct Format {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {context}", path.display())]
 pub struct RecordError {
-    /// The record's file.
+    /// Path of the record's file.
     pub path: PathBuf,
     /// What happened and what can be done.
     pub context: String,

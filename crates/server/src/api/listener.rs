@@ -50,7 +50,8 @@ impl ApiListener {
         }
     }
 
-    /// Where it listens.
+    /// The address that clients reach it at: for TCP the port that the system chose, if it was
+    /// asked to.
     pub fn address(&self) -> ApiAddress {
         match self {
             // A socket that listens has an address.

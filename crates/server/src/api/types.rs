@@ -62,11 +62,11 @@ pub struct Status {
     pub why: Vec<String>,
     /// Where targets are served, as address and port.
     pub portals: Vec<String>,
-    /// How many pools.
+    /// Number of open pools.
     pub pools: u64,
-    /// How many volumes.
+    /// Number of volumes in open pools, without snapshots.
     pub volumes: u64,
-    /// How many exports.
+    /// Number of exports, withheld ones included.
     pub exports: u64,
     /// How many sessions are connected.
     pub sessions: u64,
@@ -119,7 +119,7 @@ pub struct Drive {
     pub place: u16,
     /// In use or left out.
     pub state: DriveState,
-    /// Capacity.
+    /// Size of the whole drive in bytes, with labels and metadata.
     pub capacity_bytes: u64,
     /// Where it is, or was last.
     #[serde(default)]
@@ -165,16 +165,16 @@ pub enum DriveState {
     Spare,
 }
 
-/// A pool.
+/// A pool that is open: its state, its space and its drives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
-    /// Its name.
+    /// Name of the pool, unique in the array.
     pub name: String,
-    /// Identity for life.
+    /// Identity (UUID), which never changes.
     pub uuid: String,
     /// Protection of its first group: `10`, `10x3`, `5`, `50`, `6` or `simple`.
     pub level: String,
-    /// How it is.
+    /// State in one word; `why` gives the reasons.
     pub health: Health,
     /// A line for each reason of it.
     #[serde(default)]
@@ -220,7 +220,7 @@ pub struct Pool {
     pub silent_shards: Vec<u64>,
     /// Names of its drives, by group and place.
     pub drives: Vec<String>,
-    /// Its RAID groups.
+    /// RAID groups of the pool, also those that are leaving it.
     pub groups: Vec<Group>,
     /// Names of drives that wait to stand in.
     pub spares: Vec<String>,
@@ -241,7 +241,7 @@ pub struct Pool {
     pub mended_bytes: u64,
     /// Bytes that were found to be lost since the opening.
     pub lost_bytes: u64,
-    /// The read cache.
+    /// The read cache, over all lanes of the pool.
     pub cache: Cache,
     /// What its drives were used for since the opening.
     pub io: Io,
@@ -272,7 +272,7 @@ pub enum Fullness {
 pub struct Thresholds {
     /// The warning, of which initiators of thin volumes are told, too.
     pub warn_percent: u8,
-    /// The hard one.
+    /// The alarm, in percent of the capacity; never below the warning.
     pub alarm_percent: u8,
 }
 
@@ -326,7 +326,7 @@ pub struct GroupChange {
     pub level: String,
 }
 
-/// A RAID group.
+/// A RAID group of a pool, with its drives and zones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
     /// Its number in the pool.
@@ -337,7 +337,7 @@ pub struct Group {
     pub drives: Vec<String>,
     /// Zones that it has.
     pub zones: u32,
-    /// Zones in use.
+    /// Zones that hold pages, of those that the group has.
     pub zones_in_use: u32,
     /// Zones that are to be emptied: they have another level than the group, or it leaves.
     pub zones_to_move: u32,
@@ -345,12 +345,12 @@ pub struct Group {
     pub leaving: bool,
 }
 
-/// RAM for reads.
+/// The read cache of a pool, in RAM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cache {
     /// What it may use.
     pub capacity_bytes: u64,
-    /// What it uses.
+    /// Bytes of RAM that it fills now.
     pub resident_bytes: u64,
     /// Blocks of 4 KiB that were read from it.
     pub hits: u64,
@@ -365,9 +365,9 @@ pub struct Cache {
 /// Operations, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Operations {
-    /// How many.
+    /// Number of operations since the pool was opened.
     pub count: u64,
-    /// Their bytes together.
+    /// Bytes that these operations transferred.
     pub bytes: u64,
 }
 
@@ -396,7 +396,7 @@ pub struct Io {
     pub log_writes: Operations,
     /// Writes of the intent log, on every drive that carries it.
     pub intent_writes: Operations,
-    /// Writes of sums.
+    /// Writes of checksums of data to drives.
     pub sum_writes: Operations,
     /// Blocks of sums brought into RAM.
     pub sum_loads: u64,
@@ -448,7 +448,7 @@ pub struct RatesChange {
 /// Work in the background.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
-    /// What it is.
+    /// The kind of work: rebuild, scrub or move.
     pub kind: TaskKind,
     /// The drive, or the pool.
     pub subject: String,
@@ -514,7 +514,7 @@ pub struct ScrubChange {
 /// Something that people should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// The pool.
+    /// Name of the pool that the event is about.
     pub pool: String,
     /// Rises by one with every event of the pool since its opening, that is since the
     /// server was started.
@@ -528,7 +528,7 @@ pub struct Event {
     /// `copy_moved`, `scrub`, `group`, `schedule`, `move`, `trash`, `space`, `space_freed`,
     /// `trouble`, `pool_stopped`.
     pub kind: String,
-    /// For people.
+    /// The event in words, for people; the wording may change.
     pub text: String,
 }
 
@@ -542,7 +542,7 @@ pub enum Initiators {
     Named(Vec<String>),
 }
 
-/// The word `any`.
+/// The word `any`, in the place of a list of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Any {
@@ -553,9 +553,9 @@ pub enum Any {
 /// A target and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Export {
-    /// iSCSI qualified name.
+    /// iSCSI qualified name of the target.
     pub target: String,
-    /// Its logical units.
+    /// Its logical units, by LUN.
     pub luns: Vec<Lun>,
     /// Who may log in by name.
     pub initiators: Initiators,
@@ -594,7 +594,7 @@ fn four_kib() -> u32 {
 /// A logical unit of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lun {
-    /// Its number.
+    /// The LUN, 0 to 255.
     pub lun: u64,
     /// The volume behind it.
     pub volume: String,
@@ -604,7 +604,7 @@ pub struct Lun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportCreate {
-    /// iSCSI qualified name.
+    /// iSCSI qualified name that the target gets.
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
     #[schema(min_items = 1, max_items = 256)]
@@ -639,16 +639,16 @@ pub struct ExportCreate {
     pub may_affect_others: bool,
 }
 
-/// A connected session.
+/// An iSCSI session that is connected now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// Its number (the TSIH of RFC 7143), until it ends.
     pub id: u16,
-    /// The initiator's name.
+    /// iSCSI name that the initiator logged in with.
     pub initiator: String,
     /// The alias it gave.
     pub initiator_alias: Option<String>,
-    /// The target.
+    /// iSCSI name of the target that the session is at.
     pub target: String,
     /// Where it connects from.
     pub peer: String,
@@ -663,15 +663,16 @@ pub struct Session {
     pub chap_name: Option<String>,
     /// When it logged in, in seconds since 1970.
     pub since_unix_s: u64,
-    /// Commands ended.
+    /// Commands of any kind that have ended since the login, whatever became of them.
     pub commands: u64,
-    /// READ commands ended.
+    /// READ commands that have ended since the login.
     pub reads: u64,
-    /// WRITE commands ended.
+    /// WRITE commands that have ended since the login, with WRITE AND VERIFY, WRITE ATOMIC and
+    /// ORWRITE.
     pub writes: u64,
-    /// Bytes read.
+    /// Bytes that the array has sent for reads.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that the array has taken for writes.
     pub written_bytes: u64,
     /// Commands in flight now.
     pub in_flight: u64,
@@ -682,13 +683,13 @@ pub struct Session {
 pub struct Stats {
     /// Seconds since the array was brought up.
     pub uptime_s: u64,
-    /// Connected sessions.
+    /// Number of sessions that are connected now.
     pub sessions: u64,
     /// Commands that these have ended.
     pub commands: u64,
-    /// Reads of these.
+    /// READ commands among these.
     pub reads: u64,
-    /// Writes of these.
+    /// WRITE commands among these, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: u64,
     /// Bytes that these have read.
     pub read_bytes: u64,

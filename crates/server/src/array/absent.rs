@@ -18,7 +18,7 @@ use std::sync::{MutexGuard, PoisonError};
 /// A pool of the site that is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedPool {
-    /// Its name.
+    /// Name that the site gives the pool.
     pub name: String,
     /// Why, one line for each thing that is wrong, with what can be done.
     pub why: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) fn in_brief(pool: &str, why: &[String]) -> String {
 /// A drive that its pool came up without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingDrive {
-    /// Its name.
+    /// Name of the drive in its pool.
     pub name: String,
     /// Where it should be.
     pub path: PathBuf,

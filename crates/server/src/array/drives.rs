@@ -17,7 +17,7 @@ const STAND_IN_PAUSE: Duration = Duration::from_millis(50);
 /// What came of replacing a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
-    /// The pool.
+    /// Name of the pool that both drives are of.
     pub pool: String,
     /// Name of the new drive.
     pub new: String,

@@ -28,7 +28,7 @@ pub enum ArrayErrorKind {
 pub struct ArrayError {
     /// What callers match on.
     pub kind: ArrayErrorKind,
-    /// For people.
+    /// What failed and what can be done, for people; never matched on.
     pub context: String,
 }
 

@@ -28,7 +28,7 @@ pub(super) const ROUTINE: &str = "block_mended";
 /// An event of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolEvent {
-    /// The pool.
+    /// Name that the pool had when it happened.
     pub pool: String,
     /// Rises by one with every event of the pool, or of a lane of it, since it was opened.
     pub sequence: u64,
@@ -36,7 +36,7 @@ pub struct PoolEvent {
     pub at_unix_us: u64,
     /// What it is about, in a word.
     pub kind: String,
-    /// For people.
+    /// The event in words, for people; it may name drives and lanes.
     pub text: String,
     /// The server was started again since.
     #[serde(skip)]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A volume to be put behind a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLun {
-    /// Its name.
+    /// Name of the volume to export.
     pub volume: String,
     /// The LUN; the lowest one that is free unless said.
     pub lun: Option<u16>,

@@ -202,7 +202,7 @@ impl Array {
         self.began.elapsed().as_secs()
     }
 
-    /// Targets and portals.
+    /// The directory of targets, access and portals, which all shards share.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }

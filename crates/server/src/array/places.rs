@@ -29,7 +29,7 @@ use world::real::{OpenDrive, OpenError, OpenErrorKind, RealDrive, RealWorld};
 pub struct AddedDrive {
     /// The pool it was added to.
     pub pool: String,
-    /// Its name.
+    /// Name that it has in its pool.
     pub name: String,
     /// Its file or device.
     pub path: PathBuf,

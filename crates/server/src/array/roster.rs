@@ -47,11 +47,11 @@ const LEFTOVER: &str = "is not a member of";
 /// A drive that a pool has, or had until it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownDrive {
-    /// The pool.
+    /// Name of the pool that has or had it.
     pub pool: String,
-    /// The pool's identity.
+    /// Identity of that pool, as text: another pool may get its name.
     pub pool_uuid: String,
-    /// Its name.
+    /// Name of the drive in that pool.
     pub name: String,
     /// Its identity, from its label.
     pub uuid: String,
@@ -66,7 +66,7 @@ pub struct KnownDrive {
     pub is_device: bool,
     /// Its serial number, as it was read while the drive was there.
     pub serial: Option<String>,
-    /// Its capacity.
+    /// Size of the whole drive in bytes.
     pub capacity_bytes: u64,
     /// Set while it is out of use.
     pub failure: Option<Failure>,

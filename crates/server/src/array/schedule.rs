@@ -33,7 +33,7 @@ pub enum Subject {
 /// Snapshots by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Of what.
+    /// Whether it takes snapshots of a volume or of a consistency group.
     pub subject: Subject,
     /// Its number among those of its volume, or of its group.
     pub number: u64,

@@ -16,7 +16,7 @@ pub struct PlacedVolume {
     pub pool: String,
     /// The pool's lane that it is in.
     pub lane: u16,
-    /// What it is.
+    /// Identity, size and space, as the lane says.
     pub info: VolumeInfo,
     /// What is said of it.
     pub about: About,

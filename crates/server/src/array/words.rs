@@ -67,7 +67,7 @@ fn parts(text: &str) -> Vec<(String, String)> {
 /// What is to be said of a volume; what is absent stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewWords {
-    /// Its new name.
+    /// The name that it is to have; its snapshots and exports follow.
     pub name: Option<String>,
     /// What it is for.
     pub description: Option<String>,

@@ -487,7 +487,7 @@ fn offer(
 }
 
 impl Running {
-    /// The array.
+    /// The array that was brought up, for requests.
     pub fn array(&self) -> &Arc<Array> {
         &self.array
     }

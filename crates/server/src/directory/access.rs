@@ -27,9 +27,9 @@ impl Initiators {
 /// Who may log in to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// By name.
+    /// Initiators that may log in by their own names.
     pub initiators: Initiators,
-    /// Hosts, by name.
+    /// Names of hosts whose initiators may.
     pub hosts: BTreeSet<String>,
     /// Groups of hosts, by name.
     pub host_groups: BTreeSet<String>,
@@ -74,7 +74,7 @@ impl Access {
 /// A host: the names that its initiators have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// iSCSI names.
+    /// iSCSI names of its initiators, compared without case.
     pub initiators: BTreeSet<String>,
     /// What they have to prove wherever the host is named.
     pub account: Option<Arc<Account>>,
@@ -99,7 +99,7 @@ pub struct Portal {
     /// The address that it is described by; `None` for one that is there instead of all
     /// that are described.
     pub described: Option<SocketAddr>,
-    /// Where it listens.
+    /// The address of its socket, with the port that the system chose if it was asked to.
     pub address: SocketAddr,
     /// Target portal group tag.
     pub group: u16,

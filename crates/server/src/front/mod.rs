@@ -99,7 +99,7 @@ impl Default for Manners {
 #[derive(Debug, thiserror::Error)]
 #[error("portal {address}: {source}; {}", advice(source))]
 pub struct PortalError {
-    /// The portal.
+    /// The address that was asked for.
     pub address: SocketAddr,
     /// What the kernel said.
     pub source: io::Error,
@@ -116,7 +116,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The open portals.
+/// The open portals, served by a thread of their own.
 pub struct Front {
     portals: Vec<SocketAddr>,
     budget: Budget,

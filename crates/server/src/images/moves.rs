@@ -25,9 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A volume to be moved.
 #[derive(Clone, Debug)]
 pub struct NewMove {
-    /// The volume.
+    /// Name of the volume to move.
     pub volume: String,
-    /// Where it goes.
+    /// The pool that it goes to, and whether its snapshots stay behind.
     pub to: NewPlace,
     /// Most data a second.
     pub rate_bytes_per_s: Option<u64>,

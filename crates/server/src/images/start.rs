@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A volume to be made of an image.
 #[derive(Clone, Debug)]
 pub struct NewImport {
-    /// The image.
+    /// Path of the image, under a directory that the site allows.
     pub file: PathBuf,
     /// Its format, if the user says so.
     pub format: Option<Format>,
@@ -24,7 +24,7 @@ pub struct NewImport {
     pub pool: String,
     /// The name it is to have.
     pub name: String,
-    /// Thin or thick.
+    /// How the new volume takes space.
     pub provisioning: Provisioning,
     /// Read it back in the end.
     pub verify: bool,
@@ -35,13 +35,13 @@ pub struct NewImport {
 /// An image to be made of a volume.
 #[derive(Clone, Debug)]
 pub struct NewExport {
-    /// The volume.
+    /// Name of the volume or snapshot that is read.
     pub volume: String,
     /// The image to make.
     pub file: PathBuf,
-    /// Its format.
+    /// Format that the image is made in.
     pub format: Format,
-    /// Of the format.
+    /// Options of the format, as `qemu-img create` has them; none may name a file.
     pub options: BTreeMap<String, String>,
     /// Read it back in the end.
     pub verify: bool,

@@ -35,9 +35,9 @@ pub struct NewCopy {
     pub pool: Option<String>,
     /// Thin or thick, if it is made.
     pub provisioning: Provisioning,
-    /// From where on.
+    /// Where in the source the range begins, a multiple of a sector.
     pub from_bytes: u64,
-    /// To where.
+    /// Where in the target it goes, a multiple of a sector.
     pub to_bytes: u64,
     /// How much; up to the source's end unless said otherwise.
     pub len_bytes: Option<u64>,

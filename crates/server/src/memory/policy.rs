@@ -53,10 +53,10 @@ pub fn seats(budget_bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AccountId(u64);
 
-/// Bytes in use.
+/// Bytes of the budget that are in use, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Of seats.
+    /// Bytes of seats: each connection has its own.
     pub seats: u64,
     /// Beyond seats, for what came unasked.
     pub unasked: u64,
@@ -65,7 +65,7 @@ pub struct Use {
 }
 
 impl Use {
-    /// All together.
+    /// Bytes in use in all parts together.
     pub fn bytes(&self) -> u64 {
         self.seats + self.unasked + self.commands
     }

@@ -37,9 +37,9 @@ pub struct SessionInfo {
     pub carrier: usize,
     /// When it logged in.
     pub since: SystemTime,
-    /// Commands ended.
+    /// Commands of any kind that have ended since the login, whatever became of them.
     pub commands: u64,
-    /// READ commands ended.
+    /// READ commands that have ended since the login.
     pub reads: u64,
     /// WRITE commands ended, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: u64,

@@ -44,7 +44,7 @@ pub enum ExportErrorKind {
 pub struct ExportError {
     /// What callers match on.
     pub kind: ExportErrorKind,
-    /// For people.
+    /// What failed and what can be done, for people; never matched on.
     pub context: String,
 }
 

@@ -8,7 +8,7 @@ use base::Uuid;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Sums over sessions.
+/// Counters summed over sessions: those of a volume, or those of an initiator.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     /// Those that are connected.
@@ -33,11 +33,11 @@ impl Counted {
 /// What one session did.
 #[derive(Clone, Debug)]
 pub struct CountedSession {
-    /// Which.
+    /// The session's names and addresses, as of now.
     pub info: SessionInfo,
     /// How long it has been there.
     pub age: Duration,
-    /// What it did.
+    /// Counters since its login, over all its LUNs.
     pub totals: Totals,
 }
 
@@ -71,7 +71,7 @@ impl ShardState {
         all
     }
 
-    /// By TSIH.
+    /// Counters of each connected session.
     pub fn session_totals(&self) -> Vec<CountedSession> {
         let sessions = self.connected().into_iter();
         let counted = sessions.map(|session| CountedSession {

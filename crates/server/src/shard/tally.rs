@@ -74,11 +74,11 @@ pub(crate) enum Outcome {
 /// `u64` where they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing<T> {
-    /// How many.
+    /// Number of commands that ended well.
     pub commands: T,
     /// Sum of their latencies, in nanoseconds.
     pub total_ns: T,
-    /// The longest.
+    /// The longest latency, in nanoseconds; 0 without commands.
     pub max_ns: T,
     /// How many took how long, by bucket.
     pub buckets: [T; BUCKETS],
@@ -104,17 +104,17 @@ pub struct Flow<T> {
 /// What commands came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts<T> {
-    /// All that ended.
+    /// All commands that ended, whatever became of them.
     pub commands: T,
-    /// READ.
+    /// READ commands that ended well.
     pub reads: Flow<T>,
-    /// WRITE.
+    /// WRITE commands that ended well, with WRITE AND VERIFY, WRITE ATOMIC and ORWRITE.
     pub writes: Flow<T>,
     /// By kind.
     pub(crate) rare: [Rare<T>; KINDS],
     /// CHECK CONDITION, but for unit attentions.
     pub errors: T,
-    /// RESERVATION CONFLICT.
+    /// Commands that ended with the status RESERVATION CONFLICT.
     pub conflicts: T,
     /// Grows by one in each nanosecond for each command in progress, up to when one came or
     /// ended last.

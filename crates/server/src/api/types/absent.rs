@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 /// A pool of the site that is not open: its volumes are not served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClosedPool {
-    /// Its name.
+    /// Name that the site gives the pool.
     pub name: String,
     /// Why, and what can be done: one line for each thing that is wrong.
     pub why: Vec<String>,
@@ -17,7 +17,7 @@ pub struct ClosedPool {
 /// A drive that its pool came up without, and is without still.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MissingDrive {
-    /// Its name.
+    /// Name of the drive in its pool.
     pub name: String,
     /// What is wrong where it should be, and what can be done.
     pub why: String,

@@ -21,11 +21,11 @@ impl fmt::Debug for SecretText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChapCreate {
-    /// The initiator's name.
+    /// CHAP name that the initiator gives.
     pub name: String,
-    /// The initiator's secret.
+    /// Secret that the initiator has to know.
     pub secret: SecretText,
-    /// Our name.
+    /// CHAP name that the array gives in mutual CHAP; absent for one-way CHAP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutual_name: Option<String>,
     /// Our secret, another one.
@@ -36,7 +36,7 @@ pub struct ChapCreate {
 /// What has to be proved by CHAP, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Chap {
-    /// The initiator's name.
+    /// CHAP name that the initiator has to give.
     pub name: String,
     /// Our name, where authentication is mutual.
     pub mutual_name: Option<String>,
@@ -49,10 +49,10 @@ pub struct DiscoveryChap {
     pub chap: Option<Chap>,
 }
 
-/// A host.
+/// A host: one or more initiators under one name, by which exports admit them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Host {
-    /// Unique among hosts.
+    /// Name of the host, unique among hosts.
     pub name: String,
     /// iSCSI names of its initiators.
     pub initiators: Vec<String>,
@@ -66,7 +66,8 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostCreate {
-    /// Unique among hosts.
+    /// Name of the host, unique among hosts: 1 to 64 letters, digits, `-`, `_`, `.`, the first a
+    /// letter or digit.
     #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub name: String,
     /// iSCSI names of its initiators, one or more; each is of one host at most.
@@ -135,7 +136,7 @@ pub struct ExportChange {
     /// By name; an empty list for nobody by name alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiators: Option<Initiators>,
-    /// Names of hosts.
+    /// Names of all hosts that may log in from now on; an empty list removes all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
     /// Names of host groups.
@@ -162,7 +163,7 @@ pub struct ExportChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LunAdd {
-    /// Its name.
+    /// Name of the volume to export.
     pub volume: String,
     /// The LUN, 0 to 255; the lowest one that is free unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// Volumes that are snapshotted together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConsistencyGroup {
-    /// Its name.
+    /// Name of the group, unique in the array.
     pub name: String,
     /// Names of its volumes; none only when the last one has just been removed, and the group
     /// is gone.

@@ -26,7 +26,7 @@ pub struct DriveRedundancy {
 /// What came of replacing a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DriveReplaced {
-    /// The new drive.
+    /// The drive that was added to the pool in place of the old one.
     pub drive: Drive,
     /// The drive that has the place of the old one: the new one, or a spare that was there
     /// before. None where the old one was a spare, or nothing stands in for it yet.

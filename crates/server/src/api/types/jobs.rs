@@ -93,7 +93,7 @@ pub struct VolumeExport {
     /// The image to make, which must not be there: an absolute path on the server's
     /// machine, under a directory that the site file allows.
     pub file: String,
-    /// Its format.
+    /// Format that the image is made in.
     pub format: Format,
     /// Options of the format, as `qemu-img create` has them; those that name files are
     /// refused.

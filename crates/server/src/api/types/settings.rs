@@ -13,7 +13,7 @@ pub struct Settings(pub BTreeMap<String, BTreeMap<String, Value>>);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SettingsChange(pub BTreeMap<String, BTreeMap<String, Value>>);
 
-/// A portal.
+/// An iSCSI portal: an address at which the array serves targets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Portal {
     /// Address and port that the array keeps.

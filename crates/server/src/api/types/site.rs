@@ -25,7 +25,7 @@ pub struct SiteDifference {
     pub action: SiteAction,
     /// The thing, such as "target iqn.2026-11.dev.ashlar:vm1".
     pub what: String,
-    /// How it differs.
+    /// How it differs, in words for people.
     pub how: String,
     /// Why it could not be as the file says. Absent where nothing was tried, or it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,45 +7,45 @@ use utoipa::ToSchema;
 /// What was done at a volume since the array was brought up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeStats {
-    /// Its name.
+    /// Name of the volume, as it is called now.
     pub name: String,
-    /// Its identity.
+    /// Identity (UUID) of the volume, which stays when it is renamed.
     pub uuid: String,
     /// Sessions connected now that have used it.
     pub sessions: u64,
     /// Milliseconds that this is about.
     pub over_ms: u64,
-    /// What was done.
+    /// Counters of all sessions at this volume.
     pub io: IoStats,
 }
 
 /// What an initiator did since the array was brought up, in all its sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct InitiatorStats {
-    /// Its iSCSI name.
+    /// iSCSI name of the initiator.
     pub name: String,
-    /// Sessions connected now.
+    /// Sessions of the initiator that are connected now.
     pub sessions: u64,
     /// Milliseconds that this is about.
     pub over_ms: u64,
-    /// What was done.
+    /// Counters of all its sessions.
     pub io: IoStats,
 }
 
 /// What a session did since it began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionStats {
-    /// Its number.
+    /// Number of the session (the TSIH of RFC 7143), until it ends.
     pub id: u16,
-    /// The initiator's name.
+    /// iSCSI name that the initiator logged in with.
     pub initiator: String,
-    /// The target.
+    /// iSCSI name of the target that the session is at.
     pub target: String,
     /// When it logged in, in seconds since 1970.
     pub since_unix_s: u64,
     /// Milliseconds that this is about.
     pub over_ms: u64,
-    /// What was done.
+    /// Counters of this session at all its LUNs.
     pub io: IoStats,
 }
 
@@ -72,7 +72,7 @@ pub struct IoStats {
     pub offloads: CommandStats,
     /// CHECK CONDITION, but for unit attentions.
     pub errors: u64,
-    /// RESERVATION CONFLICT.
+    /// Commands that ended with the status RESERVATION CONFLICT.
     pub reservation_conflicts: u64,
     /// Commands in progress, summed up over time: grows by one in each nanosecond for each of
     /// them, up to when one came or ended last.
@@ -86,7 +86,7 @@ pub struct IoStats {
 /// Commands of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CommandStats {
-    /// How many.
+    /// Number of commands that ended well.
     pub commands: u64,
     /// From the command's arrival to its end, with the arrival of its data.
     pub latency: LatencyStats,
@@ -95,7 +95,7 @@ pub struct CommandStats {
 /// Commands that transferred data in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TransferStats {
-    /// How many.
+    /// Number of commands that ended well.
     pub commands: u64,
     /// Bytes that went over the wire.
     pub bytes: u64,
@@ -114,7 +114,7 @@ pub struct SizeCount {
     /// At least so many bytes, and less than twice as many. The first, 512, has what is
     /// shorter, too; the last, 1 MiB, what is longer.
     pub from_bytes: u64,
-    /// How many commands.
+    /// Number of commands of that size.
     pub commands: u64,
 }
 
@@ -131,7 +131,7 @@ pub struct LatencyStats {
     pub p95_ns: u64,
     /// 99 of 100 take no longer.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest latency; zero without commands.
     pub max_ns: u64,
     /// The histogram: only buckets that there was something in.
     pub buckets: Vec<LatencyBucket>,
@@ -143,7 +143,7 @@ pub struct LatencyBucket {
     /// Shorter than this, and not shorter than the bound before it: there are eight to the
     /// octave, from 1 µs to 64 s.
     pub below_ns: u64,
-    /// How many commands.
+    /// Number of commands in this bucket.
     pub commands: u64,
 }
 
@@ -177,7 +177,7 @@ impl LatencyStats {
         0
     }
 
-    /// What both have.
+    /// Both histograms together: counts and totals are added, the longest is that of either.
     pub fn and(&self, other: &Self) -> Self {
         let mut all = [&self.buckets[..], &other.buckets].concat();
         all.sort_by_key(|bucket| bucket.below_ns);

@@ -16,12 +16,12 @@ pub enum Provisioning {
     Thick,
 }
 
-/// A volume.
+/// A volume or a snapshot, with its space and its export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
     /// Its name, unique over the array.
     pub name: String,
-    /// Identity for life.
+    /// Identity (UUID), which never changes.
     pub uuid: String,
     /// The pool it is in.
     pub pool: String,
@@ -31,7 +31,7 @@ pub struct Volume {
     pub mapped_bytes: u64,
     /// Bytes of pages promised to it beyond those: of a thick volume, all others.
     pub promised_bytes: u64,
-    /// Thin or thick.
+    /// Whether pages are set aside for it (`thick`) or only allocated on first write (`thin`).
     pub provisioning: Provisioning,
     /// Nobody writes it: it is a snapshot.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub struct Volume {
     /// What it is for.
     #[serde(default)]
     pub description: String,
-    /// Tags, by key.
+    /// Free-form tags, as values by key.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
     /// The consistency group that it is in, if it is in one.
@@ -61,9 +61,9 @@ pub struct Volume {
 /// Where a volume is exported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LunPlace {
-    /// The target.
+    /// iSCSI qualified name of the target.
     pub target: String,
-    /// The LUN.
+    /// The LUN at that target, 0 to 255.
     pub lun: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct VolumeCreate {
 /// What of its pool's space is a volume's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VolumeSpace {
-    /// Its name.
+    /// Name of the volume.
     pub name: String,
     /// Size that initiators see.
     pub provisioned_bytes: u64,
@@ -109,7 +109,7 @@ pub struct VolumeSpace {
 /// What is behind the new end of a volume that is to shrink, and would be lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Shrinking {
-    /// Its size now.
+    /// Its size before the change, as initiators see it.
     pub size_bytes: u64,
     /// Bytes behind its new end; 0 when it would not shrink.
     pub lost_bytes: u64,
@@ -121,7 +121,7 @@ pub struct Shrinking {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConvert {
-    /// Thin or thick.
+    /// Thin or thick from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisioning: Option<Provisioning>,
     /// Whether pages that are written as zeroes take no space.

@@ -93,12 +93,12 @@ pub struct VolumeClone {
     pub name: String,
 }
 
-/// A snapshot.
+/// A snapshot of a volume, which is read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Snapshot {
-    /// `VOLUME@NAME`.
+    /// Its name: the volume's, `@`, and its own.
     pub name: String,
-    /// Identity for life.
+    /// Identity (UUID), which never changes.
     pub uuid: String,
     /// The volume that it was taken from, as it is called now; absent when that is gone.
     pub volume: Option<String>,

@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// A host.
+/// A host: one or more initiators under one name, by which exports admit them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Unique among hosts.
+    /// Name of the host, unique among hosts.
     pub name: String,
     /// iSCSI names of its initiators, at least one.
     pub initiators: BTreeSet<String>,
