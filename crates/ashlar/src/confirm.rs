@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use std::io::{self, IsTerminal, Write};
 
-/// Whether to ask.
+/// The option `--yes` of commands that destroy or change something, and the questions without it.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Confirm {
     /// Do not ask; required without a terminal, as in a script

@@ -12,7 +12,7 @@ use site::Site;
 use std::path::{Path, PathBuf};
 use world::real::{OpenErrorKind, RealDrive, RealWorld};
 
-/// Which drives.
+/// Options that name the drives to look at, one by one or all of an array.
 #[derive(clap::Args)]
 pub struct Drives {
     /// Drives: files or block devices
@@ -121,7 +121,7 @@ fn is_new(known: &[Place], place: &Place) -> bool {
 
 /// What is on drives.
 pub struct Sorted {
-    /// By pool.
+    /// Drives with labels, sorted by the pool that these name.
     pub pools: Vec<Found>,
     /// What is to be said of others.
     pub remarks: Vec<Remark>,

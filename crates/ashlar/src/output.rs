@@ -8,7 +8,7 @@ use server::calendar::{Moment, moment};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How to print.
+/// The option `--json`: whether answers are for people or for programs.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Format {
     /// Print JSON, as the API gives it; errors are JSON, too

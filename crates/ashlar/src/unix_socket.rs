@@ -11,7 +11,7 @@ use ureq::unversioned::transport::{
 /// Connects to one socket, whatever the URL's host is.
 #[derive(Debug)]
 pub struct UnixConnector {
-    /// The socket's path.
+    /// Path of the socket that it connects to.
     pub path: PathBuf,
 }
 
@@ -30,7 +30,7 @@ impl Connector<()> for UnixConnector {
     }
 }
 
-/// A connection.
+/// An open connection to the socket, with buffers for `ureq`.
 #[derive(Debug)]
 pub struct UnixTransport {
     stream: UnixStream,

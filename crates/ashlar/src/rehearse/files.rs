@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where reports go.
+/// Files that reports of a rehearsal are written to; JSON may go to standard output.
 pub struct Files {
     json: Option<Json>,
     html: Option<(PathBuf, File)>,
