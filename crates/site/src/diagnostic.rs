@@ -10,7 +10,7 @@ pub struct Diagnostic {
     pub line: usize,
     /// The key, with its table: `drive.size`.
     pub key: String,
-    /// What is there.
+    /// What the file says there, as text.
     pub found: String,
     /// What may be there.
     pub allowed: String,

@@ -11,17 +11,17 @@ use crate::types::{Group, Level, Pool, Provisioning, Site};
 /// A volume that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingVolume {
-    /// Its name.
+    /// Name of the volume, unique over the site.
     pub name: String,
     /// The pool it is in.
     pub pool: String,
     /// Size that initiators see.
     pub size_bytes: u64,
-    /// Thin or thick.
+    /// How it takes space: thin or thick.
     pub provisioning: Provisioning,
 }
 
-/// One step.
+/// A step towards the volumes that the site describes; none loses data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Create a volume that the site describes.
@@ -100,7 +100,7 @@ pub fn volumes(site: &Site, existing: &[ExistingVolume]) -> VolumePlan {
 pub struct ExistingGroup {
     /// Its number in the pool.
     pub index: u16,
-    /// Its level.
+    /// How it protects new zones.
     pub level: Level,
     /// Names of its drives.
     pub drives: Vec<String>,

@@ -32,7 +32,7 @@ impl Secret {
         SECRET_BYTES.contains(&bytes.len()).then_some(Secret(bytes))
     }
 
-    /// Its bytes.
+    /// The secret in plain: CHAP digests it.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -69,7 +69,7 @@ pub fn is_chap_name(name: &str) -> bool {
 pub struct Credential {
     /// As [`is_chap_name`] takes it.
     pub name: String,
-    /// What proves it.
+    /// The secret that proves the name.
     pub secret: Secret,
 }
 

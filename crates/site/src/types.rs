@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Most volumes behind one target (LUN 0 to 255).
 pub const LUNS_MAX: usize = 256;
 
-/// A described installation.
+/// All that a site file describes, checked and with its defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
     /// What people call it.
@@ -30,9 +30,9 @@ pub struct Site {
     pub limits: Limits,
     /// Where targets are served; at least one.
     pub portals: Vec<Portal>,
-    /// Drives, by name.
+    /// Drives that pools are made of, by the names that people know.
     pub drives: Vec<Drive>,
-    /// Pools of them.
+    /// Pools that are made of these drives.
     pub pools: Vec<Pool>,
     /// Volumes in the pools; names are unique over the site.
     pub volumes: Vec<Volume>,
@@ -40,7 +40,7 @@ pub struct Site {
     pub groups: Vec<ConsistencyGroup>,
     /// Hosts, by the names of their initiators; an initiator is of one host at most.
     pub hosts: Vec<Host>,
-    /// Groups of them.
+    /// Groups of hosts, by which exports admit all of them.
     pub host_groups: Vec<HostGroup>,
     /// Targets and what is behind them.
     pub exports: Vec<Export>,
@@ -65,7 +65,7 @@ pub struct Images {
     pub directories: Vec<PathBuf>,
 }
 
-/// An iSCSI portal.
+/// An iSCSI portal: an address at which targets are served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Portal {
     /// An address of this machine; port 0 lets the system choose.
@@ -166,7 +166,7 @@ impl Default for Limits {
     }
 }
 
-/// A host.
+/// A host: one or more initiators under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Unique over the site.
@@ -191,7 +191,7 @@ pub struct HostGroup {
 pub struct Drive {
     /// For messages; a pool finds its drives by their labels.
     pub name: String,
-    /// Where it is.
+    /// The file or device that holds its bytes.
     pub source: DriveSource,
 }
 
@@ -237,10 +237,10 @@ pub enum Level {
     Raid6,
 }
 
-/// A RAID group.
+/// A RAID group of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Protection.
+    /// How it protects data against failing drives.
     pub level: Level,
     /// Names of its drives.
     pub drives: Vec<String>,
@@ -306,7 +306,7 @@ pub enum Provisioning {
     Thick,
 }
 
-/// A volume.
+/// A volume that the site is to have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// Unique over the site.
@@ -315,7 +315,7 @@ pub struct Volume {
     pub pool: String,
     /// Size that initiators see, a multiple of 512.
     pub size_bytes: u64,
-    /// Thin or thick.
+    /// How it takes space: thin or thick.
     pub provisioning: Provisioning,
     /// What it is for; what it was said to be for, when `None`.
     pub description: Option<String>,
@@ -350,7 +350,7 @@ pub enum Initiators {
 /// A target and the volumes behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
-    /// iSCSI qualified name.
+    /// iSCSI qualified name of the target, unique over the site.
     pub target: String,
     /// Names of volumes: LUN 0, 1, and so on.
     pub volumes: Vec<String>,
@@ -460,7 +460,7 @@ impl Pool {
 const GROUP_DRIVES_MAX: usize = 32;
 
 impl Level {
-    /// All of them.
+    /// All levels, in which a level is looked up by its name.
     pub const ALL: [Level; 6] = [
         Level::Simple,
         Level::Raid10,

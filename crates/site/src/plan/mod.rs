@@ -52,7 +52,7 @@ pub struct Variant {
 pub struct Setting {
     /// Such as `pool.data.groups.0.level`: table, name, key.
     pub key: String,
-    /// Its value.
+    /// The value that replaces that of the file.
     pub value: toml::Value,
 }
 

@@ -37,7 +37,7 @@ pub struct Run {
     pub warmup: Duration,
     /// Measured, after the warm-up.
     pub measure: Duration,
-    /// The first seed.
+    /// The first seed, 0 to 65535; further runs take those after it.
     pub seed: u64,
     /// Seeds that are run, one after the other.
     pub seeds: u16,
@@ -45,7 +45,7 @@ pub struct Run {
     pub limit: Duration,
 }
 
-/// A storage controller.
+/// A storage controller: model, caches, and ports into networks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Controller {
     /// Unique over the site.
@@ -89,7 +89,7 @@ pub struct Costs {
 pub struct Ports {
     /// Name of the network.
     pub network: String,
-    /// How many.
+    /// Number of ports; at least one.
     pub count: u16,
 }
 
@@ -141,9 +141,9 @@ pub struct Pool {
 /// RAID groups that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// Protection.
+    /// How each group protects data.
     pub level: Level,
-    /// Drives of each.
+    /// Number of drives in each group, 1 to 32.
     pub drives: u16,
     /// How many groups; at least one.
     pub count: u16,
@@ -154,7 +154,7 @@ pub struct Groups {
 /// Drives out of a lot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken {
-    /// The lot.
+    /// Name of the lot that they are from.
     pub from: String,
     /// How many; at least one.
     pub count: u16,
@@ -202,7 +202,7 @@ pub struct Network {
     pub name: String,
     /// Where the file describes it.
     pub line: usize,
-    /// Its frames.
+    /// How it frames data, with the MTU of Ethernet.
     pub kind: NetworkKind,
     /// What it is for.
     pub carries: Carries,
@@ -217,7 +217,7 @@ pub struct Network {
 /// Links from one network to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uplink {
-    /// The other network.
+    /// Name of the network at the other end.
     pub to: String,
     /// Links, each as fast as this network's.
     pub links: u16,
@@ -264,7 +264,7 @@ pub struct Host {
     pub cores: u16,
     /// Clock of its cores, GHz.
     pub clock_ghz: f64,
-    /// RAM of each.
+    /// RAM of each host, in bytes.
     pub memory_bytes: u64,
     /// Equal parts that cores and RAM of each are in, where it is known.
     pub numa_nodes: Option<u16>,
@@ -358,7 +358,7 @@ pub struct Event {
     pub line: usize,
     /// From the start of the run.
     pub at: Duration,
-    /// What.
+    /// What happens then, and to which part of the site.
     pub what: Happening,
 }
 
@@ -367,7 +367,7 @@ pub struct Event {
 pub struct HostCopy {
     /// Of each read and each write.
     pub transfer_bytes: u32,
-    /// Pieces under way.
+    /// Pieces that are read or written at once, 1 to 256.
     pub outstanding: u16,
 }
 
@@ -384,7 +384,7 @@ pub enum Method {
     Rdma,
 }
 
-/// How VMs move.
+/// How VMs move between hosts, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// How their memory goes.
@@ -393,7 +393,7 @@ pub struct Migration {
     pub at_once: Option<u16>,
 }
 
-/// What can happen.
+/// Failures, moves and work that an event begins.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// A drive fails; a spare takes its place if there is one.
