@@ -269,7 +269,7 @@ pub struct Buf {
 }
 
 impl Buf {
-    /// Length in bytes.
+    /// Length in bytes of the content, which may be less than the memory behind it.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -373,7 +373,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Length in bytes.
+    /// Length in bytes, also of a slice that is length-only.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -436,7 +436,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No data.
+    /// An empty payload, to which slices are appended.
     pub fn new() -> Self {
         Self::default()
     }
@@ -448,7 +448,7 @@ impl Payload {
         }
     }
 
-    /// Length in bytes.
+    /// Length in bytes, summed over all parts.
     pub fn len(&self) -> usize {
         self.parts.iter().map(Slice::len).sum()
     }

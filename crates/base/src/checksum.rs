@@ -2,7 +2,7 @@
 
 use crc_fast::CrcAlgorithm;
 
-/// CRC-32C of `bytes`.
+/// CRC-32C of `bytes`, of which there may be none.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     narrow(crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes))
 }

@@ -69,12 +69,12 @@ impl Prng {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// One of `choices`.
+    /// Draws from `choices`, each as likely as any other. There must be at least one.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Fills `bytes`.
+    /// Fills `bytes` with the next bytes of the stream.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.state.fill_bytes(bytes);
     }
