@@ -47,9 +47,9 @@ pub enum OpenErrorKind {
 pub struct OpenError {
     /// What callers match on.
     pub kind: OpenErrorKind,
-    /// Which.
+    /// The path as the caller gave it.
     pub path: PathBuf,
-    /// Details for people.
+    /// Details and advice for people; may be empty.
     pub context: String,
 }
 

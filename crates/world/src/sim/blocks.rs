@@ -6,7 +6,8 @@ use base::{BLOCK_BYTES, DriveOffset, Slice};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Blocks by number.
+/// Blocks that were kept, by number (offset divided by [`BLOCK_BYTES`]); absent ones read as
+/// zeroes.
 #[derive(Default)]
 pub struct Blocks(RefCell<BTreeMap<u64, Slice>>);
 

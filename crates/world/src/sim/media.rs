@@ -19,7 +19,7 @@ type Block = Box<[u8; BLOCK_BYTES]>;
 /// What the drive over these media is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSpec {
-    /// For the trace.
+    /// Name of the drive in traces and errors.
     pub name: String,
     /// A multiple of [`BLOCK_BYTES`]. Kept small: an index over all blocks is held.
     pub capacity_bytes: u64,
