@@ -17,7 +17,7 @@ use world::sim::{Alarm, SimWorld};
 /// How operations of a kind were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Well.
+    /// Number of operations that ended well.
     pub good: u64,
     /// With an error, whether it was one that may be or not.
     pub bad: u64,
@@ -25,7 +25,7 @@ pub struct Count {
     pub longest: u64,
 }
 
-/// By kind.
+/// Counts of answers, by kind of operation.
 pub type Counts = BTreeMap<&'static str, Count>;
 
 /// Requests that must be refused.

@@ -16,7 +16,7 @@ pub(crate) const SLOW_BLOCK: Duration = Duration::from_millis(50);
 pub(crate) struct Kind {
     /// Drives fail within the budget.
     pub damage: bool,
-    /// They do not.
+    /// No drive is damaged, whatever is drawn; it overrides `damage`.
     pub sound: bool,
     /// Those that fail take turns.
     pub turns: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Kind {
     pub alone: bool,
     /// At least so many spares.
     pub spares: u64,
-    /// So many volumes.
+    /// Number of volumes, instead of that which is drawn.
     pub volumes: Option<u64>,
     /// Level and drives of its groups.
     pub shape: Option<(Level, u64)>,

@@ -21,7 +21,7 @@ use world::sim::{Media, SimDrive, SimWorld};
 /// A drive under a name; every lane has its own door to it.
 pub type NamedMedia = (String, Rc<Media>);
 
-/// Doors to drives.
+/// Opens adversarial drives of `world` over these media, for one lane.
 pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld>> {
     let door = |(name, media): &NamedMedia| NamedDrive {
         name: name.clone(),
@@ -30,7 +30,7 @@ pub fn doors(world: &SimWorld, drives: &[NamedMedia]) -> Vec<NamedDrive<SimWorld
     drives.iter().map(door).collect()
 }
 
-/// An open pool.
+/// An open pool as its lanes, each an engine pool of its own.
 pub struct Lanes {
     pools: Vec<Pool<SimWorld>>,
     /// Where the next volume goes.
@@ -175,7 +175,7 @@ impl Lanes {
         self.pools.iter().map(Pool::map_refusals).sum()
     }
 
-    /// All lanes.
+    /// All lanes of the pool, the first lane first.
     pub fn all(&self) -> &[Pool<SimWorld>] {
         &self.pools
     }

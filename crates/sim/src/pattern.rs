@@ -16,7 +16,7 @@ pub const ZEROES: WriteId = 0;
 /// What a sector holds: what a write wrote, and where that was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Which write.
+    /// Number of the write that left it; zero for zeroes.
     pub id: WriteId,
     place: u64,
 }

@@ -19,7 +19,7 @@ const WINDOWS: &str = include_str!("../plants.txt");
 /// What a bug is looked for in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The seeds.
+    /// Seeds in which at least one run has to find the bug.
     pub seeds: Range<u64>,
     /// What they draw instead of their own themes; `Some` of none is no theme at all.
     pub themes: Option<BTreeSet<Theme>>,

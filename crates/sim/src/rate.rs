@@ -31,10 +31,10 @@ const WARMING_BYTES: usize = 2 << 20;
 /// Drives of a pool, at most.
 pub const POOL_DRIVES_MAX: u64 = 40;
 
-/// What is measured.
+/// A pool and the requests to it whose rate is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// For people.
+    /// Name in the output of the benchmark.
     pub name: &'static str,
     /// How each group protects its data.
     pub level: Level,

@@ -36,7 +36,7 @@ pub struct Verdict {
     pub trace_hash: u64,
     /// Times that the pool was created or opened, or was about to be.
     pub boots: u64,
-    /// Requests issued.
+    /// Requests issued in all boots together.
     pub operations: u64,
     /// How often each rare path was taken.
     pub marks: BTreeMap<&'static str, u64>,

@@ -15,11 +15,11 @@ use std::rc::Rc;
 use std::time::Duration;
 use world::sim::{Media, MediaSpec, SimWorld};
 
-/// What outlives boots.
+/// The state of a run that outlives boots: drives, checker, and counts.
 pub struct Books {
-    /// What was drawn.
+    /// Everything that was drawn from the seed before the first boot.
     pub config: Config,
-    /// The checker.
+    /// The checker of all reads, which knows each sector's history.
     pub oracle: RefCell<Oracle>,
     /// Requests that may still be issued.
     pub operations_left: Cell<u64>,
@@ -40,7 +40,7 @@ pub struct Books {
     pub layout: Cell<crate::damage::Layout>,
     /// The group that is added later: its media, and whether that was begun.
     pub later: RefCell<Vec<Rc<Media>>>,
-    /// See `later`.
+    /// Whether the adding of the group in `later` has begun.
     pub later_begun: Cell<bool>,
     /// More has been damaged than the redundancy covers: blocks may be unreadable.
     pub beyond: Cell<bool>,
@@ -117,9 +117,9 @@ pub struct Fullness {
 pub struct Session {
     /// The world of this boot.
     pub world: SimWorld,
-    /// What outlives it.
+    /// The state of the run, which outlives this boot.
     pub books: Rc<Books>,
-    /// The open pool.
+    /// The pool under test, open from the begin of the boot to its end.
     pub pool: Lanes,
     /// Open volumes by their identity in the run.
     pub volumes: RefCell<BTreeMap<u64, Volume<SimWorld>>>,

@@ -22,11 +22,11 @@ pub struct Violation(pub String);
 /// A write that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteTicket {
-    /// Its number.
+    /// Number of the write, unique in the run.
     pub id: WriteId,
-    /// Which volume.
+    /// The volume's identity in the run.
     pub volume: u64,
-    /// Which sectors.
+    /// Sectors of the volume that it changes.
     pub sectors: Range<u64>,
 }
 
@@ -34,9 +34,9 @@ pub struct WriteTicket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadTicket {
     began: Event,
-    /// Which volume.
+    /// The volume's identity in the run.
     pub volume: u64,
-    /// First sector.
+    /// First sector of the range that is read.
     pub sector: u64,
 }
 
@@ -210,7 +210,8 @@ impl Oracle {
         ticket
     }
 
-    /// A write ends.
+    /// The write of `ticket` ends. An acknowledged write must last; a failed write may be seen or
+    /// not.
     pub fn end_write(&mut self, ticket: &WriteTicket, ended: Ended) {
         let now = self.tick();
         self.writes.remove(&ticket.id);

@@ -47,9 +47,9 @@ pub struct VolumeModel {
     pub id: u64,
     /// Name in the pool.
     pub name: String,
-    /// Acknowledged size.
+    /// Size in bytes, as of the last change that is known to have ended.
     pub size_bytes: u64,
-    /// Thin or thick.
+    /// How it takes space, as far as changes of that have ended.
     pub provisioning: Provisioning,
     /// Pages written as zeroes are not kept.
     pub detects_zeroes: bool,
@@ -57,7 +57,7 @@ pub struct VolumeModel {
     pub exists: Exists,
     /// How it may take space, besides: a change of that is under way.
     pub converting: Option<(Provisioning, bool)>,
-    /// Nobody writes it.
+    /// It is a snapshot: writes to it must be refused.
     pub read_only: bool,
     /// What is said of it.
     pub words: WordsModel,
@@ -310,7 +310,7 @@ impl Oracle {
         self.volume_mut(id).converting = Some(to);
     }
 
-    /// It ends.
+    /// That change ends; only when it is done does the volume take space in the new way.
     pub fn end_convert(&mut self, id: u64, change: Change) {
         self.changes += 1;
         let volume = self.volume_mut(id);
@@ -319,7 +319,7 @@ impl Oracle {
         }
     }
 
-    /// A resize begins.
+    /// A resize to `size_bytes` begins; until it ends, both sizes may be found.
     pub fn begin_resize(&mut self, id: u64, size_bytes: u64) {
         self.changes += 1;
         self.volume_mut(id).exists = Exists::Resizing(size_bytes);
@@ -333,7 +333,7 @@ impl Oracle {
         self.begin_clear(id, size_bytes / sector..behind / sector)
     }
 
-    /// A deletion begins.
+    /// A deletion begins; until it ends, the volume may be there or not.
     pub fn begin_delete(&mut self, id: u64) {
         self.changes += 1;
         self.volume_mut(id).exists = Exists::Deleting;
