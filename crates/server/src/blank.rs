@@ -1,4 +1,4 @@
-//! Whether a drive without label is empty, or somebody else's.
+//! Tells an empty drive from a drive that holds data of other programs.
 
 use base::DriveOffset;
 use engine::World;

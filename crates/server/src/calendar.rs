@@ -1,4 +1,4 @@
-//! Dates of times that are given in seconds since 1970, UTC.
+//! Turns seconds since 1970 into dates and times of day, UTC.
 
 /// A date and time of day, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

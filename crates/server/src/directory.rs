@@ -1,5 +1,4 @@
-//! The directory: which targets there are, who may log in, and which shard
-//! serves them.
+//! The directory of targets: their access rules and the shards that serve them.
 //!
 //! It is what the front and the API share with all shards: small, read at every
 //! login and written when an export, a host or a portal changes. Nothing of the data

@@ -1,4 +1,4 @@
-//! Which files are of which data directory.
+//! Tells the files of one data directory from those of another.
 //!
 //! Invariants:
 //! - Records name a file in their data directory by its path from there. So a directory that is

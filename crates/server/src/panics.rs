@@ -1,4 +1,4 @@
-//! What a panic does: it ends the process, unless somebody hears of it.
+//! Ends the process after a panic, unless a caller waits for the outcome and reports it.
 //!
 //! A failed assertion says that what is in memory is not what this program believes. Nothing
 //! that is still to come can be trusted then, least of all what a shard writes next; what is

@@ -1,5 +1,7 @@
-//! Files of an array are for its user only: drives hold what guests wrote, records hold secrets,
-//! and who can open a file can also lock it.
+//! Keeps the files of an array private to its user.
+//!
+//! Drives hold the data of guests, records hold secrets, and a user who can open a file can also
+//! lock it.
 //!
 //! What is made is private from the start. What was there before, made by an older version or by
 //! other programs, is tightened, and the log says so.

@@ -1,5 +1,4 @@
-//! Small records in the data directory: JSON files that are either the old or
-//! the new version whole, whatever happens while they are written.
+//! Small JSON records in the data directory, replaced whole or not at all.
 //!
 //! A record is written to a file beside it, synced, renamed over it, and the
 //! directory is synced. One write of this process goes on at a time: two would

@@ -1,4 +1,4 @@
-//! Who changed what: each request that changes something is a line of the log.
+//! The audit log of the API: a line for each request that changes something, with its user.
 //!
 //! Invariant: no secret is in such a line.
 

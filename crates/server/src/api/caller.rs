@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection: the machine's user, as the kernel says.
+//! Finds the user at the other end of a connection, as the kernel reports it.
 //!
 //! Invariant: a user is told only while the socket is somebody's. The kernel lists a socket that
 //! was closed as root's.

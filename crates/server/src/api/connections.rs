@@ -1,8 +1,8 @@
-//! Connections to the API: how many, whose, and for how long.
+//! Limits connections to the API: their number, the share of each user, and their time.
 //!
-//! Whoever may connect may also keep connections open and say nothing. So each user has seats of
-//! their own, and a request has a time in which its head has to come. What the array's
-//! administrators need is there whatever others do.
+//! A user who can connect can also hold a connection open without sending a request. So each user
+//! has seats of their own, and the head of a request has to come within a time. Other users cannot
+//! take the seats that the administrators of the array need.
 //!
 //! Invariants:
 //! - There are [`ALL_MAX`] connections at most. One more of a user who has all their seats is

@@ -1,5 +1,6 @@
-//! Consistency groups: volumes that are snapshotted together. Their schedules are in
-//! [`super::schedules`].
+//! Requests about consistency groups: volumes that share snapshots of one instant.
+//!
+//! Their schedules are in [`super::schedules`].
 
 use super::problem::{Body, Segment};
 use super::schedules::schedule;

@@ -1,5 +1,6 @@
-//! Every request is answered in bounded time, whatever a shard or a drive does; and one that
-//! panics is answered, too.
+//! Answers every request in bounded time, whatever a shard or a drive does.
+//!
+//! A request whose handler panics gets an answer, too.
 //!
 //! Invariant: a handler runs to its end also when nobody waits for it any more: a change that
 //! takes long is not left half done.

@@ -1,4 +1,4 @@
-//! The OpenAPI description of the API: completes what handlers say of themselves.
+//! Completes the OpenAPI description of the API with the failures of each kind of request.
 //!
 //! Handlers name their answer and the failures that are theirs alone. The failures that follow from
 //! the kind of request are added here.

@@ -1,4 +1,4 @@
-//! Drives in their pools.
+//! Requests about drives of pools: list, take out of use, replace, remove.
 
 use super::deadline::Served;
 use super::pools;

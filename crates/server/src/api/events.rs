@@ -1,4 +1,4 @@
-//! What people should know of.
+//! Requests for the events of all pools.
 
 use super::types::{Event, Problem};
 use crate::array::{Array, PoolEvent};

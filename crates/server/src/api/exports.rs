@@ -1,4 +1,4 @@
-//! Exports: targets and the volumes behind them.
+//! Requests about exports: targets, their LUNs, and the initiators that may log in.
 
 use super::hosts::{account, chap, check_initiators, new_account};
 use super::problem::{Body, Segment};

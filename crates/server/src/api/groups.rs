@@ -1,4 +1,4 @@
-//! Groups of pools.
+//! Requests about RAID groups of pools: add, change the level, remove.
 
 use super::drives::new_drive;
 use super::pool_changes;

@@ -1,11 +1,12 @@
-//! Who may talk to the API: programs of root and of the server's own user on this machine, under
-//! its loopback names.
+//! Refuses requests from users, hosts and web pages that may not use the API.
+//!
+//! Programs of root and of the server's own user on this machine may, under its loopback names.
 //!
 //! The file of a Unix socket says who can connect to it. To a loopback address every user of the
-//! machine can connect: the kernel says whose a connection is. A web page of another site could still make
-//! a browser of this machine send requests here under a name that it controls
-//! (DNS rebinding); such requests carry that name in `Host`, or the page's site in
-//! `Origin`, and are refused.
+//! machine can connect: the kernel says whose a connection is. A web page of another site could
+//! still make a browser of this machine send requests here under a name that it controls (DNS
+//! rebinding); such requests carry that name in `Host`, or the page's site in `Origin`, and are
+//! refused.
 
 use super::caller::Caller;
 use super::types::{Problem, ProblemKind};

@@ -1,4 +1,4 @@
-//! How pools and the array are, in a word, and why.
+//! Judges the health of pools and of the array, and gives the reasons.
 
 use super::types::{ClosedPool, Health};
 use crate::array::{Array, KnownDrive, in_brief};

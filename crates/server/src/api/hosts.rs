@@ -1,4 +1,4 @@
-//! Hosts and groups of them.
+//! Requests about hosts and host groups.
 
 use super::problem::{Body, Segment};
 use super::types::{

@@ -1,5 +1,4 @@
-//! Jobs: volumes from images, images from volumes, copies of volumes, volumes to other
-//! pools.
+//! Requests about jobs: import and export of images, copies and moves of volumes.
 
 use super::problem::{Body, Segment};
 use super::types::{

@@ -1,4 +1,4 @@
-//! Pools that are made and destroyed, and the RAM that they have.
+//! Requests that create and destroy pools, and that size their read caches.
 
 use super::drives::new_drive;
 use super::pools::shown;

@@ -1,4 +1,4 @@
-//! Pools.
+//! Requests about pools: list, scrub, rates of background work, spares.
 
 use super::deadline::Served;
 use super::health;

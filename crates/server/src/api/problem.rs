@@ -1,5 +1,4 @@
-//! Failures as JSON with the right HTTP status, and request bodies whose
-//! failures are such JSON too.
+//! Turns failures into JSON with the right HTTP status, also those of request bodies.
 
 use super::types::{Problem, ProblemKind};
 use crate::array::{ArrayError, ArrayErrorKind};

@@ -1,4 +1,4 @@
-//! Snapshots of several volumes at one instant, and restoring.
+//! Requests for snapshots of several volumes at one instant, and for restoring volumes.
 
 use super::problem::{Body, Segment};
 use super::snapshots::snapshot;

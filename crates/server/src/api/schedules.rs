@@ -1,4 +1,4 @@
-//! Snapshots by the clock.
+//! Requests about snapshot schedules of volumes and consistency groups.
 
 use super::problem::{Body, Segment};
 use super::types::{Problem, Schedule, ScheduleCreate};

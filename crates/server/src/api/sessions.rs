@@ -1,4 +1,4 @@
-//! Connected sessions.
+//! Requests about connected iSCSI sessions: list and drop.
 
 use super::problem::Segment;
 use super::types::{Problem, ProblemKind, Session};

@@ -1,4 +1,4 @@
-//! The array's settings and its portals, and all of it as a site file.
+//! Requests about settings, portals, discovery CHAP, and the array as a site file.
 
 use super::caller::Caller;
 use super::problem::{Body, Segment};

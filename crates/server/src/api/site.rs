@@ -1,4 +1,4 @@
-//! A site file against the array: what differs, and having the array be as the file says.
+//! Requests that compare a site file with the array, and that apply it.
 
 use super::caller::Caller;
 use super::problem::Body;

@@ -1,4 +1,4 @@
-//! Snapshots and clones.
+//! Requests about snapshots and clones.
 
 use super::problem::{Body, Segment};
 use super::types::{Deleted, LunPlace, Problem, Snapshot, SnapshotCreate, Volume, VolumeClone};

@@ -1,4 +1,4 @@
-//! How volumes take space, and from when on people are told that it runs out.
+//! Requests about space: thresholds of pools, provisioning and holdings of volumes.
 
 use super::problem::{Body, Segment};
 use super::types::{Pool, Problem, Provisioning, Thresholds, ThresholdsChange};

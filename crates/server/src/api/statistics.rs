@@ -1,4 +1,4 @@
-//! What volumes, initiators and sessions did.
+//! Requests for I/O statistics of volumes, initiators and sessions.
 
 use super::types::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, Problem, SessionStats,

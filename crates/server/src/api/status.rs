@@ -1,4 +1,4 @@
-//! The array at a glance, and its sums.
+//! Requests for the array at a glance, and for sums over sessions and drives.
 
 use super::deadline::Served;
 use super::health;

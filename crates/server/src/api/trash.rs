@@ -1,4 +1,4 @@
-//! The trash.
+//! Requests about the trash: list, empty, delete, restore.
 
 use super::problem::{Body, Segment};
 use super::types::{Problem, TrashRestore, Trashed, Volume};

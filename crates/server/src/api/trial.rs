@@ -1,5 +1,7 @@
-//! Requests that only ask whether they could be done: who destroys something is asked first, and is
-//! not asked for what can't be done anyway.
+//! Requests that only ask whether a change is possible, and change nothing.
+//!
+//! A client sends such a request before it asks its user to confirm, so that no user confirms an
+//! impossible deletion.
 
 use super::types::Problem;
 use axum::extract::rejection::QueryRejection;

@@ -1,4 +1,4 @@
-//! What the API says and takes: the JSON of every resource.
+//! The JSON of every resource that the API takes and gives.
 //!
 //! Programs on both sides share these. A field is only ever added; sizes and
 //! counts carry their unit in their name.

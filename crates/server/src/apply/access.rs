@@ -1,4 +1,4 @@
-//! Exports, hosts, groups of hosts, and what discovery asks for.
+//! Applies exports, hosts, host groups and discovery CHAP of a site file.
 
 use super::{Action, Difference};
 use crate::array::configuration::Configuration;

@@ -1,4 +1,4 @@
-//! A site file, applied to an array: what it says that the array is not, and having it be so.
+//! Compares a site file with an array, and changes the array to match.
 //!
 //! Invariants:
 //! - Only somebody who asks applies a file; a start does it once, before anything is there.

@@ -1,4 +1,4 @@
-//! Pools, portals and settings.
+//! Applies pools, portals and settings of a site file.
 
 use super::{Action, Difference};
 use crate::array::{Array, ArrayError, ArrayErrorKind, differences_from};

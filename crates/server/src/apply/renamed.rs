@@ -1,4 +1,4 @@
-//! Volumes that the site file still calls by a name they had before.
+//! Volumes that the site file still calls by an earlier name.
 //!
 //! Invariant: a volume that was renamed is never made anew, empty, because the site file
 //! says its old name.

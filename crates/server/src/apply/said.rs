@@ -1,5 +1,6 @@
-//! What the site file says of volumes beside where they are and how large: what they are for,
-//! tags, zeroes, schedules, consistency groups.
+//! Applies the words of a site file about volumes: descriptions, tags, schedules, groups.
+//!
+//! Zero detection belongs here, too; places and sizes do not.
 //!
 //! Invariant: what the file does not say stays: other tags, other schedules, other volumes of a
 //! group.

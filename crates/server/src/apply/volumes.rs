@@ -1,4 +1,4 @@
-//! Volumes: the site's are made or grown; others are kept and named.
+//! Applies volumes of a site file: creates and grows them, and names all others.
 
 use super::{Action, Difference};
 use crate::array::{Array, ArrayError};

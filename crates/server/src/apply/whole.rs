@@ -1,4 +1,4 @@
-//! All of an array as a site: what a site file would have to say.
+//! Describes a whole array as a site, ready to be written as a site file.
 
 use crate::array::consistency::group_of;
 use crate::array::hosts::said_of;

@@ -1,4 +1,4 @@
-//! What is not there: pools that could not be opened, and drives that open pools are without.
+//! Knows which pools are not open, and which drives open pools are without.
 //!
 //! Invariants:
 //! - A pool is open, or it is known here with the reason, so that nobody is told that there is

@@ -1,4 +1,4 @@
-//! Drives that leave their pools: records and settings forget them.
+//! Removes drives that have left their pools from records and settings.
 //!
 //! Invariants:
 //! - A drive is forgotten when no lane of its pool has it any more. Of a pool that is not open, or

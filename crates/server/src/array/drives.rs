@@ -1,5 +1,4 @@
-//! What is done to drives and pools while they serve: drives taken out of use, added
-//! and replaced, and scrubs.
+//! Changes to the drives of a pool in service: fail, add, replace, scrub.
 
 use super::places::{NewDrive, Placed};
 use super::{Array, ArrayError, ArrayErrorKind, KnownDrive};

@@ -1,4 +1,4 @@
-//! What can go wrong with a request to the array.
+//! The errors that requests to the array return.
 
 use crate::shard::{ExportError, ExportErrorKind, ShardGone};
 use engine::{PoolError, PoolErrorKind};

@@ -1,4 +1,4 @@
-//! Events of all pools, and putting them on record.
+//! Collects the events of all pools and puts them on record.
 //!
 //! Invariants:
 //! - Each event is put on record once, soon after it happened; one that may still become

@@ -1,4 +1,4 @@
-//! Exports: targets, the volumes behind them, and who may log in.
+//! Creates, changes and deletes exports: targets, their LUNs, and their access rules.
 //!
 //! Those that the array makes are kept before the target takes logins, and so is each change.
 

@@ -1,5 +1,7 @@
-//! The trash gives way: to time, and to whoever needs the room. So do pages that are there
-//! only because others are not written whole yet.
+//! Frees space of the trash when its time is over, or when a write finds no room.
+//!
+//! A write that finds no room also waits for pages that are not whole yet to become whole, and so
+//! to free the pages behind them.
 //!
 //! Invariants:
 //! - What is in the trash goes when its time is over, or when its pool has no room left:

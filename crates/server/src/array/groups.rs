@@ -1,4 +1,4 @@
-//! Groups of pools: another level, one more, one fewer.
+//! Adds RAID groups to pools, changes their level, and removes them.
 //!
 //! Invariants:
 //! - What the engine refuses leaves nothing behind: no file, no record.

@@ -1,5 +1,6 @@
-//! The array at a glance, also while a shard does not answer: what that said last stands for
-//! it, and it is named.
+//! Shows the array at a glance, also while a shard does not answer.
+//!
+//! The last answer of a silent shard stands for it, and the report names the shard.
 //!
 //! Invariant: a look ends in bounded time, whatever a shard does.
 

@@ -1,5 +1,6 @@
-//! Events on record: lines of JSON in the data directory, so that what happened to a
-//! drive is known after a restart, too.
+//! Keeps events on record, so that the history of a drive survives a restart.
+//!
+//! The record is a file of JSON lines in the data directory.
 //!
 //! Invariants:
 //! - Lines are only added. A file of too many is written anew beside it, with the newest

@@ -1,4 +1,4 @@
-//! LUNs of a target that serves: volumes come behind it and go.
+//! Adds LUNs to a target in service, and removes them.
 //!
 //! Invariants:
 //! - A LUN that stays keeps its number and its commands.

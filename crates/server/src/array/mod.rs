@@ -1,5 +1,4 @@
-//! The array as the API and the bring-up see it: pools, volumes, exports and
-//! sessions over all shards.
+//! The array over all shards, as the API and the bring-up see it.
 //!
 //! Invariants:
 //! - A volume's name is unique over the array, and so is a target's.

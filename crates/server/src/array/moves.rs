@@ -1,4 +1,4 @@
-//! Volumes that go from one pool to another while they are used.
+//! Moves volumes from pool to pool while hosts use them.
 //!
 //! The engine copies, mirrors and switches (`engine::pool::OtherPool`); here are the two
 //! ends brought together, wherever they are, and after a crash found again.

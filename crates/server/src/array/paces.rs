@@ -1,5 +1,4 @@
-//! What may be different of a pool from moment to moment, and is kept: the rates of its work in the
-//! background, the thresholds of its fullness, its cache.
+//! Keeps the values of a pool that change in service: rates, thresholds, cache size.
 //!
 //! Invariant: they are kept before they count, so a restart changes nothing.
 

@@ -1,4 +1,4 @@
-//! Where drives are, and how new ones come in.
+//! Keeps the paths of all drives, and takes new drives in.
 //!
 //! Invariants:
 //! - A drive that the API adds is on record before it is part of a pool, so that it is

@@ -1,4 +1,4 @@
-//! Portals: the addresses that targets are served at, opened and closed while they are.
+//! Opens and closes portals while the array serves.
 //!
 //! Invariants:
 //! - A portal is open, or can be, before the settings name it. One that can't be at a later start

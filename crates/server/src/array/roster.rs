@@ -1,5 +1,7 @@
-//! The drives that pools have and had: one that has failed stays known when a spare stands in for
-//! it, with its place, its serial number and the reason.
+//! The roster of all drives that pools have, and of those that failed.
+//!
+//! The array remembers a failed drive after a spare has its place: where it was, its serial number,
+//! and the reason.
 //!
 //! A pool's labels forget a drive when another has its place. So the array keeps a roster, and
 //! compares: whoever was in a place that another has by now has failed, however that came about.
@@ -9,8 +11,8 @@
 //!   it, or its group has left.
 //! - The roster is only told of. No pool is opened, and no drive is used, because of it; nor does
 //!   a start fail.
-//! - Changes happen one at a time, each from what it looks at to the record. The record comes first:
-//!   what can't be kept has not changed.
+//! - Changes happen one at a time, each from what it looks at to the record. The record comes
+//!   first: what can't be kept has not changed.
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};

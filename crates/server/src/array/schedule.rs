@@ -1,4 +1,4 @@
-//! What a schedule of snapshots is, and how it is written down.
+//! A schedule of snapshots, and its form on record.
 //!
 //! Invariant: what older versions wrote is read as they meant it.
 

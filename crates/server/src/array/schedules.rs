@@ -1,4 +1,4 @@
-//! Snapshots taken by the clock, and deleted when there are enough of them.
+//! Takes snapshots on schedule, and deletes the oldest when there are enough.
 //!
 //! A schedule is an attribute of its volume, so it survives restarts and goes with it.
 //!

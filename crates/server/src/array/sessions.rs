@@ -1,4 +1,4 @@
-//! Sessions over all shards.
+//! Lists and ends sessions over all shards.
 
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::shard::SessionInfo;

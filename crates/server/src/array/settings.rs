@@ -1,4 +1,4 @@
-//! The array's settings: pools and their drives, portals, directories, limits, the trash.
+//! The settings of the array: pools and drives, portals, directories, limits, the trash.
 //!
 //! They are what a site file says beside volumes, exports and hosts, and are kept in that form
 //! (`configuration`). The first start takes them from the site file; from then on they change by
@@ -6,8 +6,9 @@
 //!
 //! Invariants:
 //! - Settings are kept before they count, and keep every rule of a site file.
-//! - What the settings say of the groups and drives of a pool may be behind: its labels count. Where
-//!   its drives are is looked for at all places that the settings and the drives' record name.
+//! - What the settings say of the groups and drives of a pool may be behind: its labels count.
+//!   Where its drives are is looked for at all places that the settings and the drives' record
+//!   name.
 
 use super::configuration::{CONFIGURATION_FILE, InFile, Store as _};
 use super::{AddedDrive, Array, ArrayError, ArrayErrorKind, DrivePlaces};

@@ -1,4 +1,4 @@
-//! Snapshots and clones: volumes that begin as what another one has.
+//! Snapshots and clones: volumes that share pages with the volume they come from.
 //!
 //! A snapshot is a volume that nobody writes, called `VOLUME@NAME`. Both are in the lane
 //! of the volume that they were taken from, since they share its pages.

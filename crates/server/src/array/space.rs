@@ -1,4 +1,4 @@
-//! How volumes take space, and who is told when it runs out.
+//! Changes how volumes take space, and warns initiators when space runs out.
 
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::ShardState;

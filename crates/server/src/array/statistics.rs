@@ -1,4 +1,4 @@
-//! What volumes, initiators and sessions did, over all shards.
+//! I/O statistics of volumes, initiators and sessions, over all shards.
 
 use super::{Array, ArrayError, PlacedVolume};
 use crate::shard::{Counted, CountedSession};

@@ -1,5 +1,4 @@
-//! Snapshots of several volumes at one instant, wherever they are, and volumes that become
-//! what a snapshot is.
+//! Snapshots of several volumes at one instant, and volumes restored from a snapshot.
 
 use super::snapshots::{check_all_sound, now_unix_s};
 use super::{Array, ArrayError, ArrayErrorKind, PlacedVolume};

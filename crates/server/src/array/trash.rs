@@ -1,4 +1,4 @@
-//! Deleting volumes, by way of the trash.
+//! Deletes volumes, by way of the trash.
 //!
 //! Invariants:
 //! - What is exported is not deleted, unless its export goes with it by force.

@@ -1,4 +1,4 @@
-//! Whose turn it is to change the array: changes happen one at a time.
+//! Lets one change of the array happen at a time.
 //!
 //! A pool may wait for a drive that it can't do without, for as long as that hangs. A change that
 //! waits for such a pool gives its turn away after a while, so that others continue meanwhile.

@@ -1,4 +1,4 @@
-//! What is said of volumes: names, descriptions, tags.
+//! Names, descriptions and tags of volumes.
 //!
 //! Invariants:
 //! - Who uses a volume does not notice that it is renamed: exports follow, and what

@@ -1,4 +1,4 @@
-//! How much memory all connections may hold together.
+//! Sizes the memory that all connections may hold together.
 //!
 //! Invariants:
 //! - Half of it has seats for all sessions. Where the settings allow more sessions than that, fewer

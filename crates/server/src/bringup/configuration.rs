@@ -1,4 +1,4 @@
-//! The configuration that an array begins with: its own, and at the first start the site file's.
+//! Chooses the configuration to start with: the record, or at first the site file.
 
 use super::data_dir::DataDir;
 use super::{BringUpError, BringUpErrorKind};

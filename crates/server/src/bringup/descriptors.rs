@@ -1,8 +1,8 @@
-//! Whether this process may have as many files open as it will need.
+//! Checks that this process may open as many files as it will need.
 //!
-//! Invariant: drives and records come before sessions. Where the limit is too low for all
-//! sessions and logins that the settings allow, fewer are taken, and the log says how many: a drive or
-//! a record that can't be opened would be a fault of the array.
+//! Invariant: drives and records come before sessions. Where the limit is too low for all sessions
+//! and logins that the settings allow, fewer are taken, and the log says how many: a drive or a
+//! record that can't be opened would be a fault of the array.
 
 use super::{BringUpError, BringUpErrorKind};
 use crate::api::CONNECTIONS_MAX;

@@ -1,4 +1,4 @@
-//! Opening drives, and a look at those of a site before anything is opened or made.
+//! Opens drives, and looks at those of a site before it opens or makes any.
 //!
 //! A drive that is in use is tried again for a while: what a server that was just killed
 //! had in flight holds it for a moment longer, and so does who has just let go of it.

@@ -1,4 +1,4 @@
-//! What can stand in the way of serving.
+//! The errors that keep the server from serving.
 
 use crate::array::ArrayError;
 use crate::front::PortalError;

@@ -1,4 +1,4 @@
-//! Exports that are withheld, tried again.
+//! Opens withheld exports when their pools are open.
 
 use super::BringUpError;
 use crate::array::Array;

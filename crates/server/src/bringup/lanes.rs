@@ -1,4 +1,4 @@
-//! Opening the lanes of a pool, each on its shard, all or none.
+//! Opens all lanes of a pool, each on its shard, or none.
 
 use super::BringUpError;
 use super::pools::{OpenDrives, PoolPlan, doors, settle};

@@ -1,4 +1,4 @@
-//! What was missing at the start, looked for until it is there.
+//! Looks for pools and drives that were missing at the start, until they are there.
 //!
 //! A pool that could not be opened is opened when its drives are there, with its volumes, and
 //! the targets that show them. A drive that an open pool came up without holds old data when

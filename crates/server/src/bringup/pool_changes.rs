@@ -1,9 +1,9 @@
-//! Pools that are made and destroyed while the array serves.
+//! Creates and destroys pools while the array serves.
 //!
 //! Invariants:
-//! - A pool is on record as being made before the settings name it, and before its drives are looked
-//!   at. A making that a crash cut short is taken back by the next start: whatever lies on the drives
-//!   then is never taken for the pool.
+//! - A pool is on record as being made before the settings name it, and before its drives are
+//!   looked at. A making that a crash cut short is taken back by the next start: whatever lies on
+//!   the drives then is never taken for the pool.
 //! - A pool that is being destroyed is on record as such before anything of it goes. A destruction
 //!   that a crash cut short is ended by the next start, and nobody sees the pool again.
 //! - Nothing is made of a drive that carries a label, or anything else that somebody may miss.

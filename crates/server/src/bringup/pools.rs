@@ -1,4 +1,4 @@
-//! Pools: which are opened, which are made, and why neither may be.
+//! Decides which pools to open and which to make, and explains each refusal.
 //!
 //! Invariants:
 //! - Of a pool that is there, whatever is not one of its drives, whole, is a drive that is

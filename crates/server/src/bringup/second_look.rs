@@ -1,6 +1,7 @@
-//! Drives without a label of the first lane: those of the others are looked for where the
-//! labels of the pool's other drives say that they are. A drive that does not answer any more is
-//! what it was at the first look.
+//! Looks again at drives without a label of the first lane.
+//!
+//! The labels of the pool's other drives say where the labels of the other lanes are. A drive that
+//! does not answer any more keeps the result of its first look.
 
 use super::drives::{Found, Look, Patience, READ_TIME};
 use crate::shard::ShardState;

@@ -1,4 +1,4 @@
-//! What a connection has its target do, and how: on the same shard, or on another.
+//! Carries commands of a connection to its target, on the same shard or on another.
 //!
 //! The SCSI side of a session, its nexus with all that other sessions must see, is
 //! always on the home shard of its target, and every command is run there. What crosses

@@ -1,4 +1,4 @@
-//! Counts what a connection does, LUN by LUN.
+//! Counts the commands of a connection and their latencies, LUN by LUN.
 //!
 //! Once a LUN is known, a command costs an index and a few loads and stores: no lock, no
 //! hashing, no allocation. The clock is looked at once for all that came with one read, and

@@ -1,5 +1,4 @@
-//! The tasks of a connection: which are in progress, how far they are, and who
-//! waits for the end of aborted ones.
+//! The tasks of a connection in progress, their steps, and the aborts that wait for them.
 
 use super::gauge::Mark;
 use crate::shard::session::{AbortRequest, Scope};

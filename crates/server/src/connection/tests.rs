@@ -1,4 +1,4 @@
-//! Writes that wait for room, while those who sent them go away.
+//! Tests of writes that wait for room while their initiators go away.
 
 use crate::served::initiator::{Initiator, LUN0, write10};
 use crate::served::{Served, VOLUME_BYTES};

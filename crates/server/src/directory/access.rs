@@ -1,5 +1,7 @@
-//! Who may reach a target: initiators by name, hosts with what they have to prove, and
-//! the portals through which a target is seen.
+//! Rules that say which initiators may reach a target, and through which portals.
+//!
+//! An initiator is admitted by its own name or by its host's, with the CHAP secret that either has
+//! to prove.
 
 use iscsi::chap::Account;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-//! Who is admitted where.
+//! Tests of the rules that admit initiators to targets.
 
 use super::*;
 use iscsi::chap::{Credential, Secret};

@@ -1,4 +1,4 @@
-//! Which shard carries a connection.
+//! Chooses the shard that carries a connection.
 //!
 //! A connection's protocol (socket, PDUs, digests) may be worked off by another thread
 //! than its target's commands. How busy a shard is, is taken from how many connections

@@ -1,4 +1,4 @@
-//! Discovery sessions: which targets are there (RFC 7143 clause 4.3).
+//! Discovery sessions, which list targets for initiators (RFC 7143 clause 4.3).
 
 use crate::directory::Directory;
 use base::BufPool;

@@ -1,4 +1,4 @@
-//! One connection from its first byte until it is at its shard.
+//! Serves one connection from its first byte until it is at its shard.
 
 use super::seats::Seat;
 use super::{Desk, discovery, turned_away};

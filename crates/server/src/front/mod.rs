@@ -1,10 +1,9 @@
 //! The front: portals, logins and discovery, beside the shards.
 //!
-//! A connection logs in here, on a thread of the front's own, and is then moved
-//! to the shard of its target, or to one beside it. Discovery sessions are served here to their end.
-//! What peers can make the front hold is bounded: logins under way, the time
-//! each may take, and sessions. Who is beyond a bound is told so by the status of its
-//! login, as long as that costs little.
+//! A connection logs in here, on a thread of the front's own, and is then moved to the shard of its
+//! target, or to one beside it. Discovery sessions are served here to their end. What peers can
+//! make the front hold is bounded: logins under way, the time each may take, and sessions. Who is
+//! beyond a bound is told so by the status of its login, as long as that costs little.
 
 mod berths;
 mod discovery;

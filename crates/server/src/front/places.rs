@@ -1,4 +1,4 @@
-//! Places of sessions: so many at once, and so many of each initiator.
+//! Limits sessions, in all and of each initiator.
 //!
 //! A login that reinstates a session (RFC 7143 clause 6.3.5) always gets a place: the old
 //! one is about to end, and it is often there only because its host has died. How many

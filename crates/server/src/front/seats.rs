@@ -1,5 +1,4 @@
-//! Seats of logins under way, and of discovery sessions: so many at once, and so many of each
-//! address.
+//! Limits logins under way and discovery sessions, in all and of each address.
 //!
 //! Invariants:
 //! - Peers that linger keep nobody out: who comes when all seats are taken gets the seat of a

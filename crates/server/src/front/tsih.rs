@@ -1,4 +1,4 @@
-//! Session handles: 16 bits, not zero, unique while their session lives.
+//! Hands out session handles: 16 bits, not zero, unique while their session lives.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
-//! Peers for which there is no room: they are told so by the status of a login response
-//! (RFC 7143 clause 11.13.5, 0302: out of resources), so that they try again later instead
-//! of looking for a fault of the network.
+//! Tells initiators that there is no room for them now, so that they try again later.
+//!
+//! The status of a login response says so (RFC 7143 clause 11.13.5, 0302: out of resources).
+//! Without it, administrators would look for a fault of the network.
 //!
 //! That takes little and not long, and is done for so many at once; those beyond see the
 //! connection close.

@@ -1,4 +1,4 @@
-//! Copying content from a source to a target, piece by piece, with its sum.
+//! Copies content from a source to a target, piece by piece, with its digest.
 //!
 //! A task reads ahead while pieces before are summed and written, so memory is bounded by
 //! what lies between. Runs of zeroes are never written: targets are zeroes before.

@@ -1,4 +1,4 @@
-//! SHA-256 of a disk's content, as far as it has been read.
+//! Computes the SHA-256 of a disk's content, over restarts of the server.
 //!
 //! Unlike a usual hasher it can be kept on record and gone on with after a restart. That
 //! is easy here, since content comes in whole sectors only: nothing is ever left over

@@ -1,4 +1,4 @@
-//! A job, as it is asked for, kept on record, and told about.
+//! A job: its order, its record, and its state as the API shows it.
 
 use super::digest::Digest;
 use super::header::Format;

@@ -1,5 +1,4 @@
-//! Images in and out: jobs that make a volume of an image file, or a file of a volume; and
-//! jobs that move a volume to another pool.
+//! Jobs that import and export images, and that copy and move volumes.
 //!
 //! - [`place`]: which files of this machine may be used.
 //! - [`header`]: what an image says of itself, and which other files it names.

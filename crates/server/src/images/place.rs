@@ -1,5 +1,4 @@
-//! Which files of this machine images may be: those under the directories that the
-//! settings allow.
+//! Checks that an image is under a directory that the settings allow.
 //!
 //! Invariant: what is given out is a path without links, under an allowed directory. Who
 //! may write to these directories is trusted not to change them at the same moment.

@@ -1,4 +1,4 @@
-//! How far a job is.
+//! The progress of a job, as it runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

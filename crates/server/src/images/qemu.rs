@@ -1,5 +1,7 @@
-//! QEMU's programs, for formats that are not ours: `qemu-nbd` opens an image and serves it
-//! on a socket in a directory that only we may look into; `qemu-img` makes an empty one.
+//! Runs QEMU's programs, for image formats that we do not read and write ourselves.
+//!
+//! `qemu-nbd` opens an image and serves it on a socket in a directory that only we may look into.
+//! `qemu-img` makes an empty image.
 //!
 //! Invariants:
 //! - They get no name to resolve or format to guess: each file of an image is said, with

@@ -1,4 +1,4 @@
-//! A job at work, to its end or until the server's.
+//! Runs a job to its end, or until the server stops.
 
 use super::copy::Copy;
 use super::digest::Digest;

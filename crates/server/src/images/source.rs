@@ -1,4 +1,4 @@
-//! Where content is read from: a file, an image, a volume.
+//! Sources that jobs read content from: a file, an image, a volume.
 
 use super::header::{Block, Format, Layer, Vhdx};
 use super::nbd::Client;

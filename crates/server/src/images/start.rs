@@ -1,4 +1,4 @@
-//! How a job begins: everything that can be refused is refused here, with nothing made.
+//! Starts jobs, and refuses every order that cannot be done before it makes anything.
 
 use super::header::{self, Format};
 use super::job::{Job, JobKind, Order};

@@ -1,4 +1,6 @@
-//! Where content is written to: a file, an image, a volume. All of them are zeroes before.
+//! Targets that jobs write content to: a file, an image, a volume.
+//!
+//! Each of them reads as zeroes before the first write.
 
 use super::header::Format;
 use super::nbd::Client;

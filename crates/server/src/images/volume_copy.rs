@@ -1,5 +1,6 @@
-//! Jobs that copy from volume to volume: inside the engine where both are in one lane, by
-//! reading and writing where they are not.
+//! Jobs that copy from volume to volume.
+//!
+//! The engine copies inside a lane; between lanes, the job reads and writes.
 //!
 //! Invariants:
 //! - A volume that the job has made goes with it when it fails or is cancelled; of one that

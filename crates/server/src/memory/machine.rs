@@ -1,4 +1,4 @@
-//! How much memory this process may use: the machine's, or less where a control group says so.
+//! Finds the memory that this process may use: the machine's, or a control group's limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};

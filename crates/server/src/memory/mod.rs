@@ -1,5 +1,4 @@
-//! The memory that initiators make the array hold: one budget for the process, between all
-//! shards.
+//! One budget for the memory that initiators make the array hold, over all shards.
 //!
 //! - `policy` says who may hold how much; it is deterministic.
 //! - `machine` says how much memory there is.

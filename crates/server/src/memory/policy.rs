@@ -1,4 +1,4 @@
-//! Who may hold how much of the memory that initiators make the array hold.
+//! The rules that share the memory budget among initiators and their connections.
 //!
 //! Deterministic: no clock, no threads, no sockets. [`super::Budget`] puts it between shards.
 //!

@@ -1,5 +1,4 @@
-//! Connections that read, take their answers bit by bit, and ask again while some answers still
-//! wait: every command ends, on every budget.
+//! Tests that every command ends on every budget, with initiators that read slowly.
 
 use super::*;
 use base::Prng;

@@ -1,5 +1,7 @@
-//! What the copies of one session reach: its own target's units, those of other targets that
-//! would admit it, and what is kept for tokens, wherever that is.
+//! Finds the units and tokens that the copies of one session can reach.
+//!
+//! These are the units of its own target, those of other targets that would admit it, and tokens on
+//! any shard.
 
 use super::reach::Reach;
 use super::{Offload, Place};

@@ -1,4 +1,4 @@
-//! Volumes that copies reach by another logical unit than the one that the command was sent to.
+//! Tracks volumes that copies reach through another logical unit than the command's own.
 
 use super::Offload;
 use crate::directory::Directory;

@@ -1,4 +1,4 @@
-//! A volume of another shard, as a target here shows it.
+//! A volume of another shard, as a target on this shard serves it.
 //!
 //! Each command goes to the volume's shard as a message, and its outcome comes back as
 //! one; buffers change hands without a copy. A command that was sent runs to its end.

@@ -1,4 +1,4 @@
-//! What sessions that have ended did, by volume and by initiator.
+//! Sums of the I/O of ended sessions, by volume and by initiator.
 //!
 //! Invariant: what is remembered is bounded; whose last session ended longest ago is
 //! forgotten first.

@@ -1,4 +1,4 @@
-//! Writers that found no room in a pool, and wait for somebody to make some.
+//! Writes that found no room in a pool, and wait until the array has freed some.
 //!
 //! Invariants:
 //! - Who asks is answered by a look at the trash that begins afterwards, or gives up.

@@ -1,5 +1,4 @@
-//! A session as the shard keeps it: who, since when, how much, and the ways to
-//! reach its connection.
+//! A session as its shard keeps it: names, counters, and ways to reach its connection.
 
 use super::tally::{Tally, Totals};
 use base::Uuid;

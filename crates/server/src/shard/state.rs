@@ -1,4 +1,4 @@
-//! What a shard holds: its world, pools, exported targets and sessions.
+//! The state of a shard: its world, pools, exported targets and sessions.
 
 use super::ShardHandle;
 use super::distant::Distant;

@@ -1,5 +1,4 @@
-//! What volumes, initiators and sessions of a shard did: connected sessions and those that
-//! have ended, added up.
+//! Sums of I/O on a shard by volume, by initiator and by session.
 
 use super::session::SessionInfo;
 use super::state::ShardState;

@@ -1,5 +1,4 @@
-//! What the commands of one session at one LUN came to: counters and histograms of a
-//! fixed size.
+//! Counters and histograms of the commands of one session at one LUN.
 //!
 //! Invariants:
 //! - Only the shard that carries the session's connection writes a [`Tally`]: plain loads and

@@ -1,4 +1,4 @@
-//! What is not there: pools that are not open, and drives that pools are without.
+//! JSON of pools that are not open, and of drives that pools are without.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,6 @@
-//! Hosts, groups of hosts, and what they have to prove. Secrets are taken, never given.
+//! JSON of hosts, host groups and CHAP.
+//!
+//! The API takes secrets, and never gives them.
 
 use super::Initiators;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What the API says and takes of consistency groups.
+//! JSON of consistency groups, and of requests about them.
 
 use super::Schedule;
 use serde::{Deserialize, Serialize};

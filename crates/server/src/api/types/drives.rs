@@ -1,4 +1,4 @@
-//! Drives that have failed, and those that replace them.
+//! JSON of drives that have failed, and of drives that replace them.
 
 use super::{Drive, DriveState};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Imports and exports of images, moves of volumes, and the jobs that do them.
+//! JSON of jobs, and of the imports, exports, copies and moves that they do.
 
 pub use crate::images::{Format, JobInfo as Job, JobKind, JobState};
 

@@ -1,4 +1,4 @@
-//! Pools that are made.
+//! JSON of requests that create a pool or size its read cache.
 
 use super::{DriveAdd, GroupAdd};
 use serde::{Deserialize, Serialize};

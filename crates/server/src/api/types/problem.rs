@@ -1,4 +1,4 @@
-//! What the API says of a request that failed.
+//! JSON of a request that failed.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

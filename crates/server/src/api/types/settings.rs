@@ -1,4 +1,4 @@
-//! Settings and portals.
+//! JSON of settings and portals.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

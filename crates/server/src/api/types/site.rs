@@ -1,4 +1,4 @@
-//! A site file against the array.
+//! JSON of a site file, and of its differences from the array.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

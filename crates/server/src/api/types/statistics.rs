@@ -1,5 +1,7 @@
-//! What volumes, initiators and sessions did: counters that only grow, and what they say.
-//! The difference of two answers ([`IoStats::since`]) is what was done between them.
+//! JSON of I/O statistics of volumes, initiators and sessions.
+//!
+//! Counters only grow, so the difference of two answers ([`IoStats::since`]) is the I/O between
+//! them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

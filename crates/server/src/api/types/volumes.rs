@@ -1,4 +1,4 @@
-//! Volumes, and how they take space.
+//! JSON of volumes, and of the space that they take.
 
 use super::VolumeOrigin;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What the API says and takes of names, tags, snapshots, clones and the trash.
+//! JSON of names, tags, snapshots, clones and the trash.
 
 use super::LunPlace;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
-//! What servers before this one kept of exports and hosts that the API made, beside a site file
-//! that counted at every start.
+//! Reads the records of exports and hosts that earlier versions of the server kept.
+//!
+//! These versions applied a site file at every start, and kept only what the API had made.
 
 use super::Configuration;
 use super::kept::{KeptAccount, KeptExport, KeptGroup, KeptHost, KeptInitiators, by_target, known};

@@ -1,5 +1,4 @@
-//! The array's configuration: its settings, its exports, its hosts, and who may ask which targets
-//! there are.
+//! The configuration of the array: settings, exports, hosts, and discovery CHAP.
 //!
 //! The array keeps it. A site file is applied to it, and never counts beside it.
 //!

@@ -1,4 +1,4 @@
-//! Consistency groups: volumes that are snapshotted together, by the name of their group.
+//! Consistency groups: volumes that share snapshots of one instant.
 //!
 //! A group is nothing by itself: each member has an attribute that says which one it is in.
 //! So membership goes with a volume wherever it goes, and survives what it survives.

@@ -1,4 +1,4 @@
-//! Snapshots of consistency groups by the clock.
+//! Scheduled snapshots of consistency groups.
 //!
 //! Invariants:
 //! - A run takes snapshots of all volumes that are in the group at that time, at one instant

@@ -1,4 +1,4 @@
-//! What is said of the array while a shard is held up.
+//! Tests of the array at a glance while a shard is held up.
 
 use crate::api::{self, ApiListener, Patience};
 use crate::bringup::{self, Options, Running};

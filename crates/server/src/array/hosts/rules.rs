@@ -1,4 +1,4 @@
-//! What speaks against hosts, groups, and what exports say of them.
+//! Rules that a change of hosts, host groups or exports has to keep.
 
 use super::Known;
 use crate::array::{Array, ArrayError, ArrayErrorKind};

@@ -1,5 +1,6 @@
-//! Images of formats that are not imported: known by what they begin or end with, so that none
-//! of them is taken for a raw disk in silence.
+//! Recognizes images of formats that cannot be imported.
+//!
+//! Without this check Ashlar would import such an image as a raw disk, without a word.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! What an image file says of itself, found out without anything else being opened.
+//! Reads the header of an image file, and opens no other file that the header names.
 //!
 //! Programs that open an image open what it names, too: backing files, extents, and
 //! whatever a name such as `json:` stands for. An image that a guest wrote, or a stranger

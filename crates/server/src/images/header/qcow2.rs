@@ -1,4 +1,4 @@
-//! qcow2, as far as its header goes (QEMU's `docs/interop/qcow2.txt`).
+//! Reads headers of qcow2 images (QEMU's `docs/interop/qcow2.txt`).
 
 use super::{Format, Said, bytes, number, some_bytes};
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Headers that claim what is not so.
+//! Tests of headers that make false claims.
 
 use super::*;
 use std::fs;

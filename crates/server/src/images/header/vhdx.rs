@@ -1,5 +1,6 @@
-//! VHDX, read by ourselves (Microsoft's [MS-VHDX]): QEMU reads no differencing disks, and
-//! does not say where a dynamic one has no data.
+//! Reads VHDX images, also differencing disks (Microsoft's [MS-VHDX]).
+//!
+//! QEMU reads no differencing disks, and does not say where a dynamic disk has no data.
 //!
 //! Nothing is written. A disk whose log holds changes that were not put in place is
 //! refused, since it is not what it seems.

@@ -1,4 +1,4 @@
-//! VMDK, as far as its header and descriptor go (VMware's "Virtual Disk Format 5.0").
+//! Reads headers and descriptors of VMDK images (VMware's "Virtual Disk Format 5.0").
 
 use super::{Extent, Format, Said, bytes, number, some_bytes};
 use std::fs::File;

@@ -1,5 +1,6 @@
-//! The fixed newstyle handshake, with structured replies and `base:allocation` where the
-//! server has them ("Handshake phase").
+//! The fixed newstyle handshake of NBD (chapter "Handshake phase").
+//!
+//! It asks for structured replies and `base:allocation`, where the server has them.
 
 use super::{Outcome, lost};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

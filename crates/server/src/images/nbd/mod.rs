@@ -1,6 +1,7 @@
-//! A client of the Network Block Device protocol (`doc/proto.md` of
-//! <https://github.com/NetworkBlockDevice/nbd>), for one server: the `qemu-nbd` that we
-//! started, on a socket of ours. One request is under way at a time.
+//! A client of the Network Block Device protocol, for a `qemu-nbd` that we started.
+//!
+//! The protocol is `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>. The socket is
+//! ours, and one request is under way at a time.
 //!
 //! Invariant: after an error nothing is asked any more; the connection is out of step.
 

@@ -1,4 +1,4 @@
-//! Chains of VHDX, read as Hyper-V would.
+//! Tests that chains of VHDX files are read as Hyper-V would.
 
 use super::*;
 use crate::images::header::inspect;

@@ -1,5 +1,4 @@
-//! One initiator, several, and many over long runs: what each gets, and that bounds hold in each
-//! step.
+//! Tests of the shares and bounds of one initiator, of several, and over long runs.
 
 use super::*;
 use base::Prng;
