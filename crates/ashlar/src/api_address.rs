@@ -1,4 +1,4 @@
-//! Where the API of an array is: said, or in its usual place.
+//! Finds the address of an array's API: given by an option, or the default.
 
 use crate::failure::Failure;
 use site::ApiAddress;

@@ -1,4 +1,4 @@
-//! Asking before something is destroyed.
+//! Asks the user before a command destroys or changes something.
 
 use crate::failure::Failure;
 use std::io::{self, IsTerminal, Write};

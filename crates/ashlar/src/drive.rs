@@ -1,4 +1,4 @@
-//! `ashlar drive`: what drives there are, and what is done to them.
+//! `ashlar drive`: shows drives, takes them out of use, replaces and removes them.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

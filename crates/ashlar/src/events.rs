@@ -1,4 +1,4 @@
-//! `ashlar events`: what people should know of.
+//! `ashlar events`: shows the events of pools.
 
 use crate::client::Client;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `ashlar export`.
+//! `ashlar export`: creates, changes and deletes targets with their LUNs.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar fsck`: pools looked through while nobody serves them.
+//! `ashlar fsck`: checks pools that no array uses.
 //!
 //! Exit codes: 0 nothing is damaged; 1 something is damaged or lost; 2 it can't be said, because
 //! drives are in use, can't be opened or belong to no pool.

@@ -1,5 +1,6 @@
-//! What `ashlar fsck` found, as JSON and for people. The JSON's field names are
-//! relied on by scripts.
+//! The report of `ashlar fsck`, as text and as JSON.
+//!
+//! Scripts rely on the field names of the JSON.
 
 use engine::fsck::{Counts, Finding, Report, Severity};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `ashlar group`: consistency groups.
+//! `ashlar group`: creates, changes and deletes consistency groups.
 
 use crate::client::Client;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `ashlar host` and `ashlar host-group`.
+//! `ashlar host` and `ashlar host-group`: name initiators, and group hosts.
 
 use crate::client::Client;
 use crate::failure::Failure;

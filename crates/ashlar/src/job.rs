@@ -1,4 +1,4 @@
-//! `ashlar job`, and following a job to its end.
+//! `ashlar job`: shows jobs and follows them to their end.
 
 use crate::client::Client;
 use crate::failure::Failure;

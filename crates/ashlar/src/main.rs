@@ -1,5 +1,7 @@
-//! The one binary: `serve` runs the array, `load` proves it, everything else
-//! talks to a running one through its API.
+//! The `ashlar` program: runs the array, or talks to a running array through its API.
+//!
+//! `serve` runs the array and `load` loads its targets; most other commands talk to a running
+//! array.
 
 // A program for people: it reads the environment, the clock and the terminal.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -1,4 +1,4 @@
-//! `ashlar volume move`.
+//! `ashlar volume move`: moves a volume to another pool while hosts use it.
 
 use crate::client::Client;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Drives of pools that nobody serves: where they are, and which pool each is of.
+//! Finds the drives of pools that no array uses, and sorts them by pool.
 //!
 //! Which drives make a pool is read off their labels. The data directory of an array says where
 //! its drives are, and so does a site file.

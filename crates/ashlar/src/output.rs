@@ -1,4 +1,4 @@
-//! What people and programs read: aligned tables and JSON on standard output.
+//! Prints aligned tables for people, and JSON for programs, on standard output.
 
 use crate::client::Client;
 use crate::failure::Failure;

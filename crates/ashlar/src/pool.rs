@@ -1,4 +1,4 @@
-//! `ashlar pool`.
+//! `ashlar pool`: shows pools, and changes their groups, rates and thresholds.
 
 use crate::client::Client;
 use crate::events;

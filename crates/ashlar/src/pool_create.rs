@@ -1,4 +1,4 @@
-//! `ashlar pool create` and `ashlar pool destroy`.
+//! `ashlar pool create` and `ashlar pool destroy`: make a pool of drives, or end it.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar portal`.
+//! `ashlar portal`: opens and closes portals.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar pool salvage`: lost labels of a pool that nobody serves are written anew.
+//! `ashlar pool salvage`: writes lost labels of a pool that no array uses again.
 //!
 //! Nothing is written before it was shown and somebody agreed.
 

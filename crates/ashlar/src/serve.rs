@@ -1,4 +1,4 @@
-//! `ashlar serve`.
+//! `ashlar serve`: runs the array until a signal ends it.
 
 use crate::failure::Failure;
 use crate::{api_address, log, output, site_file};

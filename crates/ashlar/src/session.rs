@@ -1,4 +1,4 @@
-//! `ashlar session`.
+//! `ashlar session`: lists connected sessions and ends them.
 
 use crate::client::Client;
 use crate::failure::Failure;

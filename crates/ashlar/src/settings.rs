@@ -1,4 +1,4 @@
-//! `ashlar settings` and `ashlar discovery`.
+//! `ashlar settings` and `ashlar discovery`: show and change settings of the array.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,5 +1,6 @@
-//! What a snapshot or a clone may cost later: a volume whose data it shares takes space anew for all
-//! that hosts overwrite.
+//! Warns that a snapshot or a clone may cost space later.
+//!
+//! A volume whose data it shares takes space again for all that hosts overwrite.
 
 use crate::client::Client;
 use crate::failure::Failure;

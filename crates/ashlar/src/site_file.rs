@@ -1,4 +1,4 @@
-//! `ashlar site`.
+//! `ashlar site`: checks, compares and applies site files.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar snapshot`.
+//! `ashlar snapshot`: takes, schedules, restores and deletes snapshots.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar stats`: what volumes, initiators and sessions do, as `iostat -x` shows disks.
+//! `ashlar stats`: shows I/O of volumes, initiators and sessions, as `iostat -x` does.
 
 use crate::client::Client;
 use crate::failure::Failure;

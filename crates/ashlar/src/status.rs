@@ -1,4 +1,4 @@
-//! `ashlar status`.
+//! `ashlar status`: shows the array at a glance.
 
 use crate::client::Client;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `ashlar trash`.
+//! `ashlar trash`: lists, restores and finally deletes volumes in the trash.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,4 +1,4 @@
-//! `ashlar volume`.
+//! `ashlar volume`: creates, changes, copies and deletes volumes.
 
 use crate::client::Client;
 use crate::confirm::Confirm;

@@ -1,5 +1,4 @@
-//! The reports that are asked for, created before the runs: what can't be written is told
-//! before anybody waits.
+//! Report files of a rehearsal, created before the runs so that errors show at once.
 
 use crate::failure::Failure;
 use crate::output;

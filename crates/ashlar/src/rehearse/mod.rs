@@ -1,4 +1,4 @@
-//! `ashlar rehearse`: a described site in virtual time.
+//! `ashlar rehearse`: simulates a described site in virtual time.
 
 mod files;
 mod parallel;

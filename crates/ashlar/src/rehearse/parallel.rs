@@ -1,5 +1,6 @@
-//! Runs on all cores, with a progress bar where anybody sees it. Each run is a world of
-//! its own; results come in the order of the jobs, whoever is first.
+//! Runs rehearsals on all cores, with a progress bar on a terminal.
+//!
+//! Each run is a world of its own. Results come in the order of the jobs, whichever ends first.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! `ashlar plan`: the smallest drive mix of a pool that meets the KPIs.
+//! `ashlar plan`: finds the smallest drive mix of a pool that meets the KPIs.
 
 use super::files::Files;
 use super::parallel::{self, Progress};

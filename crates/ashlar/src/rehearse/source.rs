@@ -1,4 +1,4 @@
-//! What a rehearsal is of, for its reports: the file by its content, and settings.
+//! Identifies the input of a rehearsal in its reports: the file's content, and settings.
 
 use crate::failure::Failure;
 use rehearse::report::schema::SourceReport;
