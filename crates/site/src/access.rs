@@ -1,4 +1,4 @@
-//! Hosts, their groups, what they have to prove, and what exports say of them.
+//! Reads hosts, host groups, CHAP accounts, and the access rules of exports.
 
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::names::{NAME_RULE, is_initiator_name, is_name};

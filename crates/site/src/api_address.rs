@@ -1,4 +1,4 @@
-//! Where the REST API of an array listens: a Unix socket, or a loopback TCP address.
+//! The address of an array's REST API: a Unix socket, or a loopback TCP address.
 
 use std::fmt;
 use std::net::SocketAddr;

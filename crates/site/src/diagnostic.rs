@@ -1,4 +1,4 @@
-//! What is wrong with a site file, and where.
+//! Errors in a site file, each with its line and key.
 
 use std::fmt;
 use std::path::Path;

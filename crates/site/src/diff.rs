@@ -1,10 +1,10 @@
-//! What has to be done so that what exists becomes what the site says.
+//! Compares a site with existing pools and volumes, and gives the steps to match it.
 //!
-//! Only what is missing is made and only growth is done by itself. What exists
-//! and isn't in the file is kept and named, and nothing that would lose data is done. Levels
-//! and drives of a pool that exists are changed by command only, and so do volumes move or
-//! shrink: where the file says otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules
-//! and the like lose nothing and are applied without being compared here.
+//! Only what is missing is made and only growth is done by itself. What exists and isn't in the
+//! file is kept and named, and nothing that would lose data is done. Levels and drives of a pool
+//! that exists are changed by command only, and so do volumes move or shrink: where the file says
+//! otherwise, that is named, and what is on the drives counts. Descriptions, tags, schedules and
+//! the like lose nothing and are applied without being compared here.
 
 use crate::types::{Group, Level, Pool, Provisioning, Site};
 

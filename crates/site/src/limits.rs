@@ -1,4 +1,4 @@
-//! `[limits]`: what peers can make the server hold, and how long it waits for them.
+//! `[limits]`: bounds on the resources and the time that peers can take of the server.
 
 use crate::diagnostic::Lines;
 use crate::read::{size_of, whole};

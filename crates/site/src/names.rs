@@ -1,4 +1,4 @@
-//! Names: of drives, pools and volumes, and of iSCSI nodes.
+//! Rules for names of drives, pools, volumes and iSCSI nodes.
 
 /// What [`is_name`] takes, for messages.
 pub const NAME_RULE: &str = "1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit";

@@ -1,5 +1,6 @@
-//! From TOML tables to rows: every key with its own rule. Rules that need more
-//! than one value are in [`crate::references`].
+//! Reads TOML tables into rows, every key with its own rule.
+//!
+//! Rules that need more than one value are in [`crate::references`].
 
 use crate::access;
 use crate::api_address::ApiAddress;

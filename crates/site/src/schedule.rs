@@ -1,4 +1,4 @@
-//! Snapshots by the clock: what a schedule can be.
+//! Rules for schedules of snapshots.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Settings as tables of keys: what a site file says outside of its lists of tables.
+//! Settings as tables of keys: all of a site file but its lists of tables.
 //!
 //! They are edited in the form in which they are said, so every rule and default of the file holds.
 

@@ -1,4 +1,4 @@
-//! Reading one table of the file: each key with its line, its type and its rule.
+//! Reads one table of the file: each key with its line, its type and its rule.
 //!
 //! A value that breaks its rule is reported and then treated as absent, so that
 //! one mistake gives one diagnostic. A [`Row`] remembers the line of every value

@@ -1,4 +1,4 @@
-//! What a site file says, in checked types.
+//! A site in checked types.
 
 use crate::api_address::ApiAddress;
 use crate::schedule::Schedule;

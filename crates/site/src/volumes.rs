@@ -1,4 +1,4 @@
-//! Volumes and consistency groups of the file: what each key may be, and how they go together.
+//! Reads volumes and consistency groups, and checks that they go together.
 
 use crate::diagnostic::Diagnostic;
 use crate::names::{NAME_RULE, is_name};

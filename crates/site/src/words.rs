@@ -1,4 +1,4 @@
-//! What can be said of a volume: descriptions and tags.
+//! Rules for descriptions and tags of volumes.
 
 /// Bytes of a description, at most.
 pub const DESCRIPTION_BYTES_MAX: usize = 240;

@@ -1,4 +1,4 @@
-//! A site as the text of a site file.
+//! Writes a site as the text of a site file.
 //!
 //! Invariants:
 //! - What [`crate::parse`] reads of the text is the site, except for secrets.

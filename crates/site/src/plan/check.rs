@@ -1,5 +1,7 @@
-//! Rules that need more than one value: names that lead somewhere, drives enough, networks
-//! without a loop, hosts that reach what their VMs are on.
+//! Rules for plans that need more than one value.
+//!
+//! Names lead somewhere, drives are enough, networks have no loop, and hosts reach the pools that
+//! their VMs are on.
 
 use super::read::Rows;
 use super::types::{

@@ -1,4 +1,4 @@
-//! `[[event]]`: what happens at a time of the run.
+//! `[[event]]`: failures, moves and work at a time of the run.
 
 use super::quantity::{TIME_RULE, number, time};
 use super::read::{IOPS_MAX, between, choice, counted, named, word};

@@ -1,4 +1,4 @@
-//! From TOML tables to a plan's rows: every key with its own rule.
+//! Reads TOML tables into the rows of a plan, every key with its own rule.
 
 use super::event;
 use super::quantity::{RATE_RULE, TIME_RULE, number, rate, time};

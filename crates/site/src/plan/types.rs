@@ -1,4 +1,4 @@
-//! What a described installation is made of, in checked types.
+//! A plan in checked types: hardware, layout, load and events.
 
 use crate::types::{Level, Provisioning};
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The site with one thing changed: `[[variant]]` names several changes, `[[vary]]` lists
-//! the values of one key, each a variant of its own.
+//! Variants of a plan: `[[variant]]` makes several changes, `[[vary]]` lists values of one key.
 
 use super::{Plan, Setting, Variant, one};
 use crate::diagnostic::{Diagnostic, Lines};
