@@ -1,4 +1,4 @@
-//! What every other room stands on: units, buffers, checksums, PRNG streams.
+//! The base of all other crates: units, buffers, checksums, PRNG streams.
 //!
 //! Nothing here knows of drives, protocols, threads or clocks.
 

@@ -1,4 +1,4 @@
-//! A point in a world's time.
+//! Points in a world's time.
 
 use std::fmt;
 use std::ops::{Add, Sub};
