@@ -1,4 +1,4 @@
-//! Calls that may block for ever, each on a thread of its own.
+//! Runs calls that may block for ever, each on a thread of its own.
 //!
 //! Invariants:
 //! - Who asked waits no longer than it said; what the call gives after that is dropped.

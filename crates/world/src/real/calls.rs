@@ -1,4 +1,4 @@
-//! System calls that confined programs do not have.
+//! The filter that refuses system calls to confined programs.
 //!
 //! A program that was taken over may still have our user, which may be root. Landlock keeps it to
 //! its files when it opens them, but not when it connects to another program's Unix socket, or

@@ -1,4 +1,4 @@
-//! Programs that the server starts: they end when it does, however it ends.
+//! Ends programs that the server has started when the server ends, however it ends.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,4 @@
-//! Confines programs that we start: what they open was made by somebody else, and may be made
-//! to take them over.
+//! Confines programs that we start, since a hostile file may take them over.
 //!
 //! Invariants:
 //! - Between fork and exec nothing is done but system calls, with what was prepared before.

@@ -1,4 +1,4 @@
-//! How many files this process may have open.
+//! Raises and tells the number of files that this process may have open.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What the kernel's error numbers mean to a drive.
+//! Translates the kernel's error numbers into errors of a drive.
 
 use engine::drive::DriveErrorKind;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which machine this is, and which start of it.
+//! Identifies this machine and its current boot.
 
 use base::{Prng, Uuid};
 use engine::world::Host;

@@ -1,5 +1,4 @@
-//! What a path is, whether it can be a drive, and whose it is; and making new
-//! drive files.
+//! Opens and locks files and devices as drives, and creates new drive files.
 //!
 //! Invariants:
 //! - A drive that is open is locked (flock(2); for a block device also O_EXCL,

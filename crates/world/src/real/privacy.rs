@@ -1,4 +1,4 @@
-//! What this process makes and has in memory is nobody else's.
+//! Keeps the files and the memory of this process from other users.
 
 /// From now on nobody else can read or write what this process, and programs that it starts,
 /// make: files have mode 0600, directories 0700.

@@ -1,6 +1,7 @@
-//! Operations of a drive that are tried again: what the kernel refused for want of memory,
-//! or because something was in the way, says nothing of the drive, and one refusal must not
-//! put it out of use.
+//! Tries operations of a drive again that the kernel refused for a passing reason.
+//!
+//! A lack of memory, or something in the way, says nothing of the drive. One refusal must not put
+//! it out of use.
 //!
 //! Invariants:
 //! - Pauses grow, and end: together they are shorter than the time after which an operation

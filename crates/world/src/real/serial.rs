@@ -1,4 +1,4 @@
-//! The serial number of a block device, as sysfs tells it.
+//! Reads the serial number of a block device from sysfs.
 //!
 //! Kinds of devices keep it in different places: NVMe and MMC in `device/serial`, virtio in
 //! `serial`, SCSI and SATA in the unit serial number page that the kernel has read

@@ -1,4 +1,4 @@
-//! Asking the kernel for an io_uring, and saying what to do when it refuses.
+//! Asks the kernel for an io_uring, and explains a refusal.
 
 use io_uring::IoUring;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where a file has data, and where it has holes.
+//! Finds the data and the holes of a file.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Staying awake for a moment after work, when that pays.
+//! Keeps a thread awake for a moment after work, when that pays.
 //!
 //! A thread that sleeps is woken by the kernel in some ten microseconds, and on a
 //! virtual machine whose processor has halted in several times that: more than a

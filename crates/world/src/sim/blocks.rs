@@ -1,6 +1,8 @@
-//! What a modelled drive keeps: blocks that were written with bytes, labels and metadata. What
-//! has only a length is dropped, so a drive of any size costs what its metadata costs; and
-//! what several drives were given together, as copies of metadata are, lies here once.
+//! The blocks of a modelled drive that are kept: those written with bytes.
+//!
+//! These are labels and metadata. A write with only a length is dropped, so a drive of any size
+//! costs the memory of its metadata. Blocks that several drives were given together, as copies of
+//! metadata are, lie here once.
 
 use base::{BLOCK_BYTES, DriveOffset, Slice};
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! The drives of the simulated world, of either profile.
+//! The drives of the simulated world, adversarial or modelled.
 
 use super::SimWorld;
 use super::adversarial::Adversarial;

@@ -1,4 +1,4 @@
-//! What can be made to fail on a simulated drive.
+//! Faults that can be injected into a simulated drive.
 
 use base::{BLOCK_BYTES, DriveOffset, Time};
 use engine::DriveErrorKind;

@@ -1,4 +1,4 @@
-//! The media of an adversarial drive: what lasts, what is only in its cache.
+//! The media of an adversarial drive: stable blocks, and those only in its cache.
 //!
 //! Invariants:
 //! - The media outlive the world. A drive of a world is a door to them.

@@ -1,4 +1,4 @@
-//! What happened, as a running hash and, on demand, as lines for people.
+//! The trace of a run, as a running hash and, on demand, as lines for people.
 
 use base::Time;
 use std::cell::{Cell, RefCell};

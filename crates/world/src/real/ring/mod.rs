@@ -1,9 +1,9 @@
 //! A shard's io_uring: batches operations and keeps their buffers safe.
 //!
-//! An operation queues an entry; a driver task submits all queued entries at
-//! once after the tasks that were ready have run, and works off what has
-//! completed. Small reads go out sooner, when the device has little to do. The driver sleeps on an eventfd, which is muted while a turn is at work:
-//! what completes at once, as on tmpfs, rings no bell.
+//! An operation queues an entry; a driver task submits all queued entries at once after the tasks
+//! that were ready have run, and works off what has completed. Small reads go out sooner, when the
+//! device has little to do. The driver sleeps on an eventfd, which is muted while a turn is at
+//! work: what completes at once, as on tmpfs, rings no bell.
 //!
 //! Invariants:
 //! - An operation's buffer and file live in its slot until its completion has

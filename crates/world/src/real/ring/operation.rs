@@ -1,4 +1,4 @@
-//! The future of an operation.
+//! The future of an operation on a shard's ring.
 
 use super::Shared;
 use super::queue::{Held, State};

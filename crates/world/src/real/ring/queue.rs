@@ -1,4 +1,4 @@
-//! What is queued, under way and done; the part of a ring that knows no tasks.
+//! Operations that are queued, under way and done; this part of a ring knows no tasks.
 
 use crate::real::errno;
 pub(super) use crate::real::suspicion::LONG;

@@ -1,5 +1,6 @@
-//! Drives that hang, beside drives that do not. Whatever fails here would hang: nothing is
-//! timed.
+//! Tests of drives that hang, beside drives that do not.
+//!
+//! A failure here shows as a hang: nothing is timed.
 
 use super::*;
 use crate::real::{RealDrive, RealWorld, run, suspicion::Suspicion};

@@ -1,4 +1,6 @@
-//! A file system with one file, served by a thread of this process, that can be made to hang.
+//! A file system for tests that can be made to hang.
+//!
+//! It has one file, and a thread of this process serves it.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
