@@ -1,4 +1,4 @@
-//! What was asked of pools: how often it was answered well, and that it was in time.
+//! Counts how pools answer operations, and checks that they answer in time.
 //!
 //! Every operation has a bound in virtual time, made of the time-outs that the
 //! configuration allows ([`crate::config::Config::patience`]). One that takes longer is

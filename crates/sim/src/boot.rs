@@ -1,4 +1,4 @@
-//! What runs inside one boot: the pool is opened, used, and left as planned.
+//! Runs one boot: opens the pool, uses it, and leaves it as planned.
 
 use crate::answers::{Asked, WRONG};
 use crate::config::Theme;

@@ -1,5 +1,4 @@
-//! A client: reads, writes and flushes on random ranges of random volumes, each
-//! answer checked.
+//! A client: reads, writes and flushes at random, and checks each answer.
 
 use crate::answers::{LOST, WRONG};
 use crate::oracle::Ended;

@@ -1,4 +1,4 @@
-//! What a seed draws before its run: the pool, its drives, the mix of requests.
+//! The configuration that a seed draws before its run: pool, drives, mix of requests.
 
 use crate::kinds::Kind;
 use base::{BLOCK_BYTES, Prng, SECTOR_BYTES};

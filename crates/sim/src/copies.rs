@@ -1,5 +1,7 @@
-//! A client has ranges of volumes copied inside the engine: whole pages, what lies across
-//! them, within a volume and between volumes, while others read and write both.
+//! A client that has the engine copy ranges of volumes.
+//!
+//! It copies whole pages and unaligned ranges, within a volume and between volumes, while other
+//! clients read and write both.
 
 use crate::client::excused;
 use crate::oracle::Ended;

@@ -1,4 +1,4 @@
-//! Failing drives, never more than the redundancy covers.
+//! Damages drives, never more of them than the redundancy covers.
 //!
 //! As many drives of each span as it can lose are its victims; the others stay sound.
 //! Where victims hide nothing ([`Config::turns`]) they may come back, and others become

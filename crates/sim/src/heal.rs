@@ -1,4 +1,4 @@
-//! Liveness: when faults stop, everything heals.
+//! Checks that everything heals when faults stop.
 //!
 //! Blank drives take the places of those that failed, a scrub puts right what is
 //! left, and the next one must find nothing. All of it in bounded virtual time.

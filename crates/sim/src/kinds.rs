@@ -1,5 +1,7 @@
-//! Kinds of runs that no seed draws ([`Theme::is_on_request`]): what needs many things at
-//! once to come up is made common in them, so that a planted bug is found soon.
+//! Kinds of runs that only a request selects, never a seed ([`Theme::is_on_request`]).
+//!
+//! Some bugs need many conditions at once. These runs make the conditions common, so that they find
+//! a planted bug soon.
 
 use crate::config::{Config, Theme};
 use base::Prng;

@@ -1,5 +1,6 @@
-//! The lanes of a pool, worked as the server works them: each request goes to one or to
-//! all, the first lane first.
+//! The lanes of a pool, used as the server uses them.
+//!
+//! Each request goes to one lane, or to all, the first lane first.
 //!
 //! A pool of one lane goes exactly the ways that it goes without this.
 

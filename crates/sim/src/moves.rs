@@ -1,5 +1,4 @@
-//! A run of its own: volumes go from one pool to another and back while clients use them,
-//! through power cuts at any poll.
+//! Runs that move volumes between two pools, while clients use them and power fails.
 //!
 //! Both pools are in one world, with drives that lose nothing that was flushed; what drives
 //! may do beside that is the business of the other runs. The checker is theirs. A boot may

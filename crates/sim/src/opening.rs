@@ -1,4 +1,4 @@
-//! How a boot comes by its pool: created, opened from whatever is there, or refused.
+//! Opens the pool of a boot: creates it, opens it from its drives, or finds it refused.
 
 use crate::boot::Boot;
 use crate::config::Theme;

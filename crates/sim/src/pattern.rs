@@ -1,5 +1,4 @@
-//! What the simulator writes into sectors, so that every sector read back says
-//! which write it came from, or that it came from none.
+//! The content of sectors, from which the simulator tells the write that left it.
 //!
 //! A sector is 64 words. The first is the write's number (never zero), the second
 //! names the volume and the sector's place in it, the others follow from both. So

@@ -1,4 +1,4 @@
-//! Planted bugs: the proof that the checker would notice.
+//! Planted bugs, which prove that the checker finds bugs.
 //!
 //! Each bug of [`engine::rare::BUGS`] has a window of seeds in `plants.txt`: the first
 //! is one that found it when the list was made. A change of the engine changes what

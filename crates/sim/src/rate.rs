@@ -1,5 +1,4 @@
-//! The smoke benchmark: how many I/Os the engine and the simulated world get
-//! through per second of the host's time.
+//! The smoke benchmark: simulated I/Os per second of the host's time.
 //!
 //! Requests at random over volumes that are laid out whole, on drives of constant
 //! latency, with length-only buffers in virtual time. So many drives are many groups, and

@@ -1,4 +1,4 @@
-//! Groups that get another level, come and go while the pool is used.
+//! Adds groups to a pool in use, removes them, and changes their level.
 
 use crate::session::Session;
 use base::{BLOCK_BYTES, Prng};

@@ -1,5 +1,6 @@
-//! One run: a pool is created, used, cut off and opened again until all requests
-//! are issued, then looked at from end to end.
+//! One run: creates a pool, uses it, cuts it off, and opens it again until its end.
+//!
+//! The end comes when all requests are issued; then everything is checked from end to end.
 //!
 //! Each opening is a boot with a world of its own over the same media. A boot ends
 //! by a power cut or a kill before any poll, or by itself: then by a clean close,

@@ -1,4 +1,4 @@
-//! Many runs: each seed twice, panics caught, failures with what replays them.
+//! Runs many seeds, each twice, and reports failures with the command that replays them.
 
 use crate::config::{Config, Theme, themes};
 use crate::scenario::{Listener, Scenario, Verdict};

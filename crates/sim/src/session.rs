@@ -1,5 +1,4 @@
-//! What the tasks of one boot share: the open pool, the checker, the first thing
-//! found wrong.
+//! The state that tasks of one boot share: the pool, the checker, the first failure.
 
 use crate::answers::{self, Asked};
 use crate::config::{Config, Theme};

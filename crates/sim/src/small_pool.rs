@@ -1,5 +1,6 @@
-//! A small pool on drives that lose nothing that was flushed, through boots that end by a
-//! power cut or a kill at any poll: for runs whose business is something else than drives.
+//! A small pool for runs that test something other than drives.
+//!
+//! Its drives lose nothing that was flushed. Its boots end by a power cut or a kill at any poll.
 
 use crate::config::{Theme, themes};
 use crate::damage;

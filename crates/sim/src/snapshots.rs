@@ -1,5 +1,4 @@
-//! The administrator clones volumes, takes snapshots of several at one instant, and has
-//! volumes become what a snapshot is.
+//! The administrator's snapshots: clones, snapshots of one instant, and restores.
 
 use crate::admin::expect;
 use crate::answers::WRONG;

@@ -1,5 +1,4 @@
-//! Volumes that a crash left on their way between two pools: what a server does with them at
-//! its start.
+//! Volumes that a crash left on their way between two pools, settled as the server does.
 
 use base::Prng;
 use engine::pool::{OtherPool, Settling, There};

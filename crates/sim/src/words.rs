@@ -1,5 +1,4 @@
-//! The administrator's words: volumes renamed and tagged, put into the trash, taken out of
-//! it and deleted there.
+//! The administrator's words: renames and tags volumes, and uses the trash.
 
 use crate::answers::WRONG;
 use crate::oracle::volume::Change;

@@ -1,5 +1,7 @@
-//! Who looks after volumes while hosts use them: hides units, deletes volumes, moves them to
-//! the other pool, takes tokens back, and waits until their time is over.
+//! An administrator of volumes that hosts use.
+//!
+//! It hides units, deletes volumes, moves them to the other pool, revokes tokens, and waits until
+//! their time is over.
 
 use super::array::Array;
 use super::unit::Unit;

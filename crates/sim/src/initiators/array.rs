@@ -1,5 +1,6 @@
-//! What serves in one boot: pools, targets, and what is kept for tokens. It does what the
-//! server does around the engine and the SCSI layer.
+//! The array of one boot: pools, targets, and the data of tokens.
+//!
+//! It does the server's work around the engine and the SCSI layer.
 
 use super::tasks::Task;
 use super::token::Token;

@@ -1,4 +1,4 @@
-//! How copies are made, for one nexus: as the server does it, without threads.
+//! Makes copies for one nexus as the server does, but without threads.
 
 use super::array::Array;
 use base::{SECTOR_BYTES, Time, Uuid, VolumeOffset};

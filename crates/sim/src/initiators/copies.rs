@@ -1,4 +1,4 @@
-//! EXTENDED COPY(LID1), from field to field.
+//! EXTENDED COPY (LID1) between the fields of single sectors of two units.
 
 use super::field;
 use super::history::{Deed, Place};

@@ -1,5 +1,7 @@
-//! A second opinion on persistent reservations: what they are after each command, in as few
-//! words as can be, and who may write then.
+//! A second implementation of persistent reservations, to check the first.
+//!
+//! It holds the reservations after each command, and the initiators that may write then, in as few
+//! lines as it can.
 
 use std::collections::BTreeMap;
 

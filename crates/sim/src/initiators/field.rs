@@ -1,5 +1,6 @@
-//! What a host does to runs of single sectors: reads, writes and clears them. Nothing is
-//! promised of several at once, but of each.
+//! Reads, writes and clears runs of single sectors, as a host does.
+//!
+//! Each sector is atomic by itself; a run of several is not.
 
 use super::history::{Deed, Place};
 use super::host::{Answer, Command, GOOD, Host, bytes_of, filled, sixteen};

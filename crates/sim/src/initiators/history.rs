@@ -1,4 +1,4 @@
-//! What was done to a run of blocks, and whether some order of it explains all answers.
+//! The history of a run of blocks, and the search for an order that explains it.
 //!
 //! A run of blocks that is always read and written as a whole is a register. Its operations
 //! have a beginning and an end; the order that is looked for puts each at one instant

@@ -1,4 +1,4 @@
-//! An initiator that does what comes to its mind, and keeps books.
+//! An initiator that sends random commands and keeps books.
 
 use super::Books;
 use super::array::Array;

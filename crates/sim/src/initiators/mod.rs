@@ -1,13 +1,15 @@
-//! A run of its own: initiators at some logical units of two pools, with commands that look
-//! and change at one instant, copies, reservations, resets and aborts, through power cuts at
-//! any poll.
+//! Runs with initiators at some logical units of two pools.
+//!
+//! Their commands look and change at one instant, copy, reserve, reset and abort, through power
+//! cuts at any poll.
 //!
 //! - [`history`]: what was done to each run of blocks, and whether an order explains it.
 //! - [`fence`]: a second opinion on reservations.
 //! - `unit`: what is known of a logical unit; `token`: what is known of tokens.
 //! - `array`: what serves, in one boot; `copier`: how it copies; `admin`: who hides, deletes
 //!   and moves volumes.
-//! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what it does to single sectors.
+//! - `host`: an initiator; `tasks`: commands that are aborted; `field`, `copies`, `offload`: what
+//!   it does to single sectors.
 //!
 //! What is checked:
 //! - Each register has an order of all that was done to it that explains every answer, over

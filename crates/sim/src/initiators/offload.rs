@@ -1,4 +1,4 @@
-//! Tokens: POPULATE TOKEN, RECEIVE ROD TOKEN INFORMATION, WRITE USING TOKEN.
+//! Tests tokens: POPULATE TOKEN, RECEIVE ROD TOKEN INFORMATION, WRITE USING TOKEN.
 
 use super::field;
 use super::history::{Deed, Place};

@@ -1,4 +1,4 @@
-//! Commands that run, and those who abort them: what a connection does around the SCSI layer.
+//! Commands that run, and aborts of them, as a connection handles both.
 //!
 //! A command that is aborted runs to its end, and nobody is answered. Whoever sent it knows
 //! that it is over from the answer to the function that aborted it: what it did, it did

@@ -1,4 +1,4 @@
-//! What is known of tokens, over boots.
+//! The tokens that a run knows of, over boots.
 
 use base::Time;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is known of a logical unit, over boots.
+//! The state of a logical unit that a run expects, over boots.
 
 use super::fence::{Call, Fence};
 use super::history::{History, Place};

@@ -1,4 +1,4 @@
-//! Copies: what a volume may have of another, or of itself, while that changes, too.
+//! The rule for copies: the content that a volume may have of a changing source.
 //!
 //! A copy takes each sector at some instant between its begin and its end: what the source
 //! may have shown meanwhile is what the copy may leave. So whoever begins to change a source

@@ -1,4 +1,4 @@
-//! The checker: what the durability rule allows to be read, sector by sector.
+//! The checker: the durability rule, sector by sector.
 //!
 //! [`sector`] holds the rule for one sector, [`volume`] for one volume's place in
 //! the pool, [`Oracle`] keeps the books of operations under way.

@@ -1,4 +1,4 @@
-//! The rule for one sector.
+//! The rule for the content of one sector.
 //!
 //! A sector's history is the values that it may have: what each write to it would
 //! leave. The rule:

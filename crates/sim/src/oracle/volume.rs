@@ -1,5 +1,4 @@
-//! The rule for volumes: which there are, how large, and what stays of a change
-//! that was cut off.
+//! The rule for the existence and the size of volumes, also after a change was cut off.
 //!
 //! A change (create, resize, delete) that ended well is there for good. One that
 //! was cut off is there whole or not at all, and which of both is settled by the

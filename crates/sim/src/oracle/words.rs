@@ -1,5 +1,7 @@
-//! The rule for what is said of volumes: a change that ended is there, one that was cut
-//! off is there whole or not at all, and nothing else ever is.
+//! The rule for names, descriptions and tags of volumes.
+//!
+//! A change that ended is there. A change that was cut off is there whole or not at all. Nothing
+//! else ever is.
 
 use super::volume::{Exists, VolumeModel};
 use super::{Oracle, Violation};
