@@ -27,11 +27,11 @@ Commands that destroy something ask first, unless --yes is given. Other commands
 /// A command that failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Exit code 1.
+    /// Exit code 1: the command failed, or somebody declined a question.
     Failed(String),
     /// Exit code 2: what the user gave is wrong.
     Wrong(String),
-    /// Exit code 4.
+    /// Exit code 4: no array answers at the address.
     Unreachable(String),
     /// Exit code 7: what was asked is shown, and somebody has to look.
     Unwell(String),
@@ -42,7 +42,7 @@ pub enum Failure {
 /// Who is told of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// People.
+    /// A person, who reads the message alone.
     People,
     /// Programs; with the words of the command.
     Program(String),

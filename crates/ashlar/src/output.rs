@@ -19,9 +19,9 @@ pub struct Format {
 /// Which way a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// At the left edge, for words.
     Left,
-    /// Numbers.
+    /// At the right edge, for numbers.
     Right,
 }
 

@@ -78,7 +78,7 @@ impl Load {
 pub enum RateError {
     /// A pool could not be made or closed.
     Pool(PoolError),
-    /// A request failed.
+    /// A request failed with this error.
     Io(IoError),
     /// Something waits for ever.
     Deadlock(Deadlock),

@@ -28,7 +28,7 @@ pub enum Step {
     Create(ExistingVolume),
     /// Grow a volume to the site's size.
     Grow {
-        /// Its name.
+        /// Name of the volume to grow.
         name: String,
         /// The pool it is in.
         pool: String,

@@ -207,7 +207,7 @@ pub enum DriveSource {
     },
     /// A block device, used whole.
     Device {
-        /// Absolute.
+        /// Absolute path of the device.
         path: PathBuf,
     },
 }
@@ -341,7 +341,7 @@ pub struct ConsistencyGroup {
 /// Who may log in to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initiators {
-    /// Everybody.
+    /// Every initiator may log in.
     Any,
     /// These iSCSI names; none of them unless it is said otherwise.
     Named(Vec<String>),

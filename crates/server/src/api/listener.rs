@@ -21,7 +21,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 pub enum ApiListener {
     /// On a loopback address.
     Tcp(TcpListener),
-    /// At a path.
+    /// A Unix socket, with its path, which is removed when the listener is dropped.
     Unix(UnixListener, SocketPath),
 }
 

@@ -90,7 +90,7 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// All is well.
+    /// Served with all redundancy; nothing needs attention.
     Ok,
     /// Served, and somebody has to look: a drive is suspect, a pool gets full, blocks were lost,
     /// a target is withheld.
@@ -100,7 +100,7 @@ pub enum Health {
     Degraded,
     /// No page is free: writes to new pages are refused.
     Full,
-    /// Not served.
+    /// Not served: the pool has stopped or is not open.
     Stopped,
 }
 
@@ -153,7 +153,7 @@ pub struct Drive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveState {
-    /// In use.
+    /// In use, neither slow nor with errors.
     Healthy,
     /// In use, but slow or with errors: read last.
     Suspect,
@@ -257,7 +257,7 @@ pub struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fullness {
-    /// Below all thresholds.
+    /// Used space is below both thresholds.
     Ample,
     /// Above the warning threshold.
     Warn,
@@ -536,9 +536,9 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Initiators {
-    /// Everybody.
+    /// Every initiator may log in.
     Any(Any),
-    /// These.
+    /// Only initiators with these iSCSI names may.
     Named(Vec<String>),
 }
 
@@ -546,7 +546,7 @@ pub enum Initiators {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Any {
-    /// Everybody.
+    /// Every initiator may log in.
     Any,
 }
 

@@ -8,7 +8,7 @@ use engine::{PoolError, PoolErrorKind};
 pub enum ArrayErrorKind {
     /// The request itself can't be met.
     Invalid,
-    /// No such thing.
+    /// The array has nothing of that name.
     NotFound,
     /// There is such a thing already.
     Exists,

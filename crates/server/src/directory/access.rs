@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Initiators that may log in to a target by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initiators {
-    /// Anyone.
+    /// Every initiator, whatever its name.
     Any,
     /// Those with these iSCSI names.
     Named(BTreeSet<String>),

@@ -43,7 +43,7 @@ pub struct ReadTicket {
 /// How a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Acknowledged.
+    /// Acknowledged: the write must last.
     Acknowledged,
     /// Failed: any of its sectors may have been written.
     Failed,

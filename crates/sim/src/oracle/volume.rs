@@ -20,13 +20,13 @@ use std::rc::Rc;
 pub enum Exists {
     /// Its creation is under way.
     Creating,
-    /// Yes.
+    /// It must be there, with its size.
     Yes,
     /// It is growing or shrinking to this many bytes.
     Resizing(u64),
     /// Its deletion is under way.
     Deleting,
-    /// Not (any more).
+    /// It must not be there (any more).
     No,
 }
 

@@ -168,14 +168,14 @@ pub enum NetworkKind {
         /// Bytes of IP in a frame.
         mtu_bytes: u16,
     },
-    /// Fibre Channel.
+    /// Fibre Channel, which has no MTU to set.
     FibreChannel,
 }
 
 /// What a network is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
-    /// Storage alone.
+    /// Storage alone, no other traffic.
     Storage,
     /// What people and other machines send, and VMs that move; no storage.
     Lan,
@@ -291,7 +291,7 @@ pub enum Adapter {
     Pvscsi,
     /// Hyper-V's VMBus.
     Vmbus,
-    /// Virtio.
+    /// Virtio, as KVM guests use it.
     Virtio,
     /// A raw LUN in the VM without any.
     None,
@@ -398,12 +398,12 @@ pub struct Migration {
 pub enum Happening {
     /// A drive fails; a spare takes its place if there is one.
     DriveFails {
-        /// Its name.
+        /// Name of the drive that fails.
         drive: String,
     },
     /// A host loses its power; its VMs are started elsewhere.
     HostFails {
-        /// Its name.
+        /// Name of the host that fails.
         host: String,
         /// Until others start its VMs, where other than the hypervisor's.
         detection: Option<Duration>,
@@ -414,7 +414,7 @@ pub enum Happening {
     },
     /// A controller loses its power; its partner takes its pools.
     ControllerFails {
-        /// Its name.
+        /// Name of the controller that fails.
         controller: String,
         /// Until the partner serves them.
         takeover: Option<Duration>,
@@ -481,9 +481,9 @@ pub enum Happening {
     },
     /// A host's VMs move to the others.
     Drain {
-        /// Its name.
+        /// Name of the host that its VMs leave.
         host: String,
-        /// How.
+        /// How the VMs move, and how many at once.
         migration: Migration,
     },
     /// VMs of a block move to a host.
@@ -494,7 +494,7 @@ pub enum Happening {
         vms: Option<u16>,
         /// Name of the host.
         to: String,
-        /// How.
+        /// How the VMs move, and how many at once.
         migration: Migration,
     },
     /// The hypervisor's limit of virtual disks is another one from now on.

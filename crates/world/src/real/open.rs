@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 /// Why a path could not be opened or created as a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenErrorKind {
-    /// Nothing there.
+    /// There is nothing at the path.
     NotFound,
-    /// No permission.
+    /// This process may not open it.
     Denied,
     /// Another drive, process or mount has it.
     InUse,
@@ -33,7 +33,7 @@ pub enum OpenErrorKind {
     /// It can't be a drive: neither file nor block device, or sizes that do not
     /// fit.
     Unfit,
-    /// Nothing answers there.
+    /// The call that looks at the path does not come back.
     Silent,
     /// Anything else the kernel said.
     Other,

@@ -36,9 +36,9 @@ pub struct SiteDifference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SiteAction {
-    /// It is made.
+    /// The array makes it, since it is only in the file.
     Create,
-    /// It is changed.
+    /// The array changes it to what the file says.
     Change,
     /// It stays as it is.
     Keep,

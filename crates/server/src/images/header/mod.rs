@@ -35,11 +35,11 @@ const DEPTH_MAX: usize = 32;
 pub enum Format {
     /// The bytes of the disk, nothing else.
     Raw,
-    /// QEMU's.
+    /// QEMU's format for disk images.
     Qcow2,
-    /// Hyper-V's.
+    /// Hyper-V's format, also with differencing disks.
     Vhdx,
-    /// VMware's.
+    /// VMware's format for disk images.
     Vmdk,
 }
 
