@@ -249,10 +249,14 @@ fn a_plan_proposes_the_smallest_mix_and_says_what_was_rejected() {
         first.contains("is the smallest mix") && first.contains("slc-200"),
         "{said}"
     );
-    assert!(
-        said.contains("Rejected:") && said.contains("nl-sas-1000"),
-        "{said}"
-    );
+    let (_, larger) = said.split_once("Larger, and not sized").unwrap();
+    assert!(larger.contains("nl-sas-1000"), "{said}");
+    assert!(!said.contains("Rejected:"), "{said}");
+    let (code, said, _) = plan(&[&fast[..], &limit[..], &["--every"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let (_, rejected) = said.split_once("Rejected:").unwrap();
+    assert!(rejected.contains("nl-sas-1000"), "{said}");
+    assert!(!said.contains("Larger"), "{said}");
     let (code, said, _) = plan(&[&["--drive", "nl-sas-1000"][..], &limit[..]].concat());
     assert_eq!(code, Some(3), "{said}");
     let (code, json, _) = plan(&[&["--drive", "nl-sas-1000", "--json", "-"], &limit[..]].concat());
@@ -285,7 +289,7 @@ fn a_mix_that_is_too_small_is_rejected_while_others_are_sized() {
         "pool.data.page=\"16 MiB\"",
     ];
     let drives = ["slc-100", "nl-sas-1000"];
-    let mut arguments = vec!["plan", "shop.toml", "--json", "-"];
+    let mut arguments = vec!["plan", "shop.toml", "--every", "--json", "-"];
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     arguments.extend(drives.iter().flat_map(|drive| ["--drive", drive]));
     let (code, json, wrong) = shop.ashlar(&arguments);

@@ -9,7 +9,7 @@
 //!   by the 95 % interval over the seconds of the window. Else the whole window is measured.
 //!
 //! A short window does not see slow changes: caches that fill, write caches that overflow, logs
-//! that are written a second time. [`crate::sizing::proposed`] therefore measures the whole window
+//! that are written a second time. [`crate::sizing`] therefore measures the whole window
 //! of the mix that is proposed.
 //!
 //! Plans with events, closed loops or traces have no part that stands for the whole: they are

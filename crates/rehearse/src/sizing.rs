@@ -1,34 +1,36 @@
 //! The smallest drive mix of a pool that meets the KPIs, found by rehearsing.
 //!
 //! A candidate is a drive model, a level and a shape of group. One that the pool's volumes
-//! can't be laid out on is rejected without being rehearsed. For each other, the number of
+//! do not fit on by arithmetic is rejected without being rehearsed. For each other, the number of
 //! groups is searched: from the fewest that hold the volumes on doubled until the limits are
 //! met, then halved in between. One spare comes to thirty drives. Every candidate is rehearsed
 //! with the same seed and the same rest of the site.
 //!
-//! The search takes short windows ([`brief`]); the mix that is proposed has been measured over the
-//! whole window ([`proposed`]).
+//! All candidates are searched together, those of few drives first ([`Contest`]). Once one
+//! meets the limits, no other is tried with more drives than that: it could not be the smallest.
+//!
+//! The search takes short windows ([`crate::brief`]); the mix that is proposed has been measured over
+//! the whole window. Where it misses a limit there, the search goes on.
 //!
 //! More groups are taken never to be worse, which holds but for noise; so the search finds the
 //! smallest number within one group or two.
+//!
+//! Which sizes are tried depends on the plan alone, not on how many are rehearsed at once.
 
-use crate::brief::{self, Fallen, Judged};
-use crate::catalog;
-use crate::demand::Demand;
-use crate::error::{RehearseError, RehearseErrorKind};
-use crate::fit;
-use crate::rig::Rig;
+mod contest;
+mod search;
+
+pub use contest::{Contest, Trial};
+
+use crate::brief::Fallen;
 use crate::run::Outcome;
-use crate::{thumb, workload};
+use crate::{catalog, fit, workload};
 use load::report::Verdict;
 use site::Level;
 use site::plan::{Groups, Lot, Plan, Taken};
 
 /// Drives of a pool at most: what an engine's pool can have, less spares.
 const DRIVES_MAX: u32 = 120;
-
-/// A pool that is full to this share or less is laid out without a doubt.
-const AMPLE: f64 = 0.9;
 
 /// Drives for which one spare is kept.
 const DRIVES_PER_SPARE: u32 = 30;
@@ -50,6 +52,25 @@ impl Candidate {
         let (level, drives) = (self.level.as_str(), self.group_drives);
         format!("RAID {level} of {drives} × {}", self.model)
     }
+
+    /// Drives of so many groups, spares included.
+    pub fn drives(&self, groups: u16) -> u32 {
+        let active = u32::from(groups) * u32::from(self.group_drives);
+        active + active.div_ceil(DRIVES_PER_SPARE)
+    }
+
+    /// Groups at most.
+    fn most(&self) -> u16 {
+        (DRIVES_MAX / u32::from(self.group_drives)) as u16
+    }
+
+    /// Groups of at most so many drives, spares included.
+    fn groups_within(&self, drives: u32) -> u16 {
+        let mut groups = (1..=self.most()).rev();
+        groups
+            .find(|groups| self.drives(*groups) <= drives)
+            .unwrap_or(0)
+    }
 }
 
 /// What became of a candidate.
@@ -62,7 +83,10 @@ pub struct Sized {
     pub met: Option<(u16, Outcome)>,
     /// Numbers of groups that were rehearsed, in the order of trying.
     pub tried: Vec<Tried>,
-    /// Why it is no good, where it is not.
+    /// Drives that it takes at least, spares included, where that is more than the smallest
+    /// mix has, so that its search was ended.
+    pub larger: Option<u32>,
+    /// Why it is no good, or was not searched to the end.
     pub reason: String,
 }
 
@@ -78,39 +102,35 @@ pub struct Tried {
 }
 
 impl Sized {
-    /// A candidate before anything is rehearsed.
-    fn new(candidate: &Candidate) -> Sized {
+    /// A candidate that is no good, for this reason.
+    pub fn rejected(candidate: &Candidate, reason: String) -> Sized {
         Sized {
             candidate: candidate.clone(),
             met: None,
             tried: Vec::new(),
-            reason: String::new(),
-        }
-    }
-
-    /// A candidate that is not rehearsed.
-    pub fn rejected(candidate: &Candidate, reason: String) -> Sized {
-        Sized {
+            larger: None,
             reason,
-            ..Sized::new(candidate)
         }
     }
 
     /// Whether the smallest that meets the limits was measured over the whole window of `plan`.
     pub fn is_whole(&self, plan: &Plan) -> bool {
-        let (run, met) = (&plan.run, self.met.as_ref());
-        met.is_some_and(|(_, outcome)| {
-            let took_s = outcome.load.warmup_s + outcome.load.measured_s;
-            took_s + 1e-3 > (run.warmup + run.measure).as_secs_f64()
-        })
+        let met = self.met.as_ref();
+        met.is_some_and(|(_, outcome)| is_whole(plan, outcome))
     }
 
     /// Drives of the smallest that meets the limits, spares included.
     pub fn drives(&self) -> Option<u32> {
         let (groups, _) = self.met.as_ref()?;
-        let active = u32::from(*groups) * u32::from(self.candidate.group_drives);
-        Some(active + active.div_ceil(DRIVES_PER_SPARE))
+        Some(self.candidate.drives(*groups))
     }
+}
+
+/// Whether `outcome` was measured over the whole window of `plan`.
+fn is_whole(plan: &Plan, outcome: &Outcome) -> bool {
+    let run = &plan.run;
+    let took_s = outcome.load.warmup_s + outcome.load.measured_s;
+    took_s + 1e-3 > (run.warmup + run.measure).as_secs_f64()
 }
 
 /// Usual shapes: what published guides recommend for pools.
@@ -143,7 +163,7 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
     const LOT: &str = "proposed";
     let mut built = plan.clone();
     let active = u32::from(groups) * u32::from(candidate.group_drives);
-    let spares = active.div_ceil(DRIVES_PER_SPARE);
+    let spares = candidate.drives(groups) - active;
     let Some(place) = built.pools.iter().position(|other| other.name == pool) else {
         return built;
     };
@@ -182,176 +202,22 @@ pub fn built(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> Pla
 pub enum Windows {
     /// As the plan says.
     Whole,
-    /// So many operations where that decides: [`brief`].
+    /// So many operations where that decides: [`crate::brief`].
     Brief(f64),
 }
 
-/// Groups of a candidate at most.
-fn most(candidate: &Candidate) -> u16 {
-    (DRIVES_MAX / u32::from(candidate.group_drives)) as u16
-}
-
-/// The fewest groups of a candidate that the volumes of `pool` can be laid out on. Nothing is
-/// rehearsed for it.
+/// The fewest groups of a candidate that the volumes of `pool` fit on by arithmetic. What the
+/// engine keeps for itself is not in it, so they may take a group more.
 ///
 /// # Errors
 /// Why there is no such number.
 pub fn fewest(plan: &Plan, pool: &str, candidate: &Candidate) -> Result<u16, String> {
-    let most = most(candidate);
-    let Some(least) = (1..=most).find(|groups| holds(plan, pool, candidate, *groups)) else {
-        return Err(format!("{DRIVES_MAX} drives do not hold the volumes"));
+    let holds = |groups: &u16| {
+        let built = built(plan, pool, candidate, *groups);
+        fit::fit(&built, &workload::named).is_empty()
     };
-    // What the engine keeps for itself is not in the arithmetic. Laying out takes seconds.
-    if is_ample(plan, pool, candidate, least) {
-        return Ok(least);
-    }
-    let lies = |groups: u16| {
-        let built = built(plan, pool, candidate, groups);
-        Rig::build(&built, plan.run.seed).map(drop)
-    };
-    let Err(why) = lies(least) else {
-        return Ok(least);
-    };
-    let (mut low, mut high) = (least, most);
-    if low == high || lies(high).is_err() {
-        return Err(cannot_lie(&why));
-    }
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        match lies(middle) {
-            Ok(()) => high = middle,
-            Err(_) => low = middle,
-        }
-    }
-    Ok(high)
-}
-
-fn cannot_lie(why: &RehearseError) -> String {
-    format!("can't be laid out: {}", why.context)
-}
-
-/// Searches the fewest groups of a candidate that meet the limits of `plan`, from `least` on,
-/// which [`fewest`] gives.
-///
-/// # Errors
-/// As [`crate::run()`].
-pub fn size(
-    plan: &Plan,
-    pool: &str,
-    candidate: &Candidate,
-    (least, windows): (u16, Windows),
-) -> Result<Sized, RehearseError> {
-    let mut search = Search {
-        plan,
-        pool,
-        windows,
-        sized: Sized::new(candidate),
-    };
-    let most = most(candidate);
-    // Low misses the limits or does not hold the volumes; high is tried next.
-    let (mut low, mut high) = (least - 1, least);
-    loop {
-        let trial = match search.trial(high) {
-            // What the site asks of these drives they do not have.
-            Err(error)
-                if error.kind == RehearseErrorKind::Site && search.sized.tried.is_empty() =>
-            {
-                return Ok(Sized::rejected(candidate, cannot_lie(&error)));
-            }
-            trial => trial?,
-        };
-        let next = match trial {
-            Trial::Met => break,
-            Trial::Missed => (high * 2).min(most),
-            // Far off: the most tells whether there is any.
-            Trial::GivenUp => most,
-        };
-        if high == most {
-            return Ok(search.sized);
-        }
-        (low, high) = (high, next);
-    }
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        match search.trial(middle)? {
-            Trial::Met => high = middle,
-            Trial::Missed | Trial::GivenUp => low = middle,
-        }
-    }
-    Ok(search.sized)
-}
-
-/// Measures the whole window of the smallest good mix. Where that misses the limits, its search
-/// goes on with whole windows, and the mix that is the smallest then is measured, until the
-/// smallest has been measured whole.
-///
-/// # Errors
-/// As [`crate::run()`].
-pub fn proposed(
-    plan: &Plan,
-    pool: &str,
-    mut sized: Vec<Sized>,
-) -> Result<Vec<Sized>, RehearseError> {
-    loop {
-        let best = ranked(&sized).first().map(|best| best.candidate.clone());
-        let best = best.and_then(|best| sized.iter_mut().find(|one| one.candidate == best));
-        let Some(best) = best.filter(|best| !best.is_whole(plan)) else {
-            return Ok(sized);
-        };
-        let Some((groups, _)) = best.met else {
-            unreachable!("a ranked mix meets the limits")
-        };
-        let whole = size(plan, pool, &best.candidate, (groups, Windows::Whole))?;
-        let tried = [best.tried.clone(), whole.tried.clone()].concat();
-        *best = Sized { tried, ..whole };
-    }
-}
-
-struct Search<'a> {
-    plan: &'a Plan,
-    pool: &'a str,
-    windows: Windows,
-    sized: Sized,
-}
-
-/// What became of a size.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trial {
-    Met,
-    Missed,
-    GivenUp,
-}
-
-impl Search<'_> {
-    /// Tries so many groups.
-    fn trial(&mut self, groups: u16) -> Result<Trial, RehearseError> {
-        let seed = self.plan.run.seed;
-        let built = built(self.plan, self.pool, &self.sized.candidate, groups);
-        let judged = match self.windows {
-            Windows::Brief(operations) => brief::judge(&built, seed, operations)?,
-            Windows::Whole => brief::whole(&built, seed)?,
-        };
-        let drives = u32::from(groups) * u32::from(self.sized.candidate.group_drives);
-        let measured_s = match &judged {
-            Judged::Rehearsed(_, outcome) => outcome.load.measured_s,
-            Judged::GivenUp(_) => 0.0,
-        };
-        let (trial, reason) = match judged {
-            Judged::Rehearsed(true, outcome) => {
-                self.sized.met = Some((groups, *outcome));
-                (Trial::Met, String::new())
-            }
-            Judged::Rehearsed(false, outcome) => (Trial::Missed, reason(&outcome, drives)),
-            Judged::GivenUp(fallen) => (Trial::GivenUp, far_off(fallen, drives)),
-        };
-        self.sized.tried.push(Tried {
-            groups,
-            met: trial == Trial::Met,
-            measured_s,
-        });
-        self.sized.reason = reason;
-        Ok(trial)
-    }
+    let least = (1..=candidate.most()).find(holds);
+    least.ok_or_else(|| format!("{DRIVES_MAX} drives do not hold the volumes"))
 }
 
 /// Why a size was given up.
@@ -362,26 +228,6 @@ fn far_off(fallen: Fallen, drives: u32) -> String {
          and not rehearsed to the end",
         fallen.at_s
     )
-}
-
-/// Whether the volumes leave so much room that all that the engine keeps for itself has a place.
-fn is_ample(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> bool {
-    let built = built(plan, pool, candidate, groups);
-    let demand = Demand::of(&built, &workload::named);
-    let sized = built.pools.iter().enumerate();
-    let mut sized = sized.filter(|(_, other)| other.name == pool);
-    sized.all(|(place, pool)| {
-        let disks = demand.disks_in(place);
-        let taken: u64 = disks.map(|(_, disk)| disk.taken_bytes).sum();
-        let bytes: u64 = thumb::group_bytes(&built, pool).iter().sum();
-        taken as f64 <= bytes as f64 * AMPLE
-    })
-}
-
-/// Whether the volumes find room, by arithmetic.
-fn holds(plan: &Plan, pool: &str, candidate: &Candidate, groups: u16) -> bool {
-    let built = built(plan, pool, candidate, groups);
-    fit::fit(&built, &workload::named).is_empty()
 }
 
 /// Why an outcome does not meet the limits.

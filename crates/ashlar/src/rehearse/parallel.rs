@@ -14,12 +14,20 @@ pub struct Progress {
     done: AtomicUsize,
     began: Instant,
     shown: bool,
+    /// What the jobs are, for people.
+    what: String,
 }
 
 impl Progress {
     /// Of so many jobs.
     pub fn new(all: usize) -> Progress {
+        Progress::of(all, "")
+    }
+
+    /// Of so many jobs that are called `what`.
+    pub fn of(all: usize, what: &str) -> Progress {
         Progress {
+            what: what.to_owned(),
             all,
             done: AtomicUsize::new(0),
             began: Instant::now(),
@@ -36,14 +44,15 @@ impl Progress {
         // A terminal that is gone is nobody's loss.
         let _ = write!(
             std::io::stderr(),
-            "\r[{bar}{rest}] {done} of {} runs, {seconds} s ",
-            self.all
+            "\r\x1b[K[{bar}{rest}] {done} of {} runs, {seconds} s  {}",
+            self.all,
+            self.what
         );
     }
 
     fn clear(&self) {
         if self.shown {
-            let _ = write!(std::io::stderr(), "\r{:60}\r", "");
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 }

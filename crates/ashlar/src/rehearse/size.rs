@@ -6,7 +6,7 @@ use super::source;
 use crate::failure::Failure;
 use crate::output;
 use crate::site_file::wrong;
-use rehearse::sizing::{self, Candidate, Sized, Windows};
+use rehearse::sizing::{self, Contest, Sized, Trial, Windows};
 use rehearse::{brief, fit, report, workload};
 use site::Diagnostic;
 use site::plan::{self, Plan, Setting};
@@ -28,7 +28,10 @@ pub struct Args {
     /// Change a key of the file first; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
-    /// Measure every mix over the whole window of the file, not only the proposed one
+    /// Size every mix, also those that need more drives than the smallest one
+    #[arg(long)]
+    every: bool,
+    /// Measure every size over the whole window of the file, not only the proposed mix
     #[arg(long)]
     whole: bool,
     /// Write all figures as JSON to this file; "-" for standard output, instead of the tables
@@ -43,7 +46,8 @@ const AFTER_HELP: &str = "\
 The command tries groups of RAID 10 with 8 drives, RAID 5 with 5, RAID 6 with 8 and RAID 50 with 10.
 It adds a spare for every 30 drives, and goes up to 120 drives. A mix meets the limits if every VM
 keeps its rate, and its mean read and write response times stay below run.limit. The command rejects
-a mix that is too small for the volumes. docs/guide/rehearsing.md has an example.
+a mix that is too small for the volumes. It lists a mix that needs more drives than the smallest good
+one; --every sizes that mix, too. docs/guide/rehearsing.md has an example.
 
 Exit codes: 0 if a mix meets the limits, 3 if none does.";
 
@@ -102,26 +106,22 @@ fn refuse_unfit(args: &Args, plan: &Plan, pool: &str) -> Result<(), Failure> {
     }
 }
 
-/// What becomes of all candidates: those that hold the volumes are rehearsed, on all cores.
+/// What becomes of all candidates: rounds of rehearsals, each on all cores.
 fn sized(args: &Args, plan: &Plan, pool: &str) -> Result<Vec<Sized>, Failure> {
     let candidates = sizing::candidates(&args.models);
     let windows = match args.whole {
         true => Windows::Whole,
         false => Windows::Brief(brief::OPERATIONS),
     };
-    let progress = Progress::new(candidates.len());
-    let least = parallel::all(&candidates, &progress, |candidate: &Candidate| {
-        sizing::fewest(plan, pool, candidate)
+    let contest = Contest::new((plan, pool), &candidates, (windows, args.every));
+    let sized = contest.settle(|trials| {
+        let what = match trials {
+            [trial] => trial.name().to_owned(),
+            trials => format!("{} and others", trials[0].name()),
+        };
+        let progress = Progress::of(trials.len(), &what);
+        parallel::all(trials, &progress, Trial::judge)
     });
-    let jobs: Vec<_> = candidates.iter().zip(least).collect();
-    let holding = jobs.iter().filter(|(_, least)| least.is_ok()).count();
-    let progress = Progress::new(holding);
-    let sized = parallel::all(&jobs, &progress, |(candidate, least)| match least {
-        Ok(least) => sizing::size(plan, pool, candidate, (*least, windows)),
-        Err(reason) => Ok(Sized::rejected(candidate, reason.clone())),
-    });
-    let sized = sized.into_iter().collect::<Result<Vec<Sized>, _>>();
-    let sized = sized.and_then(|sized| sizing::proposed(plan, pool, sized));
     sized.map_err(|error| Failure::Failed(format!("{}: {error}", args.file.display())))
 }
 

@@ -18,8 +18,11 @@ use std::fmt::Write;
 /// first.
 pub fn sized(plan: &Plan, source: Option<SourceReport>, pool: &str, sized: &[Sized]) -> Document {
     let good = ranked(sized);
-    let bad = sized.iter().filter(|sized| sized.met.is_none());
-    let candidates = good.iter().copied().chain(bad);
+    let mut larger: Vec<&Sized> = sized.iter().filter(|one| one.larger.is_some()).collect();
+    larger.sort_by_key(|one| one.larger);
+    let is_bad = |one: &&Sized| one.met.is_none() && one.larger.is_none();
+    let bad = sized.iter().filter(is_bad);
+    let candidates = good.iter().copied().chain(larger).chain(bad);
     let sizing = SizingReport {
         pool: pool.to_owned(),
         limit_ms: plan.run.limit.as_secs_f64() * 1e3,
@@ -63,6 +66,7 @@ fn candidate(sized: &Sized) -> CandidateReport {
         write_ms: response(false),
         measured_s: outcome.map(|outcome| outcome.load.measured_s),
         rejected: outcome.is_none().then(|| sized.reason.clone()),
+        drives_at_least: sized.larger,
         tried: tried.collect(),
     }
 }
@@ -83,15 +87,25 @@ fn response(outcome: &Outcome, is_read: bool) -> EstimateReport {
 
 /// For a terminal.
 pub fn proposal(sizing: &SizingReport) -> String {
-    let (good, bad): (Vec<_>, Vec<_>) = sizing
+    let (good, others): (Vec<_>, Vec<_>) = sizing
         .candidates
         .iter()
         .partition(|candidate| candidate.rejected.is_none());
+    let (larger, bad): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|candidate| candidate.drives_at_least.is_some());
     let mut text = format!("{}\n", verdict(sizing).1);
     if !good.is_empty() {
         text.push_str("\nGood enough, spares included:\n");
     }
     good.iter().for_each(|good| text.push_str(&good_line(good)));
+    if !larger.is_empty() {
+        text.push_str("\nLarger, and not sized (--every sizes them):\n");
+    }
+    for larger in larger {
+        let drives = larger.drives_at_least.unwrap_or(0);
+        let _ = writeln!(text, "  at least {drives:>3} drives  {}", larger.name);
+    }
     if !bad.is_empty() {
         text.push_str("\nRejected:\n");
     }
@@ -154,7 +168,7 @@ pub(super) fn window_note(sizing: &SizingReport) -> Option<String> {
         format!(
             "The window of the file is {:.0} s. Only the proposed mix is measured over all of it; others end \
              once they are clearly good or clearly bad.\n± is half of a 95 % interval over the measured \
-             seconds. --whole measures every mix over all of it.",
+             seconds. --whole measures every size over all of it.",
             sizing.window_s
         )
     })

@@ -71,8 +71,12 @@ pub struct CandidateReport {
     pub write_ms: Option<EstimateReport>,
     /// Seconds of the window that were measured.
     pub measured_s: Option<f64>,
-    /// Why it is no good; null when it is.
+    /// Why it is no good, or not sized; null when it is good.
     pub rejected: Option<String>,
+    /// Drives that it takes at least, where that is more than the smallest mix has, so that it
+    /// was not sized; null otherwise.
+    #[serde(default)]
+    pub drives_at_least: Option<u32>,
     /// What was rehearsed, in the order of trying; empty when it was rejected before.
     pub tried: Vec<GroupsTried>,
 }

@@ -7,7 +7,7 @@ use rehearse::report::schema::{Document, SCHEMA, SourceReport, VariantReport};
 use rehearse::report::{compared, document, html, proposal, rehearsed, searched, sized};
 use rehearse::run;
 use rehearse::search::{self, Capped};
-use rehearse::sizing::{Candidate, Sized, Tried, Windows, size};
+use rehearse::sizing::{Candidate, Sized, Tried, built};
 use rehearse::summary::Rehearsal;
 use roxmltree::{Document as Page, Node, ParsingOptions};
 use site::Level;
@@ -330,7 +330,7 @@ fn variants_stand_side_by_side_as_a_table_and_as_bars() {
     assert!(said.contains(&less), "{less} in {said}");
 }
 
-/// A pool sized: two mixes are good, the third holds no volumes, the fourth is too slow.
+/// A pool sized: two mixes are good, one holds no volumes, one is too slow, one not sized.
 fn of_mixes() -> Document {
     let plan = plan(&[QUICK[0], QUICK[1], "run.limit=\"5 ms\""]);
     let candidate = |model: &str| Candidate {
@@ -338,9 +338,19 @@ fn of_mixes() -> Document {
         level: Level::Raid5,
         group_drives: 5,
     };
-    let measured = |model: &str, least| {
-        let windows = (least, Windows::Whole);
-        size(&plan, "data", &candidate(model), windows).unwrap()
+    let measured = |model: &str, groups| {
+        let candidate = candidate(model);
+        let outcome = run(&built(&plan, "data", &candidate, groups), 1).unwrap();
+        let tried = Tried {
+            groups,
+            met: true,
+            measured_s: outcome.load.measured_s,
+        };
+        Sized {
+            met: Some((groups, outcome)),
+            tried: vec![tried],
+            ..Sized::rejected(&candidate, String::new())
+        }
     };
     // 120 drives take long in a test.
     let slow = Sized {
@@ -351,9 +361,14 @@ fn of_mixes() -> Document {
         }],
         ..Sized::rejected(&candidate("nl-sas-1000"), "too slow".to_owned())
     };
+    let larger = Sized {
+        larger: Some(21),
+        ..Sized::rejected(&candidate("sas-15k-600"), "takes at least 21".to_owned())
+    };
     let mixes = [
         Sized::rejected(&candidate("slc-100"), "too small, <b>".to_owned()),
         slow,
+        larger,
         measured("slc-200", 2),
         measured("nvme-7680", 1),
     ];
@@ -372,10 +387,10 @@ fn a_sized_pool_is_written_with_every_mix_and_the_same_bytes_again() {
     let sizing = &json["sizing"];
     // Names are never changed or removed: docs/REHEARSAL.md.
     assert_eq!(keys(sizing), ["candidates", "limit_ms", "pool", "window_s"]);
-    let names = "drives group_drives groups iops level measured_s model name read_ms rejected tried write_ms";
+    let names = "drives drives_at_least group_drives groups iops level measured_s model name read_ms rejected tried write_ms";
     let names: Vec<&str> = names.split(' ').collect();
     let mixes = sizing["candidates"].as_array().unwrap();
-    assert_eq!(mixes.len(), 4);
+    assert_eq!(mixes.len(), 5);
     for mix in mixes {
         assert_eq!(keys(mix), names);
     }
@@ -387,10 +402,13 @@ fn a_sized_pool_is_written_with_every_mix_and_the_same_bytes_again() {
     let tried = serde_json::json!([{ "groups": 1, "met": true, "measured_s": 0.3 }]);
     assert_eq!(mixes[0]["tried"], tried);
     assert!(mixes[0]["rejected"].is_null());
-    assert_eq!(mixes[2]["rejected"], "too small, <b>");
-    assert_eq!(mixes[2]["tried"], serde_json::json!([]));
-    assert_eq!(mixes[3]["rejected"], "too slow");
-    assert_eq!(mixes[3]["tried"][0]["met"], false);
+    assert_eq!(mixes[2]["rejected"], "takes at least 21");
+    assert_eq!(mixes[2]["drives_at_least"], 21);
+    assert_eq!(mixes[3]["rejected"], "too small, <b>");
+    assert_eq!(mixes[3]["tried"], serde_json::json!([]));
+    assert!(mixes[3]["drives_at_least"].is_null());
+    assert_eq!(mixes[4]["rejected"], "too slow");
+    assert_eq!(mixes[4]["tried"][0]["met"], false);
     let variants = document.variants.iter().map(|variant| &variant.name);
     assert_eq!(
         variants.collect::<Vec<_>>(),
@@ -427,5 +445,7 @@ fn the_page_of_a_sized_pool_has_a_table_of_mixes() {
     // For a terminal, the same.
     let text = proposal(document.sizing.as_ref().unwrap());
     assert!(text.contains("too small, <b>"), "{text}");
+    let larger = "at least  21 drives  RAID 5 of 5 × sas-15k-600\n\nRejected:\n";
+    assert!(text.contains(larger), "{text}");
     assert!(!text.contains("--whole"), "all was measured: {text}");
 }

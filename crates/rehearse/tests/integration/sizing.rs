@@ -5,11 +5,12 @@ use crate::common::plan;
 use rehearse::brief::{Judged, judge};
 use rehearse::fit::fit;
 use rehearse::sizing::{
-    self, Candidate, Sized, Tried, Windows, built, candidates, fewest, proposed, ranked,
+    Candidate, Contest, Sized, Trial, Tried, Windows, built, candidates, fewest, ranked,
 };
-use rehearse::workload;
+use rehearse::{RehearseError, RehearseErrorKind, run, workload};
 use site::Level;
 use site::plan::Plan;
+use std::cell::RefCell;
 use std::time::Duration;
 
 fn raid_5(model: &str) -> Candidate {
@@ -20,10 +21,16 @@ fn raid_5(model: &str) -> Candidate {
     }
 }
 
+/// Sizes the site's pool with each of these.
+fn size_all(plan: &Plan, candidates: &[Candidate], windows: Windows) -> Vec<Sized> {
+    let contest = Contest::new((plan, "data"), candidates, (windows, true));
+    let judge = |trials: &[Trial]| trials.iter().map(Trial::judge).collect();
+    contest.settle(judge).unwrap()
+}
+
 /// Sizes the site's pool over whole windows.
 fn size(plan: &Plan, candidate: &Candidate) -> Sized {
-    let least = fewest(plan, "data", candidate).unwrap();
-    sizing::size(plan, "data", candidate, (least, Windows::Whole)).unwrap()
+    size_all(plan, std::slice::from_ref(candidate), Windows::Whole).remove(0)
 }
 
 /// The numbers of groups that were tried, and whether they met the limits.
@@ -116,11 +123,21 @@ fn a_pool_that_has_room_by_arithmetic_only_is_not_rehearsed() {
         fit(&built, &workload::named).is_empty()
     };
     assert!(fits(6) && !fits(5));
-    assert_eq!(fewest(&site, "data", &candidate), Ok(7));
+    assert_eq!(fewest(&site, "data", &candidate), Ok(6));
+    let good = Fake::new(&site, |_, _| true);
+    let sized = good.settle(std::slice::from_ref(&candidate), false);
+    assert_eq!(
+        verdicts(&sized[0].tried),
+        [(12, true), (9, true), (7, true)]
+    );
+    assert_eq!(sized[0].met.as_ref().map(|met| met.0), Some(7));
     // Logs that no drive of the model has room for.
     let site = office("controller.ctl1.write_cache=\"1 TiB\"");
-    let why = fewest(&site, "data", &candidate).unwrap_err();
+    let sized = Fake::new(&site, |_, _| true).settle(&[candidate], false);
+    let why = &sized[0].reason;
     assert!(why.starts_with("can't be laid out: "), "{why}");
+    assert!(sized[0].met.is_none() && sized[0].larger.is_none());
+    assert!(sized[0].tried.is_empty(), "it was rehearsed");
 }
 
 /// Two web servers, whose rates are multiplied.
@@ -164,10 +181,7 @@ fn short_windows_give_the_verdicts_of_whole_ones_and_the_proposal_is_measured_wh
     let plan = web("8.0", "9 ms");
     let of = |windows| {
         let candidates = [raid_5("sas-10k-600"), raid_5("slc-200")];
-        candidates.map(|one| {
-            let least = fewest(&plan, "data", &one).unwrap();
-            sizing::size(&plan, "data", &one, (least, windows)).unwrap()
-        })
+        size_all(&plan, &candidates, windows)
     };
     let (short, whole) = (of(Windows::Brief(1000.0)), of(Windows::Whole));
     let groups = |sized: &[Sized]| -> Vec<Option<u16>> {
@@ -183,30 +197,143 @@ fn short_windows_give_the_verdicts_of_whole_ones_and_the_proposal_is_measured_wh
             .all(|one| one.met.is_none() || one.is_whole(&plan))
     );
     let best = |sized: &[Sized]| ranked(sized)[0].clone();
-    assert!(!best(&short).is_whole(&plan), "a short window would do");
-    let short = proposed(&plan, "data", short.to_vec()).unwrap();
-    assert!(best(&short).is_whole(&plan));
-    assert_eq!(groups(&short), groups(&whole));
+    assert!(
+        best(&short).is_whole(&plan),
+        "the proposal is measured whole"
+    );
+    assert!(short.iter().any(|one| !one.is_whole(&plan)));
     let hash = |sized: &Sized| sized.met.as_ref().unwrap().1.trace_hash;
     assert_eq!(hash(&best(&short)), hash(&best(&whole)), "the same run");
 }
 
+/// Verdicts without rehearsals: by the trial's name, and whether its window is whole.
+struct Fake<'a, F> {
+    plan: &'a Plan,
+    outcome: run::Outcome,
+    is_good: F,
+    asked: RefCell<Vec<String>>,
+}
+
+impl<'a, F: Fn(&str, bool) -> bool> Fake<'a, F> {
+    fn new(plan: &'a Plan, is_good: F) -> Self {
+        let small = self::plan(&["run.measure=\"100 ms\"", "run.warmup=\"100 ms\""]);
+        Fake {
+            plan,
+            outcome: run(&small, 1).unwrap(),
+            is_good,
+            asked: RefCell::default(),
+        }
+    }
+
+    fn settle(&self, candidates: &[Candidate], every: bool) -> Vec<Sized> {
+        let windows = (Windows::Brief(1000.0), every);
+        let contest = Contest::new((self.plan, "data"), candidates, windows);
+        let judge = |trials: &[Trial]| trials.iter().map(|trial| self.judge(trial)).collect();
+        contest.settle(judge).unwrap()
+    }
+
+    fn judge(&self, trial: &Trial) -> Result<Judged, RehearseError> {
+        if let Err(error) = rehearse::rig::Rig::build(trial.plan(), 1)
+            && error.kind == RehearseErrorKind::Site
+        {
+            return Err(error);
+        }
+        let name = trial.name();
+        self.asked.borrow_mut().push(name.to_owned());
+        let mut outcome = self.outcome.clone();
+        let is_whole = name.ends_with("whole window");
+        if is_whole {
+            outcome.load.warmup_s = self.plan.run.warmup.as_secs_f64();
+            outcome.load.measured_s = self.plan.run.measure.as_secs_f64();
+        }
+        let is_good = (self.is_good)(name, is_whole);
+        Ok(Judged::Rehearsed(is_good, Box::new(outcome)))
+    }
+}
+
+/// RAID 5 of these models.
+fn of_models(models: &[&str]) -> Vec<Candidate> {
+    models.iter().map(|model| raid_5(model)).collect()
+}
+
+#[test]
+fn no_mix_is_tried_with_more_drives_than_one_that_is_good() {
+    let site = plan(&[]);
+    let candidates = [
+        of_models(&["sas-10k-600", "slc-200"]),
+        candidates(&["nl-sas-1000".to_owned()]),
+    ]
+    .concat();
+    let fake = Fake::new(&site, |name, _| name.contains("slc") || name.contains("50"));
+    let sized = fake.settle(&candidates, false);
+    let small = [
+        "6 drives, RAID 5 of 5 × sas-10k-600",
+        "6 drives, RAID 5 of 5 × slc-200",
+        "6 drives, RAID 5 of 5 × nl-sas-1000",
+        "6 drives, RAID 5 of 5 × slc-200, whole window",
+    ];
+    assert_eq!(*fake.asked.borrow(), small);
+    let larger: Vec<Option<u32>> = sized.iter().map(|one| one.larger).collect();
+    assert_eq!(
+        larger,
+        [Some(11), None, Some(9), Some(11), Some(9), Some(11)]
+    );
+    assert_eq!(ranked(&sized).len(), 1);
+    let reason = &sized[0].reason;
+    assert_eq!(
+        reason,
+        "takes at least 11 drives, and the smallest mix has 6"
+    );
+    // All of them, when that is asked for.
+    let every = fake.settle(&candidates, true);
+    assert!(every.iter().all(|one| one.larger.is_none()));
+    let groups = |one: &Sized| one.met.as_ref().map(|met| met.0);
+    let groups: Vec<Option<u16>> = every.iter().map(groups).collect();
+    assert_eq!(groups, [None, Some(1), None, None, None, Some(1)]);
+    assert_eq!(verdicts(&every[0].tried).last(), Some(&(24, false)));
+}
+
+#[test]
+fn a_good_mix_is_undercut_by_one_that_needs_fewer_drives() {
+    let site = plan(&[]);
+    let drives = |name: &str| -> u32 { name.split(' ').next().unwrap().parse().unwrap() };
+    let fake = Fake::new(&site, |name, _| {
+        drives(name) >= if name.contains("slc") { 31 } else { 26 }
+    });
+    let sized = fake.settle(&of_models(&["slc-200", "sas-10k-600"]), false);
+    let good = ranked(&sized);
+    assert_eq!(good[0].candidate, raid_5("sas-10k-600"));
+    assert_eq!(good[0].drives(), Some(26));
+    // 31 are known to be enough for the other, or that more than 26 are needed.
+    assert!(good.get(1).map_or(sized[0].larger, |one| one.drives()) >= Some(31));
+    let again = fake.settle(&of_models(&["slc-200", "sas-10k-600"]), false);
+    let tried = |sized: &[Sized]| -> Vec<Vec<Tried>> {
+        sized.iter().map(|one| one.tried.clone()).collect()
+    };
+    assert_eq!(tried(&again), tried(&sized));
+}
+
 #[test]
 fn a_mix_that_is_good_only_in_the_short_window_is_not_proposed() {
-    let of = |limit, measure| plan(&[limit, "block.vm.outstanding=16", measure]);
-    let candidate = raid_5("sas-10k-600");
-    // As if one group had been good enough in half a second.
-    let short = of("run.limit=\"1 s\"", "run.measure=\"500 ms\"");
-    let good = size(&short, &candidate);
-    assert_eq!(verdicts(&good.tried), [(1, true)]);
-    let whole = of("run.limit=\"11 ms\"", "run.measure=\"1 s\"");
-    let found = proposed(&whole, "data", vec![good]).unwrap();
+    let site = plan(&[]);
+    // One group of the first is good enough in a short window; two of the second in any.
+    let fake = Fake::new(&site, |name, is_whole| match name.contains("slc") {
+        true => !is_whole,
+        false => name.starts_with("11 "),
+    });
+    let sized = fake.settle(&of_models(&["slc-200", "sas-10k-600"]), false);
+    let whole = [(1, true), (1, false)];
+    assert_eq!(verdicts(&sized[0].tried)[..2], whole);
     assert_eq!(
-        verdicts(&found[0].tried),
-        [(1, true), (1, false), (2, true)]
+        verdicts(&sized[1].tried),
+        [(1, false), (2, true), (2, true)]
     );
-    assert_eq!(found[0].met.as_ref().map(|met| met.0), Some(2));
-    assert!(found[0].is_whole(&whole));
+    let good = ranked(&sized);
+    assert_eq!(good.len(), 1);
+    assert_eq!(
+        (good[0].drives(), good[0].is_whole(&site)),
+        (Some(11), true)
+    );
 }
 
 #[test]

@@ -6,12 +6,13 @@ use super::{estimated, plain};
 use load::report::page;
 use load::report::page::escape;
 
-/// All of them, the smallest good one first, then those that were rejected, with the reason.
+/// All of them, the smallest good one first, then those that are larger, then those that were
+/// rejected, with the reason.
 pub(super) fn section(sizing: &SizingReport) -> String {
     let (is_good, words) = verdict(sizing);
     let rows: String = sizing.candidates.iter().map(row).collect();
     let head = "<tr><th>mix</th><th>drives</th><th>IO/s</th><th>reads, ms</th><th>writes, ms</th>\
-                <th>measured, s</th><th class=\"text\">rejected because</th></tr>";
+                <th>measured, s</th><th class=\"text\">not sized or rejected because</th></tr>";
     let note = window_note(sizing).map_or(String::new(), |note| {
         format!("<p class=\"small\">{}</p>\n", escape(&note))
     });
