@@ -436,9 +436,10 @@ fn the_page_of_a_sized_pool_has_a_table_of_mixes() {
         .filter(|node| node.has_tag_name("tr"))
         .map(said)
         .collect();
-    assert_eq!(rows.len(), 5, "the head and four mixes");
+    assert_eq!(rows.len(), 6, "the head and five mixes");
     assert!(rows[1].starts_with("RAID 5 of 5 × nvme-76806"), "{rows:?}");
-    assert!(rows[3].ends_with("too small, <b>"), "{rows:?}");
+    assert!(rows[3].ends_with("takes at least 21"), "{rows:?}");
+    assert!(rows[4].ends_with("too small, <b>"), "{rows:?}");
     let verdict = with_class(page.root(), "verdict")[0];
     assert_eq!(verdict.attribute("class"), Some("verdict pass"));
     assert!(said(verdict).contains("6 drives, RAID 5 of 5 × nvme-7680"));
