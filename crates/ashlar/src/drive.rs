@@ -86,7 +86,8 @@ pub struct PlaceArgs {
     /// A block device
     #[arg(long)]
     device: Option<String>,
-    /// Size of a new file [default: that of the pool's largest drive]
+    /// Size of a new file [default: that of the drive that it replaces; of a spare, that of the
+    /// largest drive of the pool]
     #[arg(long, requires = "file", value_parser = size)]
     size: Option<u64>,
 }

@@ -424,3 +424,51 @@ fn a_device_that_is_not_there_is_named() {
     );
     assert_eq!(home.listing(), [], "and no other drive is made");
 }
+
+/// A pool of a group of small drives and one of large drives.
+#[test]
+fn a_replacement_has_to_be_as_large_as_its_group_needs() {
+    for lanes in [1, 2] {
+        let site = SITE
+            .replace(
+                "level = \"10\"",
+                &format!("level = \"10\"\nlanes = {lanes}"),
+            )
+            .replace("64 MiB", "160 MiB");
+        let home = Home::new(&site);
+        let serving = home.serve();
+        let grow = [
+            "pool", "grow", "p0", "e0.img", "e1.img", "--size", "320 MiB",
+        ];
+        serving.done(&grow);
+        let replace = |old: &str, new: &str, more: &[&str]| {
+            let file = format!("{new}.img");
+            let args = [
+                "drive", "replace", old, "--with", new, "--file", &file, "--yes",
+            ];
+            serving.run(&[&args[..], more].concat())
+        };
+        // Made as large as the one that goes.
+        assert!(replace("d1", "n1", &[]).status.success());
+        serving.wait_healthy();
+        let size = |name: &str| serving.json(&["drive", "show", name])["capacity_bytes"].clone();
+        assert_eq!(size("n1"), 160 << 20);
+        // Too small for its group, and what that needs is said.
+        let small = replace("e1", "m1", &["--size", "160 MiB"]);
+        assert_eq!(small.status.code(), Some(2));
+        let said = String::from_utf8(small.stderr).unwrap();
+        let why = "drive 'm1' has 160 MiB, and a drive of group 1 of pool 'p0' needs ";
+        assert!(said.contains(why), "{said}");
+        assert!(!home.file("m1.img").exists());
+        // In the same place, where the old one goes first.
+        serving.done(&["drive", "replace", "d0", "--yes"]);
+        serving.wait_healthy();
+        assert_eq!(size("d0"), 160 << 20);
+        // A spare stands in anywhere.
+        let add = ["drive", "add-spare", "s", "--pool", "p0", "--file", "s.img"];
+        let (_, said) = serving.refused(&[&add[..], &["--size", "160 MiB"]].concat());
+        assert!(said.contains("a spare of pool 'p0' needs "), "{said}");
+        drop(serving);
+        assert_eq!(home.serve().json(&["status"])["health"], "ok");
+    }
+}

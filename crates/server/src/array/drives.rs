@@ -166,7 +166,11 @@ impl Array {
     ) -> Result<(KnownDrive, String), ArrayError> {
         let name = member.name.clone();
         let new = match new {
-            Some(new) => new,
+            // A file is made as large as the drive that it replaces.
+            Some(new) => NewDrive {
+                size_bytes: new.size_bytes.or(Some(member.capacity_bytes)),
+                ..new
+            },
             None => NewDrive {
                 size_bytes: Some(member.capacity_bytes),
                 name: name.clone(),
@@ -203,7 +207,10 @@ impl Array {
         new: Option<NewDrive>,
     ) -> Result<(KnownDrive, String), ArrayError> {
         let new = match (new, &old.path) {
-            (Some(new), _) => new,
+            (Some(new), _) => NewDrive {
+                size_bytes: new.size_bytes.or(Some(old.capacity_bytes)),
+                ..new
+            },
             (None, Some(path)) => NewDrive {
                 name: old.name.clone(),
                 path: path.clone(),
@@ -216,8 +223,18 @@ impl Array {
             self.check_free(&new.name).await?;
         }
         let of_new = new.name.clone();
-        self.bring_in(&info, vec![new.clone()], None, add_spares)
-            .await?;
+        let group = (!old.is_spare()).then_some(old.group);
+        let take = move |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
+            for drive in placed {
+                let drive = drive.open(&state, &pool).await?;
+                match group {
+                    Some(group) => pool.add_spare_for(group, drive).await?,
+                    None => pool.add_spare(drive).await?,
+                }
+            }
+            Ok(())
+        };
+        self.bring_in(&info, vec![new.clone()], None, take).await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((old, of_new))
     }
@@ -328,8 +345,13 @@ async fn put_in_place(
         Ok(drive) => Ok(pool.replace_drive(old, drive).await?),
         // Then the old one goes first.
         Err(error) if error.kind == ArrayErrorKind::Busy && new.is_held_by(old) => {
+            let group = pool.group_of_drive(old);
             pool.fail_drive(old).await?;
-            Ok(pool.add_spare(new.open(state, pool).await?).await?)
+            let drive = new.open(state, pool).await?;
+            Ok(match group {
+                Some(group) => pool.add_spare_for(group, drive).await?,
+                None => pool.add_spare(drive).await?,
+            })
         }
         Err(error) => Err(error),
     }

@@ -254,11 +254,19 @@ impl<W: World> Inner<W> {
         }
     }
 
-    /// Bytes that a drive must have to stand in anywhere.
-    fn needed_bytes(&self) -> u64 {
+    /// Bytes that a drive must have to stand in in a group, or anywhere.
+    fn needed_bytes(&self, of: Option<u16>) -> u64 {
         let groups = self.drives.groups();
         let all = groups.iter().filter(|group| group.drives() > 0);
+        let all = all.filter(|group| of.is_none_or(|of| group.index == of));
         all.map(|group| self.needed_of(group)).max().unwrap_or(0)
+    }
+
+    /// Bytes that a drive must have to stand in somewhere.
+    fn least_needed_bytes(&self) -> u64 {
+        let groups = self.drives.groups();
+        let all = groups.iter().filter(|group| group.drives() > 0);
+        all.map(|group| self.needed_of(group)).min().unwrap_or(0)
     }
 
     /// Bytes that the drives of a group must have.
@@ -304,6 +312,20 @@ impl<W: World> Pool<W> {
     /// `Exists` for a drive of another pool, or in use in this one; `TooSmall`;
     /// `Invalid` for a name or a number that can't be.
     pub async fn add_spare(&self, named: NamedDrive<W>) -> Result<(), PoolError> {
+        self.take_in(named, None).await
+    }
+
+    /// As [`Pool::add_spare`], of a drive that is to stand in in a group of this number. It has to
+    /// be large enough there only.
+    ///
+    /// # Errors
+    /// As [`Pool::add_spare`].
+    pub async fn add_spare_for(&self, group: u16, named: NamedDrive<W>) -> Result<(), PoolError> {
+        self.take_in(named, Some(group)).await
+    }
+
+    /// Takes in a spare, for one group or for all.
+    async fn take_in(&self, named: NamedDrive<W>, group: Option<u16>) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let NamedDrive { name, drive } = named;
@@ -352,16 +374,26 @@ impl<W: World> Pool<W> {
         if let Some(label) = &found {
             inner.check_unused_elsewhere(&name, label)?;
         }
+        let whole_bytes = drive.geometry().capacity_bytes;
         let drive = inner.drives.view(drive);
-        let (capacity_bytes, needed) = (drive.geometry().capacity_bytes, inner.needed_bytes());
+        let capacity_bytes = drive.geometry().capacity_bytes;
+        let needed = match is_first {
+            true => inner.needed_bytes(group),
+            // The first lane has judged it.
+            false => inner.least_needed_bytes(),
+        };
         if capacity_bytes < needed {
-            let (there, needed) = human_pair(capacity_bytes, needed);
+            // Other lanes have parts of it, too.
+            let beside = whole_bytes.saturating_sub(capacity_bytes);
+            let (there, needed) = human_pair(whole_bytes, needed + beside);
+            let what = match group {
+                Some(group) => format!("a drive of group {group}"),
+                None => "a spare".to_owned(),
+            };
+            let pool = inner.drives.name();
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
-                format!(
-                    "drive '{name}' has {there}, and a spare of pool '{}' needs {needed}",
-                    inner.drives.name()
-                ),
+                format!("drive '{name}' has {there}, and {what} of pool '{pool}' needs {needed}"),
             ));
         }
         let drawn = || {
@@ -409,7 +441,7 @@ impl<W: World> Pool<W> {
         if member.is_writable() {
             self.inner.check_can_lose(&member)?;
         }
-        self.add_spare(drive).await?;
+        self.add_spare_for(member.group(), drive).await?;
         // Not by name: the new one may have the same.
         self.fail_member(&member).await
     }
@@ -432,6 +464,12 @@ impl<W: World> Pool<W> {
             .filter(|member| member.state != MemberState::Failed && !own.contains(&member.uuid))
             .map(|member| member.name.clone())
             .collect()
+    }
+
+    /// The group that a drive stands in; none for a spare.
+    pub fn group_of_drive(&self, name: &str) -> Option<u16> {
+        let member = self.inner.named_member(name).ok()?;
+        Some(member.group())
     }
 
     /// Whether a group has a drive of this name.
