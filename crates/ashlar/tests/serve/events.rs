@@ -102,3 +102,24 @@ fn events_of_a_pool_that_is_made_again_are_on_record() {
         assert!(earlier.contains(text), "{text}: {earlier:?}");
     }
 }
+
+#[test]
+fn the_last_events_of_a_pool_outlive_its_destruction() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    for round in 0..3 {
+        let (pool, file) = (format!("x{round}"), format!("x{round}.img"));
+        let create = [
+            "pool", "create", &pool, "--level", "simple", "--size", "64 MiB", &file,
+        ];
+        serving.done(&create);
+        serving.done(&["pool", "scrub", &pool]);
+        serving.done(&["pool", "destroy", &pool, "--yes"]);
+    }
+    assert_eq!(serving.stop("KILL").code(), None);
+    let events = home.serve().events(true);
+    for round in 0..3 {
+        let text = format!("scrub of pool 'x{round}' begins");
+        assert!(events.contains(&text), "{text} is not in: {events:?}");
+    }
+}

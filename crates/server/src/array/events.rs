@@ -146,17 +146,35 @@ impl Array {
     /// # Errors
     /// A shard has stopped.
     pub(crate) async fn record_events(&self, is_last: bool) -> Result<(), ArrayError> {
+        self.record(move |_| is_last).await
+    }
+
+    /// Puts new events on record, and all of a pool that is about to be no more.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(crate) async fn record_last_events(&self, pool: &str) -> Result<(), ArrayError> {
+        let going = pool.to_owned();
+        self.record(move |name| name == going).await
+    }
+
+    /// Puts new events on record, all of them of pools of which these are the last.
+    async fn record(
+        &self,
+        is_last: impl Fn(&str) -> bool + Clone + Send + 'static,
+    ) -> Result<(), ArrayError> {
         let mut taken = self.recorder.taken.lock().await;
         let mut new = Vec::new();
         for shard in &self.shards {
             let (index, mut before) = (shard.index(), taken.clone());
+            let is_last = is_last.clone();
             let visit = move |state: std::rc::Rc<ShardState>| async move {
                 let (mut after, mut new) = (Vec::new(), Vec::new());
                 for (opening, pool) in state.openings() {
                     let lane = (index, opening);
                     let mut of_lane = before.remove(&lane).unwrap_or_default();
                     let events = events_of(&state, &pool, of_lane.to);
-                    new.extend(told(&pool, of_lane.take(events, is_last)));
+                    new.extend(told(&pool, of_lane.take(events, is_last(pool.name()))));
                     after.push((lane, of_lane));
                 }
                 (after, new)

@@ -249,6 +249,8 @@ pub(crate) async fn destroy(array: &Arc<Array>, name: String) -> Result<(), Arra
         .change(move |array| async move {
             let data = array.data()?;
             let info = check_destroyable(&array, &name).await?;
+            // Nobody can ask it afterwards.
+            array.record_last_events(&name).await?;
             let mut made = Made::read(&data)?;
             let destroyed = MadePool::BeingDestroyed {
                 uuid: info.uuid.to_string(),

@@ -89,6 +89,8 @@ struct Entry {
     progress: Arc<Progress>,
     cancel: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
+    /// How much of it is on record.
+    kept_bytes: u64,
     /// It is of before this start, and nobody has gone on with it yet. All others belong to
     /// whoever entered them.
     is_left: bool,
@@ -97,6 +99,7 @@ struct Entry {
 impl Entry {
     fn of(job: Job) -> Self {
         Entry {
+            kept_bytes: 0,
             job,
             progress: Arc::new(Progress::new()),
             cancel: watch::Sender::new(false),
@@ -110,6 +113,7 @@ impl Entry {
         let is_left = !job.state.is_ended();
         Entry {
             is_left,
+            kept_bytes: checkpoint_bytes(&job),
             ..Entry::of(job)
         }
     }
@@ -142,7 +146,7 @@ impl Images {
         let _ = std::fs::remove_dir_all(&sockets);
         for job in kept.iter_mut().filter(|job| !job.state.is_ended()) {
             job.state = JobState::Queued;
-            job.resumed_bytes = Some(job.checkpoint.as_ref().map_or(0, Digest::len_bytes));
+            job.resumed_bytes = Some(checkpoint_bytes(job));
         }
         let next = kept.iter().map(|job| job.id + 1).max().unwrap_or(1);
         let entries = kept.into_iter().map(|job| (job.id, Entry::of_before(job)));
@@ -326,13 +330,22 @@ impl Images {
                 .map(|entry| entry.job.clone())
                 .collect::<Vec<_>>()
         };
+        let kept = jobs.iter().map(|job| (job.id, checkpoint_bytes(job)));
+        let kept: Vec<(u64, u64)> = kept.collect();
         let file = self.file.clone();
         let failed = |context: String| ArrayError::new(ArrayErrorKind::Internal, context);
         let written = tokio::task::spawn_blocking(move || record::write(&file, &jobs)).await;
         match written {
-            Ok(outcome) => outcome.map_err(|error| failed(error.to_string())),
-            Err(error) => Err(failed(format!("writing the jobs ended early: {error}"))),
+            Ok(outcome) => outcome.map_err(|error| failed(error.to_string()))?,
+            Err(error) => return Err(failed(format!("writing the jobs ended early: {error}"))),
         }
+        let mut entries = self.entries();
+        for (id, kept_bytes) in kept {
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.kept_bytes = kept_bytes;
+            }
+        }
+        Ok(())
     }
 
     /// The directory for the socket of a job, to be made.
@@ -343,13 +356,18 @@ impl Images {
     }
 }
 
+/// How far the checkpoint of a job is.
+fn checkpoint_bytes(job: &Job) -> u64 {
+    job.checkpoint.as_ref().map_or(0, Digest::len_bytes)
+}
+
 fn no_job(id: u64) -> ArrayError {
     ArrayError::new(ArrayErrorKind::NotFound, format!("there is no job {id}"))
 }
 
 fn info(entry: &Entry) -> JobInfo {
     let (job, at) = (&entry.job, entry.progress.at());
-    let kept_bytes = job.checkpoint.as_ref().map_or(0, Digest::len_bytes);
+    let kept_bytes = entry.kept_bytes;
     let is_at_work = matches!(job.state, JobState::Running | JobState::Verifying);
     let done_bytes = match job.state {
         JobState::Done => job.size_bytes,

@@ -314,4 +314,25 @@ mod tests {
         images.goes_on(before, tokio::spawn(async {}));
         assert!(images.left().is_empty());
     }
+
+    #[tokio::test]
+    async fn what_is_kept_is_told_once_it_is_on_record() {
+        let data = tempfile::tempdir().unwrap();
+        let images = Images::read(Vec::new(), data.path()).unwrap();
+        let id = images.enter(order("a"), 9, None, Vec::new()).await.unwrap();
+        let kept = || images.job(id).unwrap().kept_bytes;
+        let mut digest = crate::images::Digest::new();
+        digest.add(&[1; 4096]);
+        // Nothing can be written where a directory is.
+        let beside = data.path().join("ashlar-jobs.new");
+        std::fs::create_dir(&beside).unwrap();
+        let keep = || run::keep(&images, id, digest.clone());
+        assert!(keep().await.is_err());
+        assert_eq!(kept(), 0);
+        std::fs::remove_dir(&beside).unwrap();
+        keep().await.unwrap();
+        assert_eq!(kept(), 4096);
+        let images = Images::read(Vec::new(), data.path()).unwrap();
+        assert_eq!(images.job(id).unwrap().kept_bytes, 4096);
+    }
 }
