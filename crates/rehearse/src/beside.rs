@@ -1,4 +1,4 @@
-//! The rule of thumb beside the rehearsal: where they differ for a pool, and why.
+//! A comparison of the rule of thumb with the rehearsal: where they differ for a pool, and why.
 //!
 //! The rule multiplies planned operations by the level's penalty and divides by what a drive
 //! does one at a time. The rehearsal has caches, logs that gather writes, queues that drives

@@ -1,4 +1,4 @@
-//! A bus between controllers and drives at work.
+//! A bus between controllers and drives, at work.
 
 use crate::world::RigWorld;
 use engine::World;

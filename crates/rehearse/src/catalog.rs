@@ -11,7 +11,7 @@ use model::host::{Adapter, Initiator, Processor};
 use model::link::{Ethernet, Link};
 use site::plan::{self, Host, Lot, Network, NetworkKind, Plan};
 
-/// Drives by name.
+/// The names for drives that a lot may use, with their models.
 pub const DRIVES: [(&str, DriveKind); 6] = [
     ("sas-15k-600", DriveKind::Hdd(Hdd::SAS_15K)),
     ("sas-10k-600", DriveKind::Hdd(Hdd::SAS_10K)),
@@ -135,7 +135,7 @@ pub fn takes_sums_along(said: &plan::Controller) -> bool {
     said.model != model::controller::ASHLAR.name
 }
 
-/// A host.
+/// The host model for a `host` of the plan; its frames are those of its first storage network.
 pub fn host(plan: &Plan, said: &Host) -> HostModel {
     let initiator = initiator(said.initiator);
     let storage: Vec<&plan::Ports> = said.ports.iter().filter(|p| is_storage(plan, p)).collect();

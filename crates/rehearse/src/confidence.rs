@@ -10,7 +10,7 @@
 /// A figure and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Over all seeds.
+    /// The arithmetic mean over all seeds, in the unit of the figure.
     pub mean: f64,
     /// Half of the 95 % interval's width; none with one seed.
     pub half_width: Option<f64>,

@@ -1,4 +1,4 @@
-//! What the VMs of a plan ask of hosts and pools, added up from their profiles.
+//! The demand of a plan's VMs on hosts and pools, added up from their profiles.
 //!
 //! A VM stands where the rehearsal puts it: VM by VM the hosts of its block in turn, and the
 //! pools in turn, or a pool for each of its disks. Nothing here runs.
@@ -58,7 +58,7 @@ pub struct Disk {
     pub flows: Vec<Flow>,
 }
 
-/// A VM.
+/// A VM of a block, with its host and its disks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vm {
     /// Its block: a place in the plan.
@@ -67,9 +67,9 @@ pub struct Vm {
     pub role: String,
     /// Its host: a place among [`Plan::host_names`].
     pub host: usize,
-    /// Virtual processors.
+    /// Virtual processors that the guest sees.
     pub vcpus: u32,
-    /// Memory.
+    /// Memory that the host gives it, bytes.
     pub memory_bytes: u64,
     /// Under way at most.
     pub outstanding_max: usize,
@@ -80,7 +80,7 @@ pub struct Vm {
 /// All VMs of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// Block by block.
+    /// In the order of the plan's blocks, then of the profile.
     pub vms: Vec<Vm>,
 }
 

@@ -132,13 +132,13 @@ impl std::error::Error for DiskError {}
 /// The other copy of a disk that a host moves.
 #[derive(Clone)]
 pub struct Twin {
-    /// The copy.
+    /// The disk that the host copies to.
     pub disk: Rc<DiskRig>,
     /// What lies below is, or is being, copied.
     pub below: Rc<Cell<u64>>,
 }
 
-/// A virtual disk.
+/// A virtual disk, with the queues and the limit that its I/O passes.
 pub struct DiskRig {
     /// The volume that it is.
     pub volume: RefCell<Volume<RigWorld>>,
@@ -160,13 +160,13 @@ pub struct DiskRig {
     pub limit: IopsLimit,
     /// Whether the target asks for the data of every write, as with Fibre Channel.
     pub asks_for_data: bool,
-    /// Bytes of it.
+    /// Its size as the guest sees it, bytes.
     pub size_bytes: u64,
     /// How often its VM has lost its host.
     pub life: Rc<Cell<u32>>,
     /// Where writes go, too.
     pub twin: RefCell<Option<Twin>>,
-    /// Operations under way.
+    /// Operations that have been issued and have not ended.
     pub under_way: Cell<u64>,
     /// Operations that ended with the host before they had left it.
     pub never_sent: Cell<u64>,

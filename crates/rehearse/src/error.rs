@@ -1,4 +1,4 @@
-//! Why a rehearsal has no outcome.
+//! The errors of a rehearsal, which has no outcome then.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct RehearseError {
     pub kind: RehearseErrorKind,
     /// The line of the site file, where one is to blame.
     pub line: Option<usize>,
-    /// For people.
+    /// A sentence for people that says what is wrong, and where.
     pub context: String,
 }
 

@@ -1,4 +1,4 @@
-//! What holds a site back: the bottleneck, the next one after it, and what is left.
+//! The bottleneck of a site, the next bottleneck after it, and the headroom.
 
 use crate::disk::Stage;
 use crate::run::Outcome;
@@ -26,7 +26,7 @@ pub struct Finding {
     /// By how much the load could grow until the first is busy all of the time; none when
     /// nothing is busy.
     pub headroom: Option<f64>,
-    /// In one sentence.
+    /// The bottleneck in one sentence, for reports.
     pub sentence: String,
     /// And the next one.
     pub next_sentence: String,

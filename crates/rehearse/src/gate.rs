@@ -1,4 +1,4 @@
-//! A queue depth: at most so many are inside, the others wait in the order of their coming.
+//! A queue depth: it admits a number of commands; the others wait in the order of their coming.
 //!
 //! Invariant: whoever leaves gives the place to the first that waits; nobody comes in
 //! between.
@@ -69,7 +69,7 @@ impl Gate {
     }
 }
 
-/// A place inside.
+/// A place inside, which goes back to the gate on drop.
 pub struct Place<'a>(&'a Gate);
 
 impl Drop for Place<'_> {

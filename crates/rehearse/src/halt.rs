@@ -1,4 +1,4 @@
-//! A door that several may hold shut: what comes waits until the last of them lets go.
+//! A door that several parties can hold shut: operations wait until the last party lets go.
 //!
 //! Invariant: those that wait go on in the order of their coming.
 

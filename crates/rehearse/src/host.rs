@@ -18,7 +18,7 @@ use std::time::Duration;
 /// What a host is.
 #[derive(Clone, Copy, Debug)]
 pub struct HostModel {
-    /// Its processor.
+    /// Its cores and their clock.
     pub processor: Processor,
     /// How it reaches its storage.
     pub initiator: Initiator,
@@ -44,7 +44,7 @@ pub struct HostRig {
     adapter: RefCell<Station>,
     /// When the last interrupt was, or is going to be.
     interrupt: Cell<Option<Time>>,
-    /// Commands under way.
+    /// Admits commands of all its ports, at most [`HostModel::port_queue`] at a time.
     pub gate: Gate,
     /// Cores that its VMs keep busy beside their I/O.
     resident: Cell<f64>,
@@ -91,7 +91,7 @@ impl HostRig {
         f64::from(self.model.processor.cores) / self.free_cores()
     }
 
-    /// What it is.
+    /// The parameters that it was made with.
     pub fn model(&self) -> &HostModel {
         &self.model
     }
@@ -157,7 +157,7 @@ pub enum Spread {
 /// Invariant: a command goes by ways that are up only; it waits while none is, as hosts hold
 /// and repeat what they get no answer to.
 pub struct LunRig {
-    /// Commands under way.
+    /// Admits commands of this LUN, at most its queue depth at a time.
     pub gate: Gate,
     ways: Vec<Way>,
     spread: Spread,

@@ -1,4 +1,4 @@
-//! What holds in every run, whatever the models say: asserted at the end of each.
+//! The laws that hold in every run, whatever the models say: asserted at the end of each.
 //!
 //! - **Flow balance**: what began has ended, at VMs, engine and drives; the engine has
 //!   counted what the VMs asked for, but for what a host that lost its power had not sent:

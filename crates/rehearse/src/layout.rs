@@ -1,4 +1,4 @@
-//! What is connected to what, as it is at the start of a run: for drawings.
+//! The connections of a site at the start of a run, for drawings.
 //!
 //! Invariant: links, lanes, pools' drives and drives are called as [`crate::share`] calls them.
 

@@ -1,4 +1,4 @@
-//! A described site in virtual time: the engine on modelled drives, behind modelled
+//! A rehearsal of a described site in virtual time: the engine on modelled drives, behind modelled
 //! controllers and networks, under the load of modelled VMs.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Ports and the ways between them.
+//! Ports, and the ways of messages between them.
 //!
 //! A message crosses the port that it leaves by, links between networks, and the port that
 //! it comes in by. Each is a lane for each direction; switches pass frames on as they come,
@@ -61,7 +61,7 @@ impl PortRig {
         self.down.get()
     }
 
-    /// What it is.
+    /// The rate and framing that it was made with.
     pub fn link(&self) -> &Link {
         &self.link
     }

@@ -1,4 +1,4 @@
-//! VMs straight on drives: no engine, no controller, no network, no host between them.
+//! VMs directly on drives: no engine, controller, network or host between them.
 //!
 //! ```text
 //! streams of a VM ─► drive ─► recorder

@@ -1,4 +1,4 @@
-//! A VM of a block: its profile's, with what the block says of load and memory.
+//! The VMs of a block: the profile's, with the load and memory that the block sets.
 //!
 //! Invariant: what a run does and what is added up without one ([`crate::demand`]) come from
 //! here, so that both are of the same load.

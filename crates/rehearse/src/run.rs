@@ -1,4 +1,4 @@
-//! One run: a plan, a seed, and what came of it.
+//! One run: from a plan and a seed to an outcome.
 
 use crate::error::RehearseError;
 use crate::laws;
@@ -24,14 +24,14 @@ use std::time::Duration;
 pub struct Told {
     /// From the start of the run.
     pub at: Duration,
-    /// What, for people.
+    /// A sentence for people, without the time.
     pub text: String,
 }
 
 /// Something that took a time of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undertook {
-    /// What, for people.
+    /// Its name for people, such as the event of the plan.
     pub what: String,
     /// When it began, from the start of the run.
     pub began: Duration,
@@ -48,7 +48,7 @@ pub struct Undertook {
 pub struct Failed {
     /// What it is: a drive, or a host or controller, which goes with its processor.
     pub part: Part,
-    /// Its name.
+    /// The name of the drive, host or controller, as in [`Share::name`].
     pub name: String,
     /// From the start of the run.
     pub at: Duration,
@@ -57,9 +57,9 @@ pub struct Failed {
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The site's name.
+    /// The site's name in the file.
     pub site: String,
-    /// The seed.
+    /// The seed of all randomness of the run.
     pub seed: u64,
     /// The KPIs, as `ashlar load` reports them.
     pub load: Report,

@@ -17,7 +17,7 @@ pub const PRECISION: f64 = 0.02;
 /// The smallest and the largest factor that is tried.
 const FACTORS: (f64, f64) = (1.0 / 1024.0, 1024.0);
 
-/// What is capped.
+/// The figure of the response time that the cap applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capped {
     /// The arithmetic mean.

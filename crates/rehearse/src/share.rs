@@ -1,4 +1,4 @@
-//! How busy everything was in the measured window: what bottlenecks are read from.
+//! The utilisation of every part in the measured window, from which bottlenecks are read.
 
 use crate::rig::Rig;
 use model::station::Snapshot;
@@ -43,13 +43,13 @@ impl Part {
 /// How busy one thing was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
-    /// What it is.
+    /// The kind of part, which tells parts of equal names apart.
     pub part: Part,
-    /// Which one.
+    /// The part's name: unique among parts of its kind.
     pub name: String,
     /// Busy time over time, from 0 to 1.
     pub utilisation: f64,
-    /// Jobs per second.
+    /// Jobs per second in the window; 0 for links, which count no jobs.
     pub per_s: f64,
     /// Mean time of a job at work, milliseconds; zero where it is not known.
     pub service_ms: f64,

@@ -14,16 +14,16 @@ pub struct Rehearsal {
     pub outcomes: Vec<Outcome>,
 }
 
-/// What people compare.
+/// The figures by which variants are compared, each over all seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Operations per second.
+    /// Operations per second, reads and writes together.
     pub iops: Estimate,
-    /// Reads per second.
+    /// Reads per second that completed in the window.
     pub reads_per_s: Estimate,
-    /// Writes per second.
+    /// Writes per second that completed in the window.
     pub writes_per_s: Estimate,
-    /// Megabytes per second.
+    /// Data read and written, in 10⁶ bytes per second.
     pub megabytes_per_s: Estimate,
     /// Mean response time of reads, milliseconds.
     pub read_ms: Estimate,

@@ -37,13 +37,13 @@ const MEDIUM_FACTOR: f64 = 1.2;
 /// What the rules say of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolThumb {
-    /// The pool.
+    /// The pool's name in the plan.
     pub pool: String,
     /// Where the file describes it.
     pub line: usize,
     /// Reads a second that hosts plan, of open loops.
     pub reads_per_s: f64,
-    /// Writes a second.
+    /// Writes a second that hosts plan, of open loops.
     pub writes_per_s: f64,
     /// I/Os a second of the drives, without those of large operations.
     pub back_end_per_s: f64,
@@ -57,7 +57,7 @@ pub struct PoolThumb {
     pub utilisation: Option<f64>,
     /// Whether closed loops are on it, which ask for what they can get.
     pub closed: bool,
-    /// In one sentence.
+    /// The result in one sentence, for reports.
     pub sentence: String,
 }
 

@@ -69,7 +69,7 @@ pub struct VmRig {
     pub profile: VmProfile,
     /// Its disks, in the profile's order.
     pub disks: Vec<Rc<DiskRig>>,
-    /// Where it runs.
+    /// The host that it runs on; another after a migration.
     pub host: RefCell<Rc<HostRig>>,
     /// Its processors and memory.
     pub compute: Cell<model::vm::Vm>,
@@ -171,9 +171,9 @@ pub struct Ledger {
 /// What a ledger says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// Operations that began.
+    /// Operations issued since the start of the run.
     pub issued: u64,
-    /// Operations that ended.
+    /// Operations that ended, failed ones included.
     pub ended: u64,
     /// Their response times together, from the issue, nanoseconds.
     pub response_ns: u128,
@@ -190,13 +190,13 @@ impl Ledger {
         self.changed.set(now);
     }
 
-    /// An operation begins.
+    /// Counts an operation that begins at `now`.
     pub fn issue(&self, now: Time) {
         self.count(now);
         self.issued.set(self.issued.get() + 1);
     }
 
-    /// It ends.
+    /// Counts the end at `now` of an operation that began at `issued`.
     pub fn end(&self, now: Time, issued: Time) {
         self.count(now);
         self.ended.set(self.ended.get() + 1);
@@ -219,7 +219,7 @@ impl Ledger {
 /// Sums by stage over the operations that began in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageSums {
-    /// Operations.
+    /// Operations that began in the window and have ended.
     pub count: u64,
     /// Their time by stage, nanoseconds.
     pub ns: [u128; 5],
@@ -477,7 +477,7 @@ impl<V: Vm> StreamRun<V> {
         self.stages.set(sums);
     }
 
-    /// Ends it early.
+    /// Lets the stream issue nothing more, before the window ends.
     pub fn stop(&self) {
         self.is_over.set(true);
     }
@@ -492,7 +492,7 @@ impl<V: Vm> StreamRun<V> {
         (recorder.finish(now).0, self.stages.get())
     }
 
-    /// The VM.
+    /// The VM whose operations these are.
     pub fn vm(&self) -> &Rc<V> {
         &self.vm
     }

@@ -1,4 +1,4 @@
-//! The simulated world with modelled drives: what the engine runs in here.
+//! The simulated world with modelled drives, in which the engine runs.
 //!
 //! Time, tasks, randomness and length-only buffers are [`SimWorld`]'s; drives are
 //! [`RigDrive`]s, which take the time that controller, bus and model take.

@@ -1,4 +1,4 @@
-//! Hosts: memory and processors for the VMs, also with one host less, and clusters.
+//! Checks of hosts: memory and processors for the VMs, also after the loss of a host, and clusters.
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, NUMA, QUORUM, Scene, Seen, VCPUS};

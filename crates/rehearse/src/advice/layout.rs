@@ -1,4 +1,4 @@
-//! Drives, RAID groups and spares.
+//! Checks of drives, RAID groups and spares.
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, ENGINE, PAC, RULES, Scene, Seen, VBLOCK};

@@ -36,7 +36,7 @@ impl Severity {
     /// All, the worst first.
     pub const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Info];
 
-    /// In a word.
+    /// The lower-case word for reports and scripts.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -53,9 +53,9 @@ pub struct Check {
     pub name: &'static str,
     /// How bad it is.
     pub severity: Severity,
-    /// Why it matters.
+    /// Why the finding matters: the harm that can follow, in a sentence.
     pub why: &'static str,
-    /// What to do.
+    /// How to change the plan so that the check finds nothing.
     pub mend: &'static str,
     /// Where that is said.
     pub source: &'static str,
@@ -65,7 +65,7 @@ pub struct Check {
 /// Something that a check has found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The check.
+    /// The check that found it.
     pub check: Check,
     /// The line of the item it is about.
     pub line: usize,

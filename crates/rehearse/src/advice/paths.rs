@@ -1,4 +1,4 @@
-//! Controllers, ports and networks: what is between hosts and drives.
+//! Checks of controllers, ports and networks: the ways between hosts and drives.
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, FAN_IN, FS7500, IP_HASH, ISCSI, Scene, Seen};

@@ -1,4 +1,4 @@
-//! What is on pools: load, space, and what shares drives with what.
+//! Checks of pools: load, space, and workloads that share drives.
 
 use super::Severity::{Info, Warning};
 use super::{COMMON, Check, RULES, SQL, Scene, Seen, VNX_RAID};

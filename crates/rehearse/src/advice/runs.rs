@@ -1,4 +1,4 @@
-//! The run itself: whether what it says can be relied on, and events that mean something.
+//! Checks of the run itself: too short a run, and events that change nothing.
 
 use super::Severity::{Error, Info, Warning};
 use super::{COMMON, Check, REHEARSAL, Scene, Seen};

@@ -41,9 +41,9 @@ impl Slot {
 /// What commands took, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Commands that came.
+    /// Commands that came since the start of the run.
     pub arrived: u64,
-    /// Commands that ended.
+    /// Commands that ended since the start, failed ones included.
     pub ended: u64,
     /// Time from their coming to their end, added up.
     pub response: Duration,

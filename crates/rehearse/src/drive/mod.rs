@@ -36,7 +36,7 @@ use world::sim::Blocks;
 /// The front of a drive that lies in a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Front {
-    /// It ends here.
+    /// The first byte behind the front, which begins at byte 0.
     pub end: DriveOffset,
     /// Whether its copy is the one that counts: the others are the same bytes in the same
     /// cache.
@@ -78,7 +78,7 @@ pub struct DriveRig {
 }
 
 impl DriveRig {
-    /// A blank drive.
+    /// A drive that holds nothing yet, behind its bus and controller.
     pub fn new(
         world: &RigWorld,
         name: String,
@@ -118,7 +118,7 @@ impl DriveRig {
         self.device.die();
     }
 
-    /// What it is.
+    /// The class and parameters of its model.
     pub fn kind(&self) -> &DriveKind {
         &self.kind
     }

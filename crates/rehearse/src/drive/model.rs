@@ -1,4 +1,4 @@
-//! The models of drives under one face.
+//! One interface to the models of hard disks, flash drives and throttled files.
 
 use base::{Prng, Time};
 use model::flash::Flash;
@@ -38,7 +38,7 @@ impl DriveKind {
         bytes - bytes % base::BLOCK_BYTES as u64
     }
 
-    /// Its class.
+    /// The name of its model, for reports.
     pub fn name(&self) -> &'static str {
         match self {
             DriveKind::Hdd(drive) => drive.name,
@@ -47,7 +47,7 @@ impl DriveKind {
         }
     }
 
-    /// Whether it seeks.
+    /// Whether it has arms that seek: true for hard disks only.
     pub fn is_rotational(&self) -> bool {
         matches!(self, DriveKind::Hdd(_))
     }

@@ -1,4 +1,4 @@
-//! From outcomes to the schema.
+//! The conversion of outcomes to the schema.
 
 use super::schema::{
     Document, EstimateReport, FailedReport, FindingReport, SCHEMA, SearchReport, SeedReport,

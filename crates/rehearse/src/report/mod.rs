@@ -1,4 +1,4 @@
-//! What a rehearsal says, for people and for programs.
+//! The report of a rehearsal, for people and for programs.
 
 mod document;
 pub mod html;

@@ -1,4 +1,4 @@
-//! For a terminal.
+//! The report for a terminal.
 
 use super::{figure, grouped};
 use crate::disk::Stage;

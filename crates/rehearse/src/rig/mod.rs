@@ -32,9 +32,9 @@ pub use wiring::Wiring;
 pub struct PoolRig {
     /// Unique over the site.
     pub name: String,
-    /// Who owns it.
+    /// The controller that serves it; another after a takeover.
     pub controller: Rc<ControllerRig>,
-    /// The engine's.
+    /// The handle of the engine's open pool.
     pub pool: Pool<RigWorld>,
     /// The drives of its groups, then its spares.
     pub drives: Vec<Rc<DriveRig>>,
@@ -67,7 +67,7 @@ impl PoolRig {
 
 /// All of a site.
 pub struct Rig {
-    /// Where it runs.
+    /// The simulated world, whose clock all parts share.
     pub world: RigWorld,
     /// In the order of the file.
     pub controllers: Vec<Rc<ControllerRig>>,

@@ -1,4 +1,4 @@
-//! What VMs are to their hosts beside their I/O: busy cores, and memory.
+//! The load of VMs on their hosts beside their I/O: busy cores, and memory.
 
 use super::Rig;
 use super::wiring::block_of;

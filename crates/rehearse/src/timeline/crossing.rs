@@ -1,4 +1,4 @@
-//! From a controller to another: what the array copies between their pools.
+//! Copies from one controller to another: the ways of the data between their pools.
 //!
 //! Partners have the interconnect that they mirror their write caches over; others the networks
 //! that both have ports into, link by link in turn. Where there is neither, nobody knows how it gets there,

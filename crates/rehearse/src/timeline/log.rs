@@ -1,4 +1,4 @@
-//! What is told of a run, in the order of its time.
+//! The messages of a run, in the order of its time.
 
 use crate::run::{Told, Undertook};
 use crate::world::RigWorld;
@@ -129,12 +129,12 @@ impl Undertaking<'_> {
         }
     }
 
-    /// What it is.
+    /// Its name for people, with which all its messages begin.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Since it began.
+    /// The virtual time since it began.
     pub fn took(&self) -> Duration {
         self.log.world.now().since(self.began)
     }
@@ -151,7 +151,7 @@ impl Undertaking<'_> {
         }
     }
 
-    /// It has ended.
+    /// Closes it as ended and tells how long it took.
     pub fn end(self, text: &str) {
         self.close(true);
         let (what, took) = (&self.what, seconds(self.took()));
@@ -159,7 +159,7 @@ impl Undertaking<'_> {
             .tell(format!("{what} has ended after {took}: {text}"));
     }
 
-    /// It has failed.
+    /// Closes it as failed and tells why, and after how long.
     pub fn fail(self, why: &str) {
         self.close(false);
         let (what, took) = (&self.what, seconds(self.took()));
@@ -178,7 +178,7 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Bytes for people.
+/// A number of bytes for people: in GiB, in MiB, or exactly.
 pub fn amount(bytes: u64) -> String {
     let of = |unit: u64| bytes as f64 / unit as f64;
     match bytes {

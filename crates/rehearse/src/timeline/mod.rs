@@ -1,5 +1,4 @@
-//! What happens at a time of the run: faults and operations of the plan, and the engine's
-//! own events.
+//! The events of a run: faults and operations of the plan, and the engine's own events.
 //!
 //! Each event tells its beginning, its stages and its end, with how long it took and how
 //! many bytes it moved; what has not ended with the run is told so. Whatever it does goes

@@ -1,4 +1,4 @@
-//! A host that loses its power, and its VMs, which are started on others.
+//! The power loss of a host, and the start of its VMs on other hosts.
 //!
 //! Hyper-V's VMs (those with VMBus) are a failover cluster's, which goes on only with a
 //! majority of its votes; others are restarted by vSphere HA, which asks for none. A boot goes

@@ -1,4 +1,4 @@
-//! What events act on: all of a rig, and the load.
+//! The scene that events act on: all of a rig, and the load.
 
 use super::log::Log;
 use super::watch;

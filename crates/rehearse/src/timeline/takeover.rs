@@ -1,4 +1,4 @@
-//! A controller that loses its power, and its partner, which takes its pools.
+//! The power loss of a controller, and the takeover of its pools by its partner.
 
 use super::Scene;
 use super::log::count;

@@ -1,4 +1,4 @@
-//! The engine's own events, told at their time: drives given up, spares taken, rebuilds.
+//! The engine's own events, told at their time: drives out of use, spares taken, rebuilds.
 
 use super::Scene;
 use super::log::{amount, rate, seconds};

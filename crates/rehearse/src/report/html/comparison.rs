@@ -7,7 +7,7 @@ use load::report::page::{self, charts, escape};
 
 /// The id of the section, and its title.
 pub const ID: &str = "side-by-side";
-/// Its title.
+/// Its title, for the heading and the table of contents.
 pub const TITLE: &str = "Side by side";
 
 /// Bars with error bars, and the figures as a table.

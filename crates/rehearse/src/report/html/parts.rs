@@ -1,4 +1,4 @@
-//! Where the time goes, how busy everything is, what happened.
+//! The page's tables of stages, of busy parts and of events.
 
 use super::{milliseconds, percent};
 use crate::report::plain;
