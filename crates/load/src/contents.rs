@@ -1,5 +1,5 @@
-//! What targets hold before they are written: nothing, what a load has written, or something
-//! else, which somebody may want to keep.
+//! The contents of targets before a run: nothing, data that a load has written, or other data,
+//! which somebody may want to keep.
 //!
 //! Looked at are the first [`HEAD_BYTES`], where partition tables and file systems begin, the
 //! last [`PIECE_BYTES`], and [`SAMPLES`] blocks between. So a target with data elsewhere only

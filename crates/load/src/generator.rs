@@ -37,11 +37,11 @@ pub struct Operation {
     pub at: Time,
     /// Index of the VM's disk.
     pub disk: usize,
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: Kind,
     /// Offset on the disk in bytes.
     pub offset_bytes: u64,
-    /// Size in bytes.
+    /// Size of the operation in bytes.
     pub bytes: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Where random operations go: evenly, or so that some places are hot.
+//! The places of random operations: evenly spread, or with some places that are hot.
 //!
 //! [`Locality::SelfSimilar`] is a multiplicative cascade. The disk is a cell. Each
 //! cell has two parts, one of which, the hot one, has `1 − h` of its space and gets

@@ -1,5 +1,5 @@
-//! The machine that a load comes from, for reports. What Linux does not tell is left empty: a
-//! report without it is worth more than no report.
+//! The machine that a load comes from, for reports. A figure that Linux does not tell is left
+//! empty: a report without it is worth more than no report.
 
 use crate::report::MachineReport;
 

@@ -1,6 +1,5 @@
-//! The few calls of the operating system that `std` does not offer: waiting on
-//! descriptors with nanosecond timeouts, an event counter, and taking SIGINT as
-//! a value instead of a death.
+//! The few calls of the operating system that `std` does not offer: waiting on descriptors with
+//! nanosecond timeouts, an event counter, and SIGINT as a value.
 
 #![allow(unsafe_code)] // bindings to libc
 

@@ -1,6 +1,5 @@
-//! The data that is written: reproducible from the seed, never zero, and not
-//! compressible, so that no cache, zero detection or deduplication on the way
-//! makes a target look faster than it is.
+//! The data that a load writes: reproducible from the seed, never zero, and not compressible, so
+//! that no cache, zero detection or deduplication on the way makes a target look faster than it is.
 
 use crate::profile::IO_BYTES_MAX;
 use base::Prng;

@@ -1,4 +1,4 @@
-//! Which VM's disk lies where: a profile and targets made into a plan.
+//! The plan of a run: a profile and targets, with a place for each VM's disk.
 //!
 //! Targets are given to a profile in one of these ways:
 //! - one per disk, in the order of the profile: each disk is a target;
@@ -49,14 +49,14 @@ pub struct VmPlaces {
 /// A share of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The target.
+    /// The target that the disk lies on.
     pub url: TargetUrl,
     /// The disk takes the part of the target from `before` to `before + share`,
     /// both counted in `of` parts.
     pub before: u64,
-    /// See `before`.
+    /// Parts that the disk takes; see `before`.
     pub share: u64,
-    /// See `before`.
+    /// Parts that the whole target counts as; see `before`.
     pub of: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Where the operations of a stream come from: drawn, or replayed.
+//! The source of a stream's operations: a generator, or a trace.
 
 use crate::generator::{Generator, Operation};
 use crate::profile::VmProfile;

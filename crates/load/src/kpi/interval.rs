@@ -53,7 +53,7 @@ fn middle_ns(bucket: u16) -> f64 {
 }
 
 impl IntervalOf {
-    /// Adds one observation.
+    /// Adds the response time of an operation that completed.
     pub fn record(&mut self, response: Duration) {
         let ns = u64::try_from(response.as_nanos()).unwrap_or(u64::MAX);
         self.count += 1;
@@ -79,7 +79,7 @@ impl IntervalOf {
         }
     }
 
-    /// Number of observations.
+    /// Number of response times that were added.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -38,7 +38,7 @@ impl fmt::Debug for Latency {
 }
 
 impl Latency {
-    /// Adds one observation.
+    /// Adds a latency, held within the range of the histogram.
     pub fn record(&mut self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(HIGHEST_NS);
         self.histogram
@@ -52,7 +52,7 @@ impl Latency {
         }
     }
 
-    /// Number of observations.
+    /// Number of latencies that were added.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

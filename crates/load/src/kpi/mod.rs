@@ -1,4 +1,4 @@
-//! What was measured: latency distributions, rates over time, queue lengths.
+//! The figures of a run: latency distributions, rates over time, queue lengths.
 //!
 //! Invariants:
 //! - **Response time** counts from the intended start, **service time** from the

@@ -1,4 +1,4 @@
-//! Takes down what happens to the operations of one stream of a VM.
+//! The recorder of the operations of one stream of a VM.
 
 use super::{IntervalOf, Latency, interval};
 use crate::generator::Kind;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The measured part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its first instant.
+    /// The first instant that is measured: the end of the warm-up.
     pub start: Time,
     /// The first instant after it.
     pub end: Time,
@@ -29,7 +29,7 @@ impl Window {
 /// What completed in one second of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SecondOf {
-    /// Operations.
+    /// Operations that completed in that second.
     pub count: u64,
     /// Sum of their response times, in nanoseconds.
     pub response_ns: u128,
@@ -62,11 +62,11 @@ impl SecondOf {
 pub struct OfKind {
     /// From the intended start.
     pub response: Latency,
-    /// From the issue.
+    /// From the issue to the completion.
     pub service: Latency,
     /// Operations that completed inside the window.
     pub completed: u64,
-    /// Their bytes.
+    /// Bytes that the completed operations moved inside the window.
     pub bytes: u64,
     /// Per second of the run, from its start (warm-up included).
     pub seconds: Vec<SecondOf>,
@@ -100,9 +100,9 @@ impl OfKind {
 /// What was measured of one VM, or of several merged.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Reads.
+    /// Figures of the reads alone.
     pub read: OfKind,
-    /// Writes.
+    /// Figures of the writes alone.
     pub write: OfKind,
     /// How late operations were issued although a slot was free: the error of
     /// the generator itself.
@@ -179,7 +179,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Nothing yet.
+    /// A recorder that has seen no operation yet; only an open loop has operations that are due.
     pub fn new(window: Window, open_loop: bool) -> Self {
         let measured = Measured {
             offered: open_loop.then_some(0),

@@ -1,4 +1,4 @@
-//! All profiles that there are, by name.
+//! The catalogue of all profiles, by name.
 
 use super::{Profile, boot_storm, ecommerce20, hetero10, oio_ladder, single, sqlio, tpce_like};
 
@@ -28,7 +28,7 @@ impl Profile {
         .concat()
     }
 
-    /// Their names.
+    /// The names of all profiles, in the catalogue's order.
     pub fn names() -> Vec<&'static str> {
         Profile::catalogue()
             .iter()

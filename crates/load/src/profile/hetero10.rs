@@ -113,7 +113,7 @@ const ROWS: &[Row] = &[
           per_second: 100.0, disks: &[(50, 1)] },
 ];
 
-/// The ten VMs.
+/// The profile of the ten VMs, once each.
 pub fn profile() -> Profile {
     of_vms(NAME, ROWS.iter().map(vm).collect())
 }

@@ -1,4 +1,4 @@
-//! Workload profiles: what each VM asks of its disks, as data.
+//! Workload profiles: the I/O of each VM on its disks, as data.
 //!
 //! A profile is a list of VMs. A VM has disks and one or several [`Stream`]s of
 //! operations on them, all at the same time. Nothing here draws a number or reads
@@ -70,7 +70,7 @@ pub struct VmProfile {
 /// What a VM needs of its host. Says nothing to a load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// Virtual processors.
+    /// Virtual processors that it is given.
     pub vcpus: u32,
     /// Memory in bytes; with dynamic memory, the most it may get.
     pub memory_bytes: u64,

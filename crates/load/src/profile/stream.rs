@@ -1,4 +1,4 @@
-//! One stream of operations of a VM: what they look like, where they go, and when.
+//! One stream of operations of a VM: their mix, their places and their times.
 
 use super::{IO_BYTES_MAX, IO_GRAIN_BYTES};
 use crate::locality::Locality;
@@ -22,7 +22,7 @@ pub struct Stream {
     pub mix: Mix,
     /// Where random operations go.
     pub locality: Locality,
-    /// When operations start.
+    /// Whether operations start at a rate, or when others complete.
     pub pacing: Pacing,
     /// The share of the operations that each disk of the VM gets, relative to the
     /// others; 0: none.
@@ -52,7 +52,7 @@ pub struct Mix {
     pub read_percent: u32,
 }
 
-/// When operations start.
+/// The rule by which the next operation starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
     /// Poisson arrivals: independent of how fast the target answers.

@@ -1,4 +1,4 @@
-//! Outages as the run had them: those of single sessions, put together where they overlap.
+//! Outages of a run: those of single sessions, put together where they overlap.
 
 use super::schema::{OutageReport, VmOutageReport};
 use crate::kpi::Window;

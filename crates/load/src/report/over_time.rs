@@ -1,4 +1,4 @@
-//! What was measured second by second, and interval by interval.
+//! Figures second by second, and interval by interval.
 
 use super::schema::{IntervalLatencyReport, IntervalReport, SecondReport};
 use crate::kpi::{IntervalOf, Measured, SecondOf};

@@ -1,4 +1,4 @@
-//! The result of a run as data: what `--json` writes.
+//! The result of a run as data, which `--json` writes.
 //!
 //! Stable: fields are added, never renamed, removed or given another meaning,
 //! without a new number in [`SCHEMA`]. Units are in the names (`_s`, `_ms`,
@@ -12,12 +12,12 @@ pub const SCHEMA: &str = "ashlar-load/1";
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The schema's name and version: always [`SCHEMA`].
     pub schema: String,
     /// Where it comes from; absent of a rehearsal, which is the same everywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<OriginReport>,
-    /// The profile's name.
+    /// The name of the profile that was run.
     pub profile: String,
     /// What it comes to.
     pub verdict: Verdict,
@@ -41,7 +41,7 @@ pub struct Report {
     /// Times in which targets were away, in their order.
     #[serde(default)]
     pub outages: Vec<OutageReport>,
-    /// One per VM.
+    /// The KPIs of each VM, in the order of the plan.
     pub vms: Vec<VmReport>,
     /// All VMs merged: rates add up, distributions are merged.
     pub total: VmReport,
@@ -52,7 +52,7 @@ pub struct Report {
 pub struct OriginReport {
     /// When the command began, such as `2026-11-25T02:00:30Z`.
     pub started_utc: String,
-    /// Ashlar's version.
+    /// The version of the program that measured.
     pub version: String,
     /// The machine that the load comes from.
     pub machine: MachineReport,
@@ -69,7 +69,7 @@ pub struct MachineReport {
     pub processors_usable: u64,
     /// Logical processors that it has.
     pub processors: u64,
-    /// Its RAM.
+    /// RAM that the kernel has, bytes.
     pub memory_bytes: u64,
     /// The name and release of its kernel.
     pub kernel: String,
@@ -108,9 +108,9 @@ pub struct VmReport {
     pub writes_per_s: f64,
     /// Data moved per second of the window.
     pub megabytes_per_s: f64,
-    /// Latencies of reads.
+    /// Latencies of the reads that completed in the window.
     pub read: KindReport,
-    /// Latencies of writes.
+    /// Latencies of the writes that completed in the window.
     pub write: KindReport,
     /// Mean number of operations at the target.
     pub queue_length: f64,
@@ -125,7 +125,7 @@ pub struct VmReport {
     pub valid: bool,
     /// Operations due in the window that had not completed when the run was over.
     pub unfinished: u64,
-    /// Operations that failed.
+    /// Operations that ended with an error, lost ones included.
     pub failed: u64,
     /// Of them, those that were under way when a session was lost: writes of them may have
     /// been done. They are in no latency.
@@ -177,7 +177,7 @@ pub struct OutageReport {
 /// What an outage was for one VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VmOutageReport {
-    /// Its name.
+    /// The name of the VM.
     pub name: String,
     /// The targets that were away.
     pub targets: Vec<String>,
@@ -192,7 +192,7 @@ pub struct VmOutageReport {
 /// One stream of a VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Its name.
+    /// The stream's name in the profile.
     pub name: String,
     /// Whether more than half of its operations are random, so that it counts for
     /// the mean random latency.
@@ -201,9 +201,9 @@ pub struct StreamReport {
     pub reads_per_s: f64,
     /// Writes completed per second of the window.
     pub writes_per_s: f64,
-    /// Latencies of reads.
+    /// Latencies of the reads that completed in the window.
     pub read: KindReport,
-    /// Latencies of writes.
+    /// Latencies of the writes that completed in the window.
     pub write: KindReport,
     /// Operations due per second of the window; null for a closed loop.
     pub offered_per_s: Option<f64>,
@@ -227,11 +227,11 @@ pub struct KindReport {
 /// A distribution in figures; zeroes without observations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyReport {
-    /// Observations.
+    /// Operations in the distribution; 0 makes all other figures 0.
     pub count: u64,
-    /// Arithmetic mean.
+    /// The arithmetic mean, milliseconds.
     pub mean_ms: f64,
-    /// Median.
+    /// The median: half of them are not longer.
     pub p50_ms: f64,
     /// 95 % are not longer.
     pub p95_ms: f64,
@@ -239,7 +239,7 @@ pub struct LatencyReport {
     pub p99_ms: f64,
     /// 99.9 % are not longer.
     pub p999_ms: f64,
-    /// The longest.
+    /// The longest of all, milliseconds.
     pub max_ms: f64,
 }
 
@@ -252,16 +252,16 @@ pub struct PercentilePoint {
     pub response_ms: f64,
 }
 
-/// A limit.
+/// A limit of the profile, and whether the run kept it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitReport {
-    /// What is limited.
+    /// The KPI that is limited, in words.
     pub kpi: String,
-    /// What was measured.
+    /// The mean that the run measured.
     pub value_ms: f64,
     /// What it must stay below.
     pub limit_ms: f64,
-    /// Whether it does.
+    /// Whether `value_ms` is below `limit_ms`.
     pub pass: bool,
 }
 
@@ -270,9 +270,9 @@ pub struct LimitReport {
 pub struct SecondReport {
     /// Seconds since the start of the run.
     pub second: u64,
-    /// Reads.
+    /// Reads that completed in this second.
     pub reads: u64,
-    /// Writes.
+    /// Writes that completed in this second.
     pub writes: u64,
     /// Mean response time of the reads, if there were any.
     pub read_mean_ms: Option<f64>,
@@ -288,7 +288,7 @@ pub struct SecondReport {
 pub struct IntervalReport {
     /// From the start of the run to its begin.
     pub start_s: f64,
-    /// Its length.
+    /// The length of the interval, the same for all.
     pub length_s: f64,
     /// Reads; null when none completed.
     pub read: Option<IntervalLatencyReport>,
@@ -299,16 +299,16 @@ pub struct IntervalReport {
 /// Response times of an interval; percentiles are to 1.6 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IntervalLatencyReport {
-    /// Operations.
+    /// Operations that completed in the interval.
     pub count: u64,
-    /// Arithmetic mean.
+    /// The arithmetic mean of their response times.
     pub mean_ms: f64,
-    /// Median.
+    /// The median: half of them are not longer.
     pub p50_ms: f64,
     /// 95 % are not longer.
     pub p95_ms: f64,
     /// 99 % are not longer.
     pub p99_ms: f64,
-    /// The longest.
+    /// The longest response time of the interval.
     pub max_ms: f64,
 }

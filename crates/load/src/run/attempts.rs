@@ -1,5 +1,5 @@
-//! Attempts to open a target again, in a thread of their own: opening waits, and the VM's
-//! other disks must not.
+//! Attempts to open a target again, in a thread of their own: opening waits, and the VM's other
+//! disks must not.
 //!
 //! Invariants: the first attempt is made at once; between two, a tenth of the time since the
 //! loss passes, at least [`PAUSE_MIN`] and at most [`PAUSE_MAX`], so that an outage is told at
@@ -25,7 +25,7 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 
 type Opened = Result<AnyEndpoint, TargetError>;
 
-/// Attempts under way.
+/// Attempts in a thread to open a target, until one succeeds, time is up or this is dropped.
 pub struct Attempts {
     came: Receiver<Opened>,
     event: Arc<Event>,

@@ -1,4 +1,4 @@
-//! The open disks of one VM: links to targets, and where on them each disk lies.
+//! The open disks of one VM: links to targets, and the place of each disk on them.
 
 use super::Shared;
 use super::clock::Clock;

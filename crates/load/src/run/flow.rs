@@ -1,4 +1,4 @@
-//! One stream of a VM while it runs: what is due next, and what is under way.
+//! One stream of a VM while it runs: the operations that are due, and those under way.
 //!
 //! Invariants:
 //! - At most `outstanding_max` operations are under way. What is due and finds no
@@ -33,7 +33,7 @@ pub struct Flow {
 /// An operation that was issued.
 #[derive(Clone, Copy)]
 pub struct UnderWay {
-    /// What it is.
+    /// The operation as its source gave it.
     pub operation: Operation,
     /// The intended start; in a closed loop the issue.
     at: Time,

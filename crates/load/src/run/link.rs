@@ -57,7 +57,7 @@ impl Link {
         }
     }
 
-    /// The target.
+    /// The URL of the target that it leads to.
     pub fn url(&self) -> &TargetUrl {
         &self.url
     }
@@ -131,7 +131,7 @@ impl Link {
         }
     }
 
-    /// As [`crate::target::Endpoint::attentions`].
+    /// As [`crate::target::Endpoint::attentions`]; empty while the target is away.
     pub fn attentions(&mut self) -> Vec<(u64, String)> {
         match &mut self.state {
             State::Up(endpoint) => endpoint.attentions(),

@@ -1,4 +1,4 @@
-//! Runs a plan: one thread per VM, all started at the same instant.
+//! The run of a plan: one thread per VM, all started at the same instant.
 //!
 //! Invariants: no measured I/O starts before every target of every VM is open
 //! and large enough, and every disk that was to be filled is full; what was
@@ -44,7 +44,7 @@ pub struct Progress {
     pub completed: u64,
     /// Sum of their response times in nanoseconds.
     pub response_ns: u64,
-    /// Operations that failed.
+    /// Operations that ended with an error.
     pub failed: u64,
     /// Sessions that are lost and not back yet.
     pub away: u64,
@@ -72,7 +72,7 @@ pub enum Phase {
 /// What one VM's thread brings home.
 #[derive(Clone, Debug)]
 pub struct VmOutcome {
-    /// What was measured.
+    /// All figures of the VM, its streams merged.
     pub measured: Measured,
     /// The same of each stream of the VM, in the profile's order.
     pub streams: Vec<Measured>,

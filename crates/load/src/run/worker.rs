@@ -1,5 +1,5 @@
-//! One VM's thread: issues the operations of its streams when they are due, takes
-//! completions down.
+//! One VM's thread: it issues the operations of its streams when they are due, and records their
+//! completions.
 
 use super::clock::Clock;
 use super::disks::Disks;

@@ -1,4 +1,4 @@
-//! What load is put on: a range of bytes behind a URL.
+//! Targets of a load: a range of bytes behind a URL.
 //!
 //! An [`Endpoint`] never blocks in [`Endpoint::submit`], [`Endpoint::flush`] or
 //! [`Endpoint::service`]; its owner waits for many of them at once on their file
@@ -61,7 +61,7 @@ pub enum TargetErrorKind {
 pub struct TargetError {
     /// What callers match on.
     pub kind: TargetErrorKind,
-    /// The URL.
+    /// The URL of the target, or the file and line of a trace.
     pub target: String,
     /// What was found, for people.
     pub detail: String,
@@ -91,7 +91,7 @@ impl From<TraceError> for TargetError {
 /// What a target says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Size in bytes.
+    /// Size of the target in bytes.
     pub capacity_bytes: u64,
     /// Offsets and sizes must be multiples of this many bytes.
     pub block_bytes: u32,
@@ -104,11 +104,11 @@ pub struct Geometry {
 pub struct Request {
     /// The owner's name for it; comes back in the [`Completion`].
     pub token: u64,
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: Kind,
     /// Offset on the target in bytes.
     pub offset_bytes: u64,
-    /// Size in bytes.
+    /// Size in bytes, a multiple of [`Geometry::block_bytes`].
     pub bytes: u32,
     /// Which write of its VM this is; chooses the data.
     pub sequence: u64,
@@ -126,13 +126,13 @@ pub struct Completion {
 /// What to wait for before calling [`Endpoint::service`] again.
 #[derive(Clone, Copy, Debug)]
 pub struct Interest {
-    /// The descriptor.
+    /// The descriptor to poll, owned by the endpoint.
     pub fd: RawFd,
-    /// `poll(2)` events.
+    /// The events to wait for, as `poll(2)` takes them.
     pub events: i16,
 }
 
-/// An open target.
+/// An open target that takes requests and completes them.
 pub trait Endpoint {
     /// Size, block and access.
     fn geometry(&self) -> Geometry;

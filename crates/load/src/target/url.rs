@@ -40,9 +40,9 @@ pub enum TargetUrl {
 /// A LUN behind a portal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IscsiLun {
-    /// `host:port`.
+    /// The portal's address, as `host:port`.
     pub portal: String,
-    /// The target's name.
+    /// The target's iSCSI name.
     pub target: String,
     /// The logical unit number.
     pub lun: u16,

@@ -1,4 +1,4 @@
-//! Traces of what real hosts did, to be done again.
+//! Traces of real hosts, to be replayed.
 //!
 //! ```text
 //! file ─► lines ─► records in order of time ─► operations
@@ -95,7 +95,7 @@ impl FromStr for BeyondEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
 pub struct TraceError {
-    /// The file.
+    /// The trace file that is at fault.
     pub path: PathBuf,
     /// The line, from 1, where it is one line's fault.
     pub line: Option<u64>,
@@ -106,7 +106,7 @@ pub struct TraceError {
 /// A trace to be replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// The file.
+    /// The file that the trace is read from.
     pub path: PathBuf,
     /// How it is written.
     pub format: Format,

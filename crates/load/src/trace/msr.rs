@@ -1,4 +1,4 @@
-//! Lines of the traces of MSR Cambridge, and of whoever writes CSV like them.
+//! Lines of the traces of MSR Cambridge, and of CSV like theirs.
 //!
 //! `128166372003061629,hm,0,Read,383496192,32768,20213`: when it was issued (in Windows
 //! file time, units of 100 ns), host, disk, type, offset and size in bytes, and the time

@@ -18,11 +18,11 @@ pub(super) struct Record<'a> {
     pub at_ns: u128,
     /// Which disk, in the words of the trace.
     pub disk: &'a str,
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: Kind,
     /// Offset on the disk in bytes.
     pub offset_bytes: u64,
-    /// Size in bytes.
+    /// Size in bytes, as the trace says.
     pub bytes: u64,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Event {
     pub line: u64,
     /// Index of its disk among those that were met, in the order in which they were.
     pub disk: usize,
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: Kind,
     /// Offset on the disk in bytes.
     pub offset_bytes: u64,
-    /// Size in bytes.
+    /// Size in bytes, as the trace says.
     pub bytes: u64,
 }
 

@@ -6,7 +6,7 @@ use crate::generator::Operation;
 use base::Time;
 use std::sync::Arc;
 
-/// Replays a trace.
+/// A source of operations that replays a trace.
 #[derive(Debug)]
 pub struct Replay {
     trace: Arc<Trace>,

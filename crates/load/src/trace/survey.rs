@@ -1,4 +1,4 @@
-//! What is in a trace, found by reading it through.
+//! The survey of a trace: its disks, operations and duration, found by reading it to the end.
 
 use super::reader::{Event, Reader};
 use super::{Format, TraceError, piece_bytes};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Survey {
     /// Its disks, by host and number.
     pub disks: Vec<DiskOf>,
-    /// Operations.
+    /// Operations in the trace, reads and writes together.
     pub operations: u64,
     /// Those of them that read.
     pub reads: u64,

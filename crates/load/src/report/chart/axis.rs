@@ -1,4 +1,4 @@
-//! Axes: where values lie, and which of them have a label.
+//! Axes of charts: the position of each value, and the values that have a label.
 
 /// How values lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub enum Scale {
     Log,
 }
 
-/// An axis.
+/// An axis with its range, scale and ticks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// What and in which unit; empty where the caption says it.

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 /// A line of a chart.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// For the legend.
+    /// The name in the legend.
     pub name: String,
     /// CSS class of its colour.
     pub class: &'static str,
@@ -52,18 +52,18 @@ impl Size {
     }
 }
 
-/// A chart.
+/// A chart that is drawn as one inline SVG.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// What it shows, for people who cannot see it.
     pub title: String,
     /// How large it is.
     pub size: Size,
-    /// Horizontal axis.
+    /// Horizontal axis, from left to right.
     pub x: Axis,
-    /// Vertical axis.
+    /// Vertical axis, from the bottom up.
     pub y: Axis,
-    /// The lines.
+    /// The lines, drawn in this order.
     pub series: Vec<Series>,
     /// x range that is shaded, with its name for the legend.
     pub shaded: Option<(f64, f64, &'static str)>,

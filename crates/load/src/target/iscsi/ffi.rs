@@ -1,5 +1,5 @@
-//! The part of libiscsi (`iscsi/iscsi.h`, `iscsi/scsi-lowlevel.h`) that is used
-//! here, written out by hand: fewer than thirty names do not need a generator.
+//! Bindings to the part of libiscsi (`iscsi/iscsi.h`, `iscsi/scsi-lowlevel.h`) that is used here,
+//! written by hand: fewer than thirty names do not need a generator.
 //!
 //! Layouts are those of the public headers; `iscsi_context` and `scsi_task` are
 //! only handled by pointer.
@@ -8,19 +8,19 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// `struct iscsi_context`.
+/// `struct iscsi_context`, of which only pointers are used.
 #[repr(C)]
 pub struct Context {
     _opaque: [u8; 0],
 }
 
-/// `struct scsi_task`.
+/// `struct scsi_task`, of which only pointers are used.
 #[repr(C)]
 pub struct Task {
     _opaque: [u8; 0],
 }
 
-/// `struct scsi_sense`.
+/// `struct scsi_sense`, field by field.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Sense {
@@ -46,17 +46,17 @@ pub struct ModeSense {
     pub device_specific_parameter: u8,
 }
 
-/// `iscsi_command_cb`.
+/// `iscsi_command_cb`: context, status, command data, private data.
 pub type CommandCallback = unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut c_void);
 
-/// `enum scsi_status`.
+/// `enum scsi_status`, as far as it is used.
 pub const STATUS_GOOD: c_int = 0;
 pub const STATUS_CHECK_CONDITION: c_int = 2;
 pub const STATUS_CANCELLED: c_int = 0x0f00_0000;
 pub const STATUS_ERROR: c_int = 0x0f00_0001;
 pub const STATUS_TIMEOUT: c_int = 0x0f00_0002;
 
-/// `enum iscsi_session_type`.
+/// `enum iscsi_session_type`: a session for commands, not for discovery.
 pub const SESSION_NORMAL: c_int = 2;
 /// `enum iscsi_header_digest`: CRC32C if the target insists, none if it does not.
 pub const HEADER_DIGEST_NONE_CRC32C: c_int = 1;

@@ -1,5 +1,5 @@
-//! A LUN behind an iSCSI portal, through libiscsi: an initiator nobody here
-//! wrote, so that the server is measured as others reach it.
+//! A LUN behind an iSCSI portal, through libiscsi: an initiator that we did not write, so that the
+//! server is measured as others reach it.
 //!
 //! Each endpoint has a session of its own. READ (16) and WRITE (16) are used.
 //! A lost connection is reported, not repaired, and so is a command that gets no answer. A READ or

@@ -1,4 +1,4 @@
-//! A libiscsi context with one LUN: the only place that touches its pointers.
+//! A libiscsi context with one LUN: no other module touches its pointers.
 //!
 //! Invariants:
 //! - A session is used by one thread at a time; it may move to another one as a whole.
@@ -111,14 +111,14 @@ pub struct Session {
 // context owns.
 unsafe impl Send for Session {}
 
-/// One block transfer.
+/// A transfer that is one READ or WRITE command.
 #[derive(Clone)]
 pub struct Transfer {
     /// Comes back in [`Finished`].
     pub token: u64,
-    /// Read or write.
+    /// Whether it reads or writes.
     pub kind: Kind,
-    /// First block.
+    /// The first logical block, of `block_bytes` each.
     pub lba: u64,
     /// The LUN's block length.
     pub block_bytes: u32,

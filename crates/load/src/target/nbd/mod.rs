@@ -35,7 +35,7 @@ const CMD_DISC: u16 = 2;
 
 const REPLY_BYTES: usize = 16;
 
-/// An open export.
+/// An open NBD export and its connection.
 #[derive(Debug)]
 pub struct NbdEndpoint {
     url: TargetUrl,
