@@ -1,4 +1,4 @@
-//! The way between a controller and its drives.
+//! The bus between a controller and its drives.
 //!
 //! A bus has lanes; each carries one transfer at a time, in the order of arrival, and any of
 //! them reaches any drive. On a full-duplex bus the two directions do not disturb each other;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub struct Bus {
     /// As sites name it.
     pub name: &'static str,
-    /// A lane.
+    /// The rate and framing of each lane.
     pub lane: Link,
     /// Lanes that transfer side by side.
     pub lanes: u16,

@@ -1,5 +1,5 @@
-//! A storage controller: what commands cost its cores, and how a write gets into a cache
-//! that survives a power cut, mirrored to a partner.
+//! A storage controller: the time that commands take of its cores, and the way of a write into a
+//! cache that survives a power cut, mirrored to a partner.
 //!
 //! Processor time of a command, all of it spent on one of equal cores
 //! ([`crate::station`]):
@@ -116,11 +116,11 @@ pub struct Interconnect {
 pub struct Controller {
     /// As sites name it.
     pub name: &'static str,
-    /// Cores.
+    /// Cores, all equal, that share the work.
     pub cores: u16,
-    /// What they spend.
+    /// Processor time that each kind of work takes.
     pub costs: Costs,
-    /// RAM for reads.
+    /// RAM that caches data for reads, bytes.
     pub cache_bytes: u64,
     /// Write cache, where it has one; else the write log is on the drives.
     pub write_cache: Option<WriteCache>,
@@ -131,7 +131,7 @@ pub struct Controller {
 /// A controller at work: its cores, its non-volatile memory and the way to its partner.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Its cores.
+    /// Its cores and the jobs that wait for them.
     pub cores: Station,
     memory: Station,
     interconnect: Lane,

@@ -56,7 +56,7 @@ pub struct Flash {
     pub capacity_bytes: u64,
     /// Raw bytes that hold data over capacity, less one: what collection lives on.
     pub over_provisioning: f64,
-    /// Channels.
+    /// Channels between the controller and the dies.
     pub channels: usize,
     /// Dies on each channel.
     pub dies_per_channel: usize,
@@ -68,9 +68,9 @@ pub struct Flash {
     pub program_bytes: u64,
     /// Programs until a block of all planes is full.
     pub programs_per_block: u32,
-    /// Sensing a page.
+    /// Time in which a die senses a page.
     pub t_read: Duration,
-    /// Programming a unit.
+    /// Time in which a die programs a unit of `program_bytes`.
     pub t_program: Duration,
     /// Erasing a block of all planes.
     pub t_erase: Duration,
@@ -91,7 +91,7 @@ pub struct Flash {
 }
 
 impl Flash {
-    /// Dies in all.
+    /// Dies on all channels together.
     pub const fn dies(&self) -> usize {
         self.channels * self.dies_per_channel
     }

@@ -1,4 +1,4 @@
-//! A host: what an I/O costs its processor on the way to the network, and its queues.
+//! A host: the cost of an I/O to its processor on the way to the network, and its queues.
 //!
 //! ```text
 //! cycles = initiator per I/O + TCP (segments, bytes) + virtual adapter per I/O
@@ -41,12 +41,12 @@ const PDU_DATA_BYTES: u64 = 65_536;
 /// many as two iSCSI PDUs and some attributes. Derived.
 const NFS_HEADER_BYTES: u64 = 256;
 
-/// A host's processor.
+/// A host's processor: equal cores at one clock rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// Cores.
+    /// Cores over all sockets.
     pub cores: u16,
-    /// Clock.
+    /// Clock rate: cycles per second.
     pub hertz: u64,
 }
 
@@ -178,7 +178,7 @@ impl Initiator {
         ..Initiator::ISCSI_SOFTWARE
     };
 
-    /// All of them.
+    /// All initiators that are modelled.
     pub const ALL: [Initiator; 4] = [
         Initiator::FIBRE_CHANNEL,
         Initiator::ISCSI_SOFTWARE,

@@ -1,4 +1,4 @@
-//! Models of hardware and of what is done with machines: pure functions of (state, request,
+//! Models of hardware and of operations on machines: pure functions of (state, request,
 //! randomness).
 //!
 //! A model knows no clock and no executor. It is told when a request arrives and
@@ -36,11 +36,11 @@ use base::{DriveOffset, Time};
 /// What a modelled drive is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is done.
+    /// The operation that is asked for.
     pub kind: RequestKind,
     /// Where on the drive.
     pub at: DriveOffset,
-    /// How much.
+    /// Length of the range that begins at `at`.
     pub len_bytes: u64,
 }
 
@@ -66,6 +66,6 @@ pub struct Ticket(pub u64);
 pub struct Completed {
     /// As its arrival gave it.
     pub ticket: Ticket,
-    /// When.
+    /// The instant at which the command ends.
     pub end: Time,
 }

@@ -1,4 +1,4 @@
-//! Links: what a message costs on the wire, and which wire it takes.
+//! Links: the cost of a message on the wire, and the wire that it takes.
 //!
 //! A message is cut into frames ([`framing`]); each direction of a link sends
 //! them one after the other ([`Lane`]); a group of links ([`balance`]) and a host
@@ -83,9 +83,9 @@ impl Link {
         }
     }
 
-    /// 4GFC: 4.25 GBd.
+    /// 4GFC, which signals at 4.25 GBd.
     pub const FC_4: Link = Link::fibre_channel(4_250_000_000);
-    /// 8GFC: 8.5 GBd.
+    /// 8GFC, which signals at 8.5 GBd.
     pub const FC_8: Link = Link::fibre_channel(8_500_000_000);
 
     /// Packets at so many bits per second after line coding.

@@ -1,4 +1,4 @@
-//! What processors that are added change.
+//! The effect of added processors on throughput.
 //!
 //! With `n` processors, `σ` the share of the work that only one can do at a time, and `κ` what
 //! each pair of them costs to agree, the work done in a second is `C(n)` times that of one:
@@ -27,7 +27,7 @@ pub struct Scalability {
 }
 
 impl Scalability {
-    /// Amdahl's law.
+    /// Amdahl's law: contention without coherency.
     pub const fn amdahl(contention: f64) -> Scalability {
         Scalability {
             contention,
@@ -52,7 +52,7 @@ impl Scalability {
 /// A service on processors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Service {
-    /// How it scales.
+    /// The law by which its rate grows with processors.
     pub scalability: Scalability,
     /// What it does on one processor, per second.
     pub one_processor: f64,

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// When a job begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its server begins.
+    /// A server begins with the job.
     pub begun: Time,
     /// Its server is through.
     pub end: Time,
@@ -88,7 +88,7 @@ impl Station {
         Served { begun, end }
     }
 
-    /// Servers.
+    /// Servers of the station, all equal.
     pub fn servers(&self) -> usize {
         self.free_at.len()
     }
@@ -117,13 +117,13 @@ impl Station {
 /// All that a station did until a time. The difference of two is a [`Window`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The time.
+    /// The instant up to which it counts.
     pub at: Time,
     /// Servers of the station.
     pub servers: usize,
-    /// Jobs that came.
+    /// Jobs that came up to `at`.
     pub arrived: u64,
-    /// Jobs that began.
+    /// Jobs that a server began up to `at`.
     pub begun: u64,
     /// Busy time of all servers together.
     pub busy: Duration,
@@ -156,9 +156,9 @@ pub struct Window {
     pub elapsed: Duration,
     /// Servers of the station.
     pub servers: usize,
-    /// Jobs that came.
+    /// Jobs that came within the window.
     pub arrived: u64,
-    /// Jobs that began.
+    /// Jobs that a server began within the window.
     pub begun: u64,
     /// Busy time of all servers together.
     pub busy: Duration,

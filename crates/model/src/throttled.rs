@@ -1,6 +1,6 @@
-//! A drive that is made slow on purpose: fixed delays and a token bucket, as `nbdkit` makes
-//! one with its filters `delay` and `rate`, in this order. Every figure of it is set, none is
-//! measured: what is built so can be measured on any machine and held against this model.
+//! A drive that is made slow on purpose: fixed delays and a token bucket, as `nbdkit` makes it with
+//! its filters `delay` and `rate`, in this order. All its figures are set, none is measured: such a
+//! drive can be built on any machine and held against this model.
 //!
 //! `slots` commands are under way at a time, the threads that `nbdkit` has for a connection
 //! (16 unless told otherwise); more of them wait in the order of arrival. One that begins at
@@ -38,7 +38,7 @@ use std::time::Duration;
 pub struct Throttled {
     /// What it is called.
     pub name: &'static str,
-    /// What it offers.
+    /// Bytes that it offers to its host.
     pub capacity_bytes: u64,
     /// Commands under way at a time, from 1.
     pub slots: u16,

@@ -1,4 +1,4 @@
-//! What VMs are to their host besides their I/O: they keep cores busy and hold memory.
+//! The load of VMs on their host besides their I/O: they keep cores busy and hold memory.
 //!
 //! The cores' time is shared, so work that needs `s` of a core takes longer the more the
 //! VMs do. For processor sharing the mean is, whatever the distribution of the work
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// A VM, without its I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vm {
-    /// Virtual processors.
+    /// Virtual processors that it is given.
     pub vcpus: u16,
     /// Memory that it is given, bytes.
     pub memory_bytes: u64,

@@ -1,4 +1,4 @@
-//! What products wait for by default, with sources.
+//! The default timeouts of products, with sources.
 
 use super::outage::{Outage, Service};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A failover cluster: nodes that watch each other and take over each other's services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailoverCluster {
-    /// Between two heartbeats.
+    /// Time from one heartbeat to the next.
     pub heartbeat: Duration,
     /// Missed heartbeats until a node counts as lost.
     pub misses: u32,

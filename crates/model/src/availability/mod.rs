@@ -1,5 +1,5 @@
-//! How long a service is away when its host fails or it is moved on purpose, and which
-//! clusters go on at all.
+//! The outage of a service when its host fails or it is moved on purpose, and the votes by which a
+//! cluster continues.
 //!
 //! An outage is a row of stages, one after the other; a stage that runs beside others
 //! counts only as far as it is longer ([`Outage::lasting_until`]):

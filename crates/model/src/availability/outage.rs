@@ -1,11 +1,11 @@
-//! An outage as a row of stages.
+//! An outage as a sequence of stages.
 
 use std::time::Duration;
 
 /// A part of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What happens.
+    /// The name that reports give the stage.
     pub name: &'static str,
     /// How long it alone holds everything up.
     pub duration: Duration,
@@ -14,7 +14,7 @@ pub struct Stage {
 /// Stages, one after the other, from the failure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// In their order.
+    /// The stages in order; an empty list is no outage.
     pub stages: Vec<Stage>,
 }
 
@@ -32,7 +32,7 @@ impl Outage {
         self.then(name, left)
     }
 
-    /// All of it.
+    /// The length of the outage: the sum over its stages.
     pub fn duration(&self) -> Duration {
         self.stages.iter().map(|stage| stage.duration).sum()
     }

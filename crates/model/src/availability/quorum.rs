@@ -1,4 +1,4 @@
-//! Votes: whether what is left of a cluster goes on.
+//! Votes of a cluster: whether the members that are left continue.
 //!
 //! A cluster goes on while more than half of its votes are there. Every node has one, and a
 //! witness one: a small disk that nodes arbitrate for, or a share that one of them locks.
@@ -45,7 +45,7 @@ impl Witness {
     }
 }
 
-/// What can fail.
+/// A voter that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Member {
     /// The node of this number, from 0.

@@ -1,4 +1,4 @@
-//! Finding the moves.
+//! The search for moves of disks that put a cluster right.
 //!
 //! First every datastore in maintenance is emptied, its largest disks first, each to where
 //! it leaves the least wrong: all of that data has to move in any case. Then moves from
@@ -27,12 +27,12 @@ pub struct Move {
     pub to: usize,
 }
 
-/// What is recommended.
+/// The moves that are recommended, and their effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// By the number of the disk.
     pub moves: Vec<Move>,
-    /// Data that moves.
+    /// Data of all moves together, bytes.
     pub moved_bytes: u64,
     /// Whether nothing is wrong afterwards.
     pub puts_all_right: bool,

@@ -1,5 +1,5 @@
-//! Which virtual disks to move so that no datastore is too full or too slow, as VMware's
-//! Storage DRS recommends.
+//! Advice on moves of virtual disks, so that no datastore is too full or too slow, as VMware's
+//! Storage DRS gives it.
 //!
 //! A datastore wants relief when it is fuller than a threshold (80 %) or slower than one (15 ms,
 //! normalised over what a datastore can do). Latency grows with what is outstanding (Gulati et
@@ -31,10 +31,10 @@ pub use advice::{Advice, Move, advise};
 
 use std::time::Duration;
 
-/// Where disks are.
+/// A place for virtual disks, with its size and its speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Datastore {
-    /// Its size.
+    /// Bytes that it can hold.
     pub capacity_bytes: u64,
     /// Latency that an outstanding I/O adds: its device's parameter in BASIL.
     pub latency_per_outstanding: Duration,
@@ -42,12 +42,12 @@ pub struct Datastore {
     pub maintenance: bool,
 }
 
-/// A virtual disk.
+/// A virtual disk, with its load and its datastore.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disk {
     /// The machine that it is of: its place in [`Inventory::machines`].
     pub machine: usize,
-    /// What it takes.
+    /// Space that it takes of its datastore.
     pub bytes: u64,
     /// I/Os outstanding at it, on the average.
     pub outstanding: f64,
@@ -66,7 +66,7 @@ pub enum Keep {
     Anyhow,
 }
 
-/// All there is.
+/// All datastores, machines and disks that advice looks at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inventory {
     /// Datastores of one cluster.
@@ -98,7 +98,7 @@ impl Thresholds {
     };
 }
 
-/// Who moves.
+/// The party that carries out the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Automation {
     /// The administrator, who gets a recommendation.

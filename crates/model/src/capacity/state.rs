@@ -1,4 +1,4 @@
-//! An arrangement of disks, and what is wrong with it.
+//! An arrangement of disks on datastores, and its faults.
 
 use super::{Inventory, Keep, Thresholds};
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
-//! Controllers that sites can name. "Derived" marks what no source gives, "unchecked" what is
-//! commonly said of the product while its page was not at hand. No figure comes from a site
-//! that a rehearsal predicts.
+//! Controllers that sites can name. "Derived" marks figures that no source gives, "unchecked" what
+//! is commonly said of the product while its page was not at hand. No figure comes from a site that
+//! a rehearsal predicts.
 //!
 //! Processors differ in clock and in the work they do in a clock. The work is taken relative to
 //! the K8 Opteron from what their makers announced, generation by generation, all unchecked:

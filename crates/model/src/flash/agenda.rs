@@ -1,4 +1,4 @@
-//! What happens inside a drive, in the order of (time, sequence).
+//! The events inside a drive, in the order of (time, sequence).
 
 use base::Time;
 use std::cmp::Reverse;

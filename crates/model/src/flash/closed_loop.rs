@@ -9,26 +9,26 @@ use std::time::Duration;
 /// What was measured, after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Commands that ended.
+    /// Commands that ended after the warm-up.
     pub completed: u64,
-    /// Bytes of them.
+    /// Bytes that these commands read or wrote.
     pub bytes: u64,
     /// From the end of the warm-up to the last end.
     pub elapsed: Duration,
     /// Sum of the latencies of reads.
     pub read_latency: Duration,
-    /// Reads.
+    /// Reads among the completed commands.
     pub reads: u64,
     /// Sum of the latencies of writes.
     pub write_latency: Duration,
-    /// Writes.
+    /// Writes among the completed commands.
     pub writes: u64,
     /// What dies and channels did in all, warm-up included.
     pub counters: Counters,
 }
 
 impl Outcome {
-    /// Commands per second.
+    /// Commands per second of `elapsed`.
     pub fn iops(&self) -> f64 {
         self.completed as f64 / self.elapsed.as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! Dies and channels: what waits for what.
+//! Dies and channels, and the order in which their work waits.
 //!
 //! Invariants: a die and a channel do one thing at a time; the busy time is the sum of
 //! the operations that were done; a suspended operation is resumed with what was left.
@@ -36,11 +36,11 @@ pub(super) struct Job {
 pub struct Counters {
     /// Pages sensed, for hosts and for collection.
     pub reads: u64,
-    /// Units programmed.
+    /// Units programmed, for hosts and for collection.
     pub programs: u64,
     /// Of them moved by collection.
     pub collected: u64,
-    /// Blocks erased.
+    /// Blocks of all planes that were erased.
     pub erases: u64,
     /// Programs and erases suspended for a read.
     pub suspends: u64,

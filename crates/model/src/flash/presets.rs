@@ -1,5 +1,5 @@
-//! Drives with published figures. "Derived" marks what no source gives: it follows
-//! from the figures named with it, not from measurement of a site.
+//! Drives with published figures. "Derived" marks figures that no source gives: they follow from
+//! the figures named with them, not from measurement of a site.
 
 use super::Flash;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A drive at work: commands, the write buffer and what is owed to collection.
+//! A flash drive at work: commands, the write buffer and the work owed to collection.
 
 use super::agenda::{Agenda, Event};
 use super::nand::{Counters, Job, Nand, Stage, transfer_time};

@@ -1,4 +1,4 @@
-//! How much a full drive writes for each byte that a host writes at random.
+//! The write amplification of a full drive under random writes.
 //!
 //! With `ρ` the over-provisioning (raw over offered bytes, less one), `α = 1 + ρ` and
 //! `W` the principal branch of Lambert's function:

@@ -1,6 +1,5 @@
-//! A host that keeps a fixed number of commands at a drive: each end brings the
-//! next arrival at once. For measuring models, in tests and in the tables of
-//! `docs/internals/models.md`.
+//! A host that keeps a fixed number of commands at a drive: each end brings the next arrival at
+//! once. For measuring models, in tests and in the tables of `docs/internals/models.md`.
 
 use super::State;
 use crate::{Completed, Request};
@@ -10,7 +9,7 @@ use std::time::Duration;
 /// What the host saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Commands that ended.
+    /// Commands that ended, which are all that were sent.
     pub completed: u64,
     /// From the first arrival to the last end.
     pub elapsed: Duration,
@@ -21,7 +20,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Commands per second.
+    /// Commands per second of `elapsed`.
     pub fn iops(&self) -> f64 {
         self.completed as f64 / self.elapsed.as_secs_f64()
     }

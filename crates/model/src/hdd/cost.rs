@@ -1,4 +1,4 @@
-//! Where the heads are, and what a command costs from there.
+//! The position of the heads, and the cost of a command from there.
 
 use super::geometry::{Geometry, Place};
 use super::queue::{Job, Positioning};

@@ -1,4 +1,4 @@
-//! What a drive did, for utilisation and the like.
+//! Counters of a drive's work, for utilisation and the like.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use std::time::Duration;
 /// otherwise; they are added when the arm begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Commands that came.
+    /// Commands that hosts sent so far.
     pub arrived: u64,
-    /// Commands that ended.
+    /// Commands that have been answered so far.
     pub completed: u64,
     /// Reads that the buffer answered, the medium's help while reading ahead
     /// included.
@@ -21,7 +21,7 @@ pub struct Counters {
     pub seek: Duration,
     /// Waiting for the first byte to come round.
     pub rotation: Duration,
-    /// Reading or writing.
+    /// Reading or writing on the medium.
     pub transfer: Duration,
     /// Time that host commands waited for the arm, after the controller's overhead.
     pub queued: Duration,

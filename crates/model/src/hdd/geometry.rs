@@ -1,4 +1,4 @@
-//! Where a byte lies: zones, cylinders, heads, and the angle under the head.
+//! The place of a byte on the medium: zone, cylinder, head, and the angle under the head.
 //!
 //! Bytes run from the outermost cylinder inwards, through all heads of a cylinder
 //! before the next. The cylinders are cut into zones of equal width. A track of

@@ -62,9 +62,9 @@ pub struct Hdd {
     pub name: &'static str,
     /// Bytes that it offers.
     pub capacity_bytes: u64,
-    /// Revolutions per minute.
+    /// Revolutions of the spindle per minute.
     pub rpm: u32,
-    /// Surfaces with data.
+    /// Surfaces that hold data, each with a head.
     pub heads: u32,
     /// Zones of equal transfer rate, from 2.
     pub zones: u32,
@@ -72,9 +72,9 @@ pub struct Hdd {
     pub outer_bytes_per_s: u64,
     /// Sustained rate of the innermost zone, bytes per second.
     pub inner_bytes_per_s: u64,
-    /// Seeks before reads.
+    /// The seek times of reads, by distance.
     pub read_seek: SeekPoints,
-    /// Seeks before writes.
+    /// The seek times of writes, by distance.
     pub write_seek: SeekPoints,
     /// To the next head or on to the next cylinder; what tracks are skewed by.
     pub switch: Duration,

@@ -1,4 +1,4 @@
-//! Which command the arm does next: shortest positioning time first, within an age.
+//! The order of the arm's commands: shortest positioning time first, within an age.
 //!
 //! Of the commands that are there, one that the drive has had for longer than the
 //! age limit is begun first, the oldest of them; else the one with the shortest
@@ -29,7 +29,7 @@ pub(super) struct Job {
     pub arrival: Time,
     /// When the controller is done with it and the arm may begin.
     pub ready: Time,
-    /// Its first byte.
+    /// The place of its first byte on the medium.
     pub place: Place,
     /// It was answered from the cache already; what is left is to write it.
     pub destage: bool,

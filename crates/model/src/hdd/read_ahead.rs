@@ -1,4 +1,4 @@
-//! What the drive has read on into its buffer after the last read.
+//! The data that the drive has read on into its buffer after the last read.
 //!
 //! While the arm has nothing else to do, the heads stay where the last read ended
 //! and what passes under them goes into one segment of the buffer, until it is

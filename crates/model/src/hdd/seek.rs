@@ -1,4 +1,4 @@
-//! How long the arm takes over a distance.
+//! The time that the arm takes over a distance.
 //!
 //! With `d` the distance in cylinders, up to `n`:
 //!

@@ -1,4 +1,4 @@
-//! A link aggregation group: which of its members carries a flow.
+//! A link aggregation group: the choice of the member that carries a flow.
 //!
 //! A flow stays on one member, so that its frames keep their order (IEEE 802.1AX
 //! clause 6.2.4): one flow never gets more than one member's bandwidth. The

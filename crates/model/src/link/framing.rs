@@ -1,4 +1,4 @@
-//! What a message becomes on the wire.
+//! The framing of a message on the wire.
 //!
 //! Every byte that occupies the wire is counted, gaps included, so that bytes
 //! over the rate is the time. A frame is never empty and the payload of all
@@ -88,7 +88,7 @@ pub struct Ethernet {
     pub tcp_options_bytes: u8,
 }
 
-/// Fibre Channel.
+/// The frame size of Fibre Channel, as ports agree on it at login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FibreChannel {
     /// The largest data field: 2112 bytes by FC-FS, 2048 where a port says so at
@@ -145,7 +145,7 @@ impl Ethernet {
 }
 
 impl FibreChannel {
-    /// The largest frames.
+    /// Frames of the largest data field that FC-FS allows.
     pub const FULL: FibreChannel = FibreChannel {
         payload_bytes: 2112,
     };

@@ -65,12 +65,12 @@ impl Lane {
         Duration::from_nanos(nanos(self.busy_ps))
     }
 
-    /// Frames sent.
+    /// Frames sent since the beginning.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Payload sent, bytes.
+    /// Payload sent since the beginning, without framing.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
     }

@@ -1,4 +1,4 @@
-//! Multipath I/O: which path a command takes.
+//! Multipath I/O: the choice of the path that a command takes.
 //!
 //! Unlike a group of links, a host with several paths (sessions) chooses for every
 //! command, so one volume can use them all. Invariants: every command that begins on

@@ -1,5 +1,5 @@
-//! What TCP costs the processor of a host without offload: so much per segment and
-//! so much per byte.
+//! The cost of TCP to the processor of a host without offload: a cost per segment and a cost per
+//! byte.
 //!
 //! ```text
 //! cycles = segments × per_segment + bytes × per_byte

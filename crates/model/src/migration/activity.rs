@@ -1,4 +1,4 @@
-//! What a machine does to its memory: its writable working sets.
+//! The writes of a machine to its memory: its writable working sets.
 //!
 //! Pages of a set of `S` bytes are written at random, `w` bytes of pages each second. A page
 //! that is written twice is dirty once, so after `t` seconds
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Memory that is written at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WritableSet {
-    /// Its size, bytes.
+    /// The size of the set, bytes; 0 when nothing is written.
     pub bytes: u64,
     /// Pages written in it, bytes per second; those written twice count twice.
     pub written_bytes_per_second: f64,
@@ -53,7 +53,7 @@ const UNWRITTEN: WritableSet = WritableSet {
 };
 
 impl Activity {
-    /// Nothing is written.
+    /// A machine that writes nothing to its memory.
     pub const IDLE: Activity = Activity {
         hot: UNWRITTEN,
         cache: UNWRITTEN,

@@ -1,4 +1,4 @@
-//! How hypervisors migrate: their defaults, with sources.
+//! The methods by which hypervisors migrate: their defaults, with sources.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct Stop {
     pub throttle: bool,
 }
 
-/// A hypervisor's way.
+/// The way in which a hypervisor migrates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Method {
     /// As tables name it.

@@ -1,4 +1,4 @@
-//! Live migration of virtual machines: how long, how dark, what it takes of links and
+//! Live migration of virtual machines: its duration, its blackout, and its use of links and
 //! processors.
 //!
 //! A migration builds the machine on the destination, copies its memory while it runs
@@ -48,7 +48,7 @@ pub const MEMORY_GB: u64 = 1 << 30;
 /// A machine that is to move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vm {
-    /// Its memory, bytes.
+    /// Memory that the machine is given, bytes.
     pub memory_bytes: u64,
     /// What of it was never touched, or was given back by a balloon, bytes: it is not sent.
     pub untouched_bytes: u64,

@@ -1,15 +1,15 @@
-//! What came of migrations.
+//! The results of migrations: rounds, times and use of links.
 
 use std::time::Duration;
 
 /// A round of copying.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// Memory copied, bytes.
+    /// Memory copied in the round, bytes.
     pub memory_bytes: f64,
     /// Payload that it was on the links, bytes.
     pub wire_bytes: f64,
-    /// How long.
+    /// The time that the round took.
     pub duration: Duration,
 }
 
@@ -50,9 +50,9 @@ impl Migrated {
 /// A time in which all rates were constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// From.
+    /// The first instant, counted as [`Migrated`] counts.
     pub from: Duration,
-    /// To.
+    /// The first instant after it.
     pub to: Duration,
     /// Use of each link, 0 to 1: payload over the most payload.
     pub links: Vec<f64>,
@@ -65,7 +65,7 @@ pub struct Interval {
 /// All migrations, in the order in which they were asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Each one.
+    /// A result for each migration, in that order.
     pub migrations: Vec<Migrated>,
     /// Time without gaps, from the first to the last.
     pub intervals: Vec<Interval>,

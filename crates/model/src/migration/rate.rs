@@ -1,4 +1,4 @@
-//! How fast memory is copied while migrations share links and cores.
+//! The rate at which memory is copied while migrations share links and cores.
 //!
 //! With `p` the payload rate of a link, `n` the connections on it, `s` the core-seconds of
 //! TCP for a byte, `F` the cores that are free, and `k` migrations that copy:
