@@ -62,14 +62,14 @@ impl Eq for Secret {}
 pub struct Credential {
     /// CHAP_N; 1 to 255 bytes.
     pub name: String,
-    /// What proves it.
+    /// The secret that a response is computed with.
     pub secret: Secret,
 }
 
 /// What an initiator has to prove, and what we prove to it when it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The initiator's.
+    /// The credential that the initiator has to prove.
     pub initiator: Credential,
     /// Ours, for mutual authentication. Its secret is another one.
     pub mutual: Option<Credential>,

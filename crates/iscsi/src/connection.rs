@@ -104,14 +104,14 @@ pub enum Event {
 /// The outcome of a command.
 #[derive(Debug, Default)]
 pub struct Completion {
-    /// SCSI status byte.
+    /// SCSI status byte, such as 0x00 (GOOD).
     pub status: u8,
     /// Sense data in fixed or descriptor format; empty for none.
     pub sense: Vec<u8>,
     /// Whether sense data of this LUN comes as descriptors: that of commands which the
     /// connection ends by itself does so, too, from now on.
     pub descriptor_sense: bool,
-    /// Data-in.
+    /// Data-in for the initiator; empty for none.
     pub data: Payload,
     /// Bytes that the CDB itself asks to transfer, in or out, for exact residuals.
     /// (Data-in that is shorter than both this and the expected length is a short

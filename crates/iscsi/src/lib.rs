@@ -1,5 +1,5 @@
-//! iSCSI (RFC 7143), sans-IO: bytes in, events and bytes out. The target's side,
-//! at error recovery level 0 with one connection per session.
+//! The target's side of iSCSI (RFC 7143), sans-IO: bytes in, events and bytes out, at error
+//! recovery level 0 with one connection per session.
 //!
 //! - [`login`]: one connection until full-feature phase. `Send`, because a
 //!   connection logs in at the front and is then moved to its target's shard.

@@ -27,7 +27,7 @@ pub struct LoginPortal {
 /// reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// The initiator's name.
+    /// The iSCSI name that the initiator logged in with.
     pub initiator: String,
     /// What it has proved by CHAP, if it had to.
     pub account: Option<Arc<Account>>,
@@ -47,7 +47,7 @@ impl Admission {
 /// same reinstates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionKey<'a> {
-    /// The initiator's name.
+    /// The initiator's iSCSI name (InitiatorName).
     pub initiator: &'a str,
     /// Initiator part of the session identifier.
     pub isid: [u8; 6],
@@ -89,7 +89,7 @@ pub trait TargetDirectory {
 /// One row of a SendTargets answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisibleTarget {
-    /// iSCSI qualified name.
+    /// The target's iSCSI name (TargetName).
     pub name: String,
     /// Where it is served, with target portal group tags.
     pub portals: Vec<(SocketAddr, u16)>,
@@ -117,9 +117,9 @@ pub struct Limits {
     pub max_text_bytes: u32,
     /// Commands in flight per session (the CmdSN window).
     pub queue_depth: u32,
-    /// First burst offered.
+    /// Largest unsolicited burst that we offer (FirstBurstLength).
     pub first_burst_bytes: u32,
-    /// Largest burst offered.
+    /// Largest burst that we offer (MaxBurstLength).
     pub max_burst_bytes: u32,
     /// Largest data-out of one command.
     pub max_transfer_bytes: u32,
@@ -155,9 +155,9 @@ pub struct Parameters {
     pub immediate_data: bool,
     /// What the peer takes in one data segment.
     pub peer_max_recv_data_segment_bytes: u32,
-    /// Largest burst.
+    /// Largest burst, in or solicited out (MaxBurstLength).
     pub max_burst_bytes: u32,
-    /// Largest unsolicited burst.
+    /// Largest burst of unsolicited data-out (FirstBurstLength).
     pub first_burst_bytes: u32,
     /// R2Ts outstanding per task.
     pub max_outstanding_r2t: u16,
@@ -182,7 +182,7 @@ impl Default for Parameters {
 /// What a login agreed on: all that the full-feature phase needs.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
-    /// The initiator's name.
+    /// The initiator's iSCSI name (InitiatorName).
     pub initiator: String,
     /// The initiator's alias, if it gave one.
     pub initiator_alias: Option<String>,
@@ -192,7 +192,7 @@ pub struct Negotiated {
     pub isid: [u8; 6],
     /// Target part of the session identifier, ours.
     pub tsih: u16,
-    /// Connection identifier.
+    /// Connection identifier, which the initiator chose.
     pub cid: u16,
     /// Portal group logged in through.
     pub portal_group: u16,
@@ -200,7 +200,7 @@ pub struct Negotiated {
     pub address: SocketAddr,
     /// What the initiator has proved by CHAP, if it had to.
     pub account: Option<Arc<Account>>,
-    /// Operational parameters.
+    /// Operational parameters, as both sides agreed on them.
     pub parameters: Parameters,
     /// CmdSN that the next command carries.
     pub cmd_sn: u32,

@@ -1,4 +1,4 @@
-//! Data-out of one command: immediate, unsolicited, and what R2Ts ask for.
+//! Data-out of one command: immediate, unsolicited, and solicited by R2Ts.
 //!
 //! Invariants:
 //! - Data comes in order (we insist on DataPDUInOrder and DataSequenceInOrder), so

@@ -1,5 +1,5 @@
-//! What a PDU means: planned when its header is there (so that its data finds its
-//! place), carried out when it is complete, in CmdSN order.
+//! The dispatch of PDUs: planned when the header is there (so that its data finds its place),
+//! carried out when the PDU is complete, in CmdSN order.
 
 use super::data_out::{DataOut, Fault, Room};
 use super::input::Sink;

@@ -1,5 +1,5 @@
-//! From a byte stream to PDUs: headers, data segments, padding, digests
-//! (RFC 7143 clause 11.2).
+//! The parser from a byte stream to PDUs: headers, data segments, padding, digests (RFC 7143 clause
+//! 11.2).
 //!
 //! Invariant: at most one header and one data segment outside of task buffers are
 //! held, both of bounded length; a longer one closes the connection before any of

@@ -1,4 +1,4 @@
-//! What waits to be sent: our own bytes, and slices shared with whoever read them.
+//! The queue of bytes to send: our own bytes, and slices shared with their reader.
 //!
 //! Invariant: `waiting` is the sum of the runs, and the own bytes of all runs
 //! stand in `own` from `own_at` on, in order.
@@ -30,12 +30,12 @@ enum Run {
 }
 
 impl Output {
-    /// Whether nothing waits.
+    /// Whether no byte waits to be sent.
     pub fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Bytes that wait.
+    /// Bytes that wait to be sent, own and shared.
     pub fn len(&self) -> usize {
         self.waiting
     }

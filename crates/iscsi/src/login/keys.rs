@@ -1,4 +1,4 @@
-//! The rules of each key (RFC 7143 clause 13): what we answer to an offer.
+//! The rules of each key (RFC 7143 clause 13): our answer to each offer.
 
 use super::{Limits, Parameters};
 use crate::text::number;

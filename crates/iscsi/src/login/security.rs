@@ -1,4 +1,4 @@
-//! CHAP as the target does it (RFC 7143 clauses 7.2 and 12.1).
+//! The target's side of CHAP (RFC 7143 clauses 7.2 and 12.1).
 //!
 //! Invariants:
 //! - Each step has its keys: none may be missing, and no other is taken, so that

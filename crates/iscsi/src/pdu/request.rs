@@ -5,21 +5,21 @@ use super::{Bhs, Lun, opcode};
 
 /// Opcodes from the initiator (RFC 7143 clause 11.2.1.2).
 pub mod opcodes {
-    /// NOP-Out.
+    /// NOP-Out: a ping, or the answer to our ping.
     pub const NOP_OUT: u8 = 0x00;
-    /// SCSI Command.
+    /// SCSI Command: a CDB, perhaps with immediate data.
     pub const SCSI_COMMAND: u8 = 0x01;
     /// Task Management Function Request.
     pub const TASK_MANAGEMENT: u8 = 0x02;
-    /// Login Request.
+    /// Login Request: text keys of a login.
     pub const LOGIN: u8 = 0x03;
-    /// Text Request.
+    /// Text Request: text keys after the login.
     pub const TEXT: u8 = 0x04;
-    /// SCSI Data-Out.
+    /// SCSI Data-Out: data of a write.
     pub const DATA_OUT: u8 = 0x05;
-    /// Logout Request.
+    /// Logout Request: the end of a connection or session.
     pub const LOGOUT: u8 = 0x06;
-    /// SNACK Request.
+    /// SNACK Request: PDUs that are to be sent again.
     pub const SNACK: u8 = 0x10;
 }
 
@@ -52,13 +52,13 @@ pub enum Request {
 pub struct Order {
     /// Outside the command window: CmdSN is not consumed.
     pub immediate: bool,
-    /// CmdSN.
+    /// CmdSN: the command's number in its session.
     pub cmd_sn: u32,
-    /// ExpStatSN.
+    /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
 }
 
-/// NOP-Out (clause 11.18).
+/// NOP-Out: a ping, or the answer to our ping (clause 11.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopOut {
     /// CmdSN and the like.
@@ -78,15 +78,15 @@ pub struct ScsiCommand {
     pub order: Order,
     /// No unsolicited Data-Out follows.
     pub is_final: bool,
-    /// Data-in is expected.
+    /// R: the command expects data-in.
     pub read: bool,
-    /// Data-out is expected.
+    /// W: the command expects data-out.
     pub write: bool,
     /// Task attribute, three bits.
     pub attribute: u8,
-    /// LUN.
+    /// LUN that the command addresses.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag, which names the command until it ends.
     pub task_tag: u32,
     /// Expected data transfer length.
     pub expected_bytes: u32,
@@ -101,7 +101,7 @@ pub struct TaskManagement {
     pub order: Order,
     /// Function code, seven bits.
     pub function: u8,
-    /// LUN.
+    /// LUN that the function is for; ignored for a reset of the target.
     pub lun: Lun,
     /// Initiator task tag of this request.
     pub task_tag: u32,
@@ -124,9 +124,9 @@ pub struct Login {
     pub current_stage: u8,
     /// Next stage, two bits.
     pub next_stage: u8,
-    /// Highest version.
+    /// Highest version that the initiator supports.
     pub version_max: u8,
-    /// Lowest version.
+    /// Lowest version that the initiator supports.
     pub version_min: u8,
     /// Initiator part of the session identifier.
     pub isid: [u8; 6],
@@ -134,11 +134,11 @@ pub struct Login {
     pub tsih: u16,
     /// Initiator task tag, the same in the whole login.
     pub task_tag: u32,
-    /// Connection identifier.
+    /// Connection identifier, which the initiator chooses.
     pub cid: u16,
     /// CmdSN of the first command to come.
     pub cmd_sn: u32,
-    /// ExpStatSN.
+    /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
 }
 
@@ -153,7 +153,7 @@ pub struct Text {
     pub continues: bool,
     /// LUN, as the last response gave it.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag, which names the exchange.
     pub task_tag: u32,
     /// Target transfer tag; none for a new exchange.
     pub target_tag: u32,
@@ -170,7 +170,7 @@ pub struct DataOut {
     pub task_tag: u32,
     /// Target transfer tag of the R2T; none for unsolicited data.
     pub target_tag: u32,
-    /// ExpStatSN.
+    /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
     /// Number in its sequence.
     pub data_sn: u32,
@@ -185,7 +185,7 @@ pub struct Logout {
     pub order: Order,
     /// Reason code, seven bits.
     pub reason: u8,
-    /// Initiator task tag.
+    /// Initiator task tag of this request.
     pub task_tag: u32,
     /// Connection that is meant.
     pub cid: u16,
@@ -194,17 +194,17 @@ pub struct Logout {
 /// SNACK Request (clause 11.16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snack {
-    /// Type, four bits.
+    /// Type of what is asked for, four bits.
     pub kind: u8,
-    /// LUN.
+    /// LUN, for an acknowledgement of data only.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag of the command that missed PDUs; none for statuses.
     pub task_tag: u32,
     /// Target transfer tag or SNACK tag.
     pub target_tag: u32,
-    /// ExpStatSN.
+    /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
-    /// First number missed.
+    /// BegRun: the first number that was missed.
     pub begin: u32,
     /// How many were missed.
     pub run_length: u32,

@@ -5,25 +5,25 @@ use super::{Bhs, Lun, NO_TAG, opcode};
 
 /// Opcodes from the target (RFC 7143 clause 11.2.1.2).
 pub mod opcodes {
-    /// NOP-In.
+    /// NOP-In: a ping, or the answer to the initiator's ping.
     pub const NOP_IN: u8 = 0x20;
-    /// SCSI Response.
+    /// SCSI Response: status and sense data of a command.
     pub const SCSI_RESPONSE: u8 = 0x21;
     /// Task Management Function Response.
     pub const TASK_MANAGEMENT: u8 = 0x22;
-    /// Login Response.
+    /// Login Response: text keys and the status of a login.
     pub const LOGIN: u8 = 0x23;
-    /// Text Response.
+    /// Text Response: text keys after the login.
     pub const TEXT: u8 = 0x24;
-    /// SCSI Data-In.
+    /// SCSI Data-In: data of a read, perhaps with the status.
     pub const DATA_IN: u8 = 0x25;
-    /// Logout Response.
+    /// Logout Response: the outcome of a logout.
     pub const LOGOUT: u8 = 0x26;
-    /// Ready To Transfer.
+    /// Ready To Transfer: asks for data of a write.
     pub const READY_TO_TRANSFER: u8 = 0x31;
-    /// Asynchronous Message.
+    /// Asynchronous Message: an event that no command caused.
     pub const ASYNC: u8 = 0x32;
-    /// Reject.
+    /// Reject: a PDU that cannot be answered otherwise.
     pub const REJECT: u8 = 0x3f;
 }
 
@@ -55,11 +55,11 @@ pub enum Response {
 /// The numbers that every PDU from the target carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    /// StatSN.
+    /// StatSN: the status number on this connection.
     pub stat_sn: u32,
-    /// ExpCmdSN.
+    /// ExpCmdSN: all commands with lower numbers have arrived.
     pub exp_cmd_sn: u32,
-    /// MaxCmdSN.
+    /// MaxCmdSN: the highest CmdSN that the window has room for.
     pub max_cmd_sn: u32,
 }
 
@@ -75,7 +75,7 @@ pub enum Residual {
     Under(u32),
 }
 
-/// NOP-In (clause 11.19).
+/// NOP-In: a ping, or the answer to the initiator's ping (clause 11.19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopIn {
     /// StatSN and the like.
@@ -93,17 +93,17 @@ pub struct NopIn {
 pub struct ScsiResponse {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// iSCSI service response.
+    /// iSCSI service response; 0 when the command completed at the target.
     pub response: u8,
-    /// SCSI status.
+    /// SCSI status byte; it counts only when `response` is 0.
     pub status: u8,
     /// Residual of the data, or of data-out in a bidirectional command.
     pub residual: Residual,
     /// Residual of data-in in a bidirectional command.
     pub bidirectional_residual: Residual,
-    /// Initiator task tag.
+    /// Initiator task tag of the command.
     pub task_tag: u32,
-    /// SNACK tag.
+    /// SNACK tag of the last R-Data SNACK for the command; otherwise 0.
     pub snack_tag: u32,
     /// Data-In and R2T PDUs sent for this command.
     pub exp_data_sn: u32,
@@ -114,7 +114,7 @@ pub struct ScsiResponse {
 pub struct TaskManagement {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// Response code.
+    /// Response code; 0 when the function is complete.
     pub response: u8,
     /// Initiator task tag of the request.
     pub task_tag: u32,
@@ -133,19 +133,19 @@ pub struct Login {
     pub current_stage: u8,
     /// Next stage, two bits.
     pub next_stage: u8,
-    /// Highest version.
+    /// Highest version that the target supports.
     pub version_max: u8,
-    /// Version in use.
+    /// The version that this connection uses.
     pub version_active: u8,
     /// Initiator part of the session identifier.
     pub isid: [u8; 6],
     /// Target part of the session identifier.
     pub tsih: u16,
-    /// Initiator task tag.
+    /// Initiator task tag of the request.
     pub task_tag: u32,
-    /// Status class.
+    /// Status class: 0 success, 1 redirection, 2 initiator error, 3 target error.
     pub status_class: u8,
-    /// Status detail.
+    /// Status detail within the class.
     pub status_detail: u8,
 }
 
@@ -160,7 +160,7 @@ pub struct Text {
     pub continues: bool,
     /// LUN, to be returned.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag of the request.
     pub task_tag: u32,
     /// Target transfer tag, to be returned.
     pub target_tag: u32,
@@ -179,7 +179,7 @@ pub struct DataIn {
     pub status: Option<(u8, Residual)>,
     /// LUN, with an acknowledgement only.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag of the command.
     pub task_tag: u32,
     /// Target transfer tag, with an acknowledgement only.
     pub target_tag: u32,
@@ -194,9 +194,9 @@ pub struct DataIn {
 pub struct Logout {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// Response code.
+    /// Response code; 0 when the connection or session was closed.
     pub response: u8,
-    /// Initiator task tag.
+    /// Initiator task tag of the request.
     pub task_tag: u32,
     /// Seconds to wait before a reconnect.
     pub time2wait: u16,
@@ -209,11 +209,11 @@ pub struct Logout {
 pub struct ReadyToTransfer {
     /// The next StatSN (not consumed) and the like.
     pub numbers: Numbers,
-    /// LUN.
+    /// LUN of the command that the data is for.
     pub lun: Lun,
-    /// Initiator task tag.
+    /// Initiator task tag of the command.
     pub task_tag: u32,
-    /// Target transfer tag.
+    /// Target transfer tag, which the Data-Out PDUs carry back.
     pub target_tag: u32,
     /// Number among the command's R2Ts.
     pub r2t_sn: u32,
@@ -228,22 +228,22 @@ pub struct ReadyToTransfer {
 pub struct Async {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// LUN.
+    /// LUN that a SCSI event is about.
     pub lun: Lun,
-    /// Event code.
+    /// Event code; 0 is sense data of a SCSI event.
     pub event: u8,
-    /// Vendor code.
+    /// Vendor code, for vendor-specific events only.
     pub vendor_code: u8,
     /// Parameters 1 to 3.
     pub parameters: [u16; 3],
 }
 
-/// Reject (clause 11.17).
+/// Reject: it returns the header of a PDU that cannot be answered (clause 11.17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// Reason code.
+    /// Reason code for the reject.
     pub reason: u8,
     /// DataSN or R2TSN, for a rejected SNACK.
     pub data_sn: u32,
