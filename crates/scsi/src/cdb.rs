@@ -1,4 +1,4 @@
-//! What a CDB asks for.
+//! The parser of CDBs.
 //!
 //! One table (`table`) says which commands there are and which bits of their CDBs
 //! may be set. Decoding refuses every other bit, so that no command is run as

@@ -1,4 +1,4 @@
-//! Which part of the crate answers a command.
+//! The dispatch of commands to the parts of the crate.
 
 use crate::cdb::Command;
 use crate::commands::{

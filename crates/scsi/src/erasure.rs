@@ -1,5 +1,5 @@
-//! What has become of the last SANITIZE of a unit (SBC-4 clause 4.11), and how that is kept:
-//! in the memo of the volume, before its reservations.
+//! The outcome of the last SANITIZE of a unit (SBC-4 clause 4.11), kept in the memo of the volume,
+//! before its reservations.
 //!
 //! Invariants:
 //! - A unit is being erased, on record, before the first block of it is; and until all of it

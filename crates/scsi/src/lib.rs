@@ -1,5 +1,5 @@
-//! The SCSI command set over volumes (SPC-4, SBC-3), sans-IO: a CDB and its data
-//! in; status, sense and data out.
+//! The SCSI command set over volumes (SPC-4, SBC-3), sans-IO: a CDB and its data in; status, sense
+//! and data out.
 //!
 //! - [`target`], [`unit`], [`nexus`]: who sees what, and runs commands on it.
 //! - [`ports`], [`reservation`]: by which way, and who may.

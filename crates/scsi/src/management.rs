@@ -1,4 +1,4 @@
-//! Task management functions (SAM-5 clause 7): what they do to the tasks of a logical unit.
+//! Task management functions (SAM-5 clause 7) and their effect on the tasks of a logical unit.
 //!
 //! Invariant: a function ends when the tasks meant have ended, so that an initiator which is
 //! told that a write was aborted never sees it land later.

@@ -1,4 +1,4 @@
-//! An I_T nexus: what one initiator sees through one target.
+//! An I_T nexus: the view that an initiator has through a target.
 //!
 //! Invariants:
 //! - A unit attention is reported once per nexus and logical unit, before any
@@ -31,7 +31,7 @@ pub struct Response {
     /// Sense data, in the format that the unit is set to (fixed, where there is no unit);
     /// empty for none.
     pub sense: Vec<u8>,
-    /// Data-in.
+    /// Data-in for the initiator; empty for none.
     pub data: Payload,
     /// Bytes that the command transfers when the initiator has room for all.
     pub wanted_bytes: u64,
@@ -175,7 +175,7 @@ impl<W: World> Nexus<W> {
         }
     }
 
-    /// The target.
+    /// The target that the initiator is connected to.
     pub fn target(&self) -> &Rc<Target<W>> {
         &self.target
     }

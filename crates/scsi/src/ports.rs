@@ -1,4 +1,4 @@
-//! Target ports in groups, and how each group gives access (ALUA: SPC-4 clause 5.15).
+//! Target ports in groups, and the access that each group gives (ALUA: SPC-4 clause 5.15).
 //!
 //! One controller has one group, and access by it is as good as it gets. With two there
 //! will be a group for each.

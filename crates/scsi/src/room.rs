@@ -1,4 +1,4 @@
-//! Commands that find no room, and are tried again while somebody makes some.
+//! Commands that find no room, and are tried again while the pool makes some.
 //!
 //! Invariants:
 //! - A try begins only while somebody waits for the command: none does once its course is

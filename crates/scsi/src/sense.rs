@@ -66,14 +66,14 @@ pub struct FieldPointer {
 /// What is wrong, for one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sense {
-    /// Sense key.
+    /// Sense key: the class of the error.
     pub key: Key,
     /// Additional sense code and its qualifier.
     pub code: (u8, u8),
     /// The INFORMATION field: the first logical block that failed, or the offset
     /// of a difference.
     pub information: Option<u64>,
-    /// The wrong field.
+    /// The wrong field of CDB or parameter data; `None` when no field is to blame.
     pub field: Option<FieldPointer>,
     /// How much is done, of 65,536 (SPC-4 clause 4.5.2.4.4).
     pub progress: Option<u16>,
@@ -180,7 +180,7 @@ impl Sense {
         sense
     }
 
-    /// Its bytes.
+    /// The sense data in bytes, as commands return it.
     pub fn encoded(&self, format: Format) -> Vec<u8> {
         match format {
             Format::Fixed => self.fixed(),
@@ -286,7 +286,7 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// Its sense data.
+    /// The sense data that reports it, key UNIT ATTENTION.
     pub const fn sense(self) -> Sense {
         let (asc, ascq) = match self {
             Attention::PowerOn => (0x29, 0x00),

@@ -1,4 +1,4 @@
-//! A target: which logical unit stands at which LUN, and who is connected.
+//! A target: its logical units by LUN, and the initiators that are connected.
 //!
 //! Changes to the map, resizes and resets become unit attentions on every I_T nexus
 //! (SAM-5 clause 5.14).
@@ -19,7 +19,7 @@ use std::rc::{Rc, Weak};
 /// Largest LUN: what flat addressing can carry (SAM-5 clause 4.7.7.3).
 pub const LUN_MAX: u16 = 0x3fff;
 
-/// A target device.
+/// A target device with its ports and logical units.
 pub struct Target<W: World> {
     name: String,
     world: W,
@@ -40,7 +40,7 @@ impl<W: World> Target<W> {
         })
     }
 
-    /// Its name.
+    /// Its iSCSI qualified name, which is its identity.
     pub fn name(&self) -> &str {
         &self.name
     }

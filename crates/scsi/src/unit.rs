@@ -1,5 +1,4 @@
-//! A logical unit: a volume, the names that initiators know it by, and what they have
-//! agreed on with it.
+//! A logical unit: a volume, the names that initiators know it by, and its agreements with them.
 
 use crate::erasure::Erasure;
 use crate::reservation::{NexusId, Reservations, Unreadable};
@@ -51,9 +50,9 @@ impl Identity {
 /// A persistent registration, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Whose.
+    /// The nexus that registered the key.
     pub nexus: NexusId,
-    /// The key.
+    /// The reservation key that it registered.
     pub key: u64,
     /// Whether the reservation is his, too.
     pub is_holder: bool,
@@ -388,7 +387,7 @@ impl<W: World> LogicalUnit<W> {
         self.uuid
     }
 
-    /// Names in SCSI.
+    /// The names that SCSI reports for the unit.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -1,4 +1,4 @@
-//! Commands, and what they are asked for.
+//! Commands with their parameters, as CDBs give them.
 
 use crate::offload;
 use base::{Lba, SECTOR_BYTES};
@@ -6,14 +6,14 @@ use base::{Lba, SECTOR_BYTES};
 /// A run of logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The first.
+    /// The first logical block of the run.
     pub lba: Lba,
     /// How many; zero is allowed.
     pub blocks: u32,
 }
 
 impl Extent {
-    /// Length in bytes.
+    /// Length in bytes; 0 for no blocks.
     pub fn bytes(&self) -> u64 {
         u64::from(self.blocks) * SECTOR_BYTES as u64
     }
@@ -22,7 +22,7 @@ impl Extent {
 /// What a WRITE SAME asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteSame {
-    /// What is written.
+    /// The logical blocks that are written.
     pub extent: Extent,
     /// UNMAP: pages of zeroes may be given back.
     pub unmap: bool,

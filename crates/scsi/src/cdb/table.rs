@@ -1,4 +1,4 @@
-//! Which commands there are, and which bits their CDBs may have.
+//! The table of supported commands, with the bits that their CDBs may have.
 //!
 //! Invariant: a bit that is not in the table is refused, so that no command is run
 //! as something else than the initiator meant.

@@ -1,4 +1,4 @@
-//! What a command is to those who count: statistics ask nothing else of a CDB.
+//! The class of a command for statistics, which ask nothing else of a CDB.
 
 use super::{Command, Extent, WriteSame, decode};
 use crate::offload::Order;

@@ -1,4 +1,4 @@
-//! GET LBA STATUS (SBC-3): which blocks have pages.
+//! GET LBA STATUS (SBC-3): the blocks that have pages.
 
 use crate::cdb::Extent;
 use crate::commands::transfer::{failure, place};

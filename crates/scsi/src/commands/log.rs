@@ -1,5 +1,5 @@
-//! LOG SENSE (SPC-4 clause 6.8): the list of pages, and what there is to say of space
-//! (logical block provisioning, SBC-3 clause 6.4.4).
+//! LOG SENSE (SPC-4 clause 6.8): the list of pages, and the page on space (logical block
+//! provisioning, SBC-3 clause 6.4.4).
 
 use crate::sense::Sense;
 use base::SECTOR_BYTES;

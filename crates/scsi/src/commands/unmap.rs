@@ -1,4 +1,4 @@
-//! UNMAP (SBC-3): blocks that nobody needs any more.
+//! UNMAP (SBC-3): blocks that the initiator no longer needs.
 //!
 //! Invariant: nothing is unmapped unless the whole list is right.
 

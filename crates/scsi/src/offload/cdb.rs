@@ -1,5 +1,5 @@
-//! What the CDBs of third-party copies ask for (SPC-4 clauses 6.4, 6.22 to 6.29, SBC-3
-//! clauses 5.7 and 5.53).
+//! The parser of the CDBs of third-party copies (SPC-4 clauses 6.4, 6.22 to 6.29, SBC-3 clauses 5.7
+//! and 5.53).
 
 use super::LIST_BYTES_MAX;
 use super::fields::number;

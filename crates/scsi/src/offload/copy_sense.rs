@@ -1,6 +1,6 @@
 //! Sense data of copies that ended early (SPC-4 clauses 4.5.2.4.5, 4.5.2.7 and 5.17.7.4): the
-//! segment that it happened at, how much of it was not written, the field that is wrong, and
-//! what source or destination said.
+//! segment that was being copied, the part of it that was not written, the field that is wrong, and
+//! the sense data of source or destination.
 
 use super::xcopy::THIS_UNIT;
 use super::xcopy_list::{CSCD_BYTES, HEAD_BYTES};

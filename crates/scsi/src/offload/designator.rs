@@ -1,4 +1,4 @@
-//! How copies name logical units: by the designators of VPD page 83h.
+//! The designators by which copies name logical units: those of VPD page 83h.
 
 use crate::commands::inquiry::{PRODUCT, VENDOR};
 use crate::unit::Identity;
@@ -6,11 +6,11 @@ use crate::unit::Identity;
 /// A designator of a logical unit (SPC-4 clause 7.8.6.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Designator {
-    /// CODE SET.
+    /// CODE SET, four bits: how `value` is coded.
     pub code_set: u8,
-    /// DESIGNATOR TYPE.
+    /// DESIGNATOR TYPE, four bits: the form of the name.
     pub kind: u8,
-    /// DESIGNATOR.
+    /// DESIGNATOR: the name itself, without its header.
     pub value: Vec<u8>,
 }
 

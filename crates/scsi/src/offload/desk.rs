@@ -1,5 +1,5 @@
-//! What a nexus has under way, and what it can ask of its copies afterwards (SPC-4 clauses
-//! 5.17.4, 6.23, 6.25, 6.28).
+//! The copies of a nexus that are under way, and their results, which it can ask for afterwards
+//! (SPC-4 clauses 5.17.4, 6.23, 6.25, 6.28).
 //!
 //! Invariants:
 //! - A list identifier is of one copy at a time.

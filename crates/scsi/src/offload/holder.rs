@@ -1,5 +1,5 @@
-//! Where what tokens stand for is kept: a hidden volume of a lane, which shares the pages of
-//! the sources. What is written to a source afterwards gets other pages.
+//! The hidden volume of a lane that keeps the data of tokens: it shares the pages of the sources. A
+//! later write to a source gets other pages.
 //!
 //! Invariants:
 //! - The volume is there while something is kept, and no longer. One that a crash left is
@@ -27,7 +27,7 @@ const PAGES: u64 = 1 << 30;
 pub struct Held {
     /// The volume that keeps it.
     pub holder: Uuid,
-    /// Its addresses there.
+    /// Its range of addresses in the holder, bytes.
     pub slot: Range<u64>,
     /// Where the data is, in the order of the ranges: offset and length in bytes.
     pub places: Vec<(u64, u64)>,
@@ -59,7 +59,7 @@ impl<W: World> Holder<W> {
         }
     }
 
-    /// The lane.
+    /// The pool in this lane, which holds the data.
     pub fn pool(&self) -> &Pool<W> {
         &self.pool
     }

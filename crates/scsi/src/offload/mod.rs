@@ -74,7 +74,7 @@ pub const TOKEN_BLOCKS_MAX: u64 = (256 << 20) / SECTOR_BYTES as u64;
 pub const TOKEN_BLOCKS_OPTIMAL: u64 = (64 << 20) / SECTOR_BYTES as u64;
 /// A token that nobody uses for so long is no more, unless its maker asks for another time.
 pub const INACTIVITY_S: u32 = 30;
-/// Longest such time.
+/// The longest inactivity timeout that an initiator can ask for.
 pub const INACTIVITY_S_MAX: u32 = 300;
 /// Copies of a nexus at the same time, at most.
 pub const COPIES_MAX: usize = 32;

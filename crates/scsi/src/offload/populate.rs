@@ -1,4 +1,4 @@
-//! POPULATE TOKEN (SBC-3 clause 5.7): a token for what ranges of a logical unit hold now.
+//! POPULATE TOKEN (SBC-3 clause 5.7): a token for the present content of ranges of a logical unit.
 
 use super::desk::Transferred;
 use super::ranges::{self, Populate};

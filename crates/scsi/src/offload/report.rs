@@ -1,6 +1,6 @@
-//! What initiators are told of copies: parameter data of RECEIVE COPY STATUS(LID1), RECEIVE
-//! COPY OPERATING PARAMETERS, RECEIVE COPY FAILURE DETAILS(LID1) (SPC-4 clauses 6.22 to
-//! 6.25) and RECEIVE ROD TOKEN INFORMATION (clause 6.28).
+//! The reports on copies to initiators: parameter data of RECEIVE COPY STATUS(LID1), RECEIVE COPY
+//! OPERATING PARAMETERS, RECEIVE COPY FAILURE DETAILS(LID1) (SPC-4 clauses 6.22 to 6.25) and
+//! RECEIVE ROD TOKEN INFORMATION (clause 6.28).
 
 use super::desk::{Copied, Transferred};
 use super::fields::put;

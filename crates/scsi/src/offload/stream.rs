@@ -1,4 +1,4 @@
-//! From disk to disk: by reference where both are in one lane, else by reading and writing
+//! The copy from disk to disk: by reference where both are in one lane, else by reading and writing
 //! in pieces, wherever the two are.
 //!
 //! Invariants:

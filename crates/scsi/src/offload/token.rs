@@ -1,5 +1,5 @@
-//! A ROD token of 512 bytes (SPC-4 clause 5.17.6.5, SBC-3 clause 4.28.4): what initiators
-//! hand around, and how it is known again.
+//! A ROD token of 512 bytes (SPC-4 clause 5.17.6.5, SBC-3 clause 4.28.4): its bytes, which
+//! initiators pass around, and the check that it is ours.
 //!
 //! Invariants:
 //! - All of a token is under a keyed MAC. The key is drawn at every start, so nobody can

@@ -1,4 +1,4 @@
-//! Which tokens there are.
+//! The tokens that are valid, with the data that each stands for.
 //!
 //! Invariants:
 //! - There are at most so many ([`Limits`]). An initiator that has all of its own gives up
@@ -21,9 +21,9 @@ const GONE_MAX: usize = 1024;
 /// How many tokens there may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Of all initiators.
+    /// Tokens of all initiators together.
     pub total: usize,
-    /// Of each.
+    /// Tokens of any single initiator.
     pub per_initiator: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
 /// What a token stands for.
 #[derive(Clone, Debug)]
 pub struct Representation {
-    /// Who made it.
+    /// The iSCSI name of the initiator that made the token.
     pub initiator: String,
     /// The volume that it was made of.
     pub source: Uuid,

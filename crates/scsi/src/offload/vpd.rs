@@ -1,4 +1,4 @@
-//! Page 8Fh: what third-party copies there are (SPC-4 clause 7.8.17, SBC-3 clause 6.6.6).
+//! Page 8Fh: the third-party copies that are supported (SPC-4 clause 7.8.17, SBC-3 clause 6.6.6).
 
 use super::fields::put;
 use super::ranges::POINT_IN_TIME;

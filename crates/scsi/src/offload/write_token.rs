@@ -1,5 +1,5 @@
-//! WRITE USING TOKEN (SBC-3 clause 5.53): what a token stands for, or zeroes, into ranges of
-//! a logical unit.
+//! WRITE USING TOKEN (SBC-3 clause 5.53): the data of a token, or zeroes, into ranges of a logical
+//! unit.
 
 use super::desk::Transferred;
 use super::ranges::{self, WriteUsing};

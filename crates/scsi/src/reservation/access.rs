@@ -1,4 +1,4 @@
-//! Who may do what while somebody has reserved the unit (SPC-4 table 66, SBC-3 table 13).
+//! The access of each nexus to a reserved unit (SPC-4 table 66, SBC-3 table 13).
 
 use super::{NexusId, Reservations};
 use crate::cdb::Command;

@@ -1,5 +1,5 @@
-//! Reservations as they are kept over a restart (APTPL): in the memo of the volume, behind what
-//! has become of a SANITIZE.
+//! Reservations as they are kept over a restart (APTPL): in the memo of the volume, behind the
+//! outcome of a SANITIZE.
 //!
 //! One byte of version, one of the kind that is held or zero, two with the place of its
 //! holder, two with the number of registrants; of each its key, target port, ISID, length of

@@ -1,4 +1,4 @@
-//! Reservations of a logical unit: persistent ones (SPC-4 clause 5.13) and the old kind
+//! Reservations of a logical unit: persistent reservations (SPC-4 clause 5.13) and the old kind
 //! (SPC-2 clause 5.5).
 //!
 //! Invariants:

@@ -1,4 +1,4 @@
-//! What PERSISTENT RESERVE OUT does (SPC-4 clauses 5.13 and 6.16).
+//! The effects of PERSISTENT RESERVE OUT (SPC-4 clauses 5.13 and 6.16).
 
 use super::port::{self, Named};
 use super::{Held, InitiatorPort, Kind, NexusId, REGISTRANTS_MAX, Registrant, Reservations, Told};

@@ -1,4 +1,4 @@
-//! Names of initiator ports and nexuses, and how SCSI writes them.
+//! Names of initiator ports and nexuses, in the form that SCSI gives them.
 
 use crate::sense::Sense;
 
@@ -18,7 +18,7 @@ const SEPARATOR: &str = ",i,0x";
 pub struct InitiatorPort {
     /// iSCSI name, in lower case.
     pub name: String,
-    /// ISID.
+    /// ISID: the initiator's part of the session identifier.
     pub isid: [u8; 6],
 }
 
@@ -47,7 +47,7 @@ impl InitiatorPort {
 /// An I_T nexus: an initiator port at a target port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NexusId {
-    /// The initiator's side.
+    /// The port on the initiator's side.
     pub initiator: InitiatorPort,
     /// Relative identifier of the target port.
     pub target_port: u16,

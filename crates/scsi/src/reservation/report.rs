@@ -1,4 +1,4 @@
-//! What PERSISTENT RESERVE IN tells (SPC-4 clause 6.15).
+//! The reports of PERSISTENT RESERVE IN (SPC-4 clause 6.15).
 
 use super::{Kind, Reservations};
 use crate::cdb::ReserveIn;
