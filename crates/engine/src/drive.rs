@@ -1,4 +1,4 @@
-//! The seam between the engine and a drive.
+//! The interface between the engine and a drive.
 //!
 //! A drive is a run of bytes with a capacity. Invariants that implementations
 //! keep and the engine relies on:

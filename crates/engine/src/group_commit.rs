@@ -1,4 +1,4 @@
-//! Group commit: many callers, one flush at a time, nobody's flush wasted.
+//! Group commit: many callers, one flush at a time, and no flush in vain.
 //!
 //! Invariant: [`GroupCommit::run`] returns the outcome of an action that *began
 //! after* the call. A caller that finds an action under way waits for the next

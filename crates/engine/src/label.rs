@@ -1,4 +1,4 @@
-//! The label on a drive: which pool it belongs to, as what, and who its peers are.
+//! The label on a drive: its pool, its part in the pool, and the other drives of the pool.
 //!
 //! Byte layout and rules: `docs/internals/format.md`, "Label". Invariants:
 //! - Two slots; a label of generation `g` goes to slot `g % 2`, so a torn write
@@ -85,9 +85,9 @@ pub struct PoolIdentity {
     pub salt: u64,
     /// How many lanes the pool has, and which one this is.
     pub lanes: u16,
-    /// See `lanes`.
+    /// The lane of this label, from 0; see `lanes`.
     pub lane: u16,
-    /// How twins lie.
+    /// Whether twins lie side by side or apart, by the label's version.
     pub layout: Layout,
 }
 
@@ -122,7 +122,7 @@ impl PoolIdentity {
     }
 }
 
-/// A RAID group.
+/// A RAID group as labels describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEntry {
     /// Of zones taken into use from now on.
@@ -155,7 +155,7 @@ pub struct MemberEntry {
     pub name: String,
 }
 
-/// One label.
+/// A label, as a slot on a drive holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub generation: u64,
@@ -181,7 +181,7 @@ pub enum Slot {
 }
 
 impl Label {
-    /// The slot's bytes.
+    /// The slot's bytes, checksum included.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         w.bytes.extend_from_slice(MAGIC);

@@ -1,4 +1,4 @@
-//! Where twins lie: two blocks of which one is there while the other is written.
+//! The places of twins: two blocks of which one is valid while the other is written.
 //!
 //! Flash is written in units larger than a block, 16 KiB as a rule, and breaks in them:
 //! twins that lie side by side break together. So they lie apart, but for pools that were

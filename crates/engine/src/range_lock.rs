@@ -79,7 +79,7 @@ impl RangeLock {
         self.acquire((range, None)).await
     }
 
-    /// Holds `start..end` alone.
+    /// Holds `start..end` alone, once no other holder is left.
     pub async fn exclusive(&self, start: u64, end: u64) -> Guard {
         let range = Range {
             start,

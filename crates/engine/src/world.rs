@@ -1,4 +1,4 @@
-//! The seam between the engine and where it runs.
+//! The interface between the engine and the world that it runs in.
 //!
 //! The real world gives it io_uring, a monotonic clock and entropy from the
 //! kernel; the simulated world gives it modelled drives, virtual time and seeded
@@ -17,7 +17,7 @@ pub struct Host {
     pub id: Uuid,
     /// Another at each start.
     pub boot: Uuid,
-    /// For people.
+    /// The host's name, for messages.
     pub name: String,
 }
 

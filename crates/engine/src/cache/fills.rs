@@ -1,5 +1,5 @@
-//! Runs of blocks on their way into the cache: before anybody has asked for them, or for a
-//! read, so that others who want them need not ask a drive, too.
+//! Runs of blocks on their way into the cache: ahead of any reader, or for a read, so that other
+//! readers need not ask a drive, too.
 //!
 //! Invariant: nothing comes in by a fill ahead of a reader of which a block has been changed
 //! since the fill began. So that one needs no lock against writes; a read has one.

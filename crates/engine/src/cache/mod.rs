@@ -31,11 +31,11 @@ const USES_MAX: u8 = 3;
 /// Counters since the opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Blocks found.
+    /// Blocks that were asked for and found.
     pub hits: u64,
     /// Blocks asked for and not found.
     pub misses: u64,
-    /// Blocks taken in.
+    /// Blocks that entered the cache, for readers or ahead of them.
     pub inserted: u64,
     /// Blocks sent out for others.
     pub evicted: u64,
@@ -43,7 +43,7 @@ pub struct CacheStats {
     pub ahead_bytes: u64,
     /// Bytes of these that were asked for, then.
     pub ahead_used_bytes: u64,
-    /// Memory in use.
+    /// Memory that its blocks take now, bytes.
     pub resident_bytes: u64,
     /// Memory that it may use.
     pub capacity_bytes: u64,
@@ -77,7 +77,7 @@ struct Tables {
     tickets: u64,
 }
 
-/// The read cache.
+/// The read cache of a pool, or of a lane of it.
 pub struct ReadCache {
     capacity_blocks: Cell<u64>,
     tables: RefCell<Tables>,
@@ -218,7 +218,7 @@ impl ReadCache {
         }
     }
 
-    /// Counters.
+    /// Its counters since the opening.
     pub fn stats(&self) -> CacheStats {
         CacheStats {
             resident_bytes: self.tables.borrow().entries.len() as u64 * ENTRY_BYTES,

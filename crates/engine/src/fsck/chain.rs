@@ -1,5 +1,5 @@
-//! The chain of batches of a ring, followed on all its drives at once, as a recovery
-//! does it; but where a copy is not whole, that is said and not put right.
+//! The chain of batches of a ring, followed on all its drives at once, as a recovery does it; a
+//! copy that is not whole is reported, not repaired.
 
 use super::report::Severity;
 use super::subject::Subject;

@@ -1,4 +1,4 @@
-//! The data itself: every block of every mapped page against its sum, copies and
+//! The check of the data itself: every block of every mapped page against its sum, copies and
 //! parity against the data.
 //!
 //! A row is looked at when a mapped page has something in it. Then the blocks of free

@@ -1,5 +1,4 @@
-//! What the logs hold: blocks whose content, and rows whose parity, is not to be
-//! judged by what lies in place.
+//! The content of the logs: blocks and parity rows that cannot be judged by the data in place.
 
 use crate::integrity::block::SUMS;
 use crate::pool::drives::Zone;

@@ -1,4 +1,4 @@
-//! The journal: every batch equal on all metadata drives, and none missing.
+//! The check of the journal: every batch equal on all metadata drives, and none missing.
 //!
 //! A few batches are written at a time, and one counts when all before it are on all
 //! drives: so a crash can keep back only the last few from some of them, and leave some

@@ -1,4 +1,4 @@
-//! From the labels of drives to the pool that they describe.
+//! The pool that the labels of drives describe.
 //!
 //! The rules are those of an opening (`docs/internals/format.md`, "Label"): the newest label
 //! decides, and a drive may lag by one generation.

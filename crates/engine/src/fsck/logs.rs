@@ -1,5 +1,5 @@
-//! Both rings: superblocks and chains, the same on all their drives, and what waits
-//! in them.
+//! The check of both rings: superblocks and chains, equal on all their drives, and the entries that
+//! wait in them.
 
 use super::chain::Chain;
 use super::held::Held;

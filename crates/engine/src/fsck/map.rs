@@ -1,6 +1,6 @@
-//! Pages and their owners: every mapped page lies in a zone that is in use, in one
-//! that its level has room for. Several volumes, and several places of one, may have it:
-//! who has what is nowhere but in the maps, so nothing contradicts that.
+//! The check of pages and their owners: every mapped page lies in a zone that is in use, at a place
+//! that its level has room for. Several volumes, and several places of a volume, may share it: only
+//! the maps name the owners, so nothing contradicts that.
 
 use super::metadata::metadata;
 use super::report::{Run, Severity};

@@ -1,5 +1,4 @@
-//! The metadata: all copies of the newest checkpoint equal, and what the journal
-//! says since.
+//! The check of the metadata: all copies of the newest checkpoint equal, and the journal since.
 //!
 //! A checkpoint that a crash cut short is harmless: the one before it and both
 //! journals make up for it. After a clean close there is none such.

@@ -1,4 +1,4 @@
-//! Looks a pool through that nobody has open, and changes nothing.
+//! The check of a pool that no array has open; it changes nothing.
 //!
 //! Invariants:
 //! - Not one byte is written: drives are only ever read, and none is flushed.
@@ -53,7 +53,7 @@ pub struct Progress {
     pub read_bytes: Cell<u64>,
     /// Blocks of zones in use, looked at or skipped, and how many there are.
     pub done_blocks: Cell<u64>,
-    /// See `done_blocks`.
+    /// Blocks of zones in use in all; see `done_blocks`.
     pub all_blocks: Cell<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What was found, how bad it is, and what was looked at.
+//! The report of a check: the findings, their severity, and the parts that were checked.
 //!
 //! Invariant: what is wrong in the same way at neighbouring places of one drive or
 //! volume is one finding, so a drive full of garbage does not fill a screen; and the
@@ -38,14 +38,14 @@ pub struct Counts {
     pub drives: u64,
     /// Of the newest whole checkpoint.
     pub checkpoint_generation: u64,
-    /// Records journalled since.
+    /// Records journalled since that checkpoint.
     pub journal_records: u64,
     pub volumes: u64,
     pub zones: u64,
     pub mapped_pages: u64,
     /// Entries that wait in the data log, and in the intent log.
     pub log_entries: u64,
-    /// See `log_entries`.
+    /// Entries that wait in the intent log; see `log_entries`.
     pub intent_entries: u64,
     /// Copies of integrity blocks.
     pub sum_copies: u64,
@@ -61,9 +61,9 @@ pub struct Counts {
 /// The outcome of a look at a pool.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The pool's name.
+    /// The pool's name, as its newest label has it.
     pub pool: String,
-    /// Its identity.
+    /// The pool's identity for life.
     pub uuid: Uuid,
     /// Whether it was closed cleanly.
     pub clean: bool,

@@ -1,4 +1,4 @@
-//! One row of a stripe: copies of a mirror against the sum, or columns against their
+//! The check of a row of a stripe: copies of a mirror against the sum, or columns against their
 //! sums and the parity against the columns.
 
 use super::data::{Content, Scope, Stripe};

@@ -1,4 +1,4 @@
-//! The two label slots of a drive: what they hold, and what they should.
+//! The two label slots of a drive: their content, and the content that they should have.
 //!
 //! A clean close leaves two whole labels, of the last two generations, on every drive
 //! in use. But the power may go while the close, or the next opening, writes one of them:

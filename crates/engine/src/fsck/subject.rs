@@ -1,4 +1,4 @@
-//! The pool that is looked through: its drives, and what was found so far.
+//! The pool that is checked: its drives, and the findings so far.
 //!
 //! Invariant: members are only read. Nothing here, or above, hands a fault to the
 //! drives' losses: that would write labels.
@@ -25,7 +25,7 @@ pub(super) struct Subject<W: World> {
     pub clean: bool,
     pub findings: RefCell<Findings>,
     counts: Cell<Counts>,
-    /// For whoever waits.
+    /// Counters that whoever waits for the check can read meanwhile.
     pub progress: Rc<Progress>,
 }
 

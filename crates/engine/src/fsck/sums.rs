@@ -1,4 +1,4 @@
-//! Integrity blocks: every copy whole and of the newest version, unless a log says
+//! The check of integrity blocks: every copy whole and of the newest version, unless a log says
 //! that it was being changed; and the sums that an opening would go by.
 
 use super::held::Held;

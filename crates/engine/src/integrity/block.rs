@@ -1,4 +1,4 @@
-//! Integrity blocks: 1,008 sums and what makes them trustworthy, and where they lie.
+//! Integrity blocks: 1,008 sums with the fields that make them trustworthy, and their places.
 //!
 //! Layout: `docs/internals/format.md`, "Integrity blocks". A block that says it is another one,
 //! of another zone, pool or use of the zone, is none: so a write that went astray

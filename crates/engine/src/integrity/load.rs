@@ -1,4 +1,4 @@
-//! Bringing blocks of sums into RAM, and sending them out of it.
+//! Loading blocks of sums into RAM, and evicting them.
 
 use super::block::{self, BlockId, SUMS, Version};
 use super::kept::Kept;

@@ -56,9 +56,9 @@ pub struct ZoneShape {
     pub incarnation: u32,
     /// The group it is part of.
     pub group: u16,
-    /// Its shape.
+    /// Its spans, its width, its code and its unit.
     pub geometry: Geometry,
-    /// Its data blocks.
+    /// Data blocks that it holds, parity left out.
     pub blocks: u64,
     /// Where its integrity area begins on each drive.
     pub area: DriveOffset,
@@ -284,7 +284,7 @@ impl<W: World> Integrity<W> {
         !self.dirty.borrow().is_empty()
     }
 
-    /// Counters.
+    /// Its counters at this moment.
     pub fn stats(&self) -> IntegrityStats {
         IntegrityStats {
             resident: self.slots.borrow().len() as u64,

@@ -1,4 +1,4 @@
-//! What is known of a 4 KiB block of data.
+//! The sum of a 4 KiB block of data.
 
 use base::{Slice, crc32c};
 

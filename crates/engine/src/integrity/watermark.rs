@@ -1,4 +1,4 @@
-//! How far the sums in RAM are, in the order of the logs.
+//! The log stamp up to which the sums in RAM are complete.
 //!
 //! A log entry that changes sums gets its stamp, becomes durable, and then the sums are
 //! set. Blocks of sums carry up to which stamp that is done: so a replay leaves alone
@@ -48,7 +48,7 @@ impl Watermark {
         }
     }
 
-    /// The stamp.
+    /// The stamp up to which all sums are set.
     pub fn up_to(&self) -> u64 {
         let begun = self.begun.borrow();
         begun

@@ -1,4 +1,4 @@
-//! What the lanes of a pool share: who has which zone, and which drive stands where.
+//! The state that the lanes of a pool share: the lane of each zone, and the place of each drive.
 //!
 //! Nothing here is durable. Each lane's own labels and metadata say what it has, and it
 //! says so here when it is opened.
@@ -88,9 +88,9 @@ fn stays(group: &GroupEntry) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("zone {zone} is in use in lane {other} already")]
 pub struct ZoneTaken {
-    /// The zone.
+    /// The zone that both claim.
     pub zone: u32,
-    /// Who has it.
+    /// The lane that has it already.
     pub other: u16,
 }
 

@@ -34,7 +34,7 @@ pub const LANES_MAX: u16 = 16;
 /// Which lane of a pool, and what it shares with the others.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// Counted from zero.
+    /// The lane's number, counted from zero.
     pub index: u16,
     /// Shared by all lanes of the pool.
     pub commons: Commons,

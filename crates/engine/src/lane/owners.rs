@@ -1,4 +1,4 @@
-//! Which lane has which zone, of all zones of a pool.
+//! The lane that has each zone, over all zones of a pool.
 //!
 //! A pool of many big drives has tens of thousands of zones, and how many are free is asked
 //! whenever pages are taken: so they stand side by side, and are counted by the chunk.

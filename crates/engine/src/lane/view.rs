@@ -1,5 +1,4 @@
-//! A drive as one lane sees it: its own part of what comes before the zones, then the
-//! zones, which are everybody's.
+//! A drive as a lane sees it: its own part of the front, then the zones, which all lanes share.
 
 use crate::drive::{Drive, DriveError, Geometry};
 use base::{Buf, DriveOffset, Slice};
@@ -8,7 +7,7 @@ use std::rc::Rc;
 /// Where a lane's part of a drive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The lane.
+    /// The lane's number, from 0.
     pub lane: u16,
     /// How many there are.
     pub lanes: u16,

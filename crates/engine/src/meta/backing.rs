@@ -1,5 +1,5 @@
-//! Pages of which only a part was ever written: the rest is as in another page, their
-//! *backing*. So the first write to a page that a snapshot has copies nothing.
+//! Pages of which only a part was ever written: the rest is in another page, their *backing*. So
+//! the first write to a page that a snapshot shares copies nothing.
 //!
 //! Invariants:
 //! - A backing has none itself.

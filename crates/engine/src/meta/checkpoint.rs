@@ -1,4 +1,4 @@
-//! The whole state in one piece, in one of two slots.
+//! The checkpoint: the whole state in one piece, in one of two slots.
 //!
 //! A checkpoint of generation `g` goes to slot `g % 2`; the one before it stays
 //! whole until the new one is durable on every metadata drive.
@@ -32,7 +32,7 @@ const REBUILT_BYTES: u64 = 1 + 16 + 4;
 /// Bytes of the header, a block of its own.
 pub const HEADER_BYTES: usize = BLOCK_BYTES;
 
-/// The longest segment.
+/// The longest segment of a checkpoint, bytes.
 pub const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes before the records of a segment: checksum, length.

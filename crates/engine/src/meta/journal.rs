@@ -1,4 +1,4 @@
-//! Batches of records in a journal area.
+//! The journal: batches of records in an area of its own.
 //!
 //! An area holds batches back to back from its start, each a whole number of
 //! blocks. A batch belongs to a generation (that of the checkpoint it follows) and
@@ -100,7 +100,7 @@ impl Scan {
         self.next.sequence
     }
 
-    /// Their records.
+    /// The records of these batches; an error when a record cannot be read.
     pub fn records(&self) -> impl Iterator<Item = Result<Record, String>> + '_ {
         let payloads = self.payloads.iter().map(|range| &self.bytes[range.clone()]);
         payloads.flat_map(|payload| {

@@ -1,5 +1,5 @@
-//! The pool's metadata: which volumes there are, which page of each lies where,
-//! which zones are in use, and how far rebuilds have come.
+//! The pool's metadata: its volumes, the place of each page, the zones in use, and the progress of
+//! rebuilds.
 //!
 //! Invariants:
 //! - [`State`] changes only by [`State::apply`], one [`Record`] at a time, and

@@ -1,4 +1,4 @@
-//! Pages that are promised to thick volumes: accounted for, and not taken yet.
+//! Pages that are promised to thick volumes, and not taken yet.
 //!
 //! Invariants:
 //! - What is promised is, of each thick volume, the pages of its size less those mapped.
@@ -35,7 +35,7 @@ impl Promises {
         self.promised + self.pledged
     }
 
-    /// Pages promised.
+    /// Pages promised to thick volumes, without pledges.
     pub fn promised(&self) -> u64 {
         self.promised
     }

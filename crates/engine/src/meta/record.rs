@@ -1,4 +1,4 @@
-//! One change of the metadata, as it stands in journal and checkpoint.
+//! A change of the metadata, as a record of journal or checkpoint.
 
 use super::words::Word;
 use crate::codec::{Reader, Writer};

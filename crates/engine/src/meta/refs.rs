@@ -1,4 +1,4 @@
-//! How many chunks of maps have a page: what tells a page that is nobody's any more.
+//! The number of chunks that have a page, which tells when a page has no owner any more.
 //!
 //! Invariant: a page that some chunk has is counted once for each chunk of those that
 //! volumes own, as [`super::PageMap`] counts owners. The first of them is not counted
@@ -21,7 +21,7 @@ pub struct Refs {
 /// How much the maps are that volumes own, what they share counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// Chunks.
+    /// Chunks of maps, shared chunks counted once.
     pub chunks: u64,
     /// Pages in them, which is holders of pages.
     pub pages: u64,

@@ -23,7 +23,7 @@ pub struct VolumeCore {
     pub is_promised: Cell<bool>,
     /// Pages that are written as zeroes are not kept.
     pub detects_zeroes: Cell<bool>,
-    /// Nobody writes it.
+    /// Whether writes to it are refused: it is a snapshot.
     pub read_only: bool,
     pub size_bytes: Cell<u64>,
     /// Whether its creation is complete.
@@ -92,7 +92,7 @@ pub struct ZoneState {
 pub struct State {
     /// All volumes, complete or not.
     pub volumes: BTreeMap<VolumeId, Rc<VolumeCore>>,
-    /// Zones in use.
+    /// Zones in use, by their number in the pool.
     pub zones: BTreeMap<u32, ZoneState>,
     /// The incarnation that the next zone gets; none is given out twice.
     pub next_incarnation: u32,

@@ -1,5 +1,5 @@
-//! What is said of a volume beside its content: its name, where it was taken from, what
-//! people attach to it, and whether it is in the trash.
+//! The description of a volume beside its content: its name, its origin, the attributes that people
+//! attach, and whether it is in the trash.
 //!
 //! Invariants:
 //! - It changes by records only ([`Word`]), as all of the metadata does.

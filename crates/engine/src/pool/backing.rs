@@ -1,4 +1,4 @@
-//! Who is reading through a page to its backing, and pages that have just become whole.
+//! The readers that read through a page to its backing, and pages that have just become whole.
 //!
 //! Invariants:
 //! - A page lets go of its backing only when nobody reads through it any more, and nobody
@@ -35,7 +35,7 @@ struct Users(RefCell<BTreeMap<u64, u64>>);
 /// What backs a page, held there.
 #[derive(Debug)]
 pub(crate) struct Backing {
-    /// Where it lies.
+    /// The physical page of the backing.
     pub page: PhysPage,
     turn: u64,
     users: Rc<Users>,

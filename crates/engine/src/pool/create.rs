@@ -1,4 +1,4 @@
-//! Making a pool out of drives without labels.
+//! Creating a pool from drives without labels.
 
 use super::drives::{Drives, SPARE_GROUP, stride_bytes, zone_capacity, zone_pages};
 use super::life::hung;

@@ -1,4 +1,4 @@
-//! Volumes that nobody is shown: they hold data for a time, for whoever made them.
+//! Hidden volumes: they hold data for a time, for the part of the program that made them.
 //!
 //! Invariants:
 //! - They are in no list, have no name that others could use or miss, and are reached by

@@ -1,4 +1,4 @@
-//! What a volume holds alone, and what it shares with snapshots and clones.
+//! The space of a volume: its own, and the part that it shares with snapshots and clones.
 //!
 //! Invariants:
 //! - A page is a volume's own when no other volume has it: deleting the volume gives back
@@ -25,7 +25,7 @@ const REST: Duration = Duration::from_micros(1);
 /// What of the pool's space is a volume's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holdings {
-    /// Its size.
+    /// The size that initiators see, bytes.
     pub provisioned_bytes: u64,
     /// Bytes of pages that it has.
     pub mapped_bytes: u64,

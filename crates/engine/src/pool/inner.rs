@@ -1,4 +1,4 @@
-//! What all handles on an open pool share.
+//! The state that all handles on an open pool share.
 
 use super::backing::Through;
 use super::commit::OnItsWay;

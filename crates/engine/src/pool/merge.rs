@@ -1,4 +1,4 @@
-//! One picture of a pool out of those of its lanes.
+//! Merging the reports of a pool's lanes into a report of the pool.
 
 use super::life::{Found, Rates, ScrubInfo};
 use super::{GroupInfo, MemberInfo, MemberState, PoolInfo};

@@ -69,7 +69,7 @@ pub struct PoolSpec {
     /// Bytes of the data log and of the intent log on each drive; by default a
     /// sixteenth of a drive each, and 64 MiB at most.
     pub log_bytes: Option<u64>,
-    /// See `log_bytes`.
+    /// Bytes of the intent log; see `log_bytes`.
     pub intent_bytes: Option<u64>,
     /// Volumes that the pool can hold; default 4096.
     pub volumes_max: u32,
@@ -161,7 +161,7 @@ pub struct GroupInfo {
     pub members: Vec<MemberInfo>,
     /// Zones that it has, and how many are in use.
     pub zones: u32,
-    /// See `zones`.
+    /// Zones of these that are in use.
     pub zones_in_use: u32,
     /// Zones that are to be emptied: they have another level, or the group leaves.
     pub zones_to_empty: u32,
@@ -176,9 +176,9 @@ pub struct GroupInfo {
 /// A pool at a glance.
 #[derive(Clone, Debug)]
 pub struct PoolInfo {
-    /// Name.
+    /// The pool's name, from its label.
     pub name: String,
-    /// Identity for life.
+    /// Identity for life, from the pool's label.
     pub uuid: Uuid,
     /// Protection of its first group.
     pub level: Level,
@@ -203,7 +203,7 @@ pub struct PoolInfo {
     pub mapped_bytes: u64,
     /// Sum of the sizes of its volumes.
     pub provisioned_bytes: u64,
-    /// Its groups.
+    /// Its groups, in the order of their numbers.
     pub groups: Vec<GroupInfo>,
     /// Drives that wait to stand in.
     pub spares: Vec<MemberInfo>,
@@ -217,7 +217,7 @@ pub struct PoolInfo {
     pub data_start: u64,
     /// Bytes in the data log, and what it takes.
     pub log_used_bytes: u64,
-    /// See `log_used_bytes`.
+    /// Bytes that the data log takes at most.
     pub log_capacity_bytes: u64,
     /// Bytes that were damaged and have been put right since the opening.
     pub mended_bytes: u64,
@@ -232,7 +232,7 @@ pub struct PoolInfo {
     pub scrubs_ended: u64,
     /// The last of them.
     pub last_scrub: Option<life::ScrubInfo>,
-    /// The read cache.
+    /// Counters of the read cache.
     pub cache: crate::cache::CacheStats,
     /// What the drives were used for since the opening.
     pub io: crate::store::counts::IoCounts,
@@ -293,7 +293,7 @@ pub struct PoolError {
 pub struct NamedDrive<W: World> {
     /// For messages; a pool is found by labels, not by names.
     pub name: String,
-    /// The open drive.
+    /// The drive, which the caller has opened.
     pub drive: W::Drive,
 }
 
@@ -319,7 +319,7 @@ pub struct LabelSummary {
     pub pool_name: String,
     /// Identity of the drive.
     pub drive_uuid: Uuid,
-    /// Which group.
+    /// Number of the group in its pool.
     pub group: u16,
     /// Which place in the group.
     pub place: u16,
@@ -428,7 +428,7 @@ impl<W: World> Pool<W> {
         self.inner.drives.events_since(sequence)
     }
 
-    /// Its name.
+    /// The pool's name, from its label.
     pub fn name(&self) -> &str {
         self.inner.drives.name()
     }

@@ -1,4 +1,4 @@
-//! Volumes that go from one pool to another while they are used.
+//! Moves of volumes from a pool to another while hosts use them.
 //!
 //! The volume keeps its identity. Its copy in the other pool is *incoming* until all is
 //! copied; then the volume is noted as *leaving*, nobody writes it for a moment, the copy
@@ -31,7 +31,7 @@ const EARLY: &str = "source deleted before the destination's record";
 /// A pool, for the other one of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherPool {
-    /// Its identity.
+    /// Identity for life of that pool.
     pub uuid: Uuid,
     /// What it is called.
     pub name: String,

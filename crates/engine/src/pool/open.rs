@@ -1,4 +1,4 @@
-//! From labelled drives to an open pool.
+//! Opening a pool from its labelled drives.
 //!
 //! Nothing is written before all drives and the metadata have been found good.
 //! Then the heartbeat says who opens the pool ([`heartbeat`]), and two generations of

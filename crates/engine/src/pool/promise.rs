@@ -1,5 +1,4 @@
-//! Who may take pages when they run out: what is promised to thick volumes, and what is
-//! kept back.
+//! The claims on the last free pages: those promised to thick volumes, and those kept back.
 //!
 //! Invariants:
 //! - The free pages of zones in use, and of those that the lane can have by itself, are as

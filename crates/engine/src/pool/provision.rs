@@ -1,4 +1,4 @@
-//! Volumes that change how they take space, while they are used.
+//! Changing a volume between thin and thick, while hosts use it.
 //!
 //! Invariant: a volume is thick from the moment on in which all of its pages are mapped
 //! or promised. Pages that are cleared meanwhile stay mapped, so that it can't come to

@@ -1,4 +1,4 @@
-//! The metadata read back: newest checkpoint, and the journal since.
+//! Recovering the metadata: newest checkpoint, and the journal since.
 //!
 //! Headers are read first, of all copies; then one payload, a piece at a time, from the
 //! first copy that has the newest. Another copy, and an older checkpoint after all of

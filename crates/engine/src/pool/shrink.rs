@@ -1,5 +1,4 @@
-//! Volumes that become smaller: asked for with force only, since what is behind the new end
-//! is lost.
+//! Shrinking volumes: only with force, since the data behind the new end is lost.
 //!
 //! Invariants:
 //! - Who uses what is behind the new end has ended before; who comes later is told that it is

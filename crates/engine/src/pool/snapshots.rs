@@ -1,4 +1,4 @@
-//! Snapshots, clones, and volumes that become what a snapshot is.
+//! Snapshots, clones, and the restore of a volume from a snapshot.
 //!
 //! Invariants:
 //! - What is taken of several volumes is what they had at one instant: no write to any

@@ -1,4 +1,4 @@
-//! Which physical pages are free.
+//! The free physical pages of a pool, zone by zone.
 //!
 //! Pages belong to zones, zones to groups. Groups take turns, a few pages at a time,
 //! so that a volume is striped over all of them; inside a group pages are given out
@@ -131,7 +131,7 @@ impl Space {
         }
     }
 
-    /// Pages in all.
+    /// Pages of all zones in use, free or not.
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -141,7 +141,7 @@ impl Space {
         self.free
     }
 
-    /// Pages in use.
+    /// Pages that are given out, mapped yet or not.
     pub fn used(&self) -> u64 {
         let used = |space: &ZoneSpace| space.pages - space.free;
         self.zones.iter().flatten().map(used).sum()

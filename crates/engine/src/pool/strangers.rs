@@ -1,4 +1,4 @@
-//! Drives that a lane has no use for, or finds no label of its own on.
+//! Drives that a lane has no use for, or that have no label of the lane.
 //!
 //! A drive belongs to its pool when any lane has a label there. Where those of the other
 //! lanes lie follows from the labels of the pool's other drives.

@@ -1,4 +1,4 @@
-//! Drives of a pool that is no more: their labels go.
+//! Removing labels from the drives of a pool that no longer exists.
 //!
 //! Invariant: the label of the first lane goes last. It says where the others lie, so whoever was
 //! cut short can begin again.

@@ -1,4 +1,4 @@
-//! What is said of volumes: names, attributes, origins, and the trash.
+//! Changes of volumes' names, attributes, origins, and of the trash.
 //!
 //! Invariants:
 //! - A volume in the trash is called by its identity; its name is free for others.
@@ -24,7 +24,7 @@ pub const SNAPSHOT_MARK: char = '@';
 /// What is to be said of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordsChange {
-    /// Its new name.
+    /// The new name; `None` keeps the old name.
     pub name: Option<String>,
     /// Attributes that it gets; those without a value it loses.
     pub attributes: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Whether drives that could not read something are damaged, or away for a moment.
+//! Telling drives that are damaged from drives that are away for a moment, after a failed read.
 //!
 //! Invariants:
 //! - A drive in use that does not answer may hold everything: nothing is given up for it.

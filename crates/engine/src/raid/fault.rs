@@ -1,4 +1,4 @@
-//! A drive operation that failed, and whose it was.
+//! A drive operation that failed, and the drive that it failed on.
 
 use super::Member;
 use crate::drive::DriveError;
@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 /// A member that failed an operation.
 pub struct DriveFault<W: World> {
-    /// The drive.
+    /// The drive that failed the operation.
     pub member: Rc<Member<W>>,
-    /// What it said.
+    /// The error that the drive returned.
     pub error: DriveError,
 }
 

@@ -1,4 +1,4 @@
-//! Where a zone's bytes lie on the drives of its group.
+//! The places of a zone's bytes on the drives of its group.
 //!
 //! A zone is the same run of bytes on every drive. It is cut into stripes: one
 //! stripe unit on each drive of one span. The data of a stripe is one run of the
@@ -40,7 +40,7 @@ pub enum Role {
 pub struct Geometry {
     /// Sets of drives that stripes go round.
     pub spans: usize,
-    /// Drives in each.
+    /// Drives in each of these sets.
     pub width: usize,
     /// What they are to each other.
     pub code: Code,

@@ -1,4 +1,4 @@
-//! How a RAID group protects data.
+//! RAID levels: the ways in which a group protects data.
 
 use std::fmt;
 use std::str::FromStr;

@@ -209,7 +209,7 @@ impl<W: World> Member<W> {
         self.state.get()
     }
 
-    /// Changes its state.
+    /// Changes its state in memory, not in labels.
     pub fn set_state(&self, state: MemberState) {
         self.state.set(state);
     }
@@ -259,7 +259,7 @@ impl<W: World> Member<W> {
         self.vitals.outstanding()
     }
 
-    /// How it fares.
+    /// Counters and latencies of its operations.
     pub fn vitals(&self) -> &Vitals {
         &self.vitals
     }

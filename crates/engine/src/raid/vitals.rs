@@ -1,4 +1,4 @@
-//! What a drive does, how well, and how long it takes.
+//! The vitals of a drive: its operations, their errors and their latencies.
 //!
 //! Invariants:
 //! - An operation is in flight from its first poll to its end, or until it is dropped.
@@ -28,7 +28,7 @@ pub enum Kind {
 const KINDS: usize = 3;
 
 impl Kind {
-    /// All of them.
+    /// All kinds, in the order of [`Window::ended`].
     pub const ALL: [Kind; KINDS] = [Kind::Read, Kind::Write, Kind::Durable];
 
     /// For people, in the plural.
@@ -47,7 +47,7 @@ const MEAN_OF: u64 = 32;
 /// Operations of a kind that ended in a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// How many.
+    /// Operations that ended, slow or not.
     pub count: u64,
     /// Those that took longer than what counts as slow.
     pub slow: u64,
@@ -56,7 +56,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What one took.
+    /// The mean time of an operation; zero when none ended.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.took.as_nanos() as u64 / self.count.max(1))
     }
@@ -65,9 +65,9 @@ impl Ended {
 /// What came of a drive's operations in a window of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// By kind.
+    /// Operations that ended, failed or not, by kind as in [`Kind::ALL`].
     pub ended: [Ended; KINDS],
-    /// Operations that failed.
+    /// Operations that failed, of any kind.
     pub errors: u64,
     /// Blocks that had to be put right.
     pub mends: u64,
@@ -161,13 +161,13 @@ impl Drop for Flight<'_> {
     }
 }
 
-/// One more.
+/// Adds one to a counter.
 pub fn bump(counter: &Cell<u64>) {
     counter.set(counter.get() + 1);
 }
 
 impl Vitals {
-    /// Operations in flight.
+    /// Operations that the drive has not answered yet.
     pub fn outstanding(&self) -> u32 {
         let flights = self.flights.borrow();
         (flights.slots.len() - flights.free.len()) as u32

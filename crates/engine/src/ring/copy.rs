@@ -1,4 +1,4 @@
-//! Giving a drive all that is in the ring.
+//! Copying all that is in a ring to another drive.
 //!
 //! Invariant: a batch goes to the drive as it was written, or not at all. What one copy
 //! has that is not whole is taken from another.

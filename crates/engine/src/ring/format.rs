@@ -99,7 +99,7 @@ pub struct BatchId {
     pub incarnation: u32,
     pub sequence: u64,
     pub first_stamp: u64,
-    /// Where it lies.
+    /// Place of its header in the ring, bytes.
     pub at: u64,
 }
 

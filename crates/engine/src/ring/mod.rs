@@ -1,5 +1,5 @@
-//! A circular log on several drives: entries that are durable on all of them before
-//! anybody is told so, and that come back after any crash, in order.
+//! A circular log on several drives: an entry is durable on all of them before its caller is told
+//! so, and entries come back after any crash, in order.
 //!
 //! Invariants:
 //! - An append ends only when its batch and all batches before it are durable on
@@ -42,9 +42,9 @@ const IN_FLIGHT_MAX: usize = 8;
 /// Where a ring lies, and whose it is.
 #[derive(Clone, Debug)]
 pub struct RingSpec {
-    /// For messages.
+    /// The ring's name, for messages.
     pub label: &'static str,
-    /// The pool's identity.
+    /// Identity of the pool that owns it.
     pub pool: Uuid,
     /// Known to the pool alone: nobody who writes to a volume can make a block that
     /// looks like a batch.
@@ -77,12 +77,12 @@ impl RingSpec {
     }
 }
 
-/// What is appended.
+/// An entry for a batch: a head that describes data, and the data.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Says what the data is; the ring does not look at it.
     pub head: Vec<u8>,
-    /// Whole blocks.
+    /// The data itself, in whole blocks.
     pub data: SmallVec<[Slice; 4]>,
 }
 
@@ -158,7 +158,7 @@ pub enum RingErrorKind {
 pub struct RingError {
     /// What callers match on.
     pub kind: RingErrorKind,
-    /// For people.
+    /// A sentence for people that says what failed.
     pub context: String,
 }
 
@@ -215,7 +215,7 @@ struct State {
     waits_for_room: bool,
 }
 
-/// A circular log.
+/// A circular log on several drives.
 pub struct Ring<W: World> {
     world: W,
     spec: RingSpec,
@@ -292,7 +292,7 @@ impl<W: World> Ring<W> {
         Ok(ring)
     }
 
-    /// Where it lies.
+    /// Its place on drives, and its owner.
     pub fn spec(&self) -> &RingSpec {
         &self.spec
     }
@@ -322,7 +322,7 @@ impl<W: World> Ring<W> {
         self.stamps.get()
     }
 
-    /// Its drives.
+    /// The drives that carry it.
     pub fn members(&self) -> Vec<Rc<Member<W>>> {
         self.members.borrow().clone()
     }

@@ -1,4 +1,4 @@
-//! Finding what a ring holds, and making all its copies equal.
+//! Recovering a ring: finding its content, and making all its copies equal.
 
 use super::format::{self, Superblock, Whole};
 use super::{BLOCK, Batch, Hold, Losses, Recovered, Ring, RingError, RingErrorKind, RingSpec};

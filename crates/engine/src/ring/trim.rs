@@ -1,4 +1,4 @@
-//! Letting go of the oldest batches, and taking in another drive.
+//! Trimming the oldest batches, and adding another drive.
 
 use super::format::Superblock;
 use super::{Ring, RingError};

@@ -1,5 +1,5 @@
-//! Writes lost labels of a pool anew that nobody has open, where its drives prove what they
-//! said.
+//! Repairing lost labels of a pool that no array has open, where its other labels prove their
+//! content.
 //!
 //! A lane's label is the same on all of its drives, but for whose it is. So a label that is
 //! lost on one drive is known from the others, once it is known which drive that is: another
@@ -33,7 +33,7 @@ use survey::Survey;
 pub struct Plan<W: World> {
     /// The pool's name and identity.
     pub pool: String,
-    /// See `pool`.
+    /// The pool's identity for life.
     pub uuid: Uuid,
     /// What is to be written, for people: a line each.
     pub steps: Vec<String>,

@@ -1,4 +1,4 @@
-//! What follows from all labels: which are lost, and which of them are proved.
+//! The conclusions from all labels: those that are lost, and those of them that are proved.
 
 use super::survey::{Survey, Surveyed};
 use super::{Plan, Target, Work, refuse};

@@ -1,4 +1,4 @@
-//! All labels that there are on the drives of a pool, of all of its lanes.
+//! The survey of all labels on the drives of a pool, of all its lanes.
 
 use super::refuse;
 use crate::drive::Drive;

@@ -1,4 +1,4 @@
-//! From pool addresses to zones, stripes, rows and places on drives.
+//! The addresses of a pool, mapped to zones, stripes, rows and places on drives.
 //!
 //! Blocks of [`BLOCK_BYTES`] are counted here, not bytes: everything below the
 //! volumes is a whole number of them.
@@ -26,7 +26,7 @@ pub struct StripeRef {
 /// Where a block lies in its stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InStripe {
-    /// The stripe.
+    /// The stripe that the block lies in.
     pub stripe: StripeRef,
     /// Index of the block among the stripe's data blocks.
     pub index: u32,

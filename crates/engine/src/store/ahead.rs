@@ -1,4 +1,4 @@
-//! Bringing what lies in place into the cache before it is asked for.
+//! Reads ahead: data in place comes into the cache before it is asked for.
 //!
 //! Invariants:
 //! - Best effort: what can't be read, or is not what its sum says, is left alone. The

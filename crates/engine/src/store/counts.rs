@@ -1,4 +1,4 @@
-//! Drive operations by what they are for, since the opening.
+//! Counts of drive operations by their purpose, since the opening.
 //!
 //! The two logs and the sums count their own; here is what happens to data and
 //! parity in place. [`IoCounts`] has all of them together, as they were at one
@@ -54,9 +54,9 @@ pub struct Counts {
 /// Operations of drives, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// How many.
+    /// Operations that were sent to drives.
     pub count: u64,
-    /// Their bytes together.
+    /// Bytes of all these operations together.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! When log entries go in place, and when the logs are trimmed.
+//! Destaging: when log entries go in place, and when the logs are trimmed.
 //!
 //! Two tasks: the destager puts stripes in place, oldest first; the keeper flushes
 //! the sums of what is in place and lets the logs go. They are two because the

@@ -1,4 +1,4 @@
-//! What stands in the heads of log entries.
+//! The heads of log entries, encoded and decoded.
 //!
 //! The data log has changes of blocks by pool address; the intent log has changes of
 //! drives, block by block, with the sums that go with them. Bytes: `docs/internals/format.md`,
@@ -69,7 +69,7 @@ pub fn decode_items(head: &[u8]) -> Option<Vec<Item>> {
 /// One stripe's part of an intent: what is about to be written where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// The stripe.
+    /// The stripe that is about to change.
     pub stripe: StripeRef,
     /// Place in the group, first row, rows: the data follows in this order.
     pub writes: Vec<(u8, u32, u32)>,

@@ -1,4 +1,4 @@
-//! Pages that were given back while the log still had something for them.
+//! Pages that were given back while the log still had entries for them.
 //!
 //! Invariants:
 //! - A page is in here from when it is given back until the log has let go of all that it

@@ -1,6 +1,6 @@
-//! A stripe looked through from end to end: every block against its sum, every copy
-//! and parity against the data; what is wrong is put right, and what a drive that is
-//! being rebuilt should hold is written to it.
+//! The check and repair of a whole stripe: every block against its sum, every copy and parity
+//! against the data; wrong blocks are repaired, and the part of a drive that is being rebuilt is
+//! written to it.
 //!
 //! First the whole stripe at once, in operations of a stripe unit; when anything is
 //! not as it should be, row by row. The log has been emptied since the opening, so
@@ -27,7 +27,7 @@ const TOLD_MAX: usize = 64 << 10;
 /// What came of looking through a stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Healed {
-    /// Blocks put right.
+    /// Blocks that were wrong and have been written again.
     pub mended: u64,
     /// Blocks that can't be had, and are marked so.
     pub lost: u64,
@@ -36,7 +36,7 @@ pub struct Healed {
 }
 
 impl Healed {
-    /// Both together.
+    /// The sums of both, field by field.
     pub fn and(self, other: Healed) -> Healed {
         Healed {
             mended: self.mended + other.mended,

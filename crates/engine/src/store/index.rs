@@ -1,4 +1,4 @@
-//! What is in the data log and not yet in place, by block.
+//! The index of blocks that are in the data log and not yet in place.
 //!
 //! Invariants:
 //! - For each block the newest entry is here, with its content; older ones are

@@ -1,5 +1,5 @@
-//! Locks on stripes: whoever changes a stripe in place, or puts together what one
-//! of its drives can't give, does so alone.
+//! Locks on stripes: a task that changes a stripe in place, or reconstructs the data of a drive,
+//! does so alone.
 //!
 //! Invariants: one holder a stripe; waiters are served in order of arrival. Whoever
 //! holds one stripe waits for another only in rising order, or does not wait

@@ -1,4 +1,4 @@
-//! Pages that lie over another: what they have themselves, and reading through the rest.
+//! Pages that lie over another: the blocks of their own, and reads through to the rest.
 //!
 //! A block is a page's own when something was written to it there; what reads as "never
 //! written", in the log or by its sum, is its backing's. Whoever reads holds the backing

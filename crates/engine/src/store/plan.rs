@@ -1,4 +1,4 @@
-//! What has to change in place so that a stripe holds what the log has for it.
+//! The plan of a change in place, so that a stripe gets the log's content.
 //!
 //! Row by row, whichever reads least: nothing, where all of the row is new; the
 //! blocks that stay (and parity is reckoned anew); or the blocks that go, and the

@@ -1,5 +1,4 @@
-//! Reads: from the log, from RAM, or from one drive; checked, and put right when
-//! they are wrong.
+//! Reads: from the log, from RAM, or from one drive; checked, and repaired when they are wrong.
 //!
 //! Whoever reads holds the blocks against writes through the volume (shared range),
 //! so a block does not change its content meanwhile. It may move from the log into
@@ -34,7 +33,7 @@ pub struct Unreadable {
     pub start: usize,
     /// A drive that does not answer may have it: it is not lost yet.
     pub may_be_whole: bool,
-    /// For people.
+    /// A sentence for people that gives the reason.
     pub context: String,
 }
 

@@ -1,4 +1,4 @@
-//! After a crash, or any opening: what the logs hold is taken up again.
+//! Replaying the logs, after a crash or at any opening.
 //!
 //! Intents are redone, in their order, whether their writes had reached the drives
 //! or not: redoing is harmless, and a row is whole afterwards also where a drive is

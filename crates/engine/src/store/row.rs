@@ -1,5 +1,5 @@
-//! What a row holds in place: each data block checked against its sum, and put
-//! together from the others where it is bad.
+//! The content of a row in place: each data block checked against its sum, and reconstructed from
+//! the others where it is bad.
 //!
 //! The caller holds the stripe's lock, so the row is whole: no change of it is under
 //! way. What is in the log and not in place does not matter here.

@@ -1,4 +1,4 @@
-//! Writes: into the log, or, where whole stripes are fresh, around it.
+//! Writes: into the log, or around it where whole stripes are fresh.
 //!
 //! The caller holds the blocks of the volume against everybody (exclusive range).
 

@@ -1,4 +1,4 @@
-//! Sequential readers, noticed by their reads, and what they will want next.
+//! Sequential readers, found by their reads, and the data that they will read next.
 //!
 //! Invariants:
 //! - What is read ahead of one reader and was not asked for yet is never more than the

@@ -1,4 +1,4 @@
-//! Changes that depend on what is there, and writes that are never torn.
+//! Changes that depend on the present content, and writes that are never torn.
 //!
 //! Invariants:
 //! - Between the look at what is there and the change nobody else reads or writes those

@@ -1,4 +1,4 @@
-//! Whether pages of a volume have been copied lately: a read compares.
+//! Counters by which a read finds out that a page was copied meanwhile.
 //!
 //! Where a page lies before and after a read does not tell that: two copies may bring it
 //! back to the same place, which was a page of others in between.

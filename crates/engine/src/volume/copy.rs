@@ -1,4 +1,4 @@
-//! Making a copy in another pool have what a volume has, while the volume is used.
+//! Copying a volume to another pool, while hosts use the volume.
 //!
 //! Invariants:
 //! - What is copied is held for reading until the copy has it.

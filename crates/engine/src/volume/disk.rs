@@ -168,7 +168,7 @@ impl<W: World> From<Volume<W>> for Disk<W> {
 }
 
 impl<W: World> Disk<W> {
-    /// What it is.
+    /// The volume at a glance, wherever it is.
     pub fn info(&self) -> VolumeInfo {
         match self {
             Disk::Here(volume) => volume.info(),
@@ -222,7 +222,7 @@ impl<W: World> Disk<W> {
         }
     }
 
-    /// As [`Elsewhere::memo`].
+    /// The volume's memo, as [`Elsewhere::memo`] gives it.
     pub fn memo(&self) -> Vec<u8> {
         match self {
             Disk::Here(volume) => volume.memo(),

@@ -1,4 +1,4 @@
-//! Pages that lie over another get the rest of their content, behind the scenes.
+//! Filling pages that lie over another with the rest of their content, in the background.
 //!
 //! Invariants:
 //! - What a reader sees of a page is the same before, meanwhile and afterwards, whichever

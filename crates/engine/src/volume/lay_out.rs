@@ -1,5 +1,4 @@
-//! Pages that are there as if they had been written long ago, without their data being
-//! written.
+//! Pages that exist as if they had been written long ago, without a write of their data.
 //!
 //! For runs over modelled drives, whose volumes would take days to fill. Invariants:
 //! - Only where buffers have no bytes: elsewhere a page would show what the drives held.

@@ -1,4 +1,4 @@
-//! What is in progress on a volume. Nothing here is durable.
+//! The operations in progress on a volume. Nothing here is durable.
 
 use super::ahead::Streams;
 use super::copied::Copied;
@@ -21,7 +21,7 @@ const TURN_REST: Duration = Duration::from_micros(500);
 pub struct Live {
     /// Ranges of bytes being read (shared) and written (exclusive).
     pub ranges: RangeLock,
-    /// Sequential readers.
+    /// Sequential readers that reads ahead are made for.
     pub streams: Streams,
     /// Pages that were copied since others had them, too.
     pub copied: Copied,

@@ -1,5 +1,5 @@
-//! What those who serve a volume have to remember of it over a restart, such as persistent
-//! reservations. The engine keeps the bytes and knows nothing of their meaning.
+//! The memo of a volume, which protocols keep over a restart, such as persistent reservations. The
+//! engine keeps the bytes and knows nothing of their meaning.
 //!
 //! Invariants:
 //! - A memo changes as a whole: a crash leaves the one before or the new one.

@@ -1,4 +1,4 @@
-//! What is written to a volume that is on its way to another pool goes there, too.
+//! Mirroring writes to the copy of a volume that moves to another pool.
 //!
 //! Invariants:
 //! - Below the cursor the copy has what the volume has, but for what is on its way under
@@ -22,9 +22,9 @@ const REST_MAX: Duration = Duration::from_millis(50);
 /// How far a copy is, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveProgress {
-    /// Of the volume.
+    /// Size of the volume, bytes.
     pub size_bytes: u64,
-    /// Gone through.
+    /// Bytes that the copy has passed, unmapped pages included.
     pub done_bytes: u64,
     /// Read of the volume and written to the copy.
     pub data_bytes: u64,
@@ -32,7 +32,7 @@ pub struct MoveProgress {
 
 /// A copy in the making, in another pool.
 pub struct Mirror {
-    /// The copy.
+    /// The volume that becomes the copy.
     pub to: Rc<dyn Elsewhere>,
     /// Held by the one who takes the next run to be copied: the cursor only rises.
     pub(super) turn: Mutex<()>,

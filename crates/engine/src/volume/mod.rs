@@ -1,4 +1,4 @@
-//! A volume: what protocols read and write.
+//! A volume, which protocols read and write.
 //!
 //! `io` is the data path, `clear` gives pages back, [`live`] what is in progress on a volume, [`ahead`] what
 //! sequential readers will want next; `mirror` and `copy` are for volumes that go to another pool.
@@ -56,7 +56,7 @@ pub struct VolumeSpec {
     pub name: String,
     /// A multiple of [`base::SECTOR_BYTES`], not zero.
     pub size_bytes: u64,
-    /// Thin or thick.
+    /// Whether space is promised at creation or taken by writes.
     pub provisioning: Provisioning,
 }
 
@@ -69,7 +69,7 @@ pub struct VolumeInfo {
     pub uuid: Uuid,
     /// Size that initiators see.
     pub size_bytes: u64,
-    /// Thin or thick.
+    /// Whether its space is promised, or taken by writes.
     pub provisioning: Provisioning,
     /// Pages that are written as zeroes are not kept.
     pub detects_zeroes: bool,
@@ -115,7 +115,7 @@ pub struct IoError {
     pub kind: IoErrorKind,
     /// First byte of the volume that failed, where one can be named.
     pub at: VolumeOffset,
-    /// For people.
+    /// A sentence for people that says what failed.
     pub context: String,
 }
 

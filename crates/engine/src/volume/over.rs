@@ -1,5 +1,5 @@
-//! The first write to a page that others have: a new page for what is written, over the
-//! one that they keep.
+//! The first write to a shared page: a new page for the written data, over the page that the others
+//! keep.
 //!
 //! Invariants:
 //! - What is not written is in the backing; what the old page had beyond that is copied.

@@ -1,4 +1,4 @@
-//! Pages that several volumes have, and one of them is about to change.
+//! Private copies of shared pages that a volume is about to change.
 //!
 //! Invariants:
 //! - What others have is never written: who changes it gets a copy first.

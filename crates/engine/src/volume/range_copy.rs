@@ -1,5 +1,5 @@
-//! Copying inside the engine: a range of a volume becomes what a range of a volume, another
-//! or the same, is.
+//! Copying inside the engine: a range of a volume gets the content of a range of another volume, or
+//! of its own.
 //!
 //! Invariants:
 //! - A piece is copied at one instant: its source is held as by a reader and its destination

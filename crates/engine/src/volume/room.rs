@@ -1,4 +1,4 @@
-//! How much room there is for what a thin volume has yet to be given.
+//! The room for pages that a thin volume has not been given yet.
 
 use super::Volume;
 use crate::world::World;

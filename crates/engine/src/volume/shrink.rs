@@ -1,4 +1,4 @@
-//! The end of a volume, and what lies behind it when it moves forward.
+//! The end of a volume, and the data behind it when it moves forward.
 //!
 //! Invariants:
 //! - Who reads, writes or clears has looked at the end while holding the range: a volume

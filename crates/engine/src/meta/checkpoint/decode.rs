@@ -1,4 +1,4 @@
-//! A checkpoint read back, a segment at a time.
+//! The decoder of a checkpoint, a segment at a time.
 
 use super::{
     HEADER_BYTES, HEADER_CRC_OFFSET, Header, MAGIC, SEGMENT_BYTES_MAX, SEGMENT_HEAD_BYTES,

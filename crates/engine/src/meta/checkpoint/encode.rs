@@ -1,4 +1,4 @@
-//! A checkpoint made a segment at a time.
+//! The encoder of a checkpoint, a segment at a time.
 
 use super::{
     HEADER_BYTES, HEADER_CRC_OFFSET, MAGIC, ROOM_MIN, SEGMENT_HEAD_BYTES, TABLE_HEAD_BYTES,
@@ -88,7 +88,7 @@ impl Encoder {
         }
     }
 
-    /// Its generation.
+    /// The generation that the checkpoint gets.
     pub fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,5 +1,4 @@
-//! What a map has comes to be another's, too, or another part's of its own; and a map that
-//! is cut off.
+//! Copies of map ranges, to another map or within a map, and the cutting off of a map.
 //!
 //! Invariants:
 //! - A page that comes in is held once more before the one that it replaces is let go of:

@@ -45,9 +45,9 @@ impl Deref for PageMap {
 /// Pages that are consecutive on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapRun {
-    /// The first page.
+    /// The first logical page of the run.
     pub page: PageIndex,
-    /// Where it lies.
+    /// The physical page that `page` is mapped to.
     pub phys: PhysPage,
     /// How many there are.
     pub count: u64,
@@ -252,7 +252,7 @@ impl PageMap {
         (is_mapped, count)
     }
 
-    /// Pages mapped.
+    /// Pages that are mapped, shared or not.
     pub fn mapped(&self) -> u64 {
         self.mapped
     }

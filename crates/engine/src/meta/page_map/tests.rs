@@ -1,4 +1,4 @@
-//! That maps hold what was put in, and pages as long as somebody has them.
+//! Tests of maps: they hold the entries that were put in, and pages as long as any owner has them.
 
 use super::*;
 use crate::meta::refs::Owned;

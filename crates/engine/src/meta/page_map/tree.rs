@@ -1,4 +1,4 @@
-//! Tables of chunks: how a map is kept, and how several share it.
+//! Tables of chunks: the storage of a map, which several maps can share.
 //!
 //! Tables and chunks are shared in two ways, and both are told apart:
 //! - **Owners** are maps of volumes. A chunk that several own is copied by the one that
@@ -127,7 +127,7 @@ impl Tree {
         (table.owners.get() > 1).then_some(table)
     }
 
-    /// Its tables.
+    /// The tables that there are, in the order of pages.
     pub fn tables(&self) -> impl Iterator<Item = &Rc<Table>> {
         self.tables.iter().flatten()
     }

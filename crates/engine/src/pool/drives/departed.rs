@@ -1,4 +1,4 @@
-//! Drives that are part of the pool no more: those of groups that have left, and spares.
+//! Drives that are no longer part of the pool: those of groups that have left, and spares.
 //!
 //! Invariants:
 //! - A drive is wiped of a lane's labels only when no label of any lane tells of it, durably.

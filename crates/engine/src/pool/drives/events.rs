@@ -1,4 +1,4 @@
-//! What people should know of, in order, as much as is worth keeping.
+//! The events that people should know of, in order, as many as are kept.
 
 use base::{BLOCK_BYTES, DriveOffset, Time};
 use std::cell::{Cell, RefCell};
@@ -66,7 +66,7 @@ pub struct Event {
     pub at: Time,
     /// What it is about.
     pub kind: EventKind,
-    /// For people.
+    /// A sentence for people, without the time.
     pub text: String,
 }
 
@@ -132,7 +132,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// One more.
+    /// Keeps an event under the next number, and drops an old event when there are too many.
     pub fn push(&self, at: Time, kind: EventKind, text: String) {
         self.last.set(self.last.get() + 1);
         let sequence = self.last.get();
@@ -184,7 +184,7 @@ impl Events {
         run.sequence = self.last.get();
     }
 
-    /// Those after `sequence`.
+    /// The events that are kept whose numbers are above `sequence`, oldest first.
     pub fn since(&self, sequence: u64) -> Vec<Event> {
         let kept = self.kept.borrow();
         kept.iter()

@@ -1,4 +1,4 @@
-//! Writing labels.
+//! Writing labels to the drives of a pool.
 
 use super::{Drives, EventKind, Group};
 use crate::label::{GroupEntry, Label, MemberEntry, SLOT_OFFSETS};

@@ -1,5 +1,4 @@
-//! The drives of one pool: groups, zones, labels, and what becomes of a drive that
-//! fails.
+//! The drives of a pool: groups, zones, labels, and the handling of a drive that fails.
 //!
 //! Invariants:
 //! - Nothing that a drive missed is acknowledged before the labels of the others say
@@ -142,12 +141,12 @@ impl<W: World> Drives<W> {
         &self.identity
     }
 
-    /// The pool's name.
+    /// The pool's name, from its label.
     pub fn name(&self) -> &str {
         &self.identity.name
     }
 
-    /// The pool's identity.
+    /// The pool's identity for life, from its label.
     pub fn uuid(&self) -> Uuid {
         self.identity.uuid
     }
@@ -167,12 +166,12 @@ impl<W: World> Drives<W> {
         zone_pages(&self.identity)
     }
 
-    /// A group.
+    /// The group at `index`, whether it has left or not.
     pub fn group(&self, index: u16) -> Rc<Group<W>> {
         Rc::clone(&self.groups.borrow()[usize::from(index)])
     }
 
-    /// All groups.
+    /// All groups in their order, those that left included.
     pub fn groups(&self) -> Vec<Rc<Group<W>>> {
         self.groups.borrow().clone()
     }

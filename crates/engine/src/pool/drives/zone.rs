@@ -1,4 +1,4 @@
-//! Groups and zones: where they lie on drives, and which levels they can have.
+//! Groups and zones: their places on drives, and the levels that they can have.
 
 use crate::integrity::{ZoneShape, area_bytes};
 use crate::label::{GroupEntry, PoolIdentity};
@@ -8,7 +8,7 @@ use base::{BLOCK_BYTES, DriveOffset};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A RAID group.
+/// A RAID group with its drives and its zones.
 pub struct Group<W: World> {
     /// Its number in the pool.
     pub index: u16,

@@ -1,4 +1,4 @@
-//! Copies of the metadata and of the logs go to other drives when theirs fail.
+//! Replacing copies of the metadata and of the logs when their drives fail.
 //!
 //! Invariant: as long as all drives are whole, some span has more drives that carry the
 //! metadata than it can lose, and so it is with the logs. So neither is ever lost while

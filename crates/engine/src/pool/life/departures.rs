@@ -1,4 +1,4 @@
-//! Groups that leave, and what lanes do about groups together.
+//! Groups that leave, and the steps that lanes take about groups together.
 //!
 //! Invariants:
 //! - What the first lane's labels say of a group, the others do, whatever their room: each

@@ -1,4 +1,4 @@
-//! Pages that lie over another are made whole, so that what backs them can be free.
+//! The task that makes pages whole that lie over another page, so that their backing can be free.
 //!
 //! A task of its own, since drives may be rebuilt for days meanwhile. It goes through the
 //! maps of all volumes as long as any page has a backing, and makes way for commands.

@@ -1,4 +1,4 @@
-//! How full a pool is, and who is told.
+//! The fullness of a pool, and the warnings about it.
 //!
 //! Each lane says what it uses; the first one judges for all. Invariants:
 //! - Crossing a threshold, up or back down, is one event. Down counts only some percent
@@ -27,7 +27,7 @@ const REFUSED: Duration = Duration::from_secs(10);
 pub struct Thresholds {
     /// The warning, also to the initiators of thin volumes.
     pub warn_percent: u8,
-    /// The hard one.
+    /// The threshold of the alarm, 95 by default.
     pub alarm_percent: u8,
 }
 

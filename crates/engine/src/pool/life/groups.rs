@@ -1,4 +1,4 @@
-//! Groups: another level, one more, one fewer.
+//! Changes of groups: another level, a new group, a group that leaves.
 //!
 //! Invariants:
 //! - A new group's drives have labels before any label tells of the group, and no zone

@@ -1,5 +1,5 @@
-//! Which drives are to be trusted: by errors, by latency beside the others of their
-//! group, by operations that never end.
+//! The health of drives: by errors, by latency beside the others of their group, by operations that
+//! never end.
 //!
 //! Invariants:
 //! - A drive is compared with the others of its group only, kind by kind of operation:

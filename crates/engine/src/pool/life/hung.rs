@@ -1,4 +1,4 @@
-//! Drives that do not answer: who waits for them, and for how long.
+//! Drives that do not answer: the operations that wait for them, and the limit of that wait.
 //!
 //! Invariants:
 //! - Who looks after drives that hang waits for no I/O, and for nobody who does: not for

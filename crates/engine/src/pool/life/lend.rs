@@ -1,4 +1,4 @@
-//! Zones for other lanes of the pool.
+//! Lending zones to other lanes of the pool.
 //!
 //! A lane that has no free page left, and finds no zone that nobody has, asks the others.
 //! Who has one that the rest of its own could take in empties it and gives it away; so

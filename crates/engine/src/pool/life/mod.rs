@@ -1,5 +1,5 @@
-//! What the pool does by itself for its drives: spares taken, drives rebuilt, copies
-//! of metadata and logs moved, everything looked through from time to time.
+//! The tasks that the pool runs for its drives: spares taken, drives rebuilt, copies of metadata
+//! and logs moved, scrubs from time to time.
 //!
 //! One task a pool, one thing at a time, behind the commands: see [`pace`].
 //!
@@ -56,13 +56,13 @@ pub enum TaskKind {
 /// Work under way, at a glance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskInfo {
-    /// What it is.
+    /// The kind of work, such as a rebuild.
     pub kind: TaskKind,
     /// The drive, or the pool.
     pub subject: String,
     /// Bytes of drives looked through, and to be looked through in all.
     pub done_bytes: u64,
-    /// See `done_bytes`.
+    /// Bytes of drives in all; see `done_bytes`.
     pub total_bytes: u64,
     /// Bytes a second since it began (or went on after an opening).
     pub bytes_per_s: u64,
@@ -73,18 +73,18 @@ pub struct TaskInfo {
 /// What a scrub found, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Put right.
+    /// Blocks that were damaged and have been repaired.
     pub mended: u64,
-    /// Beyond that.
+    /// Blocks that redundancy could not repair.
     pub lost: u64,
 }
 
 /// A scrub that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubInfo {
-    /// How long ago.
+    /// The time since it ended.
     pub age: Duration,
-    /// What it found.
+    /// The result, in blocks.
     pub found: Found,
 }
 

@@ -1,4 +1,4 @@
-//! How fast work in the background goes.
+//! The pace of work in the background.
 //!
 //! Two limits: a rate, and the commands. While commands come in, the work rests four
 //! times as long as it worked, so it takes a fifth of the drives' time at most; it
@@ -49,12 +49,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The limits.
+    /// The limits that are in force.
     pub fn rates(&self) -> Rates {
         self.rates.get()
     }
 
-    /// Changes the limits.
+    /// Sets the limits for all steps from now on.
     pub fn set_rates(&self, rates: Rates) {
         self.rates.set(rates);
     }

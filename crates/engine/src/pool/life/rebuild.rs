@@ -1,4 +1,4 @@
-//! Giving a drive what it should hold, zone by zone.
+//! Rebuilding a drive, zone by zone.
 //!
 //! A zone counts as whole on the drive once all its stripes and its sums are durable
 //! there, and that is recorded: so a rebuild goes on after a restart where it was.

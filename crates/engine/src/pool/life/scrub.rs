@@ -1,5 +1,4 @@
-//! Looking everything through, so that damage is found while there is something left
-//! to put it right with.
+//! Scrubbing a pool, to find damage while redundancy can still repair it.
 
 use super::{Found, TaskKind};
 use crate::pool::drives::{EventKind, Zone};

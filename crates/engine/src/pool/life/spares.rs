@@ -1,4 +1,4 @@
-//! Who stands in for whom.
+//! Spares, and the drives that they stand in for.
 
 use crate::drive::Drive;
 use crate::label::{MEMBERS_MAX, MemberEntry};

@@ -1,4 +1,4 @@
-//! The inner loops, for the processor that there is.
+//! The inner loops of parity, for the processor at hand.
 //!
 //! One source for each loop; with AVX2 it is compiled for that, too, and chosen at
 //! run time. Both give the same bytes (the tests compare them).
