@@ -176,7 +176,7 @@ pub enum Slot {
     Empty,
     /// A label of another format.
     Other(u32),
-    /// A label.
+    /// A whole label of a format that this version reads.
     Label(Box<Label>),
 }
 

@@ -80,11 +80,11 @@ pub struct Account {
 pub enum Algorithm {
     /// MD5, the one that every initiator has.
     Md5,
-    /// SHA-1.
+    /// SHA-1, with responses of 20 bytes.
     Sha1,
-    /// SHA-256.
+    /// SHA-256, with responses of 32 bytes.
     Sha256,
-    /// SHA3-256.
+    /// SHA3-256, with responses of 32 bytes.
     Sha3_256,
 }
 

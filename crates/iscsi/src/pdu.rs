@@ -69,7 +69,7 @@ pub enum RejectReason {
     DataDigestError = 0x02,
     /// SNACK is not offered at error recovery level 0.
     SnackReject = 0x03,
-    /// Not allowed here.
+    /// The PDU breaks the protocol, or is not allowed at this point.
     ProtocolError = 0x04,
     /// The opcode is not known or not offered.
     CommandNotSupported = 0x05,

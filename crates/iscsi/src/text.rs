@@ -13,7 +13,7 @@ const CHALLENGE_VALUE_BYTES_MAX: usize = 2 + 2 * 1024;
 /// Text that breaks the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Not UTF-8.
+    /// The bytes are not valid UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
     /// A pair does not end in a NUL.

@@ -23,9 +23,9 @@ use base::{Prng, Time};
 /// Whether an operation reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// From the target.
+    /// Data comes from the target.
     Read,
-    /// To the target.
+    /// Data goes to the target.
     Write,
 }
 

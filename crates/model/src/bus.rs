@@ -37,9 +37,9 @@ pub struct Bus {
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Writes.
+    /// Data of writes, from the controller.
     ToDrives,
-    /// Reads.
+    /// Data of reads, to the controller.
     FromDrives,
 }
 

@@ -216,8 +216,8 @@ impl Initiator {
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// To the host.
+    /// A read: data comes to the host.
     Read,
-    /// From the host.
+    /// A write: data leaves the host.
     Write,
 }

@@ -20,7 +20,7 @@ const FACTORS: (f64, f64) = (1.0 / 1024.0, 1024.0);
 /// The figure of the response time that the cap applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capped {
-    /// The arithmetic mean.
+    /// The arithmetic mean of all response times.
     Mean,
     /// 95 % of the operations are not longer.
     Percentile95,

@@ -13,7 +13,7 @@ pub enum Part {
     Host,
     /// A port or a link between networks, one direction.
     Link,
-    /// A controller's processor.
+    /// A controller's processor, all cores together.
     Controller,
     /// The way between a controller and its partner.
     Interconnect,
@@ -21,7 +21,7 @@ pub enum Part {
     Bus,
     /// All drives of a pool that are alike.
     Drives,
-    /// A drive.
+    /// A single drive, spares included.
     Drive,
 }
 

@@ -17,13 +17,13 @@ pub const FIRST_PORT: u16 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AccessState {
-    /// At its best.
+    /// Full access at the best speed.
     Optimized = 0x0,
-    /// With a detour.
+    /// Full access, but by a longer path.
     NonOptimized = 0x1,
     /// Not to the medium, until the other group fails.
     Standby = 0x2,
-    /// Not at all.
+    /// No access by these ports.
     Unavailable = 0x3,
     /// It is about to be another.
     Transitioning = 0xf,

@@ -20,7 +20,7 @@ pub mod status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Key {
-    /// Nothing to report.
+    /// No error is to be reported.
     NoSense = 0x0,
     /// Nobody can use it until something is done.
     NotReady = 0x2,
@@ -46,9 +46,9 @@ pub enum Key {
 /// mode page says (SPC-4 clause 4.5.1), in parameter data of REQUEST SENSE as its DESC bit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// SPC-4 clause 4.5.3.
+    /// Fixed format, 18 bytes (SPC-4 clause 4.5.3).
     Fixed,
-    /// SPC-4 clause 4.5.2.
+    /// Descriptor format, of any length (SPC-4 clause 4.5.2).
     Descriptors,
 }
 

@@ -122,7 +122,7 @@ pub struct State {
 /// A part of a [`State::snapshot`].
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// As it is.
+    /// A record, as it would stand in the journal.
     Record(Record),
     /// What a volume, created before, has mapped.
     Map(VolumeId, Tree),

@@ -105,7 +105,7 @@ impl PoolSpec {
 /// State of a drive in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
-    /// In use.
+    /// In use, for reads and writes.
     Healthy,
     /// In use, but slow or with errors: read only when nobody else can answer.
     Suspect,

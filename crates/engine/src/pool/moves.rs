@@ -52,9 +52,9 @@ impl OtherPool {
 pub enum There {
     /// The same, on its way as well.
     OnItsWay(Stage),
-    /// The volume, settled.
+    /// The volume, which is not on its way any more.
     Settled,
-    /// Nothing.
+    /// No volume of this identity.
     Nothing,
 }
 
@@ -62,7 +62,7 @@ pub enum There {
 /// before `EndArrival` of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settling {
-    /// It stays: [`Pool::call_off_departure`].
+    /// It stays in its pool: [`Pool::call_off_departure`].
     CallOffDeparture,
     /// It has left: [`Pool::end_departure`], then [`Pool::end_arrival`] there, if it is on
     /// its way there still.

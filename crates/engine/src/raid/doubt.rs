@@ -32,7 +32,7 @@ pub enum Verdict<W: World> {
     Away(Rc<Member<W>>),
     /// To look again: a drive that was away may be back.
     LookAgain,
-    /// It is gone.
+    /// The data is lost: several looks have found it damaged.
     Damaged,
 }
 

@@ -16,11 +16,11 @@ pub const DRIVES_MAX: usize = 32;
 /// What the drives of a span are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// All the same.
+    /// All drives hold equal copies.
     Mirror,
     /// One unit of each stripe is the parity of the others.
     P,
-    /// Two are.
+    /// Two units of each stripe are parity of the others.
     PQ,
 }
 
@@ -29,9 +29,9 @@ pub enum Code {
 pub enum Role {
     /// Data column of that number.
     Data(usize),
-    /// The first parity.
+    /// The first parity, P of RAID 5 and RAID 6.
     P,
-    /// The second parity.
+    /// The second parity, Q of RAID 6.
     Q,
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Kinds of operations that are compared with each other only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads.
+    /// Reads of any length.
     Read,
     /// Writes that need not be durable when they end.
     Write,

@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// What a block is to hold.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// These 4 KiB.
+    /// These 4 KiB of data.
     Data(Slice),
     /// Zeroes, as if never written.
     Zero,

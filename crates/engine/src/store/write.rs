@@ -21,7 +21,7 @@ use std::rc::Rc;
 /// What a run of blocks is to hold.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// This, whole blocks.
+    /// This data from that address on, whole blocks.
     Data(PoolOffset, Slice),
     /// Zeroes, that many blocks.
     Zero(PoolOffset, u64),

@@ -146,9 +146,9 @@ impl<W: World> Elsewhere for Volume<W> {
 
 /// A volume, wherever it is.
 pub enum Disk<W: World> {
-    /// On this shard.
+    /// A volume of a pool on this shard.
     Here(Volume<W>),
-    /// On another.
+    /// A volume on another shard, reached by messages.
     There(Rc<dyn Elsewhere>),
 }
 

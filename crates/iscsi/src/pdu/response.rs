@@ -66,7 +66,7 @@ pub struct Numbers {
 /// What was expected against what the command asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residual {
-    /// The same.
+    /// The command asked for as many bytes as expected.
     #[default]
     None,
     /// The command asked for that many bytes more than expected.

@@ -81,13 +81,13 @@ pub struct MachineReport {
 pub enum Verdict {
     /// Operations failed, or a target went away; see also [`Report::outages_allowed`].
     Errors,
-    /// It was stopped.
+    /// The run was stopped before its end.
     Incomplete,
     /// A VM's rate missed its target: the KPIs are those of another load.
     Invalid,
-    /// A limit failed.
+    /// A latency is not below a limit of the profile.
     LimitFailed,
-    /// All is well.
+    /// No failure, and all limits are kept.
     Pass,
 }
 
@@ -288,7 +288,7 @@ pub struct SecondReport {
 pub struct IntervalReport {
     /// From the start of the run to its begin.
     pub start_s: f64,
-    /// The length of the interval, the same for all.
+    /// The length of the interval, equal for all.
     pub length_s: f64,
     /// Reads; null when none completed.
     pub read: Option<IntervalLatencyReport>,

@@ -25,7 +25,7 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 
 type Opened = Result<AnyEndpoint, TargetError>;
 
-/// Attempts in a thread to open a target, until one succeeds, time is up or this is dropped.
+/// Attempts in a thread to open a target, until it opens, time is up or this is dropped.
 pub struct Attempts {
     came: Receiver<Opened>,
     event: Arc<Event>,

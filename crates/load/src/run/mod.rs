@@ -53,7 +53,7 @@ pub struct Progress {
 /// The part of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Phase {
-    /// Opening targets.
+    /// Opening the targets of all VMs.
     Opening,
     /// Writing every disk once.
     Filling {
@@ -62,7 +62,7 @@ pub enum Phase {
         /// Bytes to write.
         total_bytes: u64,
     },
-    /// Putting load on.
+    /// Putting load on the targets, warm-up included.
     Running {
         /// Time since the start.
         elapsed: Duration,

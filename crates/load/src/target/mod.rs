@@ -37,7 +37,7 @@ pub type AnyEndpoint = Box<dyn Endpoint + Send>;
 pub enum TargetErrorKind {
     /// The URL does not say what to open.
     Url,
-    /// Nobody answers there.
+    /// No server answers at that address.
     Unreachable,
     /// The target does not let us in.
     Refused,

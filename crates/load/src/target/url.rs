@@ -19,9 +19,9 @@ pub const NBD_PORT: u16 = 10809;
 /// Where a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetUrl {
-    /// A LUN.
+    /// A LUN of an iSCSI target.
     Iscsi(IscsiLun),
-    /// An NBD export.
+    /// An export of an NBD server.
     Nbd {
         /// Where the server listens.
         server: NbdServer,
@@ -53,9 +53,9 @@ pub struct IscsiLun {
 /// Where an NBD server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NbdServer {
-    /// `host:port`.
+    /// A TCP address, as `host:port`.
     Tcp(String),
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 

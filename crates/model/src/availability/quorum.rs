@@ -22,7 +22,7 @@
 /// What has a vote beside the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
-    /// Nothing.
+    /// No witness: only nodes vote.
     None,
     /// A small shared disk, with the cluster's configuration on it.
     Disk,
@@ -50,7 +50,7 @@ impl Witness {
 pub enum Member {
     /// The node of this number, from 0.
     Node(usize),
-    /// The witness.
+    /// The witness, where there is one.
     Witness,
 }
 

@@ -62,7 +62,7 @@ pub enum Keep {
     Together,
     /// No two on one datastore.
     Apart,
-    /// Anywhere.
+    /// Each disk on any datastore.
     Anyhow,
 }
 
@@ -103,6 +103,6 @@ impl Thresholds {
 pub enum Automation {
     /// The administrator, who gets a recommendation.
     Manual,
-    /// The cluster itself.
+    /// The cluster itself, without asking.
     Automatic,
 }

@@ -40,7 +40,7 @@ pub struct OnWire {
 pub enum Framing {
     /// TCP over IPv4 over Ethernet.
     Ethernet(Ethernet),
-    /// Fibre Channel frames.
+    /// Frames of Fibre Channel, on an FC port.
     FibreChannel(FibreChannel),
     /// Packets with so much around each.
     Packets(Packets),

@@ -10,9 +10,9 @@ use std::time::Duration;
 /// What a drive is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DriveKind {
-    /// A hard disk.
+    /// A hard disk with arm, queue and buffer.
     Hdd(Hdd),
-    /// A flash drive.
+    /// A flash drive with dies and write buffer.
     Flash(Flash),
     /// A file made slow; no plan has one, see [`crate::raw`].
     Throttled(Throttled),

@@ -35,7 +35,7 @@ pub struct WriteSame {
 /// Which values of mode parameters are asked for (SPC-4 table 349).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageControl {
-    /// What holds now.
+    /// The values that are in force now.
     Current,
     /// Ones where a MODE SELECT could change something.
     Changeable,
@@ -61,7 +61,7 @@ pub enum ModeForm {
 /// What a report of operation codes is about (SPC-4 clause 6.35).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpcodeReport {
-    /// All commands.
+    /// All commands that the unit supports.
     All,
     /// The command of this operation code, which has no service actions.
     Opcode(u8),

@@ -15,7 +15,7 @@ use std::rc::Rc;
 pub enum Taken {
     /// A whole chunk, if one is there.
     Chunk(Option<Rc<Chunk>>),
-    /// Where pages lie.
+    /// The physical page of each page, [`UNMAPPED`] for none.
     Pages(Vec<u32>),
 }
 

@@ -43,7 +43,7 @@ impl Default for Thresholds {
 /// How full a pool is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fullness {
-    /// Below all thresholds.
+    /// Below the warning threshold and the alarm threshold.
     #[default]
     Ample,
     /// Above the warning threshold.

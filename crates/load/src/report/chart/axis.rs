@@ -3,7 +3,7 @@
 /// How values lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Evenly, from zero to the last tick.
     Linear,
     /// By powers of ten.
     Log,
