@@ -1,4 +1,4 @@
-//! How fast this machine reckons sums and parity.
+//! The rate at which this machine reckons sums and parity.
 //!
 //! `arithmetic_rate SECONDS` prints one line of JSON: nanoseconds for the CRC-32C of a
 //! block of 4 KiB that is in the cache and of one that is not, and bytes a second of

@@ -1,4 +1,4 @@
-//! How long a connection takes to cut a READ into Data-In PDUs of 512 bytes.
+//! The time that a connection takes to cut a READ into Data-In PDUs of 512 bytes.
 //!
 //! `data_in_rate [ROUNDS]` prints one line of JSON: milliseconds of processor time, which other
 //! programs do not lengthen much, for READs of 1, 8 and 16 MiB to the last byte of output, and the ratio of the last two, which is 2 where the work grows

@@ -1,4 +1,4 @@
-//! CHAP: logins that prove what they have to, and every way not to.
+//! CHAP: logins with the proof that they need, and every way to fail it.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

@@ -1,4 +1,4 @@
-//! What is encoded parses to the same, and what parses encodes to the same fields.
+//! The codec: encoded PDUs parse to equal values, and parsed PDUs encode to equal fields.
 
 #![allow(clippy::expect_used, reason = "tests fail by panicking")]
 

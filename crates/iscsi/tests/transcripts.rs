@@ -1,4 +1,4 @@
-//! Logins captured from initiators nobody here wrote: header and text as sent.
+//! Logins captured from initiators that we did not write: header and text as sent.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

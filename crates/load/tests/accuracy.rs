@@ -1,4 +1,4 @@
-//! That the reported means are right: against nbdkit with a known delay.
+//! The reported means are right: against nbdkit with a known delay.
 //!
 //! Alone in its file, so that no other test of this crate runs meanwhile.
 //!

@@ -1,4 +1,4 @@
-//! What targets hold, of every kind that there is.
+//! The contents of targets, on every kind of target.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time

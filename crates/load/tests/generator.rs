@@ -1,4 +1,4 @@
-//! That the streams are what the profiles say.
+//! The streams are as the profiles say.
 
 use load::generator::{Generator, Kind, Operation};
 use load::locality::{Drift, Locality};

@@ -1,4 +1,4 @@
-//! Against nbdkit: that what is reported is what the server does.
+//! Reports against nbdkit: they agree with the server.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time

@@ -1,4 +1,4 @@
-//! The page of a report: what has to be there, read as a document.
+//! The page of a report, read as a document: its sections and figures are there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a panic with its reason is how a test fails
 

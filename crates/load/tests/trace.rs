@@ -1,4 +1,4 @@
-//! Traces: what their lines mean, what is refused, and that they are done again.
+//! Traces: the meaning of their lines, the lines that are refused, and their replay.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real files, real time

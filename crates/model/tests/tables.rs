@@ -1,4 +1,4 @@
-//! The tables in `docs/internals/models.md` are what the examples print.
+//! The tables in `docs/internals/models.md` equal the output of the examples.
 
 #[path = "../examples/hdd_table.rs"]
 mod hdd_table;

@@ -1,6 +1,6 @@
-//! Rehearses the drive that `make check-model` builds and measures: one line for each point of
-//! the grid, with how to build the drive, what to run on it, and what comes of it. `key=value`,
-//! times in milliseconds.
+//! Rehearses the drive that `make check-model` builds and measures: a line for each point of the
+//! grid, with the way to build the drive, the load to run on it, and the result. `key=value`, times
+//! in milliseconds.
 #![allow(dead_code)]
 
 use load::kpi::Window;

@@ -1,6 +1,6 @@
-//! Whether a plan fits the workloads that it names: profiles and roles that exist, pools with
-//! room for the disks, hosts with memory for each VM. What can be told from the file alone
-//! `site::plan` has checked already.
+//! The check that a plan fits the workloads that it names: profiles and roles that exist, pools
+//! with room for the disks, hosts with memory for each VM. `site::plan` has checked already all
+//! that the file alone can tell.
 
 use crate::catalog;
 use crate::demand::{Demand, Profiles};

@@ -1,5 +1,5 @@
-//! A hypervisor's limit of a virtual disk: so many I/Os per second are let through to the host's
-//! own queues, at even distances, and the others wait in the order of their coming.
+//! A hypervisor's limit of a virtual disk: it lets a number of I/Os per second through to the
+//! host's own queues, at even distances; the others wait in the order of their coming.
 //!
 //! An I/O goes when the one before it was `its I/Os / limit` ago, or at once if that was
 //! earlier: nothing is saved up, so it is a bucket that holds one I/O, and the limit tag of

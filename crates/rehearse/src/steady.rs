@@ -1,4 +1,4 @@
-//! When a site has settled: a window of rounds without excursion and without slope.
+//! The test that a site has settled: a window of rounds without excursion and without slope.
 //!
 //! As SNIA's Solid State Storage Performance Test Specification (Enterprise, version 2.0.2,
 //! clause 2.1.24) has it: over [`ROUNDS`] rounds in a row, of a figure `y`,

@@ -1,5 +1,5 @@
-//! Workloads of blocks by the names that plans use: profiles of `load`, and traces of what a
-//! real host did (`trace:FILE`, or `trace:FILE,FORMAT`), replayed at their own times.
+//! Workloads of blocks by the names that plans use: profiles of `load`, and traces of real hosts
+//! (`trace:FILE`, or `trace:FILE,FORMAT`), replayed at their own times.
 
 use load::profile::Profile;
 use load::trace::{self, BeyondEnd, Trace};

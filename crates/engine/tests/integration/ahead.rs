@@ -1,4 +1,4 @@
-//! Sequential readers have read ahead what they want next; nobody else does.
+//! Reads ahead: sequential readers find their next data in the cache, and other readers cause none.
 
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};

@@ -1,4 +1,4 @@
-//! Drives that answer nothing, or nothing true, for a while: what they hold is not given up.
+//! Drives that answer nothing, or nothing true, for a while: their content is not given up.
 
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::VolumeOffset;

@@ -1,4 +1,4 @@
-//! What drives are used for: the price of a write in place, as the engine counts it.
+//! The use of drives: the price of a write in place, as the engine counts it.
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, content, spec, thin};
 use base::VolumeOffset;

@@ -1,5 +1,5 @@
-//! A pool looked through offline: nothing to say of one that was closed cleanly, and
-//! what is damaged is named with drive and offset.
+//! The offline check of a pool: no findings after a clean close, and damage is named with drive and
+//! offset.
 
 mod lanes;
 mod parts;

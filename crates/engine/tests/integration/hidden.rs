@@ -1,4 +1,4 @@
-//! Volumes that nobody is shown: over crashes, beside others, and until they are deleted.
+//! Hidden volumes: over crashes, beside others, and until they are deleted.
 
 use crate::common::{PAGE as PAGE_BYTES, Shelf, content, thick, thin};
 use base::VolumeOffset;

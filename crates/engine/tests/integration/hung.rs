@@ -1,5 +1,5 @@
-//! Drives that do not answer: nobody waits for one for longer than the limits say, as
-//! long as the pool can do without it.
+//! Drives that do not answer: no operation waits for them for longer than the limits say, as long
+//! as the pool can do without them.
 
 use crate::common::{PAGE, Shelf, bytes, content};
 use base::{Prng, VolumeOffset};

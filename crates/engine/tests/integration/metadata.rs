@@ -1,4 +1,4 @@
-//! Which copies of the metadata an opening can do without, and what it reads.
+//! Openings without some copies of the metadata, and the copies that they read.
 
 use crate::common::{Shelf, thin};
 use base::{BLOCK_BYTES, DriveOffset};

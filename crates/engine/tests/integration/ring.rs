@@ -1,6 +1,6 @@
-//! The circular log by itself: random appends and trims, cut off at any poll, over one
-//! to three copies of which one may be damaged or gone. What was acknowledged and is
-//! held comes back, once, in order, as it was; what did not come back once never does.
+//! The circular log by itself: random appends and trims, cut off at any poll, over one to three
+//! copies of which one may be damaged or gone. An acknowledged entry that is held comes back, once,
+//! in order and unchanged; an entry that once did not come back never does.
 
 use base::{BLOCK_BYTES, BufPool, DriveOffset, Prng, Time, Uuid};
 use engine::label::MemberEntry;

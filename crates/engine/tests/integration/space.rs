@@ -1,4 +1,4 @@
-//! Who gets pages when they run out: thick volumes, full pools, zeroes, thresholds.
+//! The allocation of pages when they run out: thick volumes, full pools, zeroes, thresholds.
 
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, spec, thick, thin};
 use base::{BLOCK_BYTES, VolumeOffset};

@@ -1,4 +1,4 @@
-//! What is said of volumes, and the trash: over closings, crashes and checkpoints.
+//! Names, attributes and origins of volumes, and the trash: over closings, crashes and checkpoints.
 
 use crate::common::{PAGE, Shelf, content, spec, thin};
 use engine::pool::{Pool, PoolErrorKind, WordsChange};

@@ -1,5 +1,4 @@
-//! What the tests of this crate share: plans, runs, and servers that nobody here
-//! wrote.
+//! Shared parts of this crate's tests: plans, runs, and servers that we did not write.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test binary uses a part
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // real servers, real time

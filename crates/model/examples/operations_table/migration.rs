@@ -1,4 +1,4 @@
-//! Live migrations: published figures, and what nobody has told.
+//! Live migrations: published figures, and the figures that no source gives.
 
 use super::{error, table};
 use model::link::{Ethernet, Link, TcpCost};

@@ -1,5 +1,5 @@
-//! Volumes of a site whose VMs do nothing: what thin ones hold, and how long the array takes
-//! to clear them.
+//! Volumes of a site whose VMs do nothing: the space of thin volumes, and the time that the array
+//! takes to clear them.
 
 use super::run::Run;
 use base::VolumeOffset;

@@ -1,4 +1,4 @@
-//! The FAS3160 by Fibre Channel and by iSCSI: what each link and each MTU costs the host.
+//! The FAS3160 by Fibre Channel and by iSCSI: the cost of each link and each MTU to the host.
 
 use crate::row::{Section, asked, given};
 use crate::run::Run;

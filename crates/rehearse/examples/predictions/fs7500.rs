@@ -1,4 +1,4 @@
-//! The FS7500 before PS6100X arrays: load at 20 ms, and what a group of links carries.
+//! The FS7500 before PS6100X arrays: load at 20 ms, and the load that a group of links carries.
 
 use crate::row::{Section, asked, given};
 use crate::run::{Outcomes, Run};

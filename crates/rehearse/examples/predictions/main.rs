@@ -1,5 +1,5 @@
-//! Rehearses the published sites and prints docs/internals/predictions.md: what is published, what the
-//! rehearsal says, and the error. `make predictions` writes the file. With letters of
+//! Rehearses the published sites and prints docs/internals/predictions.md: the published figure,
+//! the rehearsed figure, and the error. `make predictions` writes the file. With letters of
 //! sections (`make predictions SECTIONS="B E"`) only these are run, and printed.
 //!
 //! Runs are shorter than the published ones: virtual time needs no ramp for caches and

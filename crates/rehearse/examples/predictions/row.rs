@@ -1,4 +1,4 @@
-//! What the page is made of: sections, and the lines of their tables.
+//! The parts of the page: sections, and the lines of their tables.
 
 use super::run::{Outcomes, Run};
 

@@ -1,4 +1,4 @@
-//! Rules of thumb of drives and of RAID levels, beside what modelled drives and the engine do.
+//! Rules of thumb of drives and of RAID levels, beside modelled drives and the engine.
 
 use crate::row::{Section, given};
 use crate::run::{Outcomes, Run};

@@ -1,4 +1,4 @@
-//! Runs of the sites, on all cores, and what the lines read from them.
+//! Runs of the sites, on all cores, and the figures that the lines read from them.
 
 use rehearse::Outcome;
 use rehearse::finding::finding;

@@ -1,4 +1,4 @@
-//! Which disks Storage DRS moves between two datastores: the model alone.
+//! The moves of disks by Storage DRS between two datastores: the model alone.
 
 use crate::row::{Section, given};
 use model::capacity::{Advice, Automation, Datastore, Disk, Inventory, Keep, Thresholds, advise};

@@ -1,5 +1,5 @@
-//! LUNs: how a host sees what a controller gives it. They are made when something needs
-//! them, so that what moves to another host, controller or pool finds its own.
+//! LUNs: the view that a host has of a controller's volumes. They are made when something needs
+//! them, so that a VM or volume that moves to another host, controller or pool finds its own.
 
 use super::network::Fabric;
 use crate::catalog;

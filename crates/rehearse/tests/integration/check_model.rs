@@ -1,5 +1,6 @@
-//! The drive that `make check-model` builds: what the model says of it is what
-//! `docs/internals/models.md` prints beside what was measured, and what can be told by hand.
+//! The drive that `make check-model` builds: the model's figures are those that
+//! `docs/internals/models.md` prints beside the measured figures, and those that can be told by
+//! hand.
 
 #[path = "../../examples/real_drive.rs"]
 mod real_drive;

@@ -1,4 +1,4 @@
-//! What of a plan does not fit its workloads, with the exact message.
+//! The parts of a plan that do not fit its workloads, with the exact message.
 
 use load::profile::Profile;
 use rehearse::fit::{fit, fit_all};

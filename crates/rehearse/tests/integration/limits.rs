@@ -1,5 +1,5 @@
-//! A hypervisor's limit of a virtual disk: it holds, its VM waits for it in its queues, and
-//! who shares the drives gets what it no longer takes.
+//! A hypervisor's limit of a virtual disk: it holds, its VM waits for it in its queues, and VMs
+//! that share the drives get the I/O that it no longer takes.
 
 use crate::common::plan;
 use rehearse::disk::Stage;

@@ -1,4 +1,4 @@
-//! Rehearsals of small sites, their reports and searches, and what is checked of plans.
+//! Rehearsals of small sites, their reports and searches, and the checks of plans.
 
 #![allow(
     clippy::disallowed_methods,

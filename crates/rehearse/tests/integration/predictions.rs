@@ -1,4 +1,5 @@
-//! What docs/internals/predictions.md is printed with: lines, what they read of runs, volumes at rest.
+//! The parts that print docs/internals/predictions.md: lines, the figures that they read from runs,
+//! volumes at rest.
 
 #[path = "../../examples/predictions/at_rest.rs"]
 mod at_rest;

@@ -1,5 +1,5 @@
-//! What a rehearsal writes: the same bytes again, what it reads back, and pages that hold
-//! nothing but what they should.
+//! The reports of a rehearsal: equal bytes again, data that reads back, and pages that are complete
+//! and self-contained.
 
 use crate::common::plan;
 use load::report::page::VERSION;

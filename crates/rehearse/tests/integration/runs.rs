@@ -1,4 +1,4 @@
-//! Whole runs of a small site: the same again, other seeds, other hardware, what fails.
+//! Whole runs of a small site: repeated runs, other seeds, other hardware, failures.
 
 use crate::common::{TINY, plan};
 use rehearse::confidence::estimate;

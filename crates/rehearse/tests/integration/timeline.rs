@@ -1,4 +1,4 @@
-//! What happens in a run: each event does what it says, tells it, and the load feels it.
+//! The events of a run: each takes effect, is told, and shows in the load.
 
 use rehearse::{Outcome, RehearseError, run};
 use std::time::Duration;

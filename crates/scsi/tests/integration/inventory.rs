@@ -1,5 +1,5 @@
-//! What initiators learn of targets and units: absent LUNs, unit attentions,
-//! parameter data cut to allocation lengths.
+//! The discovery of targets and units by initiators: absent LUNs, unit attentions, parameter data
+//! cut to allocation lengths.
 
 use crate::bench::{TARGET, VOLUME_BLOCKS, sense, thin, unit, with_bench};
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! Thin provisioning as initiators meet it: UNMAP, WRITE SAME, GET LBA STATUS, and
-//! what the pages say about them.
+//! Thin provisioning as initiators meet it: UNMAP, WRITE SAME, GET LBA STATUS, and the pages that
+//! describe them.
 
 use crate::bench::{
     Bench, PAGE_BLOCKS, PAGE_BYTES, VOLUME_BLOCKS, bytes, information, sense, sixteen, ten, thin,

@@ -1,4 +1,4 @@
-//! SANITIZE over crashes and failures: what is half erased is never shown as sound.
+//! SANITIZE over crashes and failures: half erased data is never shown as sound.
 
 use crate::bench::{Bench, PAGE_BLOCKS, VOLUME_BLOCKS, port, sense, ten, thin, unit, with_bench};
 use base::{BufPool, Prng, Time};

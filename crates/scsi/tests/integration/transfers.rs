@@ -1,5 +1,5 @@
-//! READ, WRITE, VERIFY and SYNCHRONIZE CACHE over a simulated pool, and what
-//! initiators hear when the pool can't.
+//! READ, WRITE, VERIFY and SYNCHRONIZE CACHE over a simulated pool, and their errors when the pool
+//! fails.
 
 use crate::bench::{
     PAGE_BLOCKS, PAGE_BYTES, VOLUME_BLOCKS, bytes, information, sense, sixteen, ten, thin, twelve,

@@ -1,5 +1,5 @@
-//! Block after block of a drive is changed, and what the look says is held against
-//! what the pool makes of it: opened, read and scrubbed.
+//! The offline check against the pool itself: block after block of a drive is changed, and the
+//! findings are compared with the result of opening, reading and scrubbing.
 
 use super::{check, data_start, texts};
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes};

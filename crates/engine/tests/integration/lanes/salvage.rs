@@ -1,5 +1,4 @@
-//! Labels that are lost are written anew where the drives prove what they said, and nowhere
-//! else.
+//! Lost labels are written again where the drives prove their content, and nowhere else.
 
 use super::bench::{Bench, HASTY, OLD, slowly};
 use super::{RAID6, leaving};

@@ -1,5 +1,5 @@
-//! The site as a drawing: hosts with their VMs on top, links, controllers, buses, drives,
-//! each coloured by how busy it was, with the figure in it. What failed has a cross and a thick
+//! The site as a drawing: hosts with their VMs on top, links, controllers, buses, drives, each
+//! coloured by its utilisation, with the figure in it. A part that failed has a cross and a thick
 //! border.
 //!
 //! Everything flows from the left and goes on in the next line, so it stays readable with

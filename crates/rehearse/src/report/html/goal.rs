@@ -1,4 +1,4 @@
-//! A search for the load that meets a cap: whether it was found, and what was tried.
+//! The search for the load that meets a cap: its result, and the loads that were tried.
 //!
 //! The goal of a search is the site's; limits of the file are each VM's. A page says both, and
 //! judges by the goal only.

@@ -1,4 +1,4 @@
-//! Every check finds what it is for, and nothing in a plan that is good.
+//! Every check finds its fault, and nothing in a plan that is good.
 
 mod cases;
 

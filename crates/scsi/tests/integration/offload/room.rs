@@ -1,4 +1,4 @@
-//! Commands that find no room, and what becomes of them while somebody makes some.
+//! Commands that find no room, and their outcome while the pool makes some.
 
 use super::bench::{Bench, PAGE, PAGE_BLOCKS, with_bench};
 use base::{Slice, VolumeOffset};

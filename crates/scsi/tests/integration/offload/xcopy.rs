@@ -1,4 +1,4 @@
-//! EXTENDED COPY(LID1), and what can be asked about it.
+//! EXTENDED COPY(LID1), and the commands that report on it.
 
 use super::bench::{BLOCKS, Bench, PAGE_BLOCKS, bytes, port, sense, spec, with_bench};
 use super::lists::{receive, with_list, xcopy};
