@@ -8,6 +8,11 @@
 
 use crate::array::configuration::CONFIGURATION_FILE;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use world::real::within;
+
+/// How long a file system may take to say where a path leads to.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// How a record in the data directory `data` names the file at `path`. `data.join` is the way back.
 pub(crate) fn kept_path(data: &Path, path: &Path) -> PathBuf {
@@ -18,16 +23,31 @@ pub(crate) fn kept_path(data: &Path, path: &Path) -> PathBuf {
 }
 
 /// Why the array in the data directory `data` may not use the file at `path`: it is in the data
-/// directory of another array.
-pub(crate) fn is_foreign(data: &Path, path: &Path) -> Option<String> {
-    let parent = path.parent()?;
-    let real = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
-    let mut above = real.ancestors();
+/// directory of another array, or its file system does not answer.
+pub(crate) async fn foreign(data: &Path, path: &Path) -> Option<String> {
+    let data = data.to_owned();
+    let asked = within(path, ANSWER_TIME, move |path| Ok(is_foreign(&data, path)));
+    asked.await.unwrap_or_else(|error| Some(error.to_string()))
+}
+
+/// The file that `path` leads to, also when it is not there yet.
+fn real(path: &Path) -> PathBuf {
+    let parent = || {
+        let parent = path.parent()?.canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    };
+    let found = path.canonicalize().ok();
+    found.or_else(parent).unwrap_or_else(|| path.to_owned())
+}
+
+fn is_foreign(data: &Path, path: &Path) -> Option<String> {
+    let real = real(path);
+    let mut above = real.ancestors().skip(1);
     let owner = above.find(|at| *at == data || at.join(CONFIGURATION_FILE).exists())?;
     (owner != data).then(|| {
         format!(
-            "{} is in the data directory of another array, {}: move the file out of there if it is \
-             this array's, and correct its path in the site file",
+            "{} is in the data directory of another array, {}: if it is a drive of this array, move \
+             the file out of there, and have `ashlar site apply` look for it in its new place",
             path.display(),
             owner.display()
         )
@@ -70,5 +90,8 @@ mod tests {
         assert!(foreign(&inner, inner.join("drives/../../d0.img")));
         std::os::unix::fs::symlink(&outer, top.join("link")).unwrap();
         assert!(foreign(&inner, top.join("link/d0.img")));
+        fs::write(outer.join("d0.img"), "").unwrap();
+        std::os::unix::fs::symlink(outer.join("d0.img"), inner.join("d1.img")).unwrap();
+        assert!(foreign(&inner, inner.join("d1.img")), "a link to a file");
     }
 }

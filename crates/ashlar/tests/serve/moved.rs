@@ -1,6 +1,6 @@
 //! A data directory that is moved or copied: its own drives count, and no others are written.
 
-use crate::array::{Home, SITE, Serving, add_spare};
+use crate::array::{Home, SECOND_POOL, SITE, Serving, add_spare};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -151,4 +151,34 @@ fn a_drive_that_was_moved_stays_where_the_site_file_says() {
         shown.contains("new.img") && !shown.contains("old.img"),
         "{shown}"
     );
+}
+
+#[test]
+fn the_place_of_a_drive_of_a_pool_that_is_not_open_is_taken() {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
+    drop(home.serve());
+    fs::rename(home.file("e0.img"), home.file("away.img")).unwrap();
+    let serving = home.serve();
+    let (code, said) = serving.refused(&add_spare("s0", "e0.img"));
+    let why = "e0.img is drive e0 of pool p1";
+    assert_eq!((code, said.contains(why)), (6, true), "{said}");
+    assert!(!home.file("e0.img").exists());
+}
+
+#[test]
+fn a_making_that_was_cut_short_removes_no_drive_that_another_pool_has_by_now() {
+    let home = Home::new(SITE);
+    drop(home.serve());
+    let record = home.file("ashlar-data.json");
+    let text = fs::read_to_string(&record).unwrap();
+    let mut made: Value = serde_json::from_str(&text).unwrap();
+    fs::write(home.file("x.img"), "").unwrap();
+    made["content"]["pools"]["x"] = serde_json::json!({
+        "state": "being_made", "new_files": ["d1.img", "x.img"], "of_before": [],
+    });
+    fs::write(&record, made.to_string()).unwrap();
+    let serving = home.serve();
+    assert_eq!(serving.json(&["status"])["health"], "ok");
+    assert!(home.file("d1.img").exists() && !home.file("x.img").exists());
+    assert!(!fs::read_to_string(&record).unwrap().contains("being_made"));
 }

@@ -144,8 +144,9 @@ pub trait Copier<W: World> {
     fn holder(&self, uuid: Uuid) -> LocalBoxFuture<'_, Option<Disk<W>>>;
 
     /// Kept while a copy reaches this volume by another logical unit than the one that the
-    /// command was sent to: whoever takes the volume's unit away waits for that.
-    fn reach(&self, volume: Uuid) -> Box<dyn Any>;
+    /// command was sent to. Whoever takes the volume's unit away stops `course`, and waits until
+    /// this is dropped.
+    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any>;
 
     /// Nobody needs these any more.
     fn release(&self, held: Vec<Held>);
@@ -319,11 +320,11 @@ impl<W: World> Nexus<W> {
     async fn reach(
         &self,
         copier: &dyn Copier<W>,
-        wanted: &Designator,
-        access: Access,
+        (wanted, access): (&Designator, Access),
+        course: &Course,
     ) -> Result<Reached<W>, Refusal> {
         let found = self.resolve(copier, wanted, access).await?;
-        let kept = copier.reach(found.info().uuid);
+        let kept = copier.reach(found.info().uuid, course);
         // Nobody waits for what was taken away before.
         let disk = self.resolve(copier, wanted, access).await?;
         Ok(Reached { disk, _kept: kept })

@@ -112,8 +112,10 @@ impl<W: World> Nexus<W> {
             }
             let source = (first.source, Access::Read, field::SOURCE);
             let destination = (first.destination, Access::Write, field::DESTINATION);
-            let source = self.cscd(copier, unit, list, nth, source).await?;
-            let destination = self.cscd(copier, unit, list, nth, destination).await?;
+            let source = self.cscd(copier, unit, (list, nth), source, course).await?;
+            let destination = self
+                .cscd(copier, unit, (list, nth), destination, course)
+                .await?;
             check_ends(nth, first, (&source.disk, &destination.disk))?;
             Ok((source, destination))
         };
@@ -163,9 +165,9 @@ impl<W: World> Nexus<W> {
         &self,
         copier: &dyn Copier<W>,
         unit: &LogicalUnit<W>,
-        list: &List,
-        nth: u16,
+        (list, nth): (&List, u16),
         (id, access, byte): (u16, Access, u16),
+        course: &Course,
     ) -> Result<Reached<W>, Stop> {
         let wrong = |code, pointer| {
             Stop::from(Aborted {
@@ -200,7 +202,8 @@ impl<W: World> Nexus<W> {
         if cscd.is_null {
             return Err(unfit(UNREACHABLE));
         }
-        let found = self.reach(copier, &cscd.designator, access).await;
+        let wanted = (&cscd.designator, access);
+        let found = self.reach(copier, wanted, course).await;
         let reached = found.map_err(refused)?;
         match cscd.device_type {
             // A direct-access block device.

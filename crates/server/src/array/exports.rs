@@ -8,8 +8,9 @@ use crate::shard::distant::Distant;
 use crate::shard::{ShardHandle, ShardState, UnitTraits};
 use base::Uuid;
 use engine::Disk;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -246,6 +247,7 @@ impl Array {
                 array.directory.set_target(&target, entry);
             }
             array.end_not_admitted().await;
+            array.end_copies(&export.uuids).await?;
             // Who made them, or has them, may not be admitted any more.
             array.revoke_tokens(&export.uuids).await;
             Ok(export)
@@ -269,22 +271,42 @@ impl Array {
             let entry = array.directory.remove_target(&target);
             let shard = entry.and_then(|entry| array.shards.get(entry.shard));
             let volumes = array.volumes().await?.into_iter();
-            let mut of = volumes.filter(|volume| export.uuids.contains(&volume.info.uuid));
-            // Commands of its sessions end when their pool answers.
-            let pool = of.next().map_or(String::new(), |volume| volume.pool);
-            let ended = async {
-                let hidden = match shard {
+            let of = volumes.filter(|volume| export.uuids.contains(&volume.info.uuid));
+            let pools: BTreeSet<String> = of.map(|volume| volume.pool).collect();
+            // Commands of its sessions end when their pools answer.
+            let hiding = async {
+                match shard {
                     Some(shard) => hide(shard, &target).await,
                     None => Ok(()),
-                };
-                array.directory.offload().left_alone(&export.uuids).await;
-                // A command that was under way may have made one.
-                array.revoke_tokens(&export.uuids).await;
-                hidden
+                }
             };
-            array.turns.wait(&pool, ended).await
+            let hiding = hiding.shared();
+            let waits = pools.iter();
+            join_all(waits.map(|pool| array.turns.wait(pool, hiding.clone()))).await;
+            let hidden = hiding.await;
+            let ended = array.end_copies(&export.uuids).await;
+            // A command that was under way may have made one.
+            array.revoke_tokens(&export.uuids).await;
+            hidden.and(ended)
         })
         .await
+    }
+
+    /// Ends the copies that reach these volumes by other logical units, and waits for them. Nobody
+    /// else changes the volumes' pools meanwhile.
+    ///
+    /// # Errors
+    /// A shard has stopped.
+    pub(super) async fn end_copies(&self, volumes: &[Uuid]) -> Result<(), ArrayError> {
+        let all = self.volumes().await?;
+        let offload = self.directory.offload();
+        let left = volumes.iter().map(|uuid| {
+            let there = all.iter().find(|volume| volume.info.uuid == *uuid);
+            let pool = there.map_or("", |volume| &volume.pool);
+            self.turns.wait(pool, offload.leave_alone(*uuid))
+        });
+        join_all(left).await;
+        Ok(())
     }
 
     /// Ends the tokens that were made of these volumes: hosts copy by themselves then.

@@ -92,6 +92,7 @@ impl Array {
     /// As for [`Array::change_rates`].
     pub(crate) async fn pace_pool(self: &Arc<Self>, wanted: site::Pool) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            array.check_turn(&wanted.name)?;
             let mut settings = array.settings().as_ref().clone();
             let mut pools = settings.pools.iter_mut();
             let kept = pools.find(|pool| pool.name == wanted.name);
@@ -121,6 +122,7 @@ impl Array {
         info: &PoolInfo,
         change: impl FnOnce(&mut site::Pool),
     ) -> Result<(), ArrayError> {
+        self.check_turn(&info.name)?;
         let mut settings = self.settings().as_ref().clone();
         let mut pools = settings.pools.iter_mut();
         let pool = pools.find(|pool| pool.name == info.name);

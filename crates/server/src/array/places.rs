@@ -12,7 +12,7 @@ use super::departures::names;
 use super::{Array, ArrayError, ArrayErrorKind};
 use crate::blank;
 use crate::bringup::Patience;
-use crate::own_files::{is_foreign, kept_path};
+use crate::own_files::{foreign, kept_path};
 use crate::record::{self, RecordError};
 use crate::shard::ShardState;
 use engine::pool::{MemberInfo, MemberState, NamedDrive, Pool, PoolInfo};
@@ -141,15 +141,12 @@ impl DrivePlaces {
         *self.settled() = Settled::of(settings, &self.data);
     }
 
-    /// Whether a new drive may be at `path`: the directory that it really is in is allowed, and
-    /// is not another array's. A link at `path` itself is followed, as those of `/dev/disk` are.
+    /// Whether a new drive may be at `path`: the directory that it really is in is allowed. A
+    /// link at `path` itself is followed, as those of `/dev/disk` are.
     ///
     /// # Errors
     /// It may not.
     pub(crate) fn check_allowed(&self, path: &Path) -> Result<(), ArrayError> {
-        if let Some(why) = is_foreign(&self.data, path) {
-            return Err(ArrayError::new(ArrayErrorKind::Invalid, why));
-        }
         let parent = path.parent().unwrap_or(path);
         let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
         let allows = |directory: &PathBuf| match directory.canonicalize() {
@@ -406,6 +403,10 @@ impl Array {
                 self.drives.check_allowed(&drive.path)?;
             }
         }
+        // Not before: whoever may add drives may not know of all files.
+        for drive in &placed {
+            self.check_own(&drive.path, &info.name).await?;
+        }
         let largest = info
             .members
             .iter()
@@ -557,6 +558,31 @@ impl Array {
             user,
             opened: Arc::default(),
         }
+    }
+
+    /// That what is at `path` is no drive of another array, and of no other pool than `pool`, be
+    /// that open, not open, or about to be made.
+    ///
+    /// # Errors
+    /// It is.
+    async fn check_own(&self, path: &Path, pool: &str) -> Result<(), ArrayError> {
+        if let Some(user) = self.user_of(path).await?.filter(|user| user.pool != pool) {
+            let (path, name) = (path.display(), &user.name);
+            let context = format!("{path} is drive {name} of pool {}", user.pool);
+            return Err(ArrayError::new(ArrayErrorKind::Exists, context));
+        }
+        self.check_not_foreign(path).await
+    }
+
+    /// That what is at `path` is not in the data directory of another array.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) async fn check_not_foreign(&self, path: &Path) -> Result<(), ArrayError> {
+        let why = foreign(&self.drives.data, path).await;
+        why.map_or(Ok(()), |why| {
+            Err(ArrayError::new(ArrayErrorKind::Invalid, why))
+        })
     }
 
     /// The drive that is at `path`: one that an open pool has, or one that records name of a pool

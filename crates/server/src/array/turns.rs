@@ -104,7 +104,11 @@ impl Turns {
         if let Ok(done) = timeout(kept, &mut work).await {
             return done;
         }
-        tracing::warn!("a change waits for pool {pool}: others continue meanwhile");
+        let what = match pool {
+            "" => String::new(),
+            _ => format!(" for pool {pool}"),
+        };
+        tracing::warn!("a change waits{what}: others continue meanwhile");
         self.give_away(&turn, pool);
         let done = work.await;
         self.take_back(&turn).await;
@@ -162,8 +166,8 @@ impl Turns {
             return Ok(());
         }
         let context = format!(
-            "pool {pool} has not ended a change before this one: a drive that it can't do without \
-             may hang; try again when it answers"
+            "pool {pool} has not ended a change before this one: its drive files are being made, or \
+             a drive that it can't do without hangs; try again later"
         );
         Err(ArrayError::new(ArrayErrorKind::Unavailable, context))
     }

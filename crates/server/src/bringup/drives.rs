@@ -10,7 +10,8 @@
 
 use super::data_dir::DataDir;
 use super::second_look;
-use crate::own_files::is_foreign;
+use super::{BringUpError, BringUpErrorKind};
+use crate::own_files::foreign;
 use crate::shard::{ShardGone, ShardHandle, ShardState};
 use crate::{blank, private};
 use base::Uuid;
@@ -18,6 +19,8 @@ use engine::drive::Drive as _;
 use engine::pool::{LabelSummary, Pool, PoolErrorKind};
 use futures_util::future::join_all;
 use site::human;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -167,7 +170,7 @@ pub(super) async fn unlabel(
         let is_its = |name: &str, found: Uuid| uuid.map_or(name == pool, |uuid| uuid == found);
         for path in paths {
             let wiped = match Patience::default().open(&path).await {
-                Ok(_) if is_foreign(&data, &path).is_some() => continue,
+                Ok(_) if foreign(&data, &path).await.is_some() => continue,
                 Ok(open) => {
                     let drive = Rc::new(RealDrive::of(state.world(), &open));
                     let wiping = Pool::unlabel(state.world(), drive, is_its);
@@ -187,14 +190,77 @@ pub(super) async fn unlabel(
     shard.call(visit).await
 }
 
+/// Removes files that the making of a pool has left, since it did not end: nothing was ever
+/// acknowledged there. A file that another pool has by now, or that is another array's, stays.
+///
+/// # Errors
+/// A file can't be removed, or the shard has stopped.
+pub(super) async fn remove_unfinished(
+    (shard, data): (&ShardHandle, &DataDir),
+    pool: &str,
+    files: Vec<PathBuf>,
+) -> Result<(), BringUpError> {
+    let (name, data) = (pool.to_owned(), data.path().to_owned());
+    let visit = move |state: Rc<ShardState>| async move {
+        let mut ours = Vec::new();
+        for path in files {
+            match is_used(&state, (&data, &path), &name).await {
+                None => ours.push(path),
+                Some(why) => {
+                    let path = path.display();
+                    tracing::warn!(
+                        "the making of pool {name} was cut short, and {path} stays: {why}"
+                    );
+                }
+            }
+        }
+        ours
+    };
+    for path in shard.call(visit).await? {
+        match fs::remove_file(&path) {
+            Ok(()) => tracing::info!(
+                "removed {}: the making of pool {pool} was cut short",
+                path.display()
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let context = format!(
+                    "{}: can't remove it, and the making of pool {pool} was cut short: {error}",
+                    path.display()
+                );
+                return Err(BringUpError::new(BringUpErrorKind::Drive, context));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a file that was made for `pool` is not its own any more.
+async fn is_used(state: &ShardState, (data, path): (&Path, &Path), pool: &str) -> Option<String> {
+    let open = match Patience::default().open(path).await {
+        Ok(open) => open,
+        Err(error) => {
+            let is_kept = matches!(error.kind, OpenErrorKind::InUse | OpenErrorKind::Silent);
+            return is_kept.then(|| error.to_string());
+        }
+    };
+    if let Some(why) = foreign(data, path).await {
+        return Some(why);
+    }
+    let drive = RealDrive::of(state.world(), &open);
+    let label = Pool::probe(state.world(), &drive).await.ok().flatten();
+    let other = label.filter(|label| label.pool_name != pool)?;
+    Some(format!("it is a drive of pool {}", other.pool_name))
+}
+
 async fn look_at(state: &ShardState, place: Place, mut patience: Patience) -> Look {
     let opened = patience.open(&place.path).await;
     // Not before: where nothing answers, this would not either.
-    let foreign = match &opened {
+    let wrong = match &opened {
         Err(error) if error.kind != OpenErrorKind::NotFound => None,
-        _ => is_foreign(&place.data, &place.path),
+        _ => foreign(&place.data, &place.path).await,
     };
-    if let Some(why) = foreign {
+    if let Some(why) = wrong {
         return Look {
             place,
             found: Found::Unusable(why),

@@ -178,6 +178,7 @@ pub(crate) async fn look_for(
     array
         .change(move |array| async move {
             let name = pool.name.clone();
+            array.check_turn(&name)?;
             if !array.is_closed(&name) {
                 let context = format!("pool {name} is open");
                 return Err(ArrayError::new(ArrayErrorKind::Busy, context));
@@ -378,7 +379,7 @@ pub(super) async fn take_back_makings(
             of_before,
         } = state
         {
-            pools::remove_unfinished(&name, &new_files)?;
+            drives::remove_unfinished((shard, data), &name, new_files).await?;
             drives::unlabel((shard, data), &name, None, of_before).await?;
             tracing::info!("pool {name}: its making was cut short, and is taken back");
             names.push(name);

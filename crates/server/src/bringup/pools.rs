@@ -20,11 +20,10 @@ use engine::pool::life::fullness::Thresholds;
 use engine::pool::{LabelSummary, NamedDrive, Pool, PoolSpec};
 use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use world::real::{OpenDrive, RealDrive, RealWorld};
+use std::sync::{Arc, Mutex, PoisonError};
+use world::real::{OpenDrive, OpenError, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
 pub(super) struct PoolPlan {
@@ -113,7 +112,8 @@ pub(super) async fn plan(
     for pool in &known.site.pools {
         let record = known.made.pools.get(&pool.name);
         if let Some(MadePool::BeingMade { new_files, .. }) = record {
-            remove_unfinished(&pool.name, new_files)?;
+            let of = (&shards[0], known.data);
+            drives::remove_unfinished(of, &pool.name, new_files.clone()).await?;
         }
         match plan_one(known, shards, &pool.name).await? {
             Ok(plan) => plans.extend(plan),
@@ -361,28 +361,6 @@ fn decide_make(looks: Vec<Look>) -> Result<(Vec<Place>, Action), Vec<String>> {
     }
 }
 
-/// Removes what the making of a pool left that didn't end. No data was ever
-/// acknowledged on it (see [`super::made`]).
-pub(super) fn remove_unfinished(pool: &str, files: &[PathBuf]) -> Result<(), BringUpError> {
-    for file in files {
-        match fs::remove_file(file) {
-            Ok(()) => tracing::info!(
-                "removed {}: the making of pool {pool} was cut short",
-                file.display()
-            ),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => {
-                let context = format!(
-                    "{}: can't remove it, and the making of pool {pool} was cut short: {error}",
-                    file.display()
-                );
-                return Err(BringUpError::new(BringUpErrorKind::Drive, context));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Opens a pool that is there; nothing of one that is to be made.
 ///
 /// # Errors
@@ -536,7 +514,8 @@ pub(super) async fn remember(
 /// Makes the pools that aren't there.
 ///
 /// # Errors
-/// What stands in the way. Of the pool that fails nothing is left.
+/// What stands in the way. Nothing is left then of the pool that fails but the record that it is
+/// being made: the caller takes the pool out of the settings, and then off the record.
 pub(super) async fn make(
     plans: Vec<PoolPlan>,
     shards: &[ShardHandle],
@@ -557,26 +536,26 @@ pub(super) async fn make(
         let of_before = places.iter().map(|place| place.path.clone());
         let of_before: Vec<PathBuf> = of_before.filter(|path| !files.contains(path)).collect();
         let being_made = MadePool::BeingMade {
-            new_files: files.clone(),
+            new_files: files,
             of_before: of_before.clone(),
         };
         made.set(data, &spec.name, Some(being_made))?;
         let count = homes.len();
         let homes = homes.iter().map(|index| &shards[*index]).collect();
         let drives: Vec<String> = spec.drives().cloned().collect();
-        let recorded = match make_one(&spec, homes, places, new_files).await {
-            Ok(uuid) => {
-                let drives = drives.clone();
-                made.set(data, &spec.name, Some(MadePool::Made { uuid, drives }))
-            }
-            Err(error) => Err(error),
+        let (created, filled) = make_files(new_files).await;
+        let recorded = async {
+            filled?;
+            let uuid = make_one(&spec, homes, places).await?;
+            let drives = drives.clone();
+            made.set(data, &spec.name, Some(MadePool::Made { uuid, drives }))
         };
-        if let Err(error) = recorded {
+        if let Err(error) = recorded.await {
             lanes::shut(&spec.name, count, shards).await?;
             // They were empty before.
-            drives::unlabel((&shards[0], data), &spec.name, None, of_before).await?;
-            remove_unfinished(&spec.name, &files)?;
-            made.set(data, &spec.name, None)?;
+            let of = (&shards[0], data);
+            drives::unlabel(of, &spec.name, None, of_before).await?;
+            drives::remove_unfinished(of, &spec.name, created).await?;
             return Err(error);
         }
         tracing::info!("made pool {} of {}", spec.name, drives.join(", "));
@@ -614,9 +593,7 @@ async fn make_one(
     pool: &site::Pool,
     shards: Vec<&ShardHandle>,
     places: Vec<Place>,
-    new_files: Vec<(PathBuf, u64)>,
 ) -> Result<String, BringUpError> {
-    make_files(new_files).await?;
     let failed = |context| BringUpError::new(BringUpErrorKind::Pool, context);
     let (drives, missing) = open_those_there(&places).await;
     if let Some(missing) = missing.first() {
@@ -710,13 +687,21 @@ fn level(level: Level) -> engine::pool::Level {
     }
 }
 
-async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> {
+/// Makes files of these sizes; gives those that it has made, also when there is an error.
+async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(), BringUpError>) {
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let all = Arc::clone(&made);
+    // Whoever panicked with the lock held has left a whole list behind.
+    let list = |of: &Mutex<Vec<PathBuf>>| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let making = tokio::task::spawn_blocking(move || {
-        new_files
-            .iter()
-            .try_for_each(|(path, size)| RealDrive::create_file(path, *size))
+        new_files.iter().try_for_each(|(path, size)| {
+            RealDrive::create_file(path, *size)?;
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(path.clone());
+            Ok::<(), OpenError>(())
+        })
     });
-    match making.await {
+    let outcome = match making.await {
         Ok(outcome) => {
             outcome.map_err(|error| BringUpError::new(BringUpErrorKind::Drive, error.to_string()))
         }
@@ -724,7 +709,8 @@ async fn make_files(new_files: Vec<(PathBuf, u64)>) -> Result<(), BringUpError> 
             let context = format!("making drive files ended early: {error}");
             Err(BringUpError::new(BringUpErrorKind::System, context))
         }
-    }
+    };
+    (list(&made), outcome)
 }
 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.

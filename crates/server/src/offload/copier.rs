@@ -243,8 +243,8 @@ impl Copier<RealWorld> for SessionCopier {
         find.boxed_local()
     }
 
-    fn reach(&self, volume: Uuid) -> Box<dyn Any> {
-        Box::new(Reach::new(&self.directory, volume))
+    fn reach(&self, volume: Uuid, course: &Course) -> Box<dyn Any> {
+        Box::new(Reach::new(&self.directory, volume, course))
     }
 
     fn release(&self, held: Vec<Held>) {

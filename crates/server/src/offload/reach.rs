@@ -1,28 +1,41 @@
-//! Tracks volumes that copies reach through another logical unit than the command's own.
+//! Tracks the volumes that copies reach through another logical unit than the command's own.
+//!
+//! Invariants:
+//! - Whoever takes a volume away from hosts has such copies stopped, and waits for them: nothing
+//!   that they write follows.
+//! - Nobody waits for a copy that began later.
 
 use super::Offload;
 use crate::directory::Directory;
 use base::Uuid;
+use scsi::offload::Course;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// How many copies reach each volume.
+/// What copies reach, by number.
 #[derive(Default)]
-pub(super) struct Reaches(BTreeMap<Uuid, usize>);
+pub(super) struct Reaches {
+    next: u64,
+    all: BTreeMap<u64, (Uuid, Course)>,
+}
 
 /// A copy reaches a volume as long as this is kept.
 pub(super) struct Reach {
     directory: Arc<Directory>,
-    volume: Uuid,
+    number: u64,
 }
 
 impl Reach {
-    pub(super) fn new(directory: &Arc<Directory>, volume: Uuid) -> Self {
-        directory.offload().state().reaches.begin(volume);
+    pub(super) fn new(directory: &Arc<Directory>, volume: Uuid, course: &Course) -> Self {
+        let mut state = directory.offload().state();
+        let reaches = &mut state.reaches;
+        reaches.next += 1;
+        let number = reaches.next;
+        reaches.all.insert(number, (volume, course.clone()));
+        drop(state);
         Reach {
             directory: Arc::clone(directory),
-            volume,
+            number,
         }
     }
 }
@@ -30,37 +43,31 @@ impl Reach {
 impl Drop for Reach {
     fn drop(&mut self) {
         let offload = self.directory.offload();
-        offload.state().reaches.end(self.volume);
+        offload.state().reaches.all.remove(&self.number);
         offload.left.notify_waiters();
     }
 }
 
-impl Reaches {
-    fn begin(&mut self, volume: Uuid) {
-        *self.0.entry(volume).or_default() += 1;
-    }
-
-    fn end(&mut self, volume: Uuid) {
-        if let Entry::Occupied(mut count) = self.0.entry(volume) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
-        }
-    }
-}
-
 impl Offload {
-    /// Ends when no copy reaches these volumes any more. Nobody is shown them by now.
-    pub(crate) async fn left_alone(&self, volumes: &[Uuid]) {
+    /// Stops the copies that reach this volume by now, and ends when they have left it.
+    pub(crate) async fn leave_alone(&self, volume: Uuid) {
+        let stopped: Vec<u64> = {
+            let state = self.state();
+            let of = state
+                .reaches
+                .all
+                .iter()
+                .filter(|(_, (at, _))| *at == volume);
+            of.map(|(number, (_, course))| {
+                course.stop();
+                *number
+            })
+            .collect()
+        };
         loop {
             let left = self.left.notified();
-            let is_reached = {
-                let state = self.state();
-                let mut volumes = volumes.iter();
-                volumes.any(|volume| state.reaches.0.contains_key(volume))
-            };
-            if !is_reached {
+            let is_there = |number: &u64| self.state().reaches.all.contains_key(number);
+            if !stopped.iter().any(is_there) {
                 return;
             }
             left.await;
@@ -74,18 +81,23 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test]
-    async fn whoever_waits_goes_on_when_the_last_copy_has_left() {
+    async fn copies_are_stopped_and_waited_for_and_later_ones_are_not() {
         let directory = Arc::new(Directory::new());
         let (one, other) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
-        let (first, second) = (Reach::new(&directory, one), Reach::new(&directory, one));
+        let courses = [Course::default(), Course::default(), Course::default()];
+        let reach = |volume, at: usize| Reach::new(&directory, volume, &courses[at]);
+        let (first, second, third) = (reach(one, 0), reach(one, 1), reach(other, 2));
         let offload = directory.offload();
-        offload.left_alone(&[other]).await;
-        let both = [other, one];
-        let mut wait = Box::pin(offload.left_alone(&both));
+        let mut wait = Box::pin(offload.leave_alone(one));
         assert!((&mut wait).now_or_never().is_none());
+        let goes_on = courses.iter().map(Course::goes_on).collect::<Vec<_>>();
+        assert_eq!(goes_on, [false, false, true]);
+        let _later = reach(one, 2);
         drop(first);
         assert!((&mut wait).now_or_never().is_none());
         drop(second);
         wait.await;
+        drop(third);
+        offload.leave_alone(other).await;
     }
 }

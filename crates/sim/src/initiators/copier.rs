@@ -111,7 +111,7 @@ impl Copier<SimWorld> for HostCopier {
         std::future::ready(found.map(|(_, volume)| volume.into())).boxed_local()
     }
 
-    fn reach(&self, _: Uuid) -> Box<dyn Any> {
+    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
         // Nobody takes units away here.
         Box::new(())
     }

@@ -33,7 +33,7 @@ impl Drop for Turn {
 ///
 /// # Errors
 /// What it says, and `Silent` when it does not come back in time, or has not since before.
-pub(super) async fn within<T: Send + 'static>(
+pub async fn within<T: Send + 'static>(
     path: &Path,
     patience: Duration,
     call: impl FnOnce(&Path) -> Result<T, OpenError> + Send + 'static,

@@ -44,6 +44,7 @@ mod sparse;
 mod suspicion;
 mod vigil;
 
+pub use aside::within;
 pub use child::ends_with_us;
 pub use confine::{Reach, confine};
 pub use descriptors::{Descriptors, raise_descriptors};

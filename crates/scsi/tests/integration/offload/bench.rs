@@ -132,7 +132,7 @@ impl Copier<SimWorld> for TestCopier {
         async move { found.map(Disk::Here) }.boxed_local()
     }
 
-    fn reach(&self, _: Uuid) -> Box<dyn Any> {
+    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
         if let Some(at_reach) = self.at_reach.take() {
             at_reach();
         }

@@ -7,12 +7,13 @@ use super::{Configuration, Store};
 use crate::array::Export;
 use crate::array::hosts::{Host, HostGroup, Known, account_of, said_of};
 use crate::directory::{Access, Initiators};
+use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use crate::shard::UnitTraits;
 use base::Uuid;
 use iscsi::chap::Account;
 use serde::{Deserialize, Serialize};
-use site::Site;
+use site::{DriveSource, Site};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,24 @@ impl Store for InFile {
     }
 
     fn write(&self, configuration: &Configuration) -> Result<(), RecordError> {
-        record::write(&self.file, &Kept::of(configuration))
+        let data = self.file.parent().unwrap_or(Path::new(""));
+        let settings = configuration.settings.as_ref();
+        let kept = Configuration {
+            settings: settings.map(|settings| Arc::new(from_there(settings, data))),
+            ..configuration.clone()
+        };
+        record::write(&self.file, &Kept::of(&kept))
     }
+}
+
+/// Settings that name drive files in the data directory `data` by their path from there.
+fn from_there(settings: &Site, data: &Path) -> Site {
+    let mut settings = settings.clone();
+    for drive in &mut settings.drives {
+        let (DriveSource::File { path, .. } | DriveSource::Device { path }) = &mut drive.source;
+        *path = kept_path(data, path);
+    }
+    settings
 }
 
 #[derive(Serialize, Deserialize)]
