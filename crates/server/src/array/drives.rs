@@ -348,10 +348,11 @@ async fn put_in_place(
             let group = pool.group_of_drive(old);
             pool.fail_drive(old).await?;
             let drive = new.open(state, pool).await?;
-            Ok(match group {
+            match group {
                 Some(group) => pool.add_spare_for(group, drive).await?,
                 None => pool.add_spare(drive).await?,
-            })
+            }
+            Ok(())
         }
         Err(error) => Err(error),
     }

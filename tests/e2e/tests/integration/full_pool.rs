@@ -101,13 +101,13 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     assert!(
         events
             .iter()
-            .any(|text| text.contains("the warning threshold is 80 %")),
+            .any(|text| text.contains("the warning threshold of 80 %")),
         "{events:?}"
     );
     assert!(
         events
             .iter()
-            .any(|text| text.contains("it is full, and writes")),
+            .any(|text| text.contains("writes that need space fail")),
         "{events:?}"
     );
 }
