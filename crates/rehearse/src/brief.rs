@@ -1,4 +1,4 @@
-//! Whether a plan meets its limits, found out with as few modelled operations as that takes.
+//! The judgement whether a plan meets its limits, with as few modelled operations as it takes.
 //!
 //! - A run is given up when a stream falls far behind its rate: the operation that waits longest
 //!   there has been due for [`BEHIND_LIMITS`] times the limit and for [`BEHIND_SHARE`] of the time

@@ -38,9 +38,9 @@ const DRIVES_PER_SPARE: u32 = 30;
 /// A way to build a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The drive model.
+    /// The name of the drive model in the file.
     pub model: String,
-    /// Protection.
+    /// The protection of each group.
     pub level: Level,
     /// Drives of a group.
     pub group_drives: u16,
@@ -76,7 +76,7 @@ impl Candidate {
 /// What became of a candidate.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// Which.
+    /// The mix of drives that was tried.
     pub candidate: Candidate,
     /// Groups of the smallest that meets the limits, with what came of it; none when none
     /// does.
@@ -93,7 +93,7 @@ pub struct Sized {
 /// A number of groups that was rehearsed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tried {
-    /// Groups.
+    /// Groups that the pool had.
     pub groups: u16,
     /// Whether they met the limits.
     pub met: bool,

@@ -85,7 +85,7 @@ fn response(outcome: &Outcome, is_read: bool) -> EstimateReport {
     })
 }
 
-/// For a terminal.
+/// The proposal as text for a terminal.
 pub fn proposal(sizing: &SizingReport) -> String {
     let (good, others): (Vec<_>, Vec<_>) = sizing
         .candidates

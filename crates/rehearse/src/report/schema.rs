@@ -1,4 +1,4 @@
-//! What a rehearsal says as data: what `--json` writes, and what the page is drawn from.
+//! The result of a rehearsal as data: `--json` writes it, and the page is drawn from it.
 //!
 //! Stable: fields are added, never renamed, removed or given another meaning, without a new
 //! number in [`SCHEMA`]. Units are in the names (`_s`, `_ms`, `_per_s`); shares of time are
@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "ashlar-rehearse/1";
 /// What came of a site and its variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// [`SCHEMA`].
+    /// The name and version of this schema: [`SCHEMA`].
     pub schema: String,
     /// The version of Ashlar that rehearsed it.
     #[serde(default)]
@@ -23,7 +23,7 @@ pub struct Document {
     /// What was rehearsed; null where the plan is from no file.
     #[serde(default)]
     pub source: Option<SourceReport>,
-    /// The site's name.
+    /// The name of the site, from its file.
     pub site: String,
     /// What it is, in a sentence.
     pub about: Option<String>,
@@ -38,7 +38,7 @@ pub struct Document {
 /// Mixes of drives that were tried for a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizingReport {
-    /// The pool.
+    /// The pool that the mixes are for.
     pub pool: String,
     /// What mean response times of each VM have to stay below.
     pub limit_ms: f64,
@@ -51,9 +51,9 @@ pub struct SizingReport {
 /// A mix of drives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CandidateReport {
-    /// For people.
+    /// The mix in words, such as its level and drive model.
     pub name: String,
-    /// Its drive model.
+    /// The name of its drive model in the file.
     pub model: String,
     /// Its level, as a site file says it.
     pub level: String,
@@ -84,7 +84,7 @@ pub struct CandidateReport {
 /// A number of groups that was rehearsed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupsTried {
-    /// How many.
+    /// How many groups the pool had.
     pub groups: u16,
     /// Whether they met the limits.
     pub met: bool,
@@ -118,7 +118,7 @@ pub struct VariantReport {
     pub search: Option<SearchReport>,
 }
 
-/// A site's parts.
+/// The parts of a site, as the page draws them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayoutReport {
     /// Each by itself, in the order of the file.
@@ -133,10 +133,10 @@ pub struct LayoutReport {
     pub pools: Vec<PoolLayout>,
 }
 
-/// A host.
+/// A host that runs VMs of the site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLayout {
-    /// Its name.
+    /// The name of the host in the file.
     pub name: String,
     /// Its ports: links are called so, with their direction.
     pub ports: Vec<String>,
@@ -144,10 +144,10 @@ pub struct HostLayout {
     pub vms: Vec<String>,
 }
 
-/// A network.
+/// A network between hosts and controllers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkLayout {
-    /// Its name.
+    /// The name of the network in the file.
     pub name: String,
     /// Of each of its links, as it is sold.
     pub bits_per_s: u64,
@@ -155,10 +155,10 @@ pub struct NetworkLayout {
     pub uplinks: Vec<String>,
 }
 
-/// A controller.
+/// A controller that serves pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControllerLayout {
-    /// Its name.
+    /// The name of the controller in the file.
     pub name: String,
     /// Whom it mirrors its write cache to.
     pub partner: Option<String>,
@@ -166,21 +166,21 @@ pub struct ControllerLayout {
     pub ports: Vec<String>,
 }
 
-/// A bus.
+/// A bus between a controller and its drives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusLayout {
-    /// Its name.
+    /// The name of the bus in the file.
     pub name: String,
     /// Its directions, as they are told; one where both share them.
     pub lanes: Vec<String>,
 }
 
-/// A pool.
+/// A pool with its groups and spares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolLayout {
-    /// Its name.
+    /// The name of the pool in the file.
     pub name: String,
-    /// Its controller.
+    /// The name of the controller that serves it.
     pub controller: String,
     /// Its drives together, kind by kind, as they are told.
     pub kinds: Vec<String>,
@@ -193,7 +193,7 @@ pub struct PoolLayout {
 /// What came of one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedReport {
-    /// The seed.
+    /// The seed that the run was made with.
     pub seed: u64,
     /// Hash over everything that happened, 16 hexadecimal digits: equal for equal plan, seed
     /// and program.
@@ -218,7 +218,7 @@ pub struct SeedReport {
 /// Where the time of operations went.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Where.
+    /// The stage of an operation.
     pub stage: Stage,
     /// Mean time of an operation there.
     pub mean_ms: f64,
@@ -229,9 +229,9 @@ pub struct StageReport {
 /// How busy a part was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShareReport {
-    /// What it is.
+    /// The kind of the part.
     pub part: Part,
-    /// Which one.
+    /// The name of the part, from the file.
     pub name: String,
     /// Busy time over time.
     pub utilisation: f64,
@@ -243,12 +243,12 @@ pub struct ShareReport {
     pub waiting_ms: Option<f64>,
 }
 
-/// Something that happened.
+/// Something that happened during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToldReport {
     /// From the start of the run.
     pub at_s: f64,
-    /// What, for people.
+    /// What happened, for people to read.
     pub text: String,
 }
 
@@ -257,7 +257,7 @@ pub struct ToldReport {
 pub struct FailedReport {
     /// What it is; hosts and controllers are called by their processors.
     pub part: Part,
-    /// Its name.
+    /// The name of the part in the file.
     pub name: String,
     /// From the start of the run.
     pub at_s: f64,
@@ -277,7 +277,7 @@ pub struct FindingReport {
     /// The factor on the load at which the bottleneck is busy all of the time; null when
     /// nothing is busy.
     pub headroom: Option<f64>,
-    /// In one sentence.
+    /// The bottleneck in one sentence.
     pub sentence: String,
     /// And the next one; empty without.
     pub next_sentence: String,
@@ -286,13 +286,13 @@ pub struct FindingReport {
 /// The figures that people compare, over all seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SummaryReport {
-    /// Operations per second.
+    /// Completed operations of all VMs per second.
     pub iops: EstimateReport,
-    /// Reads per second.
+    /// Completed reads of all VMs per second.
     pub reads_per_s: EstimateReport,
-    /// Writes per second.
+    /// Completed writes of all VMs per second.
     pub writes_per_s: EstimateReport,
-    /// Data moved.
+    /// Data read and written, in decimal megabytes per second.
     pub megabytes_per_s: EstimateReport,
     /// Mean response time of reads.
     pub read_ms: EstimateReport,
@@ -306,7 +306,7 @@ pub struct SummaryReport {
 /// A figure over several seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimateReport {
-    /// Over all seeds.
+    /// The mean over all seeds.
     pub mean: f64,
     /// Half of the 95 % interval's width; null with one seed.
     pub half_width_95: Option<f64>,
@@ -317,7 +317,7 @@ pub struct EstimateReport {
 pub struct SearchReport {
     /// What is capped: `mean` or `p95` of the response time of random I/O.
     pub capped: String,
-    /// At what.
+    /// The cap on that response time.
     pub cap_ms: f64,
     /// The largest factor on the load that meets it; null when even the smallest that was tried
     /// does not.
