@@ -8,6 +8,7 @@
 //! is a tree like any other.
 
 pub mod arrows;
+pub mod comments;
 pub mod determinism;
 pub mod glossary;
 pub mod headers;

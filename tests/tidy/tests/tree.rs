@@ -70,3 +70,8 @@ fn one_word_for_one_thing() {
 fn events_are_quoted_as_the_program_says_them() {
     no_complaints(tidy::quotes::check);
 }
+
+#[test]
+fn doc_comments_say_more_than_names() {
+    no_complaints(tidy::comments::check);
+}
