@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::unix_socket::UnixConnector;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use server::api::types::Problem;
+use serde_json::Value;
+use server::api::types::{Problem, ProblemKind};
 use site::ApiAddress;
 use std::time::Duration;
 use ureq::http::Response;
@@ -16,8 +17,8 @@ use ureq::{Agent, Body};
 const ANSWER_MAX: Duration = Duration::from_secs(3600);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// What a request has in its query that is a trial: nothing is changed.
-const CHECK: (&str, &str) = ("check", "true");
+/// What the paths of trials begin with. A trial changes nothing.
+const TRIALS: &str = "check";
 
 /// A running array, by its API.
 pub struct Client {
@@ -138,29 +139,67 @@ impl Client {
     /// Asks whether a resource could be deleted.
     ///
     /// # Errors
-    /// The array can't be reached or would refuse.
+    /// The array can't be reached, would refuse, or knows no such trial.
     pub fn try_delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
-        let request = self.agent.delete(&self.url(path)).query(CHECK.0, CHECK.1);
+        let path = trial_of(path);
+        let request = self.agent.delete(&self.url(&path));
         let answer = request.query_pairs(query.iter().copied()).call();
-        self.accept(answer).map(drop)
+        self.tried("delete", &path, answer)
     }
 
     /// Asks whether something could be done.
     ///
     /// # Errors
-    /// The array can't be reached or would refuse.
+    /// The array can't be reached, would refuse, or knows no such trial.
     pub fn try_post(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
-        let request = self.agent.post(&self.url(path)).query(CHECK.0, CHECK.1);
-        self.accept(request.send_json(body)).map(drop)
+        let path = trial_of(path);
+        let answer = self.agent.post(&self.url(&path)).send_json(body);
+        self.tried("post", &path, answer)
     }
 
     /// Asks whether a resource could be changed.
     ///
     /// # Errors
-    /// The array can't be reached or would refuse.
+    /// The array can't be reached, would refuse, or knows no such trial.
     pub fn try_patch(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
-        let request = self.agent.patch(&self.url(path)).query(CHECK.0, CHECK.1);
-        self.accept(request.send_json(body)).map(drop)
+        let path = trial_of(path);
+        let answer = self.agent.patch(&self.url(&path)).send_json(body);
+        self.tried("patch", &path, answer)
+    }
+
+    /// What came of a trial. An array that does not know it answers as if the thing were missing.
+    fn tried(
+        &self,
+        method: &str,
+        path: &[&str],
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> Result<(), Failure> {
+        let is_none = |kind| matches!(kind, ProblemKind::NotFound | ProblemKind::MethodNotAllowed);
+        match self.accept(answer) {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused(problem))
+                if is_none(problem.kind) && !self.describes(method, path)? =>
+            {
+                Err(Failure::Failed(format!(
+                    "nothing is changed: the array at {} runs an older version of Ashlar, which \
+                     can't check beforehand whether this is possible; restart it with this \
+                     version, or give --yes",
+                    self.api
+                )))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Whether the array says of itself that it has such requests.
+    fn describes(&self, method: &str, path: &[&str]) -> Result<bool, Failure> {
+        let description: Value = self.get(&["openapi.json"])?;
+        let paths = description["paths"].as_object();
+        let mut of_method = paths
+            .into_iter()
+            .flatten()
+            .filter(|(_, has)| has.get(method).is_some());
+        Ok(of_method.any(|(template, _)| fits(template, path)))
     }
 
     /// Deletes a resource.
@@ -220,6 +259,21 @@ impl Client {
     }
 }
 
+/// The path of the trial of what is at `path`.
+fn trial_of<'a>(path: &[&'a str]) -> Vec<&'a str> {
+    [&[TRIALS], path].concat()
+}
+
+/// Whether `path` is one of those that `template` describes, with names in braces.
+fn fits(template: &str, path: &[&str]) -> bool {
+    let Some(template) = template.strip_prefix("/api/v1/") else {
+        return false;
+    };
+    let template: Vec<&str> = template.split('/').collect();
+    let mut pairs = template.iter().zip(path);
+    template.len() == path.len() && pairs.all(|(is, said)| is.starts_with('{') || is == said)
+}
+
 /// `segment` as one segment of a URL's path (RFC 3986 clause 2).
 fn encoded(segment: &str) -> String {
     let mut url = String::with_capacity(segment.len());
@@ -248,6 +302,19 @@ mod tests {
         assert_eq!(encoded("a/b?c#d %"), "a%2Fb%3Fc%23d%20%25");
         assert_eq!(encoded(".."), "%2E%2E");
         assert_eq!(encoded("ä"), "%C3%A4");
+    }
+
+    #[test]
+    fn a_path_fits_its_template_alone() {
+        let template = "/api/v1/check/volumes/{name}";
+        assert!(fits(template, &["check", "volumes", "v/0"]));
+        for other in [
+            &["volumes", "v0"][..],
+            &["check", "pools", "v0"],
+            &["check", "volumes", "v0", "restore"],
+        ] {
+            assert!(!fits(template, other), "{other:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Commands that destroy something ask, and ask only for what can be done.
 
 use crate::array::{Home, SECOND_POOL, SITE, Serving, two_lanes_and_a_pool};
+use crate::commands::request;
 use serde_json::{Value, json};
 
 /// That a command is refused since nobody can be asked, and says all of these.
@@ -232,5 +233,47 @@ fn nobody_is_asked_for_what_can_not_be_done() {
     serving.done(&["export", "show", a]);
     serving.done(&["pool", "show", "p1"]);
     assert_eq!(serving.json(&["trash", "list"])[0]["name"], "gone");
-    home.wait_log("DELETE /api/v1/pools/p1?check=true: 204");
+    home.wait_log("DELETE /api/v1/check/pools/p1: 204");
+}
+
+#[test]
+fn only_the_path_makes_a_trial_and_unknown_parameters_change_nothing() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let answer = request(&serving.api, "GET /api/v1/openapi.json", "", "");
+    let (_, description) = answer.split_once("\r\n\r\n").unwrap();
+    let description: Value = serde_json::from_str(description).unwrap();
+    let mut changes = 0;
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            if method == "get" {
+                continue;
+            }
+            changes += 1;
+            let method = method.to_uppercase();
+            let path = path
+                .replace("{target}", "iqn.2026-11.dev.ashlar:a")
+                .replace("pools/{name}", "pools/p0")
+                .replace("{name}", "v0");
+            let line = format!("{method} {path}?check=true");
+            let answer = request(&serving.api, &line, "", "{}");
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{line}: {answer}");
+            let part = "the query: found \\\"check\\\"; allowed: ";
+            assert!(answer.contains(part), "{line}: {answer}");
+        }
+    }
+    assert!(changes > 50, "{changes}");
+    // What has no trial is no path.
+    for line in [
+        "DELETE /api/v1/check/exports/iqn.2026-11.dev.ashlar:a",
+        "DELETE /api/v1/check/trash",
+    ] {
+        let answer = request(&serving.api, line, "", "");
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{line}: {answer}");
+    }
+    serving.json(&["export", "show", "iqn.2026-11.dev.ashlar:a"]);
+    // What is known is taken.
+    let line = "DELETE /api/v1/volumes/v0?force=true&at_once=true";
+    let answer = request(&serving.api, line, "", "");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }

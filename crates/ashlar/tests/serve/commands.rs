@@ -423,6 +423,13 @@ fn the_description_names_every_resource() {
     assert_eq!(
         paths,
         [
+            "/api/v1/check/drives/{name}",
+            "/api/v1/check/pools/{name}",
+            "/api/v1/check/portals/{address}",
+            "/api/v1/check/settings",
+            "/api/v1/check/snapshots/{name}",
+            "/api/v1/check/volumes/{name}",
+            "/api/v1/check/volumes/{name}/restore",
             "/api/v1/consistency-groups",
             "/api/v1/consistency-groups/{name}",
             "/api/v1/consistency-groups/{name}/schedules",

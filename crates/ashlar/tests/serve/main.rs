@@ -29,6 +29,7 @@ mod luns;
 mod memory;
 mod moved;
 mod moves;
+mod older_server;
 mod one_truth;
 mod openapi;
 mod panics;

@@ -23,7 +23,6 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
         Method::GET | Method::HEAD | Method::OPTIONS
     );
     let path = request.uri().path().to_owned();
-    // A trial is no change, and says so in its query.
     let query = request.uri().query().map(|query| format!("?{query}"));
     let query = query.unwrap_or_default();
     if !changes || path == "/api/v1/site/diff" {

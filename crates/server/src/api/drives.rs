@@ -4,7 +4,6 @@ use super::deadline::Served;
 use super::pools;
 use super::problem::{Body, Segment};
 use super::status::numbers;
-use super::trial::{Trial, Tried};
 use super::types::{
     Drive, DriveAdd, DriveFailure, DriveRedundancy, DriveReplace, DriveReplaced, DriveState, Pool,
     Problem, ProblemKind,
@@ -113,7 +112,7 @@ pub(super) async fn replace_drive(
 /// Forgets a failed drive that another stands in for.
 #[utoipa::path(
     delete, path = "/api/v1/drives/{name}", tag = "drives",
-    params(("name" = String, Path, description = "Name of the drive"), Trial),
+    params(("name" = String, Path, description = "Name of the drive")),
     responses(
         (status = 204), (status = 404, body = Problem), (status = 409, body = Problem)
     )
@@ -121,12 +120,8 @@ pub(super) async fn replace_drive(
 pub(super) async fn remove_drive(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-    trial: Tried,
 ) -> Result<StatusCode, Problem> {
-    match trial.only_check()? {
-        true => drop(array.removable(&name).await?),
-        false => array.remove_drive(&name).await?,
-    }
+    array.remove_drive(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

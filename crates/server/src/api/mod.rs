@@ -22,6 +22,7 @@ mod listener;
 mod pool_changes;
 mod pools;
 mod problem;
+mod query;
 mod restore;
 mod schedules;
 mod sessions;
@@ -65,6 +66,7 @@ fn described() -> (Router<Served>, OpenApi) {
         .routes(routes!(statistics::volume_stats))
         .routes(routes!(statistics::initiator_stats))
         .routes(routes!(statistics::session_stats))
+        .merge(of_trials())
         .routes(routes!(drives::list_drives))
         .routes(routes!(drives::get_drive, drives::remove_drive))
         .routes(routes!(pools::list_pools, pool_changes::create_pool))
@@ -163,6 +165,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
     let served = Served { array, patience };
     let (router, description) = described();
     let router = router.with_state(served.clone());
+    let known = Arc::new(query::Known::new(&description));
     let description = Arc::new(description);
     let described = move || {
         let description = Arc::clone(&description);
@@ -170,6 +173,7 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
     };
     router
         .route("/api/v1/openapi.json", routing::get(described))
+        .route_layer(middleware::from_fn_with_state(known, query::known_only))
         .fallback(|uri: axum::http::Uri| async move {
             Problem::new(
                 ProblemKind::NotFound,
@@ -184,6 +188,18 @@ pub fn router(array: Arc<Array>, patience: Patience) -> Router {
         .layer(middleware::from_fn(audit::told))
         .layer(middleware::from_fn_with_state(served, deadline::in_time))
         .layer(middleware::from_fn(guard::ours_only))
+}
+
+/// What only asks whether a change is possible.
+fn of_trials() -> OpenApiRouter<Served> {
+    OpenApiRouter::new()
+        .routes(routes!(trial::check_delete_volume))
+        .routes(routes!(trial::check_delete_snapshot))
+        .routes(routes!(trial::check_restore_volume))
+        .routes(routes!(trial::check_destroy_pool))
+        .routes(routes!(trial::check_remove_drive))
+        .routes(routes!(trial::check_remove_portal))
+        .routes(routes!(trial::check_change_settings))
 }
 
 /// What takes whole site files.

@@ -3,7 +3,6 @@
 use super::drives::new_drive;
 use super::pools::shown;
 use super::problem::{Body, Segment};
-use super::trial::{Trial, Tried};
 use super::types::{CacheChange, DriveAdd, Pool, PoolCreate, Problem};
 use crate::array::Array;
 use crate::bringup::pool_changes::{self, NewPool};
@@ -36,7 +35,7 @@ pub(super) async fn create_pool(
 /// Destroys a pool that holds no volumes. Its trash goes with it; its drives are empty then.
 #[utoipa::path(
     delete, path = "/api/v1/pools/{name}", tag = "pools",
-    params(("name" = String, Path, description = "Name of the pool"), Trial),
+    params(("name" = String, Path, description = "Name of the pool")),
     responses(
         (status = 204, description = "It is gone"),
         (status = 404, description = "There is no such pool", body = Problem),
@@ -47,12 +46,8 @@ pub(super) async fn create_pool(
 pub(super) async fn destroy_pool(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-    trial: Tried,
 ) -> Result<StatusCode, Problem> {
-    match trial.only_check()? {
-        true => drop(pool_changes::check_destroyable(&array, &name).await?),
-        false => pool_changes::destroy(&array, name).await?,
-    }
+    pool_changes::destroy(&array, name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -2,7 +2,6 @@
 
 use super::problem::{Body, Segment};
 use super::snapshots::snapshot;
-use super::trial::{Trial, Tried};
 use super::types::{Problem, Snapshot, SnapshotsCreate, Volume, VolumeRestore};
 use super::volumes::{check_name, volume};
 use crate::array::{Array, Present, Restoring};
@@ -43,7 +42,7 @@ pub(super) async fn create_snapshots(
 #[utoipa::path(
     post, path = "/api/v1/volumes/{name}/restore", tag = "snapshots",
     request_body = VolumeRestore,
-    params(("name" = String, Path, description = "Name of the volume"), Trial),
+    params(("name" = String, Path, description = "Name of the volume")),
     responses(
         (status = 200, body = Volume), (status = 400, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem),
@@ -53,9 +52,16 @@ pub(super) async fn create_snapshots(
 pub(super) async fn restore_volume(
     State(array): State<Arc<Array>>,
     Segment(name): Segment<String>,
-    trial: Tried,
     Body(restore): Body<VolumeRestore>,
 ) -> Result<Json<Volume>, Problem> {
+    let (snapshot, how) = restoring(restore)?;
+    let restored = array.restore(name, snapshot, how).await?;
+    let all = array.volumes().await?;
+    Ok(Json(volume(&array, &all, restored)))
+}
+
+/// From which snapshot a request restores, and how.
+pub(super) fn restoring(restore: VolumeRestore) -> Result<(String, Restoring), Problem> {
     let present = match restore.keep {
         Some(keep) => {
             check_name(&keep)?;
@@ -66,9 +72,7 @@ pub(super) async fn restore_volume(
     let how = Restoring {
         present,
         by_force: restore.force,
-        only_check: trial.only_check()?,
+        only_check: false,
     };
-    let restored = array.restore(name, restore.snapshot, how).await?;
-    let all = array.volumes().await?;
-    Ok(Json(volume(&array, &all, restored)))
+    Ok((restore.snapshot, how))
 }

@@ -2,7 +2,6 @@
 
 use super::caller::Caller;
 use super::problem::{Body, Segment};
-use super::trial::{Trial, Tried};
 use super::types::{
     ChapCreate, DiscoveryChap, Portal, PortalAdd, Problem, ProblemKind, Settings, SettingsChange,
     SiteText,
@@ -42,7 +41,6 @@ fn shown(array: &Array) -> Settings {
 /// root and the server's user to change, not for the socket's group.
 #[utoipa::path(
     patch, path = "/api/v1/settings", tag = "settings", request_body = SettingsChange,
-    params(Trial),
     responses(
         (status = 200, description = "The settings as they are now", body = Settings),
         (status = 400, description = "No such key, or a value that it can't have", body = Problem),
@@ -52,9 +50,20 @@ fn shown(array: &Array) -> Settings {
 pub(super) async fn change_settings(
     State(array): State<Arc<Array>>,
     ConnectInfo(caller): ConnectInfo<Caller>,
-    trial: Tried,
-    Body(SettingsChange(change)): Body<SettingsChange>,
+    Body(change): Body<SettingsChange>,
 ) -> Result<Json<Settings>, Problem> {
+    array.edit_settings(edit(change, &caller)?).await?;
+    Ok(Json(shown(&array)))
+}
+
+/// Values of settings by table and key; nothing for the default.
+type Edit = BTreeMap<String, BTreeMap<String, Option<Setting>>>;
+
+/// What a caller wants to change, when the caller may.
+pub(super) fn edit(
+    SettingsChange(change): SettingsChange,
+    caller: &Caller,
+) -> Result<Edit, Problem> {
     let says = |whole: &str| {
         let (table, key) = whole.split_once('.')?;
         change.get(table)?.get(key)
@@ -64,7 +73,7 @@ pub(super) async fn change_settings(
         let message = format!("{caller} may not change {key}: root may, and the server's user");
         return Err(Problem::new(ProblemKind::Forbidden, message));
     }
-    let mut changes: BTreeMap<String, BTreeMap<String, Option<Setting>>> = BTreeMap::new();
+    let mut changes = Edit::new();
     for (table, keys) in change {
         for (key, value) in keys {
             let value = setting_of(value).map_err(|what| {
@@ -75,11 +84,7 @@ pub(super) async fn change_settings(
             changes.entry(table.clone()).or_default().insert(key, value);
         }
     }
-    match trial.only_check()? {
-        true => array.check_edit(&changes)?,
-        false => array.edit_settings(changes).await?,
-    }
-    Ok(Json(shown(&array)))
+    Ok(changes)
 }
 
 /// A value of a site file as JSON has it.
@@ -159,7 +164,7 @@ pub(super) async fn add_portal(
 /// Serves targets at this address no more; sessions that came in there end.
 #[utoipa::path(
     delete, path = "/api/v1/portals/{address}", tag = "settings",
-    params(("address" = String, Path, description = "Address and port of the portal"), Trial),
+    params(("address" = String, Path, description = "Address and port of the portal")),
     responses(
         (status = 204, description = "It is closed"),
         (status = 404, description = "There is no such portal", body = Problem),
@@ -169,15 +174,15 @@ pub(super) async fn add_portal(
 pub(super) async fn remove_portal(
     State(array): State<Arc<Array>>,
     Segment(at): Segment<String>,
-    trial: Tried,
 ) -> Result<StatusCode, Problem> {
-    let none = || Problem::new(ProblemKind::NotFound, format!("there is no portal {at}"));
-    let address: SocketAddr = at.parse().map_err(|_| none())?;
-    match trial.only_check()? {
-        true => drop(array.without_portal(address)?),
-        false => array.remove_portal(address).await?,
-    }
+    array.remove_portal(of_portal(&at)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The address of a portal as a path has it.
+pub(super) fn of_portal(at: &str) -> Result<SocketAddr, Problem> {
+    let none = || Problem::new(ProblemKind::NotFound, format!("there is no portal {at}"));
+    at.parse().map_err(|_| none())
 }
 
 fn address(text: &str) -> Result<SocketAddr, Problem> {

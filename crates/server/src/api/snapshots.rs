@@ -93,13 +93,7 @@ pub(super) async fn delete_snapshot(
     Segment(name): Segment<String>,
     how: Result<Query<AtOnce>, QueryRejection>,
 ) -> Result<Json<Deleted>, Problem> {
-    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
-    let how = Deletion {
-        at_once: how.at_once,
-        only_check: how.check,
-        ..Deletion::default()
-    };
-    let gone = array.delete_snapshot(name, how).await?;
+    let gone = array.delete_snapshot(name, deletion(how)?).await?;
     Ok(Json(deleted(gone)))
 }
 
@@ -111,9 +105,14 @@ pub(super) struct AtOnce {
     /// It does not pass the trash.
     #[serde(default)]
     at_once: bool,
-    /// Nothing is deleted: the answer says whether it could be, as far as that is known before.
-    #[serde(default)]
-    check: bool,
+}
+
+pub(super) fn deletion(how: Result<Query<AtOnce>, QueryRejection>) -> Result<Deletion, Problem> {
+    let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
+    Ok(Deletion {
+        at_once: how.at_once,
+        ..Deletion::default()
+    })
 }
 
 /// Makes a volume that begins as what a volume or a snapshot has. Both go their own ways

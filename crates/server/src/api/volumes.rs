@@ -35,9 +35,6 @@ pub(super) struct How {
     /// At once, without passing the trash.
     #[serde(default)]
     at_once: bool,
-    /// Nothing is deleted: the answer says whether it could be, as far as that is known before.
-    #[serde(default)]
-    check: bool,
 }
 
 /// The volumes, by name, without snapshots: all, or those with a tag.
@@ -187,13 +184,17 @@ pub(super) async fn delete_volume(
     Segment(name): Segment<String>,
     how: Result<Query<How>, QueryRejection>,
 ) -> Result<Json<Deleted>, Problem> {
+    let gone = array.delete_volume(name, deletion(how)?).await?;
+    Ok(Json(deleted(gone)))
+}
+
+pub(super) fn deletion(how: Result<Query<How>, QueryRejection>) -> Result<Deletion, Problem> {
     let Query(how) = how.map_err(|wrong| Problem::invalid(wrong.body_text()))?;
-    let how = Deletion {
+    Ok(Deletion {
         by_force: how.force,
         at_once: how.at_once,
-        only_check: how.check,
-    };
-    Ok(Json(deleted(array.delete_volume(name, how).await?)))
+        only_check: false,
+    })
 }
 
 /// What came of a deletion.
