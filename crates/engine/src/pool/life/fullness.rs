@@ -4,7 +4,8 @@
 //! - Crossing a threshold, up or back down, is one event. Down counts only some percent
 //!   below, so that a pool at a threshold does not tell of it over and over.
 //! - What is promised to thick volumes counts as used: nobody else can have it.
-//! - A pool that had no page for somebody is full for a while, but not once space is given back.
+//! - A pool that had no page for somebody is full for a while, or until so much is given back as
+//!   counts as down. So hosts that give single pages back and ask for more make no events.
 
 use crate::pool::drives::EventKind;
 use crate::pool::{Inner, Pool, promise};
@@ -16,10 +17,11 @@ use std::time::Duration;
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So much below a threshold counts as below.
+/// So much below a threshold, or below what was taken when somebody found no page, counts as
+/// below.
 const BACK_PERCENT: u64 = 2;
 
-/// A pool that had no page for somebody is full for so long at least.
+/// A pool that had no page for somebody is full for so long, unless enough is given back before.
 const REFUSED: Duration = Duration::from_secs(10);
 
 /// From which part of the capacity on people, and initiators, are told.
@@ -77,14 +79,48 @@ pub(crate) struct Judged {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
     at: Time,
-    /// Pages that were taken then; with fewer taken, some were given back since.
+    /// Pages that were taken then.
     taken: u64,
 }
 
 impl Refusal {
-    /// Whether the pool counts as full for it, with so many pages taken.
-    fn holds(self, now: Time, taken: u64) -> bool {
-        now.since(self.at) < REFUSED && taken >= self.taken
+    /// Whether the pool counts as full for it, with so many pages taken of so many.
+    fn holds(self, now: Time, taken: u64, capacity: u64) -> bool {
+        let given_back = u128::from(self.taken.saturating_sub(taken));
+        let is_down = given_back * 100 > u128::from(capacity) * u128::from(BACK_PERCENT);
+        now.since(self.at) < REFUSED && !is_down
+    }
+}
+
+/// A change of how full a pool is, which is an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Crossed {
+    before: Fullness,
+    next: Fullness,
+    /// Somebody found no page.
+    is_refused: bool,
+}
+
+impl Judged {
+    /// Judges a pool with so many pages taken of so many.
+    fn judge(&mut self, now: Time, taken: u64, capacity: u64) -> Option<Crossed> {
+        let before = self.info.fullness;
+        let is_refused = self
+            .refused
+            .is_some_and(|refusal| refusal.holds(now, taken, capacity));
+        let next = match is_refused {
+            true => Fullness::Full,
+            false => before.next(taken, capacity, self.info.thresholds),
+        };
+        self.info.fullness = next;
+        if before == Fullness::Ample && next > before {
+            self.info.warnings += 1;
+        }
+        (before != next).then_some(Crossed {
+            before,
+            next,
+            is_refused,
+        })
     }
 }
 
@@ -146,22 +182,17 @@ impl<W: World> Inner<W> {
         let capacity = self.unopened_pages().saturating_add_signed(in_use);
         let now = self.world.now();
         let judge = |judged: &mut Judged| {
-            let before = judged.info.fullness;
-            let is_refused = judged
-                .refused
-                .is_some_and(|refusal| refusal.holds(now, taken));
-            let next = before.next(taken, capacity, judged.info.thresholds);
-            let next = if is_refused { Fullness::Full } else { next };
-            judged.info.fullness = next;
-            if before == Fullness::Ample && next > before {
-                judged.info.warnings += 1;
-            }
-            (before, next, is_refused, judged.info.thresholds)
+            let crossed = judged.judge(now, taken, capacity);
+            crossed.map(|crossed| (crossed, judged.info.thresholds))
         };
-        let (before, next, is_refused, thresholds) = commons.with_judged(judge);
-        if before == next {
+        let Some((crossed, thresholds)) = commons.with_judged(judge) else {
             return;
-        }
+        };
+        let Crossed {
+            before,
+            next,
+            is_refused,
+        } = crossed;
         let percent = taken * 100 / capacity.max(1);
         let text = text((before, next), is_refused, percent, thresholds);
         let (kind, mark) = match next > before {
@@ -230,6 +261,39 @@ impl<W: World> Pool<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As where the lane of a volume is full, and others have room.
+    #[test]
+    fn guests_that_give_a_page_back_and_find_none_by_turns_make_one_event() {
+        const CAPACITY: u64 = 1_000;
+        const TAKEN: u64 = 600;
+        let mut judged = Judged::default();
+        let mut now = Time(0);
+        let mut crossed = Vec::new();
+        let mut look = |judged: &mut Judged, taken| {
+            now = now + LOOK;
+            let event = judged.judge(now, taken, CAPACITY);
+            crossed.extend(event.map(|event| event.next));
+            now
+        };
+        let mut at = look(&mut judged, TAKEN);
+        for _ in 0..600 {
+            judged.refused = Some(Refusal { at, taken: TAKEN });
+            look(&mut judged, TAKEN);
+            at = look(&mut judged, TAKEN - 1);
+        }
+        // Nobody asks any more.
+        for _ in 0..200 {
+            at = look(&mut judged, TAKEN);
+        }
+        judged.refused = Some(Refusal { at, taken: TAKEN });
+        look(&mut judged, TAKEN);
+        look(&mut judged, TAKEN - CAPACITY * BACK_PERCENT / 100);
+        // More than a little is given back.
+        look(&mut judged, TAKEN - CAPACITY * BACK_PERCENT / 100 - 1);
+        let (full, ample) = (Fullness::Full, Fullness::Ample);
+        assert_eq!(crossed, [full, ample, full, ample]);
+    }
 
     #[test]
     fn a_threshold_is_crossed_up_where_it_is_and_down_a_little_below() {
