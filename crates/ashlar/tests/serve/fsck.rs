@@ -27,7 +27,12 @@ fn json(home: &Home, args: &[&str]) -> (i32, Value) {
 
 /// Writes to the volume for a second.
 fn write_some(serving: &Serving) {
-    let target = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    write_to(serving, "iqn.2026-11.dev.ashlar:a");
+}
+
+/// Writes to the first LUN of a target for a second.
+pub fn write_to(serving: &Serving, target: &str) {
+    let target = format!("iscsi://{}/{target}/0", serving.portal);
     let args = [
         "load",
         "rand-4k-write",
@@ -42,7 +47,7 @@ fn write_some(serving: &Serving) {
 }
 
 /// Changes the last block of a file drive that holds data of a volume.
-fn damage(home: &Home, file: &str) -> u64 {
+pub fn damage(home: &Home, file: &str) -> u64 {
     let bytes = fs::read(home.file(file)).unwrap();
     let is_data =
         |block: &&[u8]| block.iter().any(|byte| *byte != 0) && !block.starts_with(b"ASIN");

@@ -25,6 +25,7 @@ mod images;
 mod limits;
 mod load;
 mod logs;
+mod losses;
 mod luns;
 mod memory;
 mod moved;

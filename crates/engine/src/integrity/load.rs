@@ -345,7 +345,8 @@ impl<W: World> Integrity<W> {
             (index + 1) * SUMS as u64 - 1,
             zone.shape.zone
         );
-        self.drives.event(EventKind::BlockLost, text);
+        self.drives
+            .event_of_loss(EventKind::BlockLost, text, SUMS as u64);
     }
 
     /// What a copy would say, where drives keep no bytes.

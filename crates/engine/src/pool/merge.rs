@@ -111,6 +111,7 @@ impl ScrubInfo {
             found: Found {
                 mended: self.found.mended + other.found.mended,
                 lost: self.found.lost + other.found.lost,
+                still_lost: self.found.still_lost + other.found.still_lost,
             },
         }
     }

@@ -29,8 +29,10 @@ const TOLD_MAX: usize = 64 << 10;
 pub struct Healed {
     /// Blocks that were wrong and have been written again.
     pub mended: u64,
-    /// Blocks that can't be had, and are marked so.
+    /// Blocks that can't be had, and are marked so from now on.
     pub lost: u64,
+    /// Blocks that were marked so before, and have not been written since.
+    pub still_lost: u64,
     /// Bytes written to the drive that is being rebuilt.
     pub rebuilt_bytes: u64,
 }
@@ -41,6 +43,7 @@ impl Healed {
         Healed {
             mended: self.mended + other.mended,
             lost: self.lost + other.lost,
+            still_lost: self.still_lost + other.still_lost,
             rebuilt_bytes: self.rebuilt_bytes + other.rebuilt_bytes,
         }
     }
@@ -82,21 +85,37 @@ impl<W: World> Store<W> {
             .integrity
             .pin(zone.shape.zone, zone.blocks_of(stripe))
             .await;
+        let found = Healed {
+            still_lost: self.still_lost(zone, stripe, &pinned),
+            ..Healed::default()
+        };
         let Some(written) = written(zone, stripe, &pinned) else {
-            return Ok(Healed::default());
+            return Ok(found);
         };
         let whole = match zone.shape.geometry.code {
             Code::Mirror => self.heal_copies(zone, stripe, &written, target).await,
             Code::P | Code::PQ => self.heal_columns(zone, stripe, &written, target).await,
         };
         if let Some(healed) = whole {
-            return Ok(healed);
+            return Ok(healed.and(found));
         }
-        let mut healed = Healed::default();
+        let mut healed = found;
         for row in written.rows {
             healed = healed.and(self.heal_row(zone, stripe, row, &pinned, target).await?);
         }
         Ok(healed)
+    }
+
+    /// Blocks of a stripe that are marked as lost, are in use, and have nothing new in the log.
+    fn still_lost(&self, zone: &Rc<Zone<W>>, stripe: StripeRef, pinned: &Pinned) -> u64 {
+        let number = zone.shape.zone;
+        let is_still = |block: &u64| {
+            pinned.get(*block) == Sum::LOST
+                && self.is_used(number, *block)
+                && !self.is_young(number, *block)
+                && self.index.borrow().get(zone.locate(*block)).is_none()
+        };
+        zone.blocks_of(stripe).filter(is_still).count() as u64
     }
 
     async fn unit(
@@ -371,7 +390,7 @@ impl<W: World> Store<W> {
             "4096 bytes at pool address {at} are lost: more of their stripe was damaged than the level covers; \
              `ashlar fsck --deep` names the volume"
         );
-        self.drives.event(EventKind::BlockLost, text);
+        self.drives.event_of_loss(EventKind::BlockLost, text, 1);
     }
 
     /// Blocks that are written: what was told of them is of the past.

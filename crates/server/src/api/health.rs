@@ -1,8 +1,9 @@
 //! Judges the health of pools and of the array, and gives the reasons.
 
 use super::types::{ClosedPool, Health};
-use crate::array::{Array, KnownDrive, in_brief};
+use crate::array::{Array, KnownDrive, Loss, in_brief};
 use crate::calendar::{Moment, moment};
+use engine::pool::life::ScrubInfo;
 use engine::pool::life::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use site::human;
@@ -78,12 +79,47 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
             .to_owned();
         found.add(Health::Degraded, why);
     }
-    if info.lost_bytes > 0 {
-        let lost = human(info.lost_bytes);
-        let why = format!("{lost} were found lost since it was opened; see ashlar events");
+    if let Some(why) = lost(info, array.loss_of(&info.uuid.to_string())) {
         found.add(Health::Attention, why);
     }
     found
+}
+
+/// What is to be said of lost blocks, by what the pool says since it was opened and what is on
+/// record.
+fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
+    let what = match info.lost_bytes {
+        0 => "blocks were found lost".to_owned(),
+        bytes => format!("{} were found lost since it was opened", human(bytes)),
+    };
+    let told = match on_record {
+        Some(loss) => {
+            let since = utc(loss.since_unix_us / 1_000_000);
+            match loss.events {
+                0 => format!(" ({} by a scrub on {since})", loss.scrubbed_blocks),
+                1 => format!(" (1 event on {since})"),
+                events => format!(" ({events} events since {since})"),
+            }
+        }
+        // It comes on record soon, unless a scrub has found all whole again.
+        None => {
+            let is_whole = |scrub: ScrubInfo| scrub.found.lost == 0;
+            if info.lost_bytes == 0 || info.last_scrub.is_some_and(is_whole) {
+                return None;
+            }
+            String::new()
+        }
+    };
+    Some(format!("{what}{told}; see ashlar events"))
+}
+
+/// A date and time of day for people.
+fn utc(unix_s: u64) -> String {
+    let Moment {
+        date: [year, month, day],
+        time: [hour, minute, _],
+    } = moment(unix_s);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
 /// How much of a pool nobody else can have.
@@ -104,11 +140,7 @@ fn used(info: &PoolInfo) -> String {
 fn departed(info: &PoolInfo, drive: &KnownDrive) -> String {
     let name = &drive.name;
     let when = drive.failure.as_ref().map_or_else(String::new, |failure| {
-        let Moment {
-            date: [year, month, day],
-            time: [hour, minute, _],
-        } = moment(failure.since_unix_s);
-        format!(" on {year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+        format!(" on {}", utc(failure.since_unix_s))
     });
     let who = match drive.stand_in(info) {
         Some(member) => format!("; {} stands in", member.name),

@@ -297,7 +297,7 @@ pub struct LastScrub {
     pub ended_unix_s: u64,
     /// Blocks of 4 KiB that were put right.
     pub mended_blocks: u64,
-    /// Blocks that are beyond that.
+    /// Blocks that are beyond that, also those found before and not written since.
     pub lost_blocks: u64,
 }
 

@@ -6,12 +6,13 @@
 //! - Nobody waits for the record but a server that stops.
 
 use super::history::{History, PoolEvent, ROUTINE};
+use super::losses::{Loss, Losses};
 use super::{Array, ArrayError};
 use crate::shard::ShardState;
 use engine::World;
 use engine::pool::{Event, EventKind, Pool};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tracing::Level;
 use world::real::RealWorld;
@@ -65,17 +66,27 @@ pub(super) struct Recorder {
     /// What happened before this start.
     earlier: Vec<PoolEvent>,
     history: Arc<Mutex<History>>,
+    losses: Mutex<Losses>,
     /// Of the lanes that are open. The numbers of a lane's events begin anew with each opening.
     taken: tokio::sync::Mutex<BTreeMap<Opening, Taken>>,
 }
 
 impl Recorder {
     pub(super) fn new(history: History) -> Self {
+        let earlier = history.kept();
+        let mut losses = Losses::default();
+        losses.take(&earlier);
         Recorder {
-            earlier: history.kept(),
+            earlier,
+            losses: Mutex::new(losses),
             history: Arc::new(Mutex::new(history)),
             taken: tokio::sync::Mutex::default(),
         }
+    }
+
+    fn losses(&self) -> MutexGuard<'_, Losses> {
+        // Each event is taken in whole.
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write(&self, events: Vec<PoolEvent>) {
@@ -140,6 +151,11 @@ impl Array {
         Ok([self.recorder.earlier.clone(), since].concat())
     }
 
+    /// What a pool has lost that no scrub since has found to be whole again.
+    pub(crate) fn loss_of(&self, pool_uuid: &str) -> Option<Loss> {
+        self.recorder.losses().of(pool_uuid)
+    }
+
     /// Puts new events on record: all of them when there is no later. So is what they say of
     /// drives.
     ///
@@ -185,6 +201,7 @@ impl Array {
             new.extend(of_shard);
         }
         new.sort_by_key(|event: &PoolEvent| event.at_unix_us);
+        self.recorder.losses().take(&new);
         let is_about_drives = self.roster.is_due(&new);
         self.recorder.write(new).await;
         if is_about_drives {
@@ -229,6 +246,8 @@ fn told(pool: &Pool<RealWorld>, events: Vec<(Duration, Event)>) -> Vec<PoolEvent
         let since = at.duration_since(SystemTime::UNIX_EPOCH);
         PoolEvent {
             pool: info.name.clone(),
+            pool_uuid: info.uuid.to_string(),
+            lane,
             sequence: event.sequence,
             at_unix_us: since.map_or(0, |since| since.as_micros() as u64),
             kind: word(event.kind).to_owned(),
@@ -236,6 +255,7 @@ fn told(pool: &Pool<RealWorld>, events: Vec<(Duration, Event)>) -> Vec<PoolEvent
                 1 => event.text,
                 _ => format!("lane {lane}: {}", event.text),
             },
+            lost_blocks: event.lost_blocks,
             before_start: false,
         }
     });
@@ -276,6 +296,7 @@ mod tests {
             at: base::Time(0),
             kind,
             text: String::new(),
+            lost_blocks: None,
         };
         (Duration::from_secs(age_s), event)
     }

@@ -31,6 +31,12 @@ pub(super) const ROUTINE: &str = "block_mended";
 pub struct PoolEvent {
     /// Name that the pool had when it happened.
     pub pool: String,
+    /// The pool for life; empty in records of before this field.
+    #[serde(default)]
+    pub pool_uuid: String,
+    /// The lane of the pool that it is of.
+    #[serde(default)]
+    pub lane: u16,
     /// Rises by one with every event of the pool, or of a lane of it, since it was opened.
     pub sequence: u64,
     /// When it happened, in microseconds since 1970.
@@ -39,6 +45,9 @@ pub struct PoolEvent {
     pub kind: String,
     /// The event in words, for people; it may name drives and lanes.
     pub text: String,
+    /// Blocks that it says are lost; of a scrub that has ended, all that it found lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_blocks: Option<u64>,
     /// The server was started again since.
     #[serde(skip)]
     pub before_start: bool,
@@ -149,10 +158,13 @@ mod tests {
     fn event(number: usize, kind: &str) -> PoolEvent {
         PoolEvent {
             pool: "p".to_owned(),
+            pool_uuid: String::new(),
+            lane: 0,
             sequence: number as u64,
             at_unix_us: 0,
             kind: kind.to_owned(),
             text: format!("number {number}\n"),
+            lost_blocks: None,
             before_start: false,
         }
     }

@@ -452,10 +452,13 @@ mod tests {
     fn event(kind: &str, text: &str, at_s: u64) -> PoolEvent {
         PoolEvent {
             pool: "p0".to_owned(),
+            pool_uuid: String::new(),
+            lane: 0,
             sequence: 1,
             at_unix_us: at_s * 1_000_000,
             kind: kind.to_owned(),
             text: text.to_owned(),
+            lost_blocks: None,
             before_start: false,
         }
     }

@@ -68,6 +68,8 @@ pub struct Event {
     pub kind: EventKind,
     /// A sentence for people, without the time.
     pub text: String,
+    /// Blocks that it says are lost; of a scrub that has ended, all that it found lost.
+    pub lost_blocks: Option<u64>,
 }
 
 /// What was put right.
@@ -134,6 +136,11 @@ pub struct Events {
 impl Events {
     /// Keeps an event under the next number, and drops an old event when there are too many.
     pub fn push(&self, at: Time, kind: EventKind, text: String) {
+        self.push_with(at, kind, text, None);
+    }
+
+    /// One more, which tells of so many lost blocks.
+    pub fn push_with(&self, at: Time, kind: EventKind, text: String, lost_blocks: Option<u64>) {
         self.last.set(self.last.get() + 1);
         let sequence = self.last.get();
         let mut kept = self.kept.borrow_mut();
@@ -147,6 +154,7 @@ impl Events {
             at,
             kind,
             text,
+            lost_blocks,
         });
     }
 

@@ -379,6 +379,12 @@ impl<W: World> Drives<W> {
         self.events.push(self.world.now(), kind, text);
     }
 
+    /// Tells of something, and of how many blocks are lost by it.
+    pub fn event_of_loss(&self, kind: EventKind, text: String, lost_blocks: u64) {
+        let now = self.world.now();
+        self.events.push_with(now, kind, text, Some(lost_blocks));
+    }
+
     /// Tells of a block of a drive that was put right.
     pub fn mended(&self, drive: &str, what: Mended, at: DriveOffset) {
         self.events.mended(self.world.now(), drive, what, at);

@@ -75,8 +75,10 @@ pub struct TaskInfo {
 pub struct Found {
     /// Blocks that were damaged and have been repaired.
     pub mended: u64,
-    /// Blocks that redundancy could not repair.
+    /// Blocks that redundancy could not repair, those of earlier scrubs included.
     pub lost: u64,
+    /// Lost blocks that were marked as lost before this scrub.
+    pub still_lost: u64,
 }
 
 /// A scrub that has ended.

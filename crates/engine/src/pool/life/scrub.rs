@@ -29,10 +29,11 @@ impl<W: World> Pool<W> {
         self.inner.life.scrubs_ended()
     }
 
-    /// Whether the last whole scrub found nothing to put right, and nothing lost.
+    /// Whether the last whole scrub found nothing to put right, and nothing lost of which that was
+    /// not known before.
     pub fn last_scrub_clean(&self) -> bool {
         let last = self.inner.life.last_scrub.get();
-        last.is_some_and(|(_, found)| found == Found::default())
+        last.is_some_and(|(_, found)| found.mended == 0 && found.lost == found.still_lost)
     }
 }
 
@@ -81,18 +82,18 @@ impl<W: World> Inner<W> {
         self.store.trim().await?;
         let mended = found.mended + self.store.integrity.stats().mended - mended_sums;
         self.life.scrub_wanted.set(false);
-        let lost = found.lost;
-        let ended = (self.world.now(), Found { mended, lost });
-        self.life.last_scrub.set(Some(ended));
+        let still_lost = found.still_lost;
+        let lost = found.lost + still_lost;
+        let found = Found {
+            mended,
+            lost,
+            still_lost,
+        };
+        self.life.last_scrub.set(Some((self.world.now(), found)));
         self.life.scrubs_ended.set(self.life.scrubs_ended.get() + 1);
-        self.drives.event(
-            EventKind::Scrub,
-            format!(
-                "scrub of pool '{name}' has ended: {} repaired, {} lost",
-                base::size::counted(mended, "block"),
-                found.lost
-            ),
-        );
+        let mended = base::size::counted(mended, "block");
+        let text = format!("scrub of pool '{name}' has ended: {mended} repaired, {lost} lost");
+        self.drives.event_of_loss(EventKind::Scrub, text, lost);
         self.world.reached("scrub ends");
         Ok(())
     }
