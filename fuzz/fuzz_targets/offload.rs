@@ -19,6 +19,7 @@ use futures_util::future::LocalBoxFuture;
 use libfuzzer_sys::fuzz_target;
 use scsi::offload::{Access, Copier, Course, Designator, Held, Holder, Limits, Refusal, Tokens};
 use scsi::{InitiatorPort, LogicalUnit, Nexus, NexusId, Target};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -64,6 +65,10 @@ impl Copier<SimWorld> for Alone {
 
     fn initiator(&self) -> String {
         "iqn.host".to_owned()
+    }
+
+    fn reach(&self, _: Uuid, _: &Course) -> Box<dyn Any> {
+        Box::new(())
     }
 
     fn resolve(

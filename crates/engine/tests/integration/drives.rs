@@ -3,7 +3,7 @@
 use crate::common::{DRIVE_BYTES, PAGE, Shelf, bytes, content, copy, media, spec};
 use base::VolumeOffset;
 use engine::pool::MemberInfo;
-use engine::{IoErrorKind, Level, MemberState, NamedDrive, PoolErrorKind, World};
+use engine::{IoErrorKind, Level, MemberState, NamedDrive, Pool, PoolErrorKind, World};
 use std::time::Duration;
 use world::sim::SimDrive;
 
@@ -386,5 +386,39 @@ fn metadata_is_there_as_long_as_the_data_is() {
             .map(|at: usize| (format!("d{at}"), copy(&shelf.media[at].1, DRIVE_BYTES)))
             .to_vec();
         holds(&rest, 1);
+    }
+}
+
+#[test]
+fn a_drive_that_was_taken_out_by_command_opens_no_pool_with_its_old_data() {
+    for (bug, is_kept) in [
+        (Some("drive not told that it is out of use"), false),
+        (None, true),
+    ] {
+        let shelf = Shelf::with_pool(2, Level::Raid10 { copies: 2 });
+        let world = shelf.world();
+        world.plant(bug);
+        let drives = shelf.drives(&world);
+        let root = async {
+            let pool = Pool::open(world.clone(), drives).await.unwrap();
+            pool.fail_drive("d0").await.unwrap();
+            let volume = pool.volume("v").unwrap();
+            let new = content(&world, 2, 8 * PAGE);
+            volume.write(VolumeOffset(0), new).await.unwrap();
+            pool.close().await.unwrap();
+        };
+        world.run(u64::MAX, root).unwrap();
+        let newest = shelf.named("d1");
+        newest.with_faults(|faults| faults.gone = true);
+        let opened = shelf.try_open(async |_| ());
+        match is_kept {
+            true => {
+                let error = opened.unwrap_err();
+                assert!(error.context.contains("'d1'"), "{error}");
+            }
+            false => assert!(opened.is_ok(), "the bug is no bug"),
+        }
+        newest.with_faults(|faults| faults.gone = false);
+        holds(&shelf, 2);
     }
 }

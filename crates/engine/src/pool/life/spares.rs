@@ -1,7 +1,7 @@
 //! Spares, and the drives that they stand in for.
 
 use crate::drive::Drive;
-use crate::label::{MEMBERS_MAX, MemberEntry};
+use crate::label::{Label, MEMBERS_MAX, MemberEntry};
 use crate::pool::create::check_name;
 use crate::pool::drives::{EventKind, Group, SPARE_GROUP, stride_bytes};
 use crate::pool::open::read_slots;
@@ -231,7 +231,22 @@ impl<W: World> Inner<W> {
     }
 
     /// Takes a drive out of use as it was ordered, durably. What is in flight on it ends.
+    ///
+    /// In a pool of one lane its own label says so first, where it answers: it has old data from
+    /// now on, and must not open the pool with that when the other drives are away.
     async fn take_out_by_command(&self, member: &Member<W>) -> Result<(), PoolError> {
+        let is_told = !self.world.planted("drive not told that it is out of use");
+        // A lane may keep a drive that another lane takes out, and be the one that is right.
+        let is_alone = self.drives.lane().commons.lanes() == 1;
+        if is_told && is_alone && !member.vitals().is_late() {
+            let mark = |label: &mut Label| {
+                let entries = label.members.iter_mut();
+                for entry in entries.filter(|entry| entry.uuid == member.uuid) {
+                    entry.state = MemberState::Failed;
+                }
+            };
+            self.drives.write_labels_alone(mark).await?;
+        }
         member.order_out();
         self.drives
             .take_out(member, "was taken out of use by command");
