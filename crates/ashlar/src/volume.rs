@@ -109,12 +109,14 @@ pub enum Command {
         /// Create the destination as a thick volume
         #[arg(long)]
         thick: bool,
-        /// Overwrite an existing destination
+        /// Overwrite an existing destination; the command asks first
         #[arg(long)]
         overwrite: bool,
         /// Copy even while hosts are logged in to the destination's target
         #[arg(long)]
         live: bool,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         work: job::Work,
     },
@@ -309,8 +311,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             thick,
             overwrite,
             live,
+            confirm,
             work,
         } => {
+            if overwrite && !confirm.is_given() {
+                agree_to_overwrite(client, &destination, confirm)?;
+            }
             let copy = VolumeCopy {
                 destination,
                 pool,
@@ -468,6 +474,20 @@ fn agree_to_shrink(
     );
     let users = users_of(client, &volume)?;
     confirm.loss(&(loss + &users), &format!("Shrink volume {name}"))
+}
+
+/// Has somebody agree to what is lost when a copy overwrites the volume called `name`, if it exists.
+fn agree_to_overwrite(client: &Client, name: &str, confirm: Confirm) -> Result<(), Failure> {
+    let volumes: Vec<Volume> = client.get(&["volumes"])?;
+    let Some(volume) = volumes.iter().find(|volume| volume.name == name) else {
+        return Ok(());
+    };
+    let mut loss = format!("the copy overwrites data of volume {name}, which are lost then");
+    if let Some(place) = &volume.export {
+        loss += &format!("; initiators of {} are not told", place.target);
+    }
+    loss += &users_of(client, volume)?;
+    confirm.loss(&loss, &format!("Overwrite volume {name}"))
 }
 
 /// A line that says who is logged in to the target of a volume; nothing when nobody is.

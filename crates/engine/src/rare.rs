@@ -148,6 +148,7 @@ pub const BUGS: &[&str] = &[
     "page read after it was let go",
     "copied without what a drive has that is away",
     "copy of the metadata counts before it is whole",
+    "drive not told that it is out of use",
     "drive in two places of a lane",
     "page whole before it is filled",
     "pages promised that are not there",

@@ -277,3 +277,20 @@ fn only_the_path_makes_a_trial_and_unknown_parameters_change_nothing() {
     let answer = request(&serving.api, line, "", "");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
+
+#[test]
+fn a_copy_over_a_volume_asks() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    serving.done(&["volume", "create", "w", "--pool", "p0", "--size", "8 MiB"]);
+    let copy = ["volume", "copy", "w", "v0", "--overwrite"];
+    let parts = [
+        "data of volume v0, which are lost",
+        "iqn.2026-11.dev.ashlar:a",
+    ];
+    assert_asks(&serving, &copy, &parts);
+    assert_eq!(serving.json(&["job", "list"]), json!([]));
+    serving.done(&with_yes(&copy));
+    // Where nothing is there, nothing is lost.
+    serving.done(&["volume", "copy", "w", "new", "--overwrite"]);
+}

@@ -62,7 +62,7 @@ fn a_copy_is_what_the_source_was_in_this_pool_and_in_another() {
     // A range, to where other data are, in another pool and within a volume.
     let over = "--overwrite";
     let range = [
-        "--from", "1 MiB", "--to", "4 KiB", "--length", "512 KiB", over,
+        "--from", "1 MiB", "--to", "4 KiB", "--length", "512 KiB", over, "--yes",
     ];
     let mut expected = bytes.clone();
     expected.copy_within(MIB..MIB + 512 * 1024, 4096);
@@ -72,7 +72,7 @@ fn a_copy_is_what_the_source_was_in_this_pool_and_in_another() {
     }
     // Zeroes over data.
     let zeroes = [
-        "--from", "2 MiB", "--to", "1 MiB", "--length", "1 MiB", over,
+        "--from", "2 MiB", "--to", "1 MiB", "--length", "1 MiB", over, "--yes",
     ];
     for (source, target) in [("a", "c"), ("a", "b")] {
         serving.json(&[&["volume", "copy", source, target][..], &zeroes].concat());

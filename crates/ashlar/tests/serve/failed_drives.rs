@@ -4,6 +4,7 @@
 use crate::array::{Home, SITE, Serving};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 /// Serves, and has spare s0 stand in for d1, which fails by command.
 fn with_a_stand_in(home: &Home) -> Serving {
@@ -333,4 +334,40 @@ fn a_roster_that_cannot_be_read_is_set_aside() {
     let aside = home.file("ashlar-roster.json.unreadable");
     assert_eq!(fs::read_to_string(aside).unwrap(), "{\"format\": 1, \"cont");
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "healthy");
+}
+
+/// Has qemu-io do this at the volume; whether it succeeds.
+fn io(serving: &Serving, command: &str) -> bool {
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let output = Command::new("qemu-io")
+        .args(["-f", "raw", "-t", "none", "-c", command, &url])
+        .output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success() && !said.contains("failed")
+}
+
+#[test]
+fn a_drive_that_was_taken_out_serves_no_old_data_when_the_other_is_away() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    assert!(io(&serving, "write -P 0x55 0 4M"));
+    serving.done(&["drive", "fail", "--yes", "d0"]);
+    assert!(io(&serving, "write -P 0x56 0 4M"));
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    fs::rename(home.file("d1.img"), home.file("away.img")).unwrap();
+    let serving = home.serve();
+    let closed = serving.json(&["status"])["closed_pools"].to_string();
+    for part in ["d1.img is not there", "'d0'", "is out of use since before"] {
+        assert!(closed.contains(part), "{part}: {closed}");
+    }
+    fs::rename(home.file("away.img"), home.file("d1.img")).unwrap();
+    let is_open = |status: &Value| status["closed_pools"] == json!([]);
+    serving.wait(&["status"], is_open);
+    let target = ["export", "show", "iqn.2026-11.dev.ashlar:a"];
+    serving.wait(&target, |export| export["withheld"].is_null());
+    assert!(io(&serving, "read -P 0x56 0 4M"));
+    serving.done(&["drive", "replace", "d0"]);
+    serving.wait_healthy();
+    assert!(io(&serving, "read -P 0x56 0 4M"));
 }

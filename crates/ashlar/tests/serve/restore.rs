@@ -234,7 +234,7 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
         &["snapshot", "restore", "v0@full"],
         &["volume", "clone", "v0", "half"],
         &["volume", "copy", "v0", "half"],
-        &["volume", "copy", "sound", "v0", "--overwrite"],
+        &["volume", "copy", "sound", "v0", "--overwrite", "--yes"],
         &["volume", "export", "v0", image.to_str().unwrap()],
     ];
     for case in cases {
