@@ -408,7 +408,10 @@ impl<W: World> Pool<W> {
             let pool = inner.drives.name();
             return Err(PoolError::new(
                 PoolErrorKind::TooSmall,
-                format!("drive '{name}' has {there}, and {what} of pool '{pool}' needs {needed}"),
+                format!(
+                    "drive '{name}' has {there}, and {what} of pool '{pool}' needs {needed}: use a \
+                     larger drive, or delete the file and try again, and Ashlar makes a new one"
+                ),
             ));
         }
         let drawn = || {
