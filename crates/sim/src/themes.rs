@@ -303,12 +303,8 @@ async fn outage(session: Rc<Session>, mut prng: Prng) {
             Loss::Failing,
             Loss::CutOff,
             Loss::ReadOnly,
+            Loss::Shrunk,
         ]));
-        // Nothing is drawn for this one: the others stay as they are in seeds that are known.
-        let loss = match length.as_millis() % 8 {
-            7 => Loss::Shrunk,
-            _ => loss,
-        };
         session
             .world
             .note(|| format!("outage of {}: {loss:?}", media.spec().name));

@@ -206,7 +206,11 @@ fn what_is_refused_leaves_nothing_behind() {
             "there is a drive e0 already, in pool p1",
         ),
         (6, grow(&["a.img", "x=d0.img"]), "d0.img: in use: "),
-        (6, grow(&["a.img", "x=e0.img"]), "it is drive e0 of pool p1"),
+        (
+            6,
+            grow(&["a.img", "x=e0.img"]),
+            "e0.img is drive e0 of pool p1",
+        ),
         (
             2,
             grow(&["a.img", "a=b.img"]),
