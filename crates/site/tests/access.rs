@@ -166,7 +166,8 @@ fn wrong_accounts() {
         "secret = \"0xsecret of esx1\"",
         &rule("secret", "text of 16 bytes"),
     );
-    one(&format!("{secret}, "), "", &rule("secret", "nothing"));
+    let missing = format!("38: host.chap.secret is missing: give {SECRET_RULE}");
+    one(&format!("{secret}, "), "", &missing);
     let name = |key: &str, found: &str| {
         format!("38: host.chap.{key}: found {found}; allowed: {CHAP_NAME_RULE}")
     };
