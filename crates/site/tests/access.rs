@@ -179,15 +179,19 @@ fn wrong_accounts() {
     one(
         "name = \"esx1\", secret",
         "secret",
-        &name("name", "nothing"),
+        &format!("38: host.chap.name is missing: give {CHAP_NAME_RULE}"),
     );
     one(
         "mutual_name = \"lab\", ",
         "",
-        &name("mutual_name", "nothing"),
+        &format!("38: host.chap.mutual_name is missing: give {CHAP_NAME_RULE}"),
     );
     let mutual = ", mutual_secret = \"0x000102030405060708090a0b\"";
-    one(mutual, "", &rule("mutual_secret", "nothing"));
+    one(
+        mutual,
+        "",
+        &format!("38: host.chap.mutual_secret is missing: give {SECRET_RULE}"),
+    );
     let known = "name, secret, mutual_name, mutual_secret";
     let expected = format!("38: host.chap.users: found a key that isn't known; allowed: {known}");
     one(mutual, &format!("{mutual}, users = 1"), &expected);
