@@ -1,5 +1,6 @@
 //! Asks the user before a command destroys or changes something.
 
+use crate::client::Client;
 use crate::failure::Failure;
 use std::io::{self, IsTerminal, Write};
 
@@ -12,73 +13,62 @@ pub struct Confirm {
 }
 
 impl Confirm {
+    /// Whether nobody wants to be asked.
+    pub fn is_given(self) -> bool {
+        self.yes
+    }
+
     /// Has somebody at the terminal type `word` before `what` is deleted, unless told not to ask.
     ///
     /// # Errors
     /// `Wrong` where there is no terminal, `Failed` when something else is typed: it is kept.
     pub fn deletion(self, what: &str, word: &str) -> Result<(), Failure> {
-        if self.yes {
-            return Ok(());
-        }
-        if !io::stdin().is_terminal() {
-            return Err(Failure::Wrong(format!(
-                "{what} is kept: there is no terminal to ask at; --yes deletes it"
-            )));
-        }
-        match typed(&format!("Delete {what}"), word)? {
-            true => Ok(()),
-            false => Err(Failure::Failed(format!("{what} is kept"))),
-        }
+        let kept = format!("{what} is kept");
+        self.ask(
+            None,
+            (&format!("Delete {what}"), word),
+            (&kept, "deletes it"),
+        )
     }
-}
 
-impl Confirm {
+    /// As [`Confirm::deletion`], of what is at a path of the API: nobody is asked where the array
+    /// says that it can't be deleted.
+    ///
+    /// # Errors
+    /// As there, and what the array says.
+    pub fn deletion_at(
+        self,
+        client: &Client,
+        (path, query): (&[&str], &[(&str, &str)]),
+        (what, word): (&str, &str),
+    ) -> Result<(), Failure> {
+        if !self.yes {
+            client.try_delete(path, query)?;
+        }
+        self.deletion(what, word)
+    }
+
     /// Has somebody at the terminal agree to a change, unless told not to ask.
     ///
     /// # Errors
     /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is changed.
     pub fn change(self, what: &str) -> Result<(), Failure> {
-        if self.yes {
-            return Ok(());
-        }
-        if !io::stdin().is_terminal() {
-            let why = "nothing is changed: there is no terminal to ask at; --yes changes it";
-            return Err(Failure::Wrong(why.to_owned()));
-        }
-        match typed(&format!("Change {what}"), "yes")? {
-            true => Ok(()),
-            false => Err(Failure::Failed("nothing is changed".to_owned())),
-        }
+        let question = format!("Change {what}");
+        self.ask(
+            None,
+            (&question, "yes"),
+            ("nothing is changed", "changes it"),
+        )
     }
-}
 
-impl Confirm {
     /// Has somebody at the terminal agree to what `loss`, a line for each thing, says, unless
     /// told not to ask.
     ///
     /// # Errors
     /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is changed.
     pub fn loss(self, loss: &str, question: &str) -> Result<(), Failure> {
-        if self.yes {
-            return Ok(());
-        }
-        if !io::stdin().is_terminal() {
-            return Err(Failure::Wrong(format!(
-                "{loss}\nnothing is changed: there is no terminal to ask at; --yes does it"
-            )));
-        }
-        eprintln!("{loss}");
-        match typed(question, "yes")? {
-            true => Ok(()),
-            false => Err(Failure::Failed("nothing is changed".to_owned())),
-        }
-    }
-}
-
-impl Confirm {
-    /// Whether nobody wants to be asked.
-    pub fn is_given(self) -> bool {
-        self.yes
+        let answers = ("nothing is changed", "does it");
+        self.ask(Some(loss), (question, "yes"), answers)
     }
 
     /// Has somebody at the terminal agree that `held`, a line for each target, is overwritten,
@@ -87,18 +77,31 @@ impl Confirm {
     /// # Errors
     /// `Wrong` where there is no terminal, `Failed` when nobody agrees: nothing is written.
     pub fn overwriting(self, held: &str) -> Result<(), Failure> {
+        let answers = ("nothing is written", "overwrites it");
+        self.ask(Some(held), ("Overwrite it", "yes"), answers)
+    }
+
+    /// Shows `first`, and has somebody type `word` to the question. `kept` says what becomes of it
+    /// otherwise, `does` what --yes does.
+    fn ask(
+        self,
+        first: Option<&str>,
+        (question, word): (&str, &str),
+        (kept, does): (&str, &str),
+    ) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }
+        let first = first.map(|first| format!("{first}\n")).unwrap_or_default();
         if !io::stdin().is_terminal() {
             return Err(Failure::Wrong(format!(
-                "{held}\nnothing is written: there is no terminal to ask at; --yes overwrites it"
+                "{first}{kept}: there is no terminal to ask at; --yes {does}"
             )));
         }
-        eprintln!("{held}");
-        match typed("Overwrite it", "yes")? {
+        eprint!("{first}");
+        match typed(question, word)? {
             true => Ok(()),
-            false => Err(Failure::Failed("nothing is written".to_owned())),
+            false => Err(Failure::Failed(kept.to_owned())),
         }
     }
 }

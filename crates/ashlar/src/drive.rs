@@ -150,11 +150,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
-            if !confirm.is_given() {
-                client.try_delete(&["drives", &name], &[])?;
-            }
-            confirm.deletion(&format!("the record of failed drive {name}"), &name)?;
-            client.delete(&["drives", &name])?;
+            let what = format!("the record of failed drive {name}");
+            let path = ["drives", name.as_str()];
+            confirm.deletion_at(client, (&path, &[]), (&what, &name))?;
+            client.delete(&path)?;
             format.done(&format!("drive {name} is removed"))
         }
         Command::AddSpare {

@@ -54,11 +54,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             confirm,
             format,
         } => {
-            if !confirm.is_given() {
-                client.try_delete(&["portals", &address], &[])?;
-            }
-            confirm.deletion(&format!("portal {address}"), &address)?;
-            client.delete(&["portals", &address])?;
+            let what = format!("portal {address}");
+            let path = ["portals", address.as_str()];
+            confirm.deletion_at(client, (&path, &[]), (&what, &address))?;
+            client.delete(&path)?;
             format.done(&format!("portal {address} is closed"))
         }
     }

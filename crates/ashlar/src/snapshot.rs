@@ -167,10 +167,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 false => &[],
             };
             let path = ["snapshots", snapshot.as_str()];
-            if !confirm.is_given() {
-                client.try_delete(&path, query)?;
-            }
-            confirm.deletion(&format!("snapshot {snapshot}"), &snapshot)?;
+            let what = format!("snapshot {snapshot}");
+            confirm.deletion_at(client, (&path, query), (&what, &snapshot))?;
             let deleted: Deleted = client.remove(&path, query)?;
             format.print_text(&deleted, |deleted| told("snapshot", deleted))
         }

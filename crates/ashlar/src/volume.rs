@@ -443,10 +443,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             query.extend(force.then_some(("force", "true")));
             query.extend(at_once.then_some(("at_once", "true")));
             let path = ["volumes", name.as_str()];
-            if !confirm.is_given() {
-                client.try_delete(&path, &query)?;
-            }
-            confirm.deletion(&format!("volume {name}"), &name)?;
+            let what = format!("volume {name}");
+            confirm.deletion_at(client, (&path, &query), (&what, &name))?;
             let deleted: Deleted = client.remove(&path, &query)?;
             format.print_text(&deleted, |deleted| told("volume", deleted))
         }
