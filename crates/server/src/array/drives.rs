@@ -110,7 +110,8 @@ impl Array {
             if !info.members.iter().any(has_failed) {
                 array.check_free(&new.name).await?;
             }
-            array.bring_in(&info, vec![new], None, add_spares).await
+            let take = |state, pool, placed| add_spares(None, state, pool, placed);
+            array.bring_in(&info, vec![new], None, take).await
         })
         .await?;
         self.note_drives_and_warn().await;
@@ -224,16 +225,7 @@ impl Array {
         }
         let of_new = new.name.clone();
         let group = (!old.is_spare()).then_some(old.group);
-        let take = move |state: Rc<ShardState>, pool: Pool<RealWorld>, placed: Vec<Placed>| async move {
-            for drive in placed {
-                let drive = drive.open(&state, &pool).await?;
-                match group {
-                    Some(group) => pool.add_spare_for(group, drive).await?,
-                    None => pool.add_spare(drive).await?,
-                }
-            }
-            Ok(())
-        };
+        let take = move |state, pool, placed| add_spares(group, state, pool, placed);
         self.bring_in(&info, vec![new.clone()], None, take).await?;
         self.forget_other_places(&info.name, &new).await;
         Ok((old, of_new))
@@ -322,14 +314,16 @@ impl Array {
     }
 }
 
-/// Makes drives spares of a pool.
+/// Makes drives spares of a pool, to stand in in one group or in any.
 async fn add_spares(
+    group: Option<u16>,
     state: Rc<ShardState>,
     pool: Pool<RealWorld>,
     placed: Vec<Placed>,
 ) -> Result<(), ArrayError> {
     for drive in placed {
-        pool.add_spare(drive.open(&state, &pool).await?).await?;
+        let drive = drive.open(&state, &pool).await?;
+        pool.add_spare_for(group, drive).await?;
     }
     Ok(())
 }
@@ -348,11 +342,7 @@ async fn put_in_place(
             let group = pool.group_of_drive(old);
             pool.fail_drive(old).await?;
             let drive = new.open(state, pool).await?;
-            match group {
-                Some(group) => pool.add_spare_for(group, drive).await?,
-                None => pool.add_spare(drive).await?,
-            }
-            Ok(())
+            Ok(pool.add_spare_for(group, drive).await?)
         }
         Err(error) => Err(error),
     }

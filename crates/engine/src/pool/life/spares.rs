@@ -327,20 +327,19 @@ impl<W: World> Pool<W> {
     /// `Exists` for a drive of another pool, or in use in this one; `TooSmall`;
     /// `Invalid` for a name or a number that can't be.
     pub async fn add_spare(&self, named: NamedDrive<W>) -> Result<(), PoolError> {
-        self.take_in(named, None).await
+        self.add_spare_for(None, named).await
     }
 
-    /// As [`Pool::add_spare`], of a drive that is to stand in in a group of this number. It has to
-    /// be large enough there only.
+    /// As [`Pool::add_spare`], of a drive that is to stand in in a group of this number, where there
+    /// is one. It has to be large enough there only.
     ///
     /// # Errors
     /// As [`Pool::add_spare`].
-    pub async fn add_spare_for(&self, group: u16, named: NamedDrive<W>) -> Result<(), PoolError> {
-        self.take_in(named, Some(group)).await
-    }
-
-    /// Takes in a spare, for one group or for all.
-    async fn take_in(&self, named: NamedDrive<W>, group: Option<u16>) -> Result<(), PoolError> {
+    pub async fn add_spare_for(
+        &self,
+        group: Option<u16>,
+        named: NamedDrive<W>,
+    ) -> Result<(), PoolError> {
         let inner = &self.inner;
         inner.check()?;
         let NamedDrive { name, drive } = named;
@@ -459,7 +458,7 @@ impl<W: World> Pool<W> {
         if member.is_writable() {
             self.inner.check_can_lose(&member)?;
         }
-        self.add_spare_for(member.group(), drive).await?;
+        self.add_spare_for(Some(member.group()), drive).await?;
         // Not by name: the new one may have the same.
         self.fail_member(&member).await
     }
