@@ -247,9 +247,8 @@ impl Array {
                 array.directory.set_target(&target, entry);
             }
             array.end_not_admitted().await;
-            array.end_copies(&export.uuids).await?;
-            // Who made them, or has them, may not be admitted any more.
-            array.revoke_tokens(&export.uuids).await;
+            // Who makes copies, or has tokens, may not be admitted any more.
+            array.end_offload(&export.uuids).await?;
             Ok(export)
         })
         .await
@@ -284,37 +283,33 @@ impl Array {
             let waits = pools.iter();
             join_all(waits.map(|pool| array.turns.wait(pool, hiding.clone()))).await;
             let hidden = hiding.await;
-            let ended = array.end_copies(&export.uuids).await;
-            // A command that was under way may have made one.
-            array.revoke_tokens(&export.uuids).await;
+            let ended = array.end_offload(&export.uuids).await;
             hidden.and(ended)
         })
         .await
     }
 
-    /// Ends the copies that reach these volumes by other logical units, and waits for them. Nobody
-    /// else changes the volumes' pools meanwhile.
+    /// Ends the copies that reach these volumes by other logical units, and waits for them: nobody
+    /// else changes the volumes' pools meanwhile. Ends the tokens that were made of the volumes,
+    /// those that a command under way has made included: hosts copy by themselves then.
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(super) async fn end_copies(&self, volumes: &[Uuid]) -> Result<(), ArrayError> {
-        let all = self.volumes().await?;
+    pub(super) async fn end_offload(&self, volumes: &[Uuid]) -> Result<(), ArrayError> {
         let offload = self.directory.offload();
-        let left = volumes.iter().map(|uuid| {
-            let there = all.iter().find(|volume| volume.info.uuid == *uuid);
-            let pool = there.map_or("", |volume| &volume.pool);
-            self.turns.wait(pool, offload.leave_alone(*uuid))
-        });
-        join_all(left).await;
-        Ok(())
-    }
-
-    /// Ends the tokens that were made of these volumes: hosts copy by themselves then.
-    pub(super) async fn revoke_tokens(&self, volumes: &[Uuid]) {
-        let offload = self.directory.offload();
+        let all = self.volumes().await;
+        if let Ok(all) = &all {
+            let left = volumes.iter().map(|uuid| {
+                let there = all.iter().find(|volume| volume.info.uuid == *uuid);
+                let pool = there.map_or("", |volume| &volume.pool);
+                self.turns.wait(pool, offload.leave_alone(*uuid))
+            });
+            join_all(left).await;
+        }
         let revoked = volumes.iter().map(|volume| offload.revoke_volume(*volume));
         // Pages that they keep are given back when their pool answers.
         self.turns.wait("", join_all(revoked)).await;
+        all.map(drop)
     }
 
     pub(super) fn exports_by_target(&self) -> BTreeMap<String, Export> {

@@ -84,9 +84,7 @@ impl Array {
             array.export_map().insert(target.clone(), export.clone());
             array.hide_all(shard, &target, &gone).await?;
             let uuids: Vec<Uuid> = gone.iter().map(|(_, uuid)| *uuid).collect();
-            array.end_copies(&uuids).await?;
-            // A command that was under way may have made one.
-            array.revoke_tokens(&uuids).await;
+            array.end_offload(&uuids).await?;
             Ok(export)
         })
         .await

@@ -299,9 +299,7 @@ impl Array {
             // As after a change of an export.
             let exports = array.exports_by_target().into_values();
             let uuids: Vec<Uuid> = exports.flat_map(|export| export.uuids).collect();
-            array.end_copies(&uuids).await?;
-            array.revoke_tokens(&uuids).await;
-            Ok(())
+            array.end_offload(&uuids).await
         })
         .await
     }
