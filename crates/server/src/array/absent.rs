@@ -83,6 +83,18 @@ pub(super) struct Absent {
     unsettled: BTreeSet<String>,
 }
 
+impl Absent {
+    /// The missing drives of a pool that have this name.
+    fn missing_called(
+        &mut self,
+        pool: &str,
+        drive: &str,
+    ) -> impl Iterator<Item = &mut MissingDrive> {
+        let missing = self.missing.get_mut(pool).into_iter().flatten();
+        missing.filter(move |known| known.name == drive)
+    }
+}
+
 impl Array {
     // Whoever panicked with this lock held has left whole maps behind.
     fn absent(&self) -> MutexGuard<'_, Absent> {
@@ -175,18 +187,14 @@ impl Array {
 
     /// Notes that a drive which is missing was seen again.
     pub(crate) fn drive_is_back(&self, pool: &str, drive: &str) {
-        let mut absent = self.absent();
-        let missing = absent.missing.get_mut(pool).into_iter().flatten();
-        for known in missing.filter(|known| known.name == drive) {
+        for known in self.absent().missing_called(pool, drive) {
             known.is_back = true;
         }
     }
 
     /// Notes that a drive is to be looked for at `path` from now on, if it is missing.
     pub(crate) fn drive_is_elsewhere(&self, pool: &str, drive: &str, path: &Path) {
-        let mut absent = self.absent();
-        let missing = absent.missing.get_mut(pool).into_iter().flatten();
-        for known in missing.filter(|known| known.name == drive) {
+        for known in self.absent().missing_called(pool, drive) {
             known.path = path.to_owned();
             known.is_back = false;
         }

@@ -405,7 +405,10 @@ impl Array {
         }
         // Not before: whoever may add drives may not know of all files.
         for drive in &placed {
-            self.check_own(&drive.path, &info.name).await?;
+            self.check_unused(&drive.path, &info.name).await?;
+            if let Some(why) = foreign(&self.drives.data, &drive.path).await {
+                return Err(ArrayError::new(ArrayErrorKind::Invalid, why));
+            }
         }
         let largest = info
             .members
@@ -560,28 +563,17 @@ impl Array {
         }
     }
 
-    /// That what is at `path` is no drive of another array, and of no other pool than `pool`, be
-    /// that open, not open, or about to be made.
+    /// That what is at `path` is no drive of another pool than `pool`, be that open, not open, or
+    /// about to be made.
     ///
     /// # Errors
     /// It is.
-    async fn check_own(&self, path: &Path, pool: &str) -> Result<(), ArrayError> {
-        if let Some(user) = self.user_of(path).await?.filter(|user| user.pool != pool) {
+    pub(crate) async fn check_unused(&self, path: &Path, pool: &str) -> Result<(), ArrayError> {
+        let user = self.user_of(path).await?.filter(|user| user.pool != pool);
+        user.map_or(Ok(()), |user| {
             let (path, name) = (path.display(), &user.name);
             let context = format!("{path} is drive {name} of pool {}", user.pool);
-            return Err(ArrayError::new(ArrayErrorKind::Exists, context));
-        }
-        self.check_not_foreign(path).await
-    }
-
-    /// That what is at `path` is not in the data directory of another array.
-    ///
-    /// # Errors
-    /// It is.
-    pub(crate) async fn check_not_foreign(&self, path: &Path) -> Result<(), ArrayError> {
-        let why = foreign(&self.drives.data, path).await;
-        why.map_or(Ok(()), |why| {
-            Err(ArrayError::new(ArrayErrorKind::Invalid, why))
+            Err(ArrayError::new(ArrayErrorKind::Exists, context))
         })
     }
 
@@ -590,7 +582,7 @@ impl Array {
     ///
     /// # Errors
     /// A shard has stopped.
-    pub(crate) async fn user_of(&self, path: &Path) -> Result<Option<AddedDrive>, ArrayError> {
+    async fn user_of(&self, path: &Path) -> Result<Option<AddedDrive>, ArrayError> {
         let pools = self.pools().await?;
         let is_had = |drive: &AddedDrive| {
             let pool = pools.iter().find(|(_, info)| info.name == drive.pool);

@@ -88,13 +88,7 @@ async fn with_pool(array: &Array, data: &DataDir, new: NewPool) -> Result<Site, 
         let path = data.place(drive).path;
         array.check_free(&drive.name).await?;
         array.places().check_allowed(&path)?;
-        if let Some(user) = array.user_of(&path).await? {
-            let path = path.display();
-            return taken(format!(
-                "{path} is drive {} of pool {}",
-                user.name, user.pool
-            ));
-        }
+        array.check_unused(&path, name).await?;
     }
     // Names of drives that left their pools are free.
     let is_new = |drive: &site::Drive| new.drives.iter().any(|other| other.name == drive.name);

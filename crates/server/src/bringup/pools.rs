@@ -22,7 +22,7 @@ use site::{Background, Level, RateLimit, Site};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use world::real::{OpenDrive, OpenError, RealDrive, RealWorld};
 
 /// What is to become of a pool of the site.
@@ -689,28 +689,28 @@ fn level(level: Level) -> engine::pool::Level {
 
 /// Makes files of these sizes; gives those that it has made, also when there is an error.
 async fn make_files(new_files: Vec<(PathBuf, u64)>) -> (Vec<PathBuf>, Result<(), BringUpError>) {
-    let made = Arc::new(Mutex::new(Vec::new()));
-    let all = Arc::clone(&made);
-    // Whoever panicked with the lock held has left a whole list behind.
-    let list = |of: &Mutex<Vec<PathBuf>>| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let making = tokio::task::spawn_blocking(move || {
-        new_files.iter().try_for_each(|(path, size)| {
-            RealDrive::create_file(path, *size)?;
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push(path.clone());
+        let mut made = Vec::new();
+        let outcome = new_files.into_iter().try_for_each(|(path, size)| {
+            RealDrive::create_file(&path, size)?;
+            made.push(path);
             Ok::<(), OpenError>(())
-        })
+        });
+        (made, outcome)
     });
-    let outcome = match making.await {
-        Ok(outcome) => {
-            outcome.map_err(|error| BringUpError::new(BringUpErrorKind::Drive, error.to_string()))
+    match making.await {
+        Ok((made, outcome)) => {
+            let failed =
+                |error: OpenError| BringUpError::new(BringUpErrorKind::Drive, error.to_string());
+            (made, outcome.map_err(failed))
         }
+        // The record names them all, and the next start removes what is there.
         Err(error) => {
             let context = format!("making drive files ended early: {error}");
-            Err(BringUpError::new(BringUpErrorKind::System, context))
+            let error = BringUpError::new(BringUpErrorKind::System, context);
+            (Vec::new(), Err(error))
         }
-    };
-    (list(&made), outcome)
+    }
 }
 
 /// Drives that are open, by name; every lane of their pool has its own doors to them.
