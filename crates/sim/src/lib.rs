@@ -1,12 +1,16 @@
 //! The simulator that proves the durability rule: an acknowledged write survives.
 //!
 //! One seed gives one run: a random pool over adversarial drives, random clients, power cuts at
-//! random await points, and a checker that knows for every sector which values may be read. Reading
-//! order: [`scenario`] (one run), [`config`] (what is drawn), [`client`] and [`admin`] (what is
-//! asked of the engine), [`oracle`] (what may come back), [`moves`] and [`initiators`] (runs beside
-//! it: volumes between two pools, SCSI), [`seeds`] (many runs), [`themes`](config::THEMES) (faults
-//! that some runs have, and `kinds` of runs on request), [`answers`] (in time, and well enough),
-//! [`plants`] (the proof that bugs are found), [`rate`] (the smoke benchmark).
+//! random await points, and a checker that knows for every sector which values may be read.
+//!
+//! Reading order:
+//! - [`scenario`]: one run. [`config`]: its random choices, with [`themes`](config::THEMES), the
+//!   faults that some runs have.
+//! - [`client`] and [`admin`]: the requests to the engine. [`oracle`]: the values that may come back.
+//! - [`moves`] and [`initiators`]: runs beside it, of volumes between two pools and of SCSI.
+//! - [`seeds`]: many runs, and `kinds` of runs on request.
+//! - [`answers`]: whether they come in time. [`plants`]: the proof that bugs are found. [`rate`]: the
+//!   smoke benchmark.
 //!
 //! Invariants:
 //! - The limits are small and random, so that edges are common.

@@ -200,9 +200,10 @@ impl Disks {
     pub fn attentions(&mut self) -> Vec<(u64, String)> {
         let mut all = Vec::new();
         for link in &mut self.links {
-            let url = link.url().to_string();
-            let told = link.attentions().into_iter();
-            all.extend(told.map(|(token, what)| (token, format!("{url}: {what}"))));
+            // Asked in every turn of the loop, and there is hardly ever one.
+            for (token, what) in link.attentions() {
+                all.push((token, format!("{}: {what}", link.url())));
+            }
         }
         all
     }
