@@ -19,7 +19,7 @@ pub mod opcodes {
     pub const DATA_OUT: u8 = 0x05;
     /// Logout Request: the end of a connection or session.
     pub const LOGOUT: u8 = 0x06;
-    /// SNACK Request: PDUs that are to be sent again.
+    /// SNACK Request: asks for PDUs again, or acknowledges Data-In PDUs.
     pub const SNACK: u8 = 0x10;
 }
 
@@ -67,7 +67,7 @@ pub struct NopOut {
     pub lun: Lun,
     /// Initiator task tag; none when no answer is wanted.
     pub task_tag: u32,
-    /// Target transfer tag of the NOP-In that this answers.
+    /// Target transfer tag of the NOP-In that this answers; none in a ping.
     pub target_tag: u32,
 }
 
@@ -88,7 +88,7 @@ pub struct ScsiCommand {
     pub lun: Lun,
     /// Initiator task tag, which names the command until it ends.
     pub task_tag: u32,
-    /// Expected data transfer length.
+    /// Expected data transfer length; of a bidirectional command, that of its data-out.
     pub expected_bytes: u32,
     /// The first sixteen bytes of the CDB.
     pub cdb: [u8; 16],
@@ -101,15 +101,15 @@ pub struct TaskManagement {
     pub order: Order,
     /// Function code, seven bits.
     pub function: u8,
-    /// LUN that the function is for; ignored for a reset of the target.
+    /// LUN that the function is for; reserved for TASK REASSIGN and resets of the target.
     pub lun: Lun,
     /// Initiator task tag of this request.
     pub task_tag: u32,
-    /// Initiator task tag of the task that is meant.
+    /// Initiator task tag of the task, for ABORT TASK and TASK REASSIGN; otherwise none.
     pub referenced_tag: u32,
-    /// CmdSN of the task that is meant.
+    /// CmdSN of the task, for ABORT TASK; this request's CmdSN when the task is immediate.
     pub referenced_cmd_sn: u32,
-    /// ExpDataSN, for TASK REASSIGN.
+    /// ExpDataSN, for TASK REASSIGN: the first DataSN that the initiator did not acknowledge.
     pub exp_data_sn: u32,
 }
 
@@ -122,7 +122,7 @@ pub struct Login {
     pub continues: bool,
     /// Current stage, two bits.
     pub current_stage: u8,
-    /// Next stage, two bits.
+    /// Next stage, two bits; it counts only with `transit`.
     pub next_stage: u8,
     /// Highest version that the initiator supports.
     pub version_max: u8,
@@ -138,7 +138,8 @@ pub struct Login {
     pub cid: u16,
     /// CmdSN of the first command to come.
     pub cmd_sn: u32,
-    /// ExpStatSN: all responses with lower numbers have arrived.
+    /// ExpStatSN: all responses with lower numbers have arrived. In a connection's first request
+    /// it is that of the old connection, and counts only when the login restarts it.
     pub exp_stat_sn: u32,
 }
 
@@ -172,9 +173,9 @@ pub struct DataOut {
     pub target_tag: u32,
     /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
-    /// Number in its sequence.
+    /// DataSN: the PDU's number in its sequence.
     pub data_sn: u32,
-    /// Where in the command's data it belongs.
+    /// Buffer offset: where in the command's data the segment belongs.
     pub offset: u32,
 }
 
@@ -187,26 +188,27 @@ pub struct Logout {
     pub reason: u8,
     /// Initiator task tag of this request.
     pub task_tag: u32,
-    /// Connection that is meant.
+    /// Connection to close or to recover; reserved when the reason is to close the session.
     pub cid: u16,
 }
 
 /// SNACK Request (clause 11.16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snack {
-    /// Type of what is asked for, four bits.
+    /// Type, four bits: 0 Data/R2T, 1 Status, 2 DataACK, 3 R-Data.
     pub kind: u8,
-    /// LUN, for an acknowledgement of data only.
+    /// LUN, for DataACK only.
     pub lun: Lun,
-    /// Initiator task tag of the command that missed PDUs; none for statuses.
+    /// Initiator task tag of the command that missed PDUs; none for Status and DataACK.
     pub task_tag: u32,
-    /// Target transfer tag or SNACK tag.
+    /// Target transfer tag for DataACK, SNACK tag for R-Data; otherwise none.
     pub target_tag: u32,
     /// ExpStatSN: all responses with lower numbers have arrived.
     pub exp_stat_sn: u32,
-    /// BegRun: the first number that was missed.
+    /// BegRun: the first number that was missed; for DataACK, the next DataSN expected; for
+    /// R-Data, 0.
     pub begin: u32,
-    /// How many were missed.
+    /// RunLength: PDUs that were missed; 0 is all from `begin` on. 0 for DataACK and R-Data.
     pub run_length: u32,
 }
 

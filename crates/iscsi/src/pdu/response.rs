@@ -55,7 +55,8 @@ pub enum Response {
 /// The numbers that every PDU from the target carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    /// StatSN: the status number on this connection.
+    /// StatSN: the number of this status on this connection. An R2T and a ping carry the next
+    /// number and do not consume it.
     pub stat_sn: u32,
     /// ExpCmdSN: all commands with lower numbers have arrived.
     pub exp_cmd_sn: u32,
@@ -63,7 +64,7 @@ pub struct Numbers {
     pub max_cmd_sn: u32,
 }
 
-/// What was expected against what the command asked for.
+/// How far the bytes that the command asked for differ from those that the initiator expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residual {
     /// The command asked for as many bytes as expected.
@@ -82,9 +83,9 @@ pub struct NopIn {
     pub numbers: Numbers,
     /// LUN, for a ping.
     pub lun: Lun,
-    /// Tag of the NOP-Out that this answers.
+    /// Initiator task tag of the NOP-Out that this answers; none in a ping.
     pub task_tag: u32,
-    /// Tag to be returned, when this is a ping.
+    /// Target transfer tag that the initiator returns, in a ping; otherwise none.
     pub target_tag: u32,
 }
 
@@ -103,9 +104,11 @@ pub struct ScsiResponse {
     pub bidirectional_residual: Residual,
     /// Initiator task tag of the command.
     pub task_tag: u32,
-    /// SNACK tag of the last R-Data SNACK for the command; otherwise 0.
+    /// SNACK tag of the last R-Data SNACK that the target accepted for the command on this
+    /// connection; otherwise 0.
     pub snack_tag: u32,
-    /// Data-In and R2T PDUs sent for this command.
+    /// ExpDataSN: Data-In and R2T PDUs sent for this command; 0 when no Data-In was sent, or
+    /// `response` is not 0.
     pub exp_data_sn: u32,
 }
 
@@ -125,21 +128,22 @@ pub struct TaskManagement {
 pub struct Login {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// On to the next stage.
+    /// The target is ready for the next stage, too.
     pub transit: bool,
     /// The text goes on in the next PDU.
     pub continues: bool,
     /// Current stage, two bits.
     pub current_stage: u8,
-    /// Next stage, two bits.
+    /// Next stage, two bits; it counts only with `transit`.
     pub next_stage: u8,
     /// Highest version that the target supports.
     pub version_max: u8,
-    /// The version that this connection uses.
+    /// The version that this connection uses; the target's lowest when it supports none of the
+    /// initiator's.
     pub version_active: u8,
     /// Initiator part of the session identifier.
     pub isid: [u8; 6],
-    /// Target part of the session identifier.
+    /// Target part of the session identifier; of a new session, 0 before the final response.
     pub tsih: u16,
     /// Initiator task tag of the request.
     pub task_tag: u32,
@@ -158,11 +162,11 @@ pub struct Text {
     pub is_final: bool,
     /// The text goes on in the next PDU.
     pub continues: bool,
-    /// LUN, to be returned.
+    /// LUN that the next request returns with the target tag.
     pub lun: Lun,
     /// Initiator task tag of the request.
     pub task_tag: u32,
-    /// Target transfer tag, to be returned.
+    /// Target transfer tag that the next request returns; none when the exchange is over.
     pub target_tag: u32,
 }
 
@@ -183,9 +187,9 @@ pub struct DataIn {
     pub task_tag: u32,
     /// Target transfer tag, with an acknowledgement only.
     pub target_tag: u32,
-    /// Number among the Data-In PDUs of the command.
+    /// DataSN: the PDU's number among the command's Data-In PDUs (and R2Ts, if bidirectional).
     pub data_sn: u32,
-    /// Where in the command's data it belongs.
+    /// Buffer offset: where in the command's data the segment belongs.
     pub offset: u32,
 }
 
@@ -215,11 +219,11 @@ pub struct ReadyToTransfer {
     pub task_tag: u32,
     /// Target transfer tag, which the Data-Out PDUs carry back.
     pub target_tag: u32,
-    /// Number among the command's R2Ts.
+    /// R2TSN: the PDU's number among the command's R2Ts (and Data-In PDUs, if bidirectional).
     pub r2t_sn: u32,
-    /// From where on data is wanted.
+    /// Buffer offset: where in the command's data the wanted bytes begin.
     pub offset: u32,
-    /// How much is wanted.
+    /// Bytes that the target wants from `offset` on; never 0.
     pub desired_bytes: u32,
 }
 
@@ -228,13 +232,13 @@ pub struct ReadyToTransfer {
 pub struct Async {
     /// StatSN and the like.
     pub numbers: Numbers,
-    /// LUN that a SCSI event is about.
+    /// LUN of a SCSI event (0) or of a termination of tasks (5); otherwise reserved.
     pub lun: Lun,
     /// Event code; 0 is sense data of a SCSI event.
     pub event: u8,
-    /// Vendor code, for vendor-specific events only.
+    /// AsyncVCode: the vendor's detail of a vendor-specific event (248 to 255); otherwise reserved.
     pub vendor_code: u8,
-    /// Parameters 1 to 3.
+    /// Parameters 1 to 3; the event code gives them their meaning.
     pub parameters: [u16; 3],
 }
 
@@ -245,7 +249,8 @@ pub struct Reject {
     pub numbers: Numbers,
     /// Reason code for the reject.
     pub reason: u8,
-    /// DataSN or R2TSN, for a rejected SNACK.
+    /// DataSN or R2TSN that the target would send next, for a Data/R2T SNACK that is rejected as
+    /// a protocol error; otherwise reserved.
     pub data_sn: u32,
 }
 
