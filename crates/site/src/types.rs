@@ -302,7 +302,7 @@ pub enum Background {
 pub enum Provisioning {
     /// Pages are allocated on first write.
     Thin,
-    /// All pages are allocated at creation.
+    /// All pages are set aside at creation, and allocated on first write.
     Thick,
 }
 

@@ -167,7 +167,7 @@ const VOLUME: &[Key] = &[
     key("size", "Its size.", REQUIRED),
     key(
         "provisioning",
-        "`thin`: pages are allocated on first write. `thick`: all pages are set aside.",
+        "`thin`: pages are allocated on first write. `thick`: all are also set aside at creation.",
         "thin",
     ),
     key(

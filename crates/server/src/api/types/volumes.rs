@@ -12,7 +12,7 @@ pub enum Provisioning {
     /// Pages are allocated on first write.
     #[default]
     Thin,
-    /// Pages are allocated on first write, and set aside for it at creation.
+    /// All pages are set aside at creation, and allocated on first write.
     Thick,
 }
 
