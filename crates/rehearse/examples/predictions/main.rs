@@ -29,17 +29,17 @@ use run::Outcomes;
 const HEAD: &str = "\
 # Predictions
 
-Published figures of sites that others have measured, beside what `ashlar rehearse` says of
-the same hardware. `make predictions` runs everything anew and writes this file.
+This page is for readers who want to know how far a rehearsal is off. It compares published
+measurements of sites with rehearsals of the same hardware by `ashlar rehearse`. `make predictions`
+runs all rehearsals and writes this file.
 
-One set of models serves all sites ([MODELS.md](models.md)); no constant is fitted to one of
-them. What runs on the modelled hardware is **Ashlar's engine, not the array's own software**:
-where the two differ, so may the figures. Runs are of one seed and shorter than the published
-ones (virtual time needs no ramp). The target is an error of 15 % at most for what is
-published; where it is missed the reason is named, as far as it is known. Tiering and flash
-cache are not in the engine yet, so steps 2 and 3 of the VNX5700 have no figure.
-Where a line says *model*, nothing was rehearsed, since no storage has a part in it. A dash is a
-figure that nothing here says.";
+One set of models serves all sites ([Models](models.md)). We fit no constant to a site. The modelled
+hardware runs **Ashlar's engine, not the array's own software**: where the two differ, the figures
+may differ. Runs have one seed and are shorter than the published runs, because virtual time needs
+no ramp. The target is an error of 15 % at most. Where a line misses it, the line names the reason,
+as far as we know it. The engine has no tiering and no flash cache yet, so steps 2 and 3 of the
+VNX5700 have no figure. A line that says *model* has no rehearsal, because no storage has a part in
+it. A dash stands for a figure that we do not have.";
 
 fn main() {
     let mut sections = vec![
