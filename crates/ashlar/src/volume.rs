@@ -47,7 +47,7 @@ pub enum Command {
         /// Size, such as "40 GiB"
         #[arg(long, value_parser = size)]
         size: u64,
-        /// Reserve all pages now instead of at the first write
+        /// Set all pages aside now, and allocate each at its first write
         #[arg(long)]
         thick: bool,
         /// Pages that a host writes as zeroes take no space
@@ -160,12 +160,12 @@ pub enum Command {
     },
     /// Make a volume thick or thin, or have it detect zeroes, while it is used
     ///
-    /// For a thick volume, Ashlar reserves all pages. If they do not fit, nothing changes. Ashlar
+    /// Ashlar sets all pages of a thick volume aside. If they do not fit, nothing changes. Ashlar
     /// notifies the initiators.
     Convert {
         /// Name of the volume
         name: String,
-        /// Reserve all pages
+        /// Set all pages aside
         #[arg(long, conflicts_with = "thin")]
         thick: bool,
         /// Take pages at the first write, from the free space of the pool
@@ -191,7 +191,7 @@ pub enum Command {
         /// Format of the image [default: what its name says, if the content agrees]
         #[arg(long = "format", value_name = "FORMAT", value_parser = image_format)]
         image: Option<ImageFormat>,
-        /// Reserve all pages now instead of at the first write
+        /// Set all pages aside now, and allocate each at its first write
         #[arg(long)]
         thick: bool,
         /// Read the volume back at the end, and compare
