@@ -79,7 +79,7 @@ fn written_s(megabytes_per_s: f64) -> f64 {
 
 /// Why moving 35 GB takes longer here.
 const CORE: &str = "one connection gets what a core does for TCP, 4 Gb/s in the source of the model \
-    (MODELS.md), which does not state its clock; 35 GB in 68 s are 4.6 Gb/s";
+    (Models), which does not state its clock; 35 GB in 68 s are 4.6 Gb/s";
 
 const ARRAY: &str = "the published array is not described; here are the lab's four drives of \
     7,200 rpm, which are assumed, and the host writes zeros in order, 16 MiB under way";
