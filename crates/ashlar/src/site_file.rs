@@ -9,7 +9,7 @@ use rehearse::demand::Demand;
 use rehearse::{fit, thumb, workload};
 use server::api::types::{SiteAction, SiteDifference, SiteText};
 use site::plan::{self, Described};
-use site::{Site, SiteError, SiteErrorKind, counted};
+use site::{Site, SiteError, counted};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -215,9 +215,7 @@ fn table(found: &[SiteDifference]) -> Table {
 
 /// A site file's mistakes as a failure.
 pub fn wrong(error: SiteError) -> Failure {
-    match error.kind {
-        SiteErrorKind::Unreadable | SiteErrorKind::Invalid => Failure::Wrong(error.to_string()),
-    }
+    Failure::Wrong(error.to_string())
 }
 
 fn summary(site: &Site) -> String {

@@ -147,3 +147,35 @@ fn what_is_no_toml_or_not_there_is_named() {
     assert_eq!(code, Some(2));
     assert!(wrong.contains("can't read the site file"), "{wrong}");
 }
+
+#[test]
+fn a_file_for_other_commands_is_one_line_that_names_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let (array, plan) = (shipped("demo.toml"), shipped("ps6110xv.toml"));
+    for (arguments, file, commands) in [
+        (
+            vec!["rehearse"],
+            &array,
+            "`ashlar serve --site` and `ashlar site apply` take it",
+        ),
+        (
+            vec!["plan"],
+            &array,
+            "`ashlar serve --site` and `ashlar site apply` take it",
+        ),
+        (
+            vec!["serve", "--data", data.to_str().unwrap(), "--site"],
+            &plan,
+            "`ashlar rehearse` and `ashlar plan` take it",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ashlar"));
+        let output = command.args(&arguments).arg(file).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let wrong = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(wrong.lines().count(), 1, "{wrong}");
+        assert!(wrong.ends_with(&format!("{commands}\n")), "{wrong}");
+    }
+    assert!(!data.exists());
+}

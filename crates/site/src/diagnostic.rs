@@ -23,6 +23,8 @@ pub enum SiteErrorKind {
     Unreadable,
     /// The file is read and wrong.
     Invalid,
+    /// The file is for other commands: an array to serve, or a site to rehearse.
+    OtherKind,
 }
 
 /// A site file that can't be used: everything that is wrong with it, in the
@@ -33,9 +35,9 @@ pub struct SiteError {
     pub kind: SiteErrorKind,
     /// The file, as the caller named it.
     pub file: String,
-    /// Why it can't be read; empty for an invalid one.
+    /// Why it can't be read, or which commands take it; empty for an invalid one.
     pub context: String,
-    /// What is wrong; empty for an unreadable one.
+    /// What is wrong; empty unless it is an invalid one.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -45,6 +47,15 @@ impl SiteError {
             kind: SiteErrorKind::Unreadable,
             file: path.display().to_string(),
             context: error.to_string(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    pub(crate) fn other_kind(file: &str, context: String) -> Self {
+        SiteError {
+            kind: SiteErrorKind::OtherKind,
+            file: file.to_owned(),
+            context,
             diagnostics: Vec::new(),
         }
     }
@@ -82,16 +93,17 @@ impl fmt::Display for Diagnostic {
 
 impl fmt::Display for SiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == SiteErrorKind::Unreadable {
-            return write!(
-                f,
-                "{}: can't read the site file: {}",
-                self.file, self.context
-            );
+        let SiteError { file, context, .. } = self;
+        match self.kind {
+            SiteErrorKind::Unreadable => {
+                return write!(f, "{file}: can't read the site file: {context}");
+            }
+            SiteErrorKind::OtherKind => return write!(f, "{file}: {context}"),
+            SiteErrorKind::Invalid => {}
         }
         for (index, diagnostic) in self.diagnostics.iter().enumerate() {
             let newline = if index == 0 { "" } else { "\n" };
-            write!(f, "{newline}{}:{diagnostic}", self.file)?;
+            write!(f, "{newline}{file}:{diagnostic}")?;
         }
         Ok(())
     }

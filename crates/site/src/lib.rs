@@ -10,6 +10,7 @@ mod access;
 mod api_address;
 mod diagnostic;
 pub mod diff;
+mod kind;
 mod limits;
 mod names;
 pub mod plan;
@@ -57,8 +58,7 @@ use std::path::Path;
 /// Reads and checks the site file at `path`.
 ///
 /// # Errors
-/// [`SiteErrorKind::Unreadable`] when the file can't be read,
-/// [`SiteErrorKind::Invalid`] with every diagnostic when it is wrong.
+/// [`SiteErrorKind::Unreadable`] when the file can't be read, and as [`parse`].
 pub fn load(path: &Path) -> Result<Site, SiteError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| SiteError::unreadable(path, &error))?;
@@ -68,7 +68,8 @@ pub fn load(path: &Path) -> Result<Site, SiteError> {
 /// Checks the text of a site file; `file` is its name in messages.
 ///
 /// # Errors
-/// [`SiteErrorKind::Invalid`] with every diagnostic.
+/// [`SiteErrorKind::Invalid`] with every diagnostic, [`SiteErrorKind::OtherKind`] when it is a site
+/// to rehearse.
 pub fn parse(file: &str, text: &str) -> Result<Site, SiteError> {
     let lines = diagnostic::Lines::of(text);
     let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);
@@ -79,6 +80,7 @@ pub fn parse(file: &str, text: &str) -> Result<Site, SiteError> {
             .collect();
         return Err(SiteError::invalid(file, found));
     }
+    kind::Kind::Array.check(file, document.get_ref())?;
     let mut found = Vec::new();
     let rows = read::site(document.get_ref(), &lines, &mut found);
     references::check(&rows, &mut found);

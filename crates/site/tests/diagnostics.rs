@@ -400,6 +400,29 @@ fn an_empty_file_says_what_a_site_needs() {
 }
 
 #[test]
+fn a_site_to_rehearse_is_named_as_one() {
+    let text = "site = { name = \"a\" }\nrun = { seed = 1 }\n[[drives]]\nname = \"d\"\n";
+    let error = parse("t.toml", text).unwrap_err();
+    assert_eq!(error.kind, SiteErrorKind::OtherKind);
+    assert_eq!(
+        error.to_string(),
+        "t.toml: this file describes a site to rehearse (it has drives, run): `ashlar rehearse` \
+         and `ashlar plan` take it"
+    );
+    assert!(site::plan::is_plan(text));
+    // With keys of an array, a key of the other kind is a mistake as any.
+    let both = format!("{GOOD}[[controller]]\nname = \"a\"\n");
+    let expected = "controller: found a key that isn't known; allowed:";
+    assert_eq!(messages(&both).len(), 1);
+    assert!(
+        messages(&both)[0].contains(expected),
+        "{:?}",
+        messages(&both)
+    );
+    assert!(!site::plan::is_plan(&both));
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = site::load(std::path::Path::new("no/such/site.toml")).unwrap_err();
     assert_eq!(error.kind, SiteErrorKind::Unreadable);

@@ -162,6 +162,19 @@ fn too_many_variants_are_refused() {
 }
 
 #[test]
+fn the_site_file_of_an_array_is_named_as_one() {
+    let text = "[[portal]]\naddress = \"127.0.0.1:3260\"\n[[pool]]\n[[drive]]\n";
+    let error = parse("t.toml", text, &[]).unwrap_err();
+    assert_eq!(error.kind, SiteErrorKind::OtherKind);
+    assert_eq!(
+        error.to_string(),
+        "t.toml: this file is the site file of an array (it has portal, drive): `ashlar serve \
+         --site` and `ashlar site apply` take it"
+    );
+    assert!(!site::plan::is_plan(text));
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = site::plan::load(std::path::Path::new("no/such/plan.toml"), &[]).unwrap_err();
     assert_eq!(error.kind, SiteErrorKind::Unreadable);

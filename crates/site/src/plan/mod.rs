@@ -23,6 +23,7 @@ pub use types::{
 };
 
 use crate::diagnostic::{Diagnostic, Lines, SiteError};
+use crate::kind::Kind;
 use std::path::Path;
 
 /// What a file describes: a site, and the same site with one thing changed.
@@ -79,8 +80,8 @@ impl Setting {
 
 /// Whether `text` describes hardware to rehearse, rather than a site to serve.
 pub fn is_plan(text: &str) -> bool {
-    text.parse::<toml::Table>()
-        .is_ok_and(|table| table.contains_key("controller") || table.contains_key("block"))
+    let document = toml::de::DeTable::parse(text);
+    document.is_ok_and(|document| Kind::of(document.get_ref()) == Some(Kind::Rehearsal))
 }
 
 /// Reads and checks the file at `path`, with `settings` made in it first.
@@ -96,9 +97,13 @@ pub fn load(path: &Path, settings: &[Setting]) -> Result<Described, SiteError> {
 /// Checks a text; `file` is its name in messages.
 ///
 /// # Errors
-/// [`crate::SiteErrorKind::Invalid`] with every diagnostic.
+/// [`crate::SiteErrorKind::Invalid`] with every diagnostic, [`crate::SiteErrorKind::OtherKind`]
+/// when it is the site file of an array.
 pub fn parse(file: &str, text: &str, settings: &[Setting]) -> Result<Described, SiteError> {
     let invalid = |found| SiteError::invalid(file, found);
+    if let Ok(document) = toml::de::DeTable::parse(text) {
+        Kind::Rehearsal.check(file, document.get_ref())?;
+    }
     let base = one(text).map_err(invalid)?;
     let document = match text.parse::<toml::Table>() {
         Ok(document) => document,
