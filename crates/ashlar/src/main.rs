@@ -24,6 +24,7 @@ mod manual;
 mod moves;
 mod offline;
 mod output;
+mod overcommitment;
 mod pool;
 mod pool_create;
 mod portal;

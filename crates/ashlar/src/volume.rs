@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::job;
 use crate::moves;
 use crate::output::{Align, Format, Table, pairs, percent, utc};
+use crate::overcommitment;
 use crate::shared_space;
 use server::api::types::{
     Deleted, Format as ImageFormat, Job, Provisioning, Session, Shrinking, Volume, VolumeChange,
@@ -272,7 +273,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 detect_zeroes,
             };
             let volume: Volume = client.post(&["volumes"], &create)?;
-            format.print_text(&volume, show)
+            format.print_text(&volume, show)?;
+            overcommitment::warn(client, &volume, 0, format)
         }
         Command::Resize {
             name,
@@ -289,7 +291,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 force_shrink,
                 ..VolumeChange::default()
             };
-            change_volume(client, &name, &change, format)
+            let before: Volume = client.get(&["volumes", &name])?;
+            let volume: Volume = client.patch(&["volumes", &name], &change)?;
+            format.print_text(&volume, show)?;
+            overcommitment::warn(client, &volume, before.size_bytes, format)
         }
         Command::Clone {
             source,

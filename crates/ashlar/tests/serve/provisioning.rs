@@ -147,3 +147,43 @@ fn what_is_promised_counts_as_used_wherever_fullness_is_told() {
     let status = text(&["status"]);
     assert!(status.contains("promised  "), "{status}");
 }
+
+#[test]
+fn volumes_of_more_than_the_pool_holds_are_warned_of_once() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let said = |args: &[&str]| {
+        let output = serving.run(args);
+        assert!(output.status.success(), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let create = |name: &str, size_bytes: u64| {
+        let size = format!("{size_bytes} B");
+        said(&["volume", "create", name, "--pool", "p0", "--size", &size])
+    };
+    let pool = serving.json(&["pool", "show", "p0"]);
+    let capacity = pool["capacity_bytes"].as_u64().unwrap();
+    let volumes = serving.json(&["volume", "list"]);
+    let of_site = volumes.as_array().unwrap().iter();
+    let of_site: u64 = of_site.map(|one| one["size_bytes"].as_u64().unwrap()).sum();
+    let left = capacity - of_site;
+    assert_eq!(create("fits", left), "");
+    // The one that is too much is told of, and none after it.
+    let warning = create("more", 1 << 20);
+    assert!(warning.starts_with("warning: pool p0 holds "), "{warning}");
+    assert!(warning.contains(", and its volumes have "), "{warning}");
+    assert_eq!(warning.lines().count(), 1, "{warning}");
+    assert_eq!(create("again", 1 << 20), "");
+    // Larger than all of the pool: each time.
+    let huge = create("huge", 1 << 30);
+    assert!(huge.contains(", and volume huge has 1 GiB:"), "{huge}");
+    let resize = ["volume", "resize", "more", "--size"];
+    assert_eq!(said(&[&resize[..], &["2 MiB"]].concat()), "");
+    let huge = said(&[&resize[..], &["1 GiB"]].concat());
+    assert!(huge.contains(", and volume more has 1 GiB:"), "{huge}");
+    // Data has no room for it.
+    let json = [
+        "volume", "create", "j", "--pool", "p0", "--size", "1 GiB", "--json",
+    ];
+    assert_eq!(said(&json), "");
+}
