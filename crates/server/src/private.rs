@@ -9,7 +9,7 @@
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a file or directory allows to others than its owner.
 const OF_OTHERS: u32 = 0o077;
@@ -27,12 +27,17 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a directory, and those above it that are missing.
+/// Makes a directory, and those above it that are missing. Gives those that it made, the lowest
+/// first.
 ///
 /// # Errors
 /// Of the file system.
-pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+pub(crate) fn create_directory(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing = path.ancestors().take_while(is_missing);
+    let missing = missing.map(Path::to_owned).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    Ok(missing)
 }
 
 /// Takes from others what they may do with the file at `path`, if it is one.

@@ -190,8 +190,8 @@ impl Home {
     /// Everything in the data directory, names with sizes, but what changes whenever it
     /// serves.
     pub fn listing(&self) -> Vec<(String, u64)> {
-        let mut all: Vec<(String, u64)> = fs::read_dir(self.data())
-            .unwrap()
+        let entries = fs::read_dir(self.data()).into_iter().flatten();
+        let mut all: Vec<(String, u64)> = entries
             .map(|entry| entry.unwrap())
             .map(|e| {
                 (

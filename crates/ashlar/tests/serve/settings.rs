@@ -61,6 +61,18 @@ fn a_first_start_needs_a_site_file() {
         said.contains("no array is kept there; say which with --site"),
         "{said}"
     );
+    assert!(!home.data().exists(), "nothing is left of the start");
+    // Not even where the directories above it were missing; what was there before stays.
+    for (data, is_there) in [("data/a/b", false), ("data", true)] {
+        let data = home.data().with_file_name(data);
+        if is_there {
+            fs::create_dir(&data).unwrap();
+        }
+        let mut command = ashlar();
+        command.arg("serve").arg("--data").arg(&data);
+        assert_eq!(self::said(command.output().unwrap()).0, 1);
+        assert_eq!(home.data().exists(), is_there, "{}", data.display());
+    }
 }
 
 #[test]

@@ -82,16 +82,24 @@ pub struct Running {
 ///
 /// # Errors
 /// What stands in the way, by name, with what can be done. Nothing is left
-/// running.
+/// running, and no data directory that was not there before and holds nothing.
 pub async fn bring_up(options: Options) -> Result<Running, BringUpError> {
+    let data = Arc::new(DataDir::take(&options.data)?);
+    let brought_up = bring_up_in(Arc::clone(&data), options).await;
+    if brought_up.is_err() {
+        data.take_back();
+    }
+    brought_up
+}
+
+async fn bring_up_in(data: Arc<DataDir>, options: Options) -> Result<Running, BringUpError> {
     let Options {
         site,
-        data,
+        data: _,
         portal,
         api,
         usual_api,
     } = options;
-    let data = Arc::new(DataDir::take(&data)?);
     let store = Arc::new(InFile::new(data.configuration_file()));
     let kept = store.read()?;
     let described = configuration::described(site.as_ref(), kept.as_ref(), &data)?;
