@@ -47,10 +47,17 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// For people: `RAID 5 of 5 × sas-10k-600`.
+    /// For people: `RAID 5 groups of 5 × sas-10k-600`.
     pub fn name(&self) -> String {
         let (level, drives) = (self.level.as_str(), self.group_drives);
-        format!("RAID {level} of {drives} × {}", self.model)
+        format!("RAID {level} groups of {drives} × {}", self.model)
+    }
+
+    /// For people, with so many groups: `11 × sas-10k-600: 2 RAID 5 groups of 5, 1 spare`.
+    pub fn mix(&self, groups: u16) -> String {
+        let (drives, model) = (self.drives(groups), &self.model);
+        let layout = layout(self.level.as_str(), groups, self.group_drives, drives);
+        format!("{drives} × {model}: {layout}")
     }
 
     /// Drives of so many groups, spares included.
@@ -71,6 +78,14 @@ impl Candidate {
             .find(|groups| self.drives(*groups) <= drives)
             .unwrap_or(0)
     }
+}
+
+/// How drives are laid out, for people: `2 RAID 5 groups of 5, 1 spare`.
+pub(crate) fn layout(level: &str, groups: u16, group_drives: u16, drives: u32) -> String {
+    let active = u32::from(groups) * u32::from(group_drives);
+    let groups = site::counted(groups.into(), &format!("RAID {level} group"));
+    let spares = site::counted(drives.saturating_sub(active).into(), "spare");
+    format!("{groups} of {group_drives}, {spares}")
 }
 
 /// What became of a candidate.

@@ -9,7 +9,7 @@ use super::{figure, plain};
 use crate::brief;
 use crate::confidence::Estimate;
 use crate::run::Outcome;
-use crate::sizing::{Sized, ranked};
+use crate::sizing::{Sized, layout, ranked};
 use crate::summary::Rehearsal;
 use site::plan::Plan;
 use std::fmt::Write;
@@ -37,10 +37,9 @@ pub fn sized(plan: &Plan, source: Option<SourceReport>, pool: &str, sized: &[Siz
 }
 
 fn variant(good: &Sized) -> Option<VariantReport> {
-    let (_, outcome) = good.met.as_ref()?;
-    let drives = good.drives().unwrap_or(0);
+    let (groups, outcome) = good.met.as_ref()?;
     Some(rehearsed(&Rehearsal {
-        name: format!("{drives} drives, {}", good.candidate.name()),
+        name: good.candidate.mix(*groups),
         outcomes: vec![outcome.clone()],
     }))
 }
@@ -96,22 +95,26 @@ pub fn proposal(sizing: &SizingReport) -> String {
         .partition(|candidate| candidate.drives_at_least.is_some());
     let mut text = format!("{}\n", verdict(sizing).1);
     if !good.is_empty() {
-        text.push_str("\nGood enough, spares included:\n");
+        text.push_str("\nGood enough:\n");
     }
     good.iter().for_each(|good| text.push_str(&good_line(good)));
     if !larger.is_empty() {
-        text.push_str("\nLarger, and not sized (--every sizes them):\n");
+        text.push_str(
+            "\nNot sized, as they need more drives than the smallest mix. Fewer than these are too few; \
+             whether these are\nenough is not known, and --every finds out:\n",
+        );
     }
     for larger in larger {
-        let drives = larger.drives_at_least.unwrap_or(0);
-        let _ = writeln!(text, "  at least {drives:>3} drives  {}", larger.name);
+        let (drives, model) = (larger.drives_at_least.unwrap_or(0), &larger.model);
+        let shape = format!("RAID {} groups of {}", larger.level, larger.group_drives);
+        let _ = writeln!(text, "  {drives:>4} or more × {model:<14}  {shape}");
     }
     if !bad.is_empty() {
         text.push_str("\nRejected:\n");
     }
     for bad in bad {
         let reason = bad.rejected.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "  {:<32} {reason}", bad.name);
+        let _ = writeln!(text, "  {:<36} {reason}", bad.name);
     }
     if let Some(note) = window_note(sizing) {
         let _ = writeln!(text, "\n{note}");
@@ -125,11 +128,12 @@ pub(super) fn verdict(sizing: &SizingReport) -> (bool, String) {
     let first = sizing.candidates.first();
     match first.filter(|first| first.rejected.is_none()) {
         Some(best) => {
-            let drives = best.drives.unwrap_or(0);
             let words = format!(
-                "Pool {pool}: {drives} drives, {}, is the smallest mix that keeps every VM's rate and \
-                 its response times below {limit_ms} ms.",
-                best.name
+                "Pool {pool}: the smallest mix that keeps every VM's rate and its response times \
+                 below {limit_ms} ms is {} × {}: {}.",
+                best.drives.unwrap_or(0),
+                best.model,
+                layout_of(best)
             );
             (true, words)
         }
@@ -138,6 +142,12 @@ pub(super) fn verdict(sizing: &SizingReport) -> (bool, String) {
             (false, words)
         }
     }
+}
+
+/// The groups and spares of a good mix.
+pub(super) fn layout_of(good: &CandidateReport) -> String {
+    let (groups, drives) = (good.groups.unwrap_or(0), good.drives.unwrap_or(0));
+    layout(&good.level, groups, good.group_drives, drives)
 }
 
 fn good_line(good: &CandidateReport) -> String {
@@ -150,9 +160,10 @@ fn good_line(good: &CandidateReport) -> String {
         })
     };
     format!(
-        "  {:>4} drives  {:<32} {:>8} IO/s, reads {} ms, writes {} ms, over {:.0} s\n",
+        "  {:>4} × {:<14}  {:<32} {:>8} IO/s, reads {} ms, writes {} ms, over {:.0} s\n",
         good.drives.unwrap_or(0),
-        good.name,
+        good.model,
+        layout_of(good),
         plain(good.iops.unwrap_or(0.0)),
         known(good.read_ms),
         known(good.write_ms),

@@ -33,7 +33,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// For people: `6 drives, RAID 5 of 5 × nvme-7680`.
+    /// For people: `6 × nvme-7680: 1 RAID 5 group of 5, 1 spare`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -157,7 +157,7 @@ impl<'a> Contest<'a> {
 
     fn trial(&self, place: usize, groups: u16, windows: Windows) -> Trial {
         let candidate = &self.searches[place].candidate;
-        let mut name = format!("{} drives, {}", candidate.drives(groups), candidate.name());
+        let mut name = candidate.mix(groups);
         if windows == Windows::Whole {
             name.push_str(", whole window");
         }

@@ -139,7 +139,7 @@ impl Search {
         let smallest = smallest.unwrap_or_default();
         sized.larger = Some(larger);
         sized.reason =
-            format!("takes at least {larger} drives, and the smallest mix has {smallest}");
+            format!("needs {larger} drives or more, and the smallest good mix has {smallest}");
         sized
     }
 }

@@ -394,7 +394,7 @@ fn a_sized_pool_is_written_with_every_mix_and_the_same_bytes_again() {
     for mix in mixes {
         assert_eq!(keys(mix), names);
     }
-    assert_eq!(mixes[0]["name"], "RAID 5 of 5 × nvme-7680");
+    assert_eq!(mixes[0]["name"], "RAID 5 groups of 5 × nvme-7680");
     assert_eq!(
         (&mixes[0]["level"], &mixes[0]["groups"], &mixes[0]["drives"]),
         (&"5".into(), &1.into(), &6.into())
@@ -413,8 +413,8 @@ fn a_sized_pool_is_written_with_every_mix_and_the_same_bytes_again() {
     assert_eq!(
         variants.collect::<Vec<_>>(),
         [
-            "6 drives, RAID 5 of 5 × nvme-7680",
-            "11 drives, RAID 5 of 5 × slc-200"
+            "6 × nvme-7680: 1 RAID 5 group of 5, 1 spare",
+            "11 × slc-200: 2 RAID 5 groups of 5, 1 spare"
         ]
     );
     let back: Document = serde_json::from_value(json).unwrap();
@@ -437,16 +437,22 @@ fn the_page_of_a_sized_pool_has_a_table_of_mixes() {
         .map(said)
         .collect();
     assert_eq!(rows.len(), 6, "the head and five mixes");
-    assert!(rows[1].starts_with("RAID 5 of 5 × nvme-76806"), "{rows:?}");
+    let mix = "nvme-7680: 1 RAID 5 group of 5, 1 spare6";
+    assert!(rows[1].starts_with(mix), "{rows:?}");
+    let mix = "sas-15k-600: RAID 5 groups of 5–";
+    assert!(rows[3].starts_with(mix), "{rows:?}");
     assert!(rows[3].ends_with("takes at least 21"), "{rows:?}");
     assert!(rows[4].ends_with("too small, <b>"), "{rows:?}");
     let verdict = with_class(page.root(), "verdict")[0];
     assert_eq!(verdict.attribute("class"), Some("verdict pass"));
-    assert!(said(verdict).contains("6 drives, RAID 5 of 5 × nvme-7680"));
+    let best = "below 5 ms is 6 × nvme-7680: 1 RAID 5 group of 5, 1 spare.";
+    assert!(said(verdict).ends_with(best), "{}", said(verdict));
     // For a terminal, the same.
     let text = proposal(document.sizing.as_ref().unwrap());
     assert!(text.contains("too small, <b>"), "{text}");
-    let larger = "at least  21 drives  RAID 5 of 5 × sas-15k-600\n\nRejected:\n";
+    let good = "    11 × slc-200         2 RAID 5 groups of 5, 1 spare ";
+    assert!(text.contains(good), "{text}");
+    let larger = "finds out:\n    21 or more × sas-15k-600     RAID 5 groups of 5\n\nRejected:\n";
     assert!(text.contains(larger), "{text}");
     assert!(!text.contains("--whole"), "all was measured: {text}");
 }

@@ -74,7 +74,7 @@ fn a_limit_that_no_disk_meets_is_told_with_the_figures() {
     let all = [slow, fast];
     let good = ranked(&all);
     assert_eq!(good.len(), 1);
-    assert_eq!(good[0].candidate.name(), "RAID 5 of 5 × slc-200");
+    assert_eq!(good[0].candidate.name(), "RAID 5 groups of 5 × slc-200");
 }
 
 #[test]
@@ -288,10 +288,10 @@ fn no_mix_is_tried_with_more_drives_than_one_that_is_good() {
     });
     let sized = fake.settle(&candidates, false);
     let small = [
-        "6 drives, RAID 5 of 5 × sas-10k-600",
-        "6 drives, RAID 5 of 5 × slc-200",
-        "6 drives, RAID 5 of 5 × nl-sas-1000",
-        "6 drives, RAID 5 of 5 × slc-200, whole window",
+        "6 × sas-10k-600: 1 RAID 5 group of 5, 1 spare",
+        "6 × slc-200: 1 RAID 5 group of 5, 1 spare",
+        "6 × nl-sas-1000: 1 RAID 5 group of 5, 1 spare",
+        "6 × slc-200: 1 RAID 5 group of 5, 1 spare, whole window",
     ];
     assert_eq!(*fake.asked.borrow(), small);
     let larger: Vec<Option<u32>> = sized.iter().map(|one| one.larger).collect();
@@ -303,7 +303,7 @@ fn no_mix_is_tried_with_more_drives_than_one_that_is_good() {
     let reason = &sized[0].reason;
     assert_eq!(
         reason,
-        "takes at least 11 drives, and the smallest mix has 6"
+        "needs 11 drives or more, and the smallest good mix has 6"
     );
     // All of them, when that is asked for.
     let every = fake.settle(&candidates, true);

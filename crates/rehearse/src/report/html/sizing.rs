@@ -1,6 +1,6 @@
 //! The mixes of drives that were tried for a pool, as a table.
 
-use super::super::proposal::{verdict, window_note};
+use super::super::proposal::{layout_of, verdict, window_note};
 use super::super::schema::{CandidateReport, EstimateReport, SizingReport};
 use super::{estimated, plain};
 use load::report::page;
@@ -26,10 +26,18 @@ pub(super) fn section(sizing: &SizingReport) -> String {
 fn row(candidate: &CandidateReport) -> String {
     let known = |report: &Option<EstimateReport>| report.as_ref().map_or("–".into(), estimated);
     let number = |figure: Option<f64>| figure.map_or("–".into(), plain);
+    let layout = match candidate.groups {
+        Some(_) => layout_of(candidate),
+        None => format!(
+            "RAID {} groups of {}",
+            candidate.level, candidate.group_drives
+        ),
+    };
+    let mix = format!("{}: {layout}", candidate.model);
     format!(
         "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
          <td class=\"text\">{}</td></tr>\n",
-        escape(&candidate.name),
+        escape(&mix),
         candidate
             .drives
             .map_or("–".into(), |drives| drives.to_string()),
