@@ -88,11 +88,16 @@ pub struct PlaceArgs {
     device: Option<String>,
     /// Size of a new file [default: that of the drive that it replaces; of a spare, that of the
     /// largest drive of the pool]
-    #[arg(long, requires = "file", value_parser = size)]
+    #[arg(long, requires = "file", value_parser = new_size)]
     size: Option<u64>,
 }
 
-/// The size of a drive to make.
+/// The size of a drive to add to a pool.
+pub fn new_size(text: &str) -> Result<u64, String> {
+    site::NEW_DRIVE_SIZES.parse(text)
+}
+
+/// A size of anything; the API says what it may be.
 pub fn size(text: &str) -> Result<u64, String> {
     site::parse_size(text).ok_or_else(|| format!("allowed: {}", site::SIZE_RULE))
 }

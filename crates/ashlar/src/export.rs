@@ -308,16 +308,21 @@ fn table(exports: &[Export], hosts: &[Host]) -> Table {
 }
 
 fn show(export: &Export, hosts: &[Host]) -> String {
-    let physical_block = format!("{} bytes", export.physical_block_bytes);
-    let mut lines = vec![
-        ("physical block", physical_block),
-        ("SANITIZE", allowed(export.may_sanitize)),
-        ("affecting others", allowed(export.may_affect_others)),
-        ("target", export.target.clone()),
+    let listed = |names: &[String]| match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    };
+    let luns = export.luns.iter();
+    let luns: Vec<(String, String)> = luns
+        .map(|lun| (format!("LUN {}", lun.lun), lun.volume.clone()))
+        .collect();
+    let mut lines = vec![("target", export.target.clone())];
+    lines.extend(luns.iter().map(|(lun, volume)| (&lun[..], volume.clone())));
+    lines.extend([
         ("initiators", initiators(&export.initiators)),
-        ("hosts", export.hosts.join(", ")),
-        ("host groups", export.host_groups.join(", ")),
-        ("chap", chap(export, hosts)),
+        ("hosts", listed(&export.hosts)),
+        ("host groups", listed(&export.host_groups)),
+        ("CHAP", chap(export, hosts)),
         (
             "portals",
             export
@@ -325,16 +330,16 @@ fn show(export: &Export, hosts: &[Host]) -> String {
                 .as_ref()
                 .map_or("all".to_owned(), |portals| portals.join(", ")),
         ),
-    ];
+        (
+            "physical block",
+            format!("{} bytes", export.physical_block_bytes),
+        ),
+        ("SANITIZE", allowed(export.may_sanitize)),
+        ("affecting others", allowed(export.may_affect_others)),
+    ]);
     if let Some(why) = &export.withheld {
         lines.push(("withheld", why.clone()));
     }
-    lines.extend(
-        export
-            .luns
-            .iter()
-            .map(|lun| ("LUN", format!("{}  {}", lun.lun, lun.volume))),
-    );
     pairs(&lines)
 }
 
@@ -385,7 +390,10 @@ fn chap(export: &Export, hosts: &[Host]) -> String {
 fn admitted(export: &Export) -> String {
     let groups = export.host_groups.iter().map(|group| format!("@{group}"));
     let all: Vec<String> = export.hosts.iter().cloned().chain(groups).collect();
-    all.join(", ")
+    match all.is_empty() {
+        true => "-".to_owned(),
+        false => all.join(", "),
+    }
 }
 
 /// A list that was given.
@@ -396,7 +404,42 @@ fn some(names: Vec<String>) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::types::Chap;
+    use server::api::types::{Chap, Lun};
+
+    #[test]
+    fn an_export_is_shown_with_its_target_first_and_nothing_empty() {
+        let lun = |lun, volume: &str| Lun {
+            lun,
+            volume: volume.to_owned(),
+        };
+        let export = Export {
+            target: "iqn.2026-11.dev.ashlar:a".to_owned(),
+            luns: vec![lun(0, "v0"), lun(12, "v1")],
+            initiators: Initiators::Any(Any::Any),
+            hosts: Vec::new(),
+            host_groups: vec!["g".to_owned(), "h".to_owned()],
+            chap: None,
+            portals: None,
+            physical_block_bytes: 4096,
+            may_sanitize: false,
+            may_affect_others: true,
+            withheld: None,
+        };
+        let shown = "\
+target            iqn.2026-11.dev.ashlar:a
+LUN 0             v0
+LUN 12            v1
+initiators        any
+hosts             none
+host groups       g, h
+CHAP              none
+portals           all
+physical block    4096 bytes
+SANITIZE          refused
+affecting others  allowed
+";
+        assert_eq!(show(&export, &[]), shown);
+    }
 
     #[test]
     fn what_hosts_prove_of_their_own_is_told() {

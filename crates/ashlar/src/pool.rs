@@ -86,7 +86,7 @@ pub enum Command {
         #[arg(long)]
         level: Option<String>,
         /// Size of new files [default: that of the pool's largest drive]
-        #[arg(long, value_parser = crate::drive::size)]
+        #[arg(long, value_parser = crate::drive::new_size)]
         size: Option<u64>,
         /// Accept a group that survives fewer lost drives than the other groups
         #[arg(long)]

@@ -27,7 +27,7 @@ pub struct CreateArgs {
     #[arg(long, value_name = "[NAME=]DRIVE")]
     spare: Vec<String>,
     /// Size of new files; required for files that do not exist
-    #[arg(long, value_parser = crate::drive::size)]
+    #[arg(long, value_parser = new_size)]
     size: Option<u64>,
     /// Parts of the pool that different threads serve; fixed once the pool exists [default: 1]
     #[arg(long)]
@@ -69,6 +69,10 @@ pub fn cache(text: &str) -> Result<u64, String> {
         "none" | "0" => Ok(0),
         _ => crate::drive::size(text),
     }
+}
+
+fn new_size(text: &str) -> Result<u64, String> {
+    site::DRIVE_SIZES.parse(text)
 }
 
 fn power(text: &str) -> Result<u32, String> {

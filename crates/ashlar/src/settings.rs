@@ -69,7 +69,13 @@ fn setting(text: &str) -> Result<(String, String, Value), String> {
     let parts = text.split_once('=');
     let parts = parts.and_then(|(name, value)| Some((name.split_once('.')?, value)));
     let Some(((table, key), value)) = parts else {
-        return Err("allowed: TABLE.KEY=VALUE, such as site.trash=2d".to_owned());
+        let names = site::reference::settings()
+            .into_iter()
+            .map(|(name, _)| name);
+        let names = names.collect::<Vec<_>>().join(", ");
+        return Err(format!(
+            "allowed: TABLE.KEY=VALUE, such as site.trash=2d; the settings are {names}"
+        ));
     };
     let value = match (value, value.parse::<i64>()) {
         ("", _) => Value::Null,

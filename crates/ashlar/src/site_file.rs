@@ -162,13 +162,14 @@ fn apply(
     let failed: Vec<String> = failed
         .map(|(one, why)| format!("{}: {why}", one.what))
         .collect();
-    format.print_text(&done, |_| match (failed.is_empty(), found.len() - to_do) {
-        (true, 0) => as_said(file),
-        (true, _) => {
+    format.print_text(&done, |_| match (failed.is_empty(), to_do, found.len()) {
+        (true, to_do, found) if to_do == found => as_said(file),
+        (true, 0, _) => "nothing to change; what is to be kept stays\n".to_owned(),
+        (true, ..) => {
             let changed = counted(to_do as u64, "thing");
             format!("changed: {changed}; what is to be kept stays\n")
         }
-        (false, _) => String::new(),
+        (false, ..) => String::new(),
     })?;
     match failed.is_empty() {
         true => Ok(ExitCode::SUCCESS),

@@ -25,9 +25,9 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Delete everything in the trash, or one volume, with its data
+    /// Delete everything in the trash, or one volume or snapshot, with its data
     Empty {
-        /// Name or UUID of one volume
+        /// Name or UUID of one volume or snapshot
         volume: Option<String>,
         #[command(flatten)]
         confirm: Confirm,
@@ -55,9 +55,12 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             format,
         } => {
             let what = match &volume {
-                Some(volume) => format!("volume {volume} in the trash"),
+                Some(volume) => format!("{} {volume} in the trash", kind(volume)),
                 None => "everything in the trash".to_owned(),
             };
+            if volume.is_none() && client.get::<Vec<Trashed>>(&["trash"])?.is_empty() {
+                return format.done("the trash is empty");
+            }
             if let Some(volume) = volume.as_deref().filter(|_| !confirm.is_given()) {
                 check_there(&client.get::<Vec<Trashed>>(&["trash"])?, volume)?;
             }
@@ -80,8 +83,16 @@ fn check_there(trash: &[Trashed], volume: &str) -> Result<(), Failure> {
     }
     Err(Failure::Refused(Problem {
         kind: ProblemKind::NotFound,
-        message: format!("there is no volume {volume} in the trash"),
+        message: format!("there is no {} {volume} in the trash", kind(volume)),
     }))
+}
+
+/// What has this name; only that of a snapshot has an @.
+fn kind(name: &str) -> &'static str {
+    match name.contains('@') {
+        true => "snapshot",
+        false => "volume",
+    }
 }
 
 fn table(trash: &[Trashed]) -> Table {

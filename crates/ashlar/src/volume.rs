@@ -46,7 +46,7 @@ pub enum Command {
         #[arg(long)]
         pool: String,
         /// Size, such as "40 GiB"
-        #[arg(long, value_parser = size)]
+        #[arg(long, value_parser = volume_size)]
         size: u64,
         /// Set all pages aside now, and allocate each at its first write
         #[arg(long)]
@@ -62,7 +62,7 @@ pub enum Command {
         /// Name of the volume
         name: String,
         /// New size, such as "80 GiB"
-        #[arg(long, value_parser = size)]
+        #[arg(long, value_parser = volume_size)]
         size: u64,
         /// Shrink the volume, and lose the data beyond its new end; snapshots keep that data
         #[arg(long)]
@@ -610,6 +610,10 @@ fn option(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let (key, value) = parts.ok_or("allowed: KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn volume_size(text: &str) -> Result<u64, String> {
+    site::VOLUME_SIZES.parse(text)
 }
 
 pub fn size(text: &str) -> Result<u64, String> {

@@ -36,8 +36,8 @@ pub use read::{DEVICE_RULE, FILE_RULE, drive_device, drive_file};
 pub use schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};
 pub use secret::{CHAP_NAME_RULE, ChapAccount, Credential, SECRET_RULE, Secret, is_chap_name};
 pub use size::{
-    RATE_BYTES_MAX, SIZE_RULE, VOLUME_SIZE_RULE, counted, human, human_pair, is_volume_size,
-    parse as parse_size, parse_offset,
+    DRIVE_SIZES, NEW_DRIVE_SIZES, RATE_BYTES_MAX, SIZE_RULE, SizeLimits, VOLUME_SIZES, counted,
+    human, human_pair, is_volume_size, parse as parse_size, parse_offset,
 };
 pub use span::{SPAN_RULE, parse as parse_span, words as span_words};
 pub use types::{

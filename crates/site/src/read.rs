@@ -7,7 +7,7 @@ use crate::api_address::ApiAddress;
 use crate::diagnostic::{Diagnostic, Lines};
 use crate::limits;
 use crate::names::{NAME_RULE, TARGET_RULE, is_initiator_name, is_name, is_target_name};
-use crate::size::{self, SIZE_BYTES_MAX, SIZE_RULE};
+use crate::size::{self, DRIVE_SIZES, SIZE_RULE, SizeLimits};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
@@ -20,10 +20,6 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
-/// Grain of drives, the engine's block.
-const DRIVE_GRAIN_BYTES: u64 = 4096;
-/// Below this a drive holds labels and journal and little else.
-const DRIVE_BYTES_MIN: u64 = 64 << 20;
 const SHARDS_MAX: u16 = 64;
 
 /// How long what is deleted stays in the trash when the file says nothing.
@@ -254,25 +250,26 @@ fn drive(mut reader: TableReader<'_, '_>) -> Row<Drive> {
     let device = reader.optional("device", DEVICE_RULE, |value| {
         value.as_str().and_then(drive_device)
     });
-    let size_rule = format!(
-        "{SIZE_RULE}; from {} to {}, a multiple of {DRIVE_GRAIN_BYTES} bytes",
-        size::human(DRIVE_BYTES_MIN),
-        size::human(SIZE_BYTES_MAX)
-    );
+    let size_rule = size_rule(&reader, DRIVE_SIZES);
     let size_bytes = reader.optional("size", &size_rule, |value| {
-        size_of(value)
-            .filter(|size| (DRIVE_BYTES_MIN..=SIZE_BYTES_MAX).contains(size))
-            .filter(|size| size.is_multiple_of(DRIVE_GRAIN_BYTES))
+        size_of(value).filter(|size| DRIVE_SIZES.admit(*size))
     });
     drive_shape(&mut reader, &size_rule);
     let source = match (file, device) {
         (_, Some(path)) => DriveSource::Device { path },
         (path, None) => DriveSource::File {
             path: path.unwrap_or_default(),
-            size_bytes: size_bytes.unwrap_or(DRIVE_BYTES_MIN),
+            size_bytes: size_bytes.unwrap_or(DRIVE_SIZES.min_bytes),
         },
     };
     reader.finish(Drive { name, source })
+}
+
+/// What the key `size` of a table takes; near the size that is there, if that is a size.
+pub(crate) fn size_rule(reader: &TableReader<'_, '_>, limits: SizeLimits) -> String {
+    let there = reader.text("size").and_then(size::parse);
+    let rule = there.map_or_else(|| limits.rule(), |there| limits.rule_near(there));
+    format!("{SIZE_RULE}; {rule}")
 }
 
 /// A drive is either a file with a size or a device without.

@@ -4,7 +4,7 @@
 
 use crate::diagnostic::{Diagnostic, SiteError};
 use crate::types::Site;
-use crate::{parse, write};
+use crate::{parse, reference, write};
 use std::collections::BTreeMap;
 use toml::Table;
 /// The value of a setting.
@@ -23,6 +23,12 @@ pub fn settings(site: &Site) -> BTreeMap<String, Table> {
     tables.collect()
 }
 
+/// The names of all settings, for messages.
+fn all_names() -> String {
+    let names = reference::settings().into_iter().map(|(name, _)| name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// `site` with some settings changed, by table and key; `None` takes the default.
 ///
 /// # Errors
@@ -38,7 +44,7 @@ pub fn edited(
                 line: 0,
                 key: name.clone(),
                 found: "a table that holds no settings".to_owned(),
-                allowed: TABLES.join(", "),
+                allowed: all_names(),
             };
             return Err(SiteError::invalid("settings", vec![diagnostic]));
         }

@@ -9,8 +9,76 @@ pub use base::size::{counted, human, human_pair};
 /// What [`parse`] takes, for messages.
 pub const SIZE_RULE: &str = "a number above zero and a unit (KiB, MiB, GiB, TiB, PiB, or K, M, G, T, P for short; decimal kB, MB, GB, TB, PB; or B), such as \"4 GiB\"";
 
-/// What [`is_volume_size`] takes, for messages.
-pub const VOLUME_SIZE_RULE: &str = "up to 1 PiB, a multiple of 512 bytes";
+/// Sizes that something may have.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimits {
+    /// The smallest, in bytes.
+    pub min_bytes: u64,
+    /// All sizes are multiples of so many bytes.
+    pub grain_bytes: u64,
+}
+
+/// Sizes of volumes; the grain is the logical block of LUNs.
+pub const VOLUME_SIZES: SizeLimits = SizeLimits {
+    min_bytes: VOLUME_GRAIN_BYTES,
+    grain_bytes: VOLUME_GRAIN_BYTES,
+};
+
+/// Sizes of drives of a pool. Below the least a drive holds labels and journal and little else;
+/// the grain is the engine's block.
+pub const DRIVE_SIZES: SizeLimits = SizeLimits {
+    min_bytes: 64 << 20,
+    grain_bytes: 4096,
+};
+
+/// Sizes of drives that replace others: what the pool needs, it says itself.
+pub const NEW_DRIVE_SIZES: SizeLimits = SizeLimits {
+    min_bytes: 1 << 20,
+    ..DRIVE_SIZES
+};
+
+impl SizeLimits {
+    /// Whether it may be so large.
+    pub fn admit(self, size_bytes: u64) -> bool {
+        (self.min_bytes..=SIZE_BYTES_MAX).contains(&size_bytes)
+            && size_bytes.is_multiple_of(self.grain_bytes)
+    }
+
+    /// What [`SizeLimits::admit`] takes, for messages.
+    pub fn rule(self) -> String {
+        let (min, max) = (human(self.min_bytes), human(SIZE_BYTES_MAX));
+        format!("{min} to {max}, a multiple of {} bytes", self.grain_bytes)
+    }
+
+    /// As [`SizeLimits::rule`], and the sizes next to one that is no multiple.
+    pub fn rule_near(self, size_bytes: u64) -> String {
+        let below = size_bytes - size_bytes % self.grain_bytes;
+        let near = [Some(below), below.checked_add(self.grain_bytes)];
+        let near = near.into_iter().flatten().filter(|size| self.admit(*size));
+        let near: Vec<String> = near.map(|size| format!("\"{size} B\"")).collect();
+        match size_bytes == below || near.is_empty() {
+            true => self.rule(),
+            false => format!("{}; the nearest: {}", self.rule(), near.join(", ")),
+        }
+    }
+
+    /// Reads a size such as "4 GiB".
+    ///
+    /// # Errors
+    /// It is none, or may not be so large: what is allowed.
+    pub fn parse(self, text: &str) -> Result<u64, String> {
+        match parse(text) {
+            Some(size_bytes) if self.admit(size_bytes) => Ok(size_bytes),
+            Some(size_bytes) => Err(format!("allowed: {}", self.rule_near(size_bytes))),
+            None if is_zero(text) => Err(format!("allowed: {}", self.rule())),
+            None => Err(format!("allowed: {SIZE_RULE}; {}", self.rule())),
+        }
+    }
+}
+
+fn is_zero(text: &str) -> bool {
+    parse_offset(text) == Some(0)
+}
 
 /// Largest drive or volume: far above what exists, far below any overflow.
 pub(crate) const SIZE_BYTES_MAX: u64 = 1 << 50;
@@ -23,7 +91,7 @@ pub(crate) const VOLUME_GRAIN_BYTES: u64 = 512;
 
 /// Whether a volume may have this size.
 pub fn is_volume_size(size_bytes: u64) -> bool {
-    (1..=SIZE_BYTES_MAX).contains(&size_bytes) && size_bytes.is_multiple_of(VOLUME_GRAIN_BYTES)
+    VOLUME_SIZES.admit(size_bytes)
 }
 
 const UNITS: [(&str, u64); 16] = [
@@ -128,6 +196,42 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_size_that_may_not_be_is_told_with_the_limits_and_the_nearest() {
+        let drives = "allowed: 64 MiB to 1 PiB, a multiple of 4096 bytes";
+        for (text, wrong) in [
+            ("0", drives.to_owned()),
+            ("0 GiB", drives.to_owned()),
+            ("63 MiB", drives.to_owned()),
+            ("2 PiB", drives.to_owned()),
+            (
+                "1 GB",
+                format!("{drives}; the nearest: \"999997440 B\", \"1000001536 B\""),
+            ),
+            (
+                "67108865 B",
+                format!("{drives}; the nearest: \"67108864 B\", \"67112960 B\""),
+            ),
+            // There is none above it.
+            (
+                "1125899906842625 B",
+                format!("{drives}; the nearest: \"1125899906842624 B\""),
+            ),
+            ("18446744073709551615 B", drives.to_owned()),
+            (
+                "100",
+                format!("allowed: {SIZE_RULE}; 64 MiB to 1 PiB, a multiple of 4096 bytes"),
+            ),
+        ] {
+            assert_eq!(DRIVE_SIZES.parse(text), Err(wrong), "{text}");
+        }
+        assert_eq!(DRIVE_SIZES.parse("1 GiB"), Ok(1 << 30));
+        assert_eq!(VOLUME_SIZES.parse("512 B"), Ok(512));
+        let volumes = "allowed: 512 B to 1 PiB, a multiple of 512 bytes";
+        let wrong = format!("{volumes}; the nearest: \"512 B\"");
+        assert_eq!(VOLUME_SIZES.parse("1 B"), Err(wrong));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::names::{NAME_RULE, is_name};
-use crate::read::{Rows, name, size_of};
+use crate::read::{Rows, name, size_of, size_rule};
 use crate::references::{one_of, plural, push};
 use crate::schedule::{KEEP_MAX, SCHEDULED_NAME_BYTES_MAX, SCHEDULES_MAX, Schedule};
-use crate::size::{self, SIZE_RULE, VOLUME_GRAIN_BYTES, VOLUME_SIZE_RULE};
+use crate::size::{self, VOLUME_GRAIN_BYTES, VOLUME_SIZES};
 use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{ConsistencyGroup, Provisioning, Volume};
@@ -21,7 +21,7 @@ pub(crate) fn volume(mut reader: TableReader<'_, '_>) -> Row<Volume> {
             .filter(|name| is_name(name))
             .map(str::to_owned)
     });
-    let size_rule = format!("{SIZE_RULE}; {VOLUME_SIZE_RULE}");
+    let size_rule = size_rule(&reader, VOLUME_SIZES);
     let size_bytes = reader.required("size", &size_rule, |value| {
         size_of(value).filter(|size| size::is_volume_size(*size))
     });

@@ -199,11 +199,11 @@ cases! {
     device_with_size: "device = \"/dev/sdx\"" => "device = \"/dev/sdx\"\nsize = \"1 GiB\"",
         ["t.toml:19: drive.size: found a size beside a device; allowed: no size: a device has its own"];
     drive_without_size: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"",
-        [format!("t.toml:12: drive.size is missing: give {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+        [format!("t.toml:12: drive.size is missing: give {SIZE}; 64 MiB to 1 PiB, a multiple of 4096 bytes")];
     drive_too_small: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"63 MiB\"",
-        [format!("t.toml:15: drive.size: found \"63 MiB\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+        [format!("t.toml:15: drive.size: found \"63 MiB\"; allowed: {SIZE}; 64 MiB to 1 PiB, a multiple of 4096 bytes")];
     drive_off_grain: "file = \"d1.img\"\nsize = \"64 MiB\"" => "file = \"d1.img\"\nsize = \"100000001 B\"",
-        [format!("t.toml:15: drive.size: found \"100000001 B\"; allowed: {SIZE}; from 64 MiB to 1 PiB, a multiple of 4096 bytes")];
+        [format!("t.toml:15: drive.size: found \"100000001 B\"; allowed: {SIZE}; 64 MiB to 1 PiB, a multiple of 4096 bytes; the nearest: \"99999744 B\", \"100003840 B\"")];
     drive_unused: "drives = [\"d2\"]" => "drives = [\"d3\"]",
         ["t.toml:17: drive.name: found \"d2\", which no pool lists; allowed: a drive that a pool lists in drives or spares",
          "t.toml:28: pool.drives: found \"d3\", which no drive has; allowed: the name of a drive (such as d0, d1, d2)"];
@@ -263,15 +263,15 @@ cases! {
     volume_of_no_pool: "pool = \"pool1\"" => "pool = \"pool9\"",
         ["t.toml:40: volume.pool: found \"pool9\", which no pool has; allowed: the name of a pool (such as pool0, pool1)"];
     volume_size_zero: "size = \"1 TiB\"" => "size = \"0 GiB\"",
-        [format!("t.toml:37: volume.size: found \"0 GiB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+        [format!("t.toml:37: volume.size: found \"0 GiB\"; allowed: {SIZE}; 512 B to 1 PiB, a multiple of 512 bytes")];
     volume_size_negative: "size = \"1 TiB\"" => "size = \"-1 GiB\"",
-        [format!("t.toml:37: volume.size: found \"-1 GiB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+        [format!("t.toml:37: volume.size: found \"-1 GiB\"; allowed: {SIZE}; 512 B to 1 PiB, a multiple of 512 bytes")];
     volume_size_nan: "size = \"1 TiB\"" => "size = nan",
-        [format!("t.toml:37: volume.size: found the number nan; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+        [format!("t.toml:37: volume.size: found the number nan; allowed: {SIZE}; 512 B to 1 PiB, a multiple of 512 bytes")];
     volume_size_off_grain: "size = \"1 TiB\"" => "size = \"1 kB\"",
-        [format!("t.toml:37: volume.size: found \"1 kB\"; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+        [format!("t.toml:37: volume.size: found \"1 kB\"; allowed: {SIZE}; 512 B to 1 PiB, a multiple of 512 bytes; the nearest: \"512 B\", \"1024 B\"")];
     volume_size_without_unit: "size = \"1 TiB\"" => "size = 1048576",
-        [format!("t.toml:37: volume.size: found the number 1048576; allowed: {SIZE}; up to 1 PiB, a multiple of 512 bytes")];
+        [format!("t.toml:37: volume.size: found the number 1048576; allowed: {SIZE}; 512 B to 1 PiB, a multiple of 512 bytes")];
     volume_provisioning: "provisioning = \"thick\"" => "provisioning = \"lazy\"",
         ["t.toml:33: volume.provisioning: found \"lazy\"; allowed: \"thin\" or \"thick\""];
     thick_beyond_the_drives: "size = \"16 MiB\"" => "size = \"65 MiB\"",

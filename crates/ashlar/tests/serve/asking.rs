@@ -195,6 +195,11 @@ fn nobody_is_asked_for_what_can_not_be_done() {
             "there is no volume no in the trash",
         ),
         (
+            5,
+            &["trash", "empty", "v0@no"],
+            "there is no snapshot v0@no in the trash",
+        ),
+        (
             2,
             &["settings", "set", "site.trash=no"],
             "site.trash: found",

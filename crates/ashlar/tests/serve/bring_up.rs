@@ -39,6 +39,15 @@ fn a_site_grows_and_what_it_forgets_is_kept() {
     home.wait_log("the site file and the array differ in 2 things");
     grown.done(&apply);
     grown.done(&apply);
+    // What only the array has is nothing to change.
+    grown.done(&["volume", "create", "own", "--pool", "p0", "--size", "1 MiB"]);
+    let applied = grown.run(&apply);
+    let said = String::from_utf8(applied.stdout).unwrap();
+    assert!(
+        said.ends_with("\nnothing to change; what is to be kept stays\n"),
+        "{said}"
+    );
+    grown.done(&["volume", "delete", "own", "--yes", "--at-once"]);
     let v0 = grown.json(&["volume", "show", "v0"]);
     assert_eq!(
         (&v0["uuid"], &v0["size_bytes"]),

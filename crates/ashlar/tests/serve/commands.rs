@@ -148,7 +148,17 @@ fn exit_codes_tell_failures_apart() {
         (
             2,
             &["volume", "create", "x", "--pool", "p0", "--size", "1000 B"],
-            "size_bytes: found 1000; allowed: ",
+            "512 B to 1 PiB, a multiple of 512 bytes; the nearest: \"512 B\", \"1024 B\"",
+        ),
+        (
+            2,
+            &["volume", "create", "x", "--pool", "p0", "--size", "0"],
+            ": allowed: 512 B to 1 PiB, a multiple of 512 bytes\n",
+        ),
+        (
+            2,
+            &["volume", "resize", "v0", "--size", "2 PiB"],
+            ": allowed: 512 B to 1 PiB, a multiple of 512 bytes\n",
         ),
         (
             2,
@@ -371,7 +381,12 @@ fn programs_get_errors_as_json() {
             "busy",
             "volume delete",
         ),
-        (&["trash", "empty", "--json"], 2, "wrong", "trash empty"),
+        (
+            &["trash", "empty", "no", "--json"],
+            5,
+            "not_found",
+            "trash empty",
+        ),
         (&["volume", "create", "--json"], 2, "wrong", ""),
         (
             &["--api", "127.0.0.1:1", "volume", "list", "--json"],

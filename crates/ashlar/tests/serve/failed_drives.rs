@@ -170,6 +170,8 @@ fn replacing_says_which_drive_stands_where() {
     );
     let wanted = "new.img) takes the place of the old d1 and is";
     assert!(said.contains(wanted), "{said}");
+    let told = "the new drive 'd1' stands in for the old 'd1' (place 0 of group 0)".to_owned();
+    assert!(serving.events(false).contains(&told));
     serving.wait_healthy();
     let drives = json!(["d1", "s0"]);
     assert_eq!(serving.json(&["pool", "show", "p0"])["drives"], drives);

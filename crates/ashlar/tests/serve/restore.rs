@@ -68,7 +68,7 @@ fn a_volume_becomes_what_it_was_and_back_again() {
         (0, whole)
     );
     let (code, why) = serving.refused(&["snapshot", "restore", "v0@empty", "--force", "--yes"]);
-    let ways = "there is a volume v0@before-empty already, in pool p0: --keep NAME gives";
+    let ways = "there is a snapshot v0@before-empty already, in pool p0: --keep NAME gives";
     assert!(code == 6 && why.contains(ways), "{why}");
     let again = [
         "snapshot",
@@ -114,7 +114,7 @@ fn what_can_not_be_restored_is_refused() {
         (
             6,
             &["a@s", "--keep", "s"],
-            "there is a volume a@s already, in pool p0: --keep NAME",
+            "there is a snapshot a@s already, in pool p0: --keep NAME",
         ),
         (2, &["a@s", "--keep", "of/two"], "name: found \"of/two\""),
     ];
@@ -176,7 +176,7 @@ fn a_name_is_taken_when_a_snapshot_would_get_one_that_is() {
     serving.done(&["volume", "delete", "b", "--yes", "--at-once"]);
     let (code, why) = serving.refused(&["volume", "rename", "a", "b"]);
     assert_eq!(code, 6, "{why}");
-    assert!(why.contains("a volume b@n already, in pool p1"), "{why}");
+    assert!(why.contains("a snapshot b@n already, in pool p1"), "{why}");
     serving.done(&["volume", "delete", "a", "--yes"]);
     let (code, why) = serving.refused(&["trash", "restore", "a", "--name", "b"]);
     assert_eq!(code, 6, "{why}");

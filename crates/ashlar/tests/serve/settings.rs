@@ -80,14 +80,25 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
     let home = Home::new(SITE);
     let serving = home.serve();
     fs::write(home.file("mine.img"), vec![7u8; 64 << 20]).unwrap();
+    fs::write(home.file("short.img"), vec![0u8; 70_000_000]).unwrap();
     let (before, records) = (home.listing(), home.records());
     let with = |drives: &[&str]| {
-        let fixed = ["pool", "create", "new", "--level", "10", "--size", "64 MiB"];
-        serving.refused(&[&fixed[..], drives].concat())
+        let fixed = ["pool", "create", "new", "--level", "10"];
+        let size: &[&str] = match drives[0] {
+            "short.img" => &[],
+            _ => &["--size", "64 MiB"],
+        };
+        serving.refused(&[&fixed[..], size, drives].concat())
     };
     for (drives, why) in [
         (&["n0.img"][..], "an even number of drives"),
         (&["n0.img", "mine.img"][..], "mine.img"),
+        // Two drives that are wrong in one way are one line.
+        (
+            &["short.img", "n1=short.img"][..],
+            "error: short.img: found a size of 70000000 bytes; allowed: 64 MiB to 1 PiB, a multiple of \
+             4096 bytes; the nearest: \"69996544 B\", \"70000640 B\"\n",
+        ),
         (&["n0.img", "x=d1.img"][..], "d1.img is drive d1 of pool p0"),
         (&["n0.img", "d1=n1.img"][..], "there is a drive d1 already"),
         (&["n0.img", "n0=n1.img"][..], "drive.name: found \"n0\""),
@@ -109,6 +120,12 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
     assert!(said.contains("there is a pool p0 already"), "{said}");
     let (_, said) = serving.refused(&["pool", "create", "new", "--level", "simple", "n.img"]);
     assert!(said.contains("size_bytes is missing"), "{said}");
+    let decimal = [
+        "pool", "create", "new", "--level", "simple", "--size", "1 GB", "n.img",
+    ];
+    let (_, said) = serving.refused(&decimal);
+    let nearest = "the nearest: \"999997440 B\", \"1000001536 B\"";
+    assert!(said.contains(nearest), "{said}");
     assert_eq!(pools(&serving), ["p0"]);
     assert_eq!(home.listing(), before);
 }
@@ -319,6 +336,14 @@ fn settings_change_by_the_rules_of_the_site_file_and_stay() {
         ("limits.sessions=0", "limits.sessions: found the number 0"),
         ("site.thrash=2d", "site.thrash: found"),
         ("pool.name=x", "a table that holds no settings"),
+        (
+            "nope.a=1",
+            "allowed: site.name, site.shards, site.trash, chap.",
+        ),
+        (
+            "nope=1",
+            "the settings are site.name, site.shards, site.trash, chap.",
+        ),
         ("images.directories=a", "an absolute path"),
         ("trash=1d", "allowed: TABLE.KEY=VALUE"),
     ] {

@@ -79,7 +79,7 @@ fn wrong_requests_for_snapshots_are_refused_and_change_nothing() {
         (
             6,
             &["snapshot", "create", "v0@s"],
-            "there is a volume v0@s already",
+            "there is a snapshot v0@s already",
         ),
         (5, &["snapshot", "show", "v0"], "there is no snapshot v0"),
         (

@@ -30,7 +30,13 @@ fn create(serving: &crate::array::Serving, name: &str) -> String {
 fn nothing_is_deleted_unasked_where_nobody_can_be_asked() {
     let home = Home::new(&site("\"1 h\""));
     let serving = home.serve();
+    // There is nothing to be asked of.
+    let empty = serving.run(&["trash", "empty"]);
+    assert!(empty.status.success(), "{empty:?}");
+    assert_eq!(empty.stdout, b"the trash is empty\n");
     create(&serving, "a");
+    create(&serving, "b");
+    serving.done(&["volume", "delete", "--yes", "b"]);
     serving.done(&["snapshot", "create", "a@s"]);
     serving.done(&["export", "create", "--any", OTHER, "--volume", "a"]);
     for (args, what) in [
@@ -132,12 +138,16 @@ fn the_trash_lets_go_when_the_time_is_over() {
     let home = Home::new(&site("\"1 s\""));
     let serving = home.serve();
     create(&serving, "a");
+    serving.done(&["snapshot", "create", "a@s"]);
+    serving.done(&["snapshot", "delete", "--yes", "a@s"]);
     serving.done(&["volume", "delete", "--yes", "a"]);
     serving.wait(&["trash", "list"], |trash| trash == &json!([]));
     serving.wait(&["pool", "show", "p0"], |pool| pool["mapped_bytes"] == 0);
     let events = serving.events(false);
-    let told = "volume 'a' is gone from the trash: its time is over";
-    assert!(events.iter().any(|event| event == told), "{events:?}");
+    for what in ["volume 'a'", "snapshot 'a@s'"] {
+        let told = format!("{what} is gone from the trash: its time is over");
+        assert!(events.contains(&told), "{events:?}");
+    }
 }
 
 #[test]

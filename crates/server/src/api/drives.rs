@@ -146,10 +146,10 @@ pub(super) fn new_drive(add: DriveAdd) -> Result<NewDrive, Problem> {
         }
     };
     if let Some(size_bytes) = add.size_bytes
-        && !((1 << 20..=1 << 50).contains(&size_bytes) && size_bytes.is_multiple_of(4096))
+        && !site::NEW_DRIVE_SIZES.admit(size_bytes)
     {
-        let allowed = "1 MiB to 1 PiB, a multiple of 4096 bytes";
-        return Err(wrong("size_bytes", &size_bytes.to_string(), allowed));
+        let allowed = site::NEW_DRIVE_SIZES.rule_near(size_bytes);
+        return Err(wrong("size_bytes", &size_bytes.to_string(), &allowed));
     }
     Ok(NewDrive {
         name: add.name,

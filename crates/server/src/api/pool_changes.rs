@@ -126,11 +126,16 @@ fn drive(add: DriveAdd, array: &Array) -> Result<site::Drive, Problem> {
     let there = std::fs::metadata(path).ok().map(|about| about.len());
     let size_bytes = new.size_bytes.or(there).ok_or_else(|| {
         let path = new.path.display();
+        let rule = site::DRIVE_SIZES.rule();
         Problem::invalid(format!(
-            "size_bytes is missing, and {path} does not exist: give 1 MiB to 1 PiB, a multiple of \
-             4096 bytes"
+            "size_bytes is missing, and {path} does not exist: give {rule}"
         ))
     })?;
+    if !site::DRIVE_SIZES.admit(size_bytes) {
+        let (path, rule) = (new.path.display(), site::DRIVE_SIZES.rule_near(size_bytes));
+        let message = format!("{path}: found a size of {size_bytes} bytes; allowed: {rule}");
+        return Err(Problem::invalid(message));
+    }
     let source = DriveSource::File {
         path: new.path,
         size_bytes,

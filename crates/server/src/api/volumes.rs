@@ -222,7 +222,7 @@ pub(super) fn check_size(size_bytes: u64) -> Result<(), Problem> {
     }
     let message = format!(
         "size_bytes: found {size_bytes}; allowed: {}",
-        site::VOLUME_SIZE_RULE
+        site::VOLUME_SIZES.rule_near(size_bytes)
     );
     Err(Problem::invalid(message))
 }

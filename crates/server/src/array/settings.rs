@@ -194,8 +194,10 @@ fn wrong(error: site::SiteError) -> ArrayError {
         let (key, found, allowed) = (&one.key, &one.found, &one.allowed);
         format!("{key}: found {found}; allowed: {allowed}")
     });
-    let context = lines.collect::<Vec<_>>().join("; ");
-    ArrayError::new(ArrayErrorKind::Invalid, context)
+    let mut lines: Vec<String> = lines.collect();
+    // Drives of one size break one rule.
+    lines.dedup();
+    ArrayError::new(ArrayErrorKind::Invalid, lines.join("; "))
 }
 
 /// Has the settings say of an open pool which groups and drives it has.

@@ -24,6 +24,14 @@ impl PlacedVolume {
         self.info.read_only
     }
 
+    /// `snapshot` or `volume`, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self.is_snapshot() {
+            true => "snapshot",
+            false => "volume",
+        }
+    }
+
     /// Whether it was taken from `other`.
     pub fn is_of(&self, other: &PlacedVolume) -> bool {
         let origin = self.about.origin.as_ref();
@@ -257,8 +265,10 @@ impl Array {
 
 fn is_taken(there: &PlacedVolume) -> ArrayError {
     let context = format!(
-        "there is a volume {} already, in pool {}; choose another name",
-        there.info.name, there.pool
+        "there is a {} {} already, in pool {}; choose another name",
+        there.kind(),
+        there.info.name,
+        there.pool
     );
     ArrayError::new(ArrayErrorKind::Exists, context)
 }

@@ -219,7 +219,11 @@ impl Array {
         };
         let found = self.trash().await?.into_iter().rfind(is_it);
         found.ok_or_else(|| {
-            let context = format!("there is no volume {name} in the trash");
+            let kind = match name.contains(SNAPSHOT_MARK) {
+                true => "snapshot",
+                false => "volume",
+            };
+            let context = format!("there is no {kind} {name} in the trash");
             ArrayError::new(ArrayErrorKind::NotFound, context)
         })
     }
@@ -293,11 +297,12 @@ impl Array {
         why: Option<&'static str>,
     ) -> Result<(), ArrayError> {
         self.change(move |array| async move {
+            let kind = there.kind();
             let PlacedVolume { info, .. } = there;
             let visit = move |_, pool: Pool<RealWorld>| async move {
                 pool.delete_trashed(info.uuid).await?;
                 if let Some(why) = why {
-                    let text = format!("volume '{}' is gone from the trash: {why}", info.name);
+                    let text = format!("{kind} '{}' is gone from the trash: {why}", info.name);
                     pool.tell(EventKind::Trash, text);
                 }
                 Ok(())

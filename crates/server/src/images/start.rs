@@ -68,7 +68,7 @@ impl Images {
                 "{}: its size is {} ({size_bytes} bytes); allowed for a volume: {}",
                 layer.path.display(),
                 site::human(size_bytes),
-                site::VOLUME_SIZE_RULE
+                site::VOLUME_SIZES.rule()
             )));
         }
         let seen: std::io::Result<Vec<Seen>> = layer.files().into_iter().map(Seen::now).collect();

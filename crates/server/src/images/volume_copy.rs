@@ -122,7 +122,7 @@ impl Images {
         let size_bytes = end.filter(|size| site::is_volume_size(*size));
         let size_bytes = size_bytes.ok_or_else(|| {
             let (len, to) = (human(len), human(new.to_bytes));
-            let rule = site::VOLUME_SIZE_RULE;
+            let rule = site::VOLUME_SIZES.rule();
             invalid(format!(
                 "{}: found {len} from {to} on; allowed for a volume: {rule}",
                 new.target

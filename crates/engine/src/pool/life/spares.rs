@@ -145,8 +145,8 @@ impl<W: World> Inner<W> {
         self.drives.event(
             EventKind::SpareTaken,
             format!(
-                "drive '{}' stands in for '{}' (place {place} of group {group})",
-                spare.name, failed.name
+                "{} (place {place} of group {group})",
+                stands_in(&spare.name, &failed.name)
             ),
         );
         self.check()
@@ -535,5 +535,14 @@ impl<W: World> Pool<W> {
     /// Limits work in the background.
     pub fn set_rates(&self, rates: super::Rates) {
         self.inner.life.pace.set_rates(rates);
+    }
+}
+
+/// That the drive called `spare` takes the place of `failed`. One that was replaced may have passed
+/// on its name.
+fn stands_in(spare: &str, failed: &str) -> String {
+    match spare == failed {
+        true => format!("the new drive '{spare}' stands in for the old '{failed}'"),
+        false => format!("drive '{spare}' stands in for '{failed}'"),
     }
 }
