@@ -8,7 +8,7 @@ use crate::shared_space;
 use crate::volume::{told, users_of};
 use server::api::types::{
     Deleted, Schedule, ScheduleCreate, Snapshot, SnapshotCreate, SnapshotOf, SnapshotsCreate,
-    Volume, VolumeRestore,
+    Volume, VolumeRestore, VolumeSpace,
 };
 use site::human;
 use std::time::Duration;
@@ -168,10 +168,31 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             };
             let path = ["snapshots", snapshot.as_str()];
             let what = format!("snapshot {snapshot}");
-            confirm.deletion_at(client, (&path, query), (&what, &snapshot))?;
+            // One that is not there is told of below.
+            let space: Result<VolumeSpace, Failure> = client.get(&["volumes", &snapshot, "space"]);
+            let freed = space.ok().map(|space| freed(&space)).unwrap_or_default();
+            if !confirm.is_given() {
+                client.try_delete(&path, query)?;
+                if !format.is_json() {
+                    eprint!("{freed}");
+                }
+            }
+            confirm.deletion(&what, &snapshot)?;
             let deleted: Deleted = client.remove(&path, query)?;
-            format.print_text(&deleted, |deleted| told("snapshot", deleted))
+            format.print_text(&deleted, |deleted| told("snapshot", deleted) + &freed)
         }
+    }
+}
+
+/// A line that says that the deletion of a snapshot frees no space, if that is so.
+fn freed(space: &VolumeSpace) -> String {
+    match (space.reclaimable_bytes, space.mapped_bytes) {
+        (0, mapped @ 1..) => format!(
+            "the deletion of {} frees nothing: volumes, clones or other snapshots share all of its {}\n",
+            space.name,
+            human(mapped)
+        ),
+        _ => String::new(),
     }
 }
 

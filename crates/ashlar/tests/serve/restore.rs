@@ -278,3 +278,26 @@ fn a_snapshot_in_a_pool_with_little_room_is_warned_of() {
         assert_eq!(warning.lines().count(), 1, "{warning}");
     }
 }
+
+#[test]
+fn a_snapshot_that_frees_nothing_says_so_when_it_is_deleted() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    fill(&serving);
+    let delete = |snapshot: &str| {
+        let output = serving.run(&["snapshot", "delete", "--yes", "--at-once", snapshot]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    serving.done(&["snapshot", "create", "v0@shared"]);
+    let (code, said) = serving.refused(&["snapshot", "delete", "v0@shared"]);
+    let nothing = "the deletion of v0@shared frees nothing: volumes, clones or other snapshots \
+                   share all of its 8 MiB\n";
+    assert_eq!(code, 2, "{said}");
+    assert!(said.starts_with(nothing), "{said}");
+    assert!(delete("v0@shared").ends_with(nothing));
+    // What hosts have overwritten since is the snapshot's own.
+    serving.done(&["snapshot", "create", "v0@own"]);
+    fill(&serving);
+    assert_eq!(delete("v0@own"), "snapshot v0@own is deleted\n");
+}
