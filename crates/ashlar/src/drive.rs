@@ -181,6 +181,7 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                     ("state", word(drive.state).to_owned()),
                 ];
                 lines.extend(failure_lines(drive));
+                lines.extend(drive.trouble.clone().map(|why| ("why", why)));
                 let some = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
                 lines.extend([
                     ("pool", drive.pool.clone()),

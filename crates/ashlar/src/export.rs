@@ -73,7 +73,7 @@ pub enum Command {
         #[command(flatten)]
         format: Format,
     },
-    /// Change who may log in; Ashlar logs out initiators that are no longer admitted
+    /// Change who may log in, and what initiators may do; Ashlar logs out initiators that are no longer admitted
     ///
     /// Each list that you give replaces the former list. The other lists stay.
     Change {
@@ -101,6 +101,19 @@ pub enum Command {
         /// Remove the CHAP account of the export
         #[arg(long, conflicts_with = "chap_name")]
         no_chap: bool,
+        /// Initiators may erase thin LUNs with SANITIZE
+        #[arg(long)]
+        sanitize: bool,
+        /// Refuse SANITIZE; an erasure that has begun continues
+        #[arg(long, conflicts_with = "sanitize")]
+        no_sanitize: bool,
+        /// Initiators may change mode pages (SWP, D_SENSE) and reset the target; both affect all
+        /// hosts
+        #[arg(long)]
+        affect_others: bool,
+        /// Refuse changes of mode pages and resets of the target
+        #[arg(long, conflicts_with = "affect_others")]
+        no_affect_others: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -212,6 +225,10 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             all_portals,
             chap,
             no_chap,
+            sanitize,
+            no_sanitize,
+            affect_others,
+            no_affect_others,
             format,
         } => {
             let or_none = |names: Vec<String>, none: bool| match none {
@@ -228,6 +245,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
                 host_groups: or_none(access.host_groups, no_host_groups),
                 chap: chap.read()?,
                 remove_chap: no_chap,
+                may_sanitize: yes_or_no(sanitize, no_sanitize),
+                may_affect_others: yes_or_no(affect_others, no_affect_others),
                 portals: or_none(access.portals, all_portals),
                 ..ExportChange::default()
             };
@@ -397,6 +416,11 @@ fn admitted(export: &Export) -> String {
 }
 
 /// A list that was given.
+/// What is said of a permission, if anything.
+fn yes_or_no(yes: bool, no: bool) -> Option<bool> {
+    (yes || no).then_some(yes)
+}
+
 fn some(names: Vec<String>) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::confirm::Confirm;
 use crate::failure::Failure;
 use crate::output::{Align, Format, Table};
-use server::api::types::{Portal, PortalAdd};
+use server::api::types::{Portal, PortalAdd, PortalChange, Problem, ProblemKind};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -20,6 +20,18 @@ pub enum Command {
         /// Tag of its portal group [default: 1]
         #[arg(long, value_name = "TAG")]
         group: Option<u16>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Put a portal into another portal group; its sessions end, and initiators log in again
+    Change {
+        /// Address and port of the portal
+        address: String,
+        /// Tag of the new portal group
+        #[arg(long, value_name = "TAG")]
+        group: u16,
+        #[command(flatten)]
+        confirm: Confirm,
         #[command(flatten)]
         format: Format,
     },
@@ -49,6 +61,22 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let portals: Vec<Portal> = client.post(&["portals"], &add)?;
             format.print(&portals, |portals| table(portals))
         }
+        Command::Change {
+            address,
+            group,
+            confirm,
+            format,
+        } => {
+            if !confirm.is_given() {
+                check_there(&client.get::<Vec<Portal>>(&["portals"])?, &address)?;
+            }
+            confirm.change(&format!(
+                "portal {address}: put it into group {group}, and end its sessions"
+            ))?;
+            let path = ["portals", address.as_str()];
+            let portals: Vec<Portal> = client.patch(&path, &PortalChange { group })?;
+            format.print(&portals, |portals| table(portals))
+        }
         Command::Remove {
             address,
             confirm,
@@ -60,6 +88,17 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             client.delete(&path)?;
             format.done(&format!("portal {address} is closed"))
         }
+    }
+}
+
+/// That there is such a portal, before somebody is asked about it.
+fn check_there(portals: &[Portal], address: &str) -> Result<(), Failure> {
+    match portals.iter().any(|portal| portal.address == address) {
+        true => Ok(()),
+        false => Err(Failure::Refused(Problem {
+            kind: ProblemKind::NotFound,
+            message: format!("there is no portal {address}"),
+        })),
     }
 }
 

@@ -164,16 +164,17 @@ impl<W: World> LogicalUnit<W> {
         self.blocks_per_physical.set(blocks);
     }
 
-    /// Initiators may erase all of it with SANITIZE, if it is thin. They may not unless this is
-    /// said: one command of any host that is admitted would do it.
-    pub fn allow_sanitize(&self) {
-        self.may_sanitize.set(true);
+    /// Whether initiators may erase all of it with SANITIZE, if it is thin. They may not unless
+    /// this is said: one command of any host that is admitted would do it. An erasure that has
+    /// begun goes on.
+    pub fn set_may_sanitize(&self, may: bool) {
+        self.may_sanitize.set(may);
     }
 
-    /// Initiators may change its mode pages and reset its target, which affects all of them. They
-    /// may not unless this is said.
-    pub fn allow_affecting_others(&self) {
-        self.may_affect_others.set(true);
+    /// Whether initiators may change its mode pages and reset its target, which affects all of
+    /// them. They may not unless this is said.
+    pub fn set_may_affect_others(&self, may: bool) {
+        self.may_affect_others.set(may);
     }
 
     /// Whether one initiator may do what affects the others.

@@ -90,11 +90,13 @@ impl State {
         }
     }
 
-    /// Whether a target is seen through this portal. One that was closed shows none.
+    /// Whether a target is seen through this portal. One that was closed shows none, and one that
+    /// went to another portal group shows none to those who came in before.
     fn is_shown(&self, access: &Access, portal: &LoginPortal) -> bool {
         let mut portals = self.portals_of(access);
         let is_anywhere = access.portals.is_none() && self.portals.is_empty();
-        is_anywhere || portals.any(|one| one.is_at(portal.address))
+        let is_there = |one: &Portal| one.is_at(portal.address) && one.group == portal.portal_group;
+        is_anywhere || portals.any(is_there)
     }
 
     /// The portals through which a target is seen.

@@ -373,3 +373,25 @@ fn a_drive_that_was_taken_out_serves_no_old_data_when_the_other_is_away() {
     serving.wait_healthy();
     assert!(io(&serving, "read -P 0x56 0 4M"));
 }
+
+#[test]
+fn a_drive_whose_file_was_moved_away_is_told_of_with_its_path() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let path = home.file("d1.img");
+    fs::rename(&path, home.file("away.img")).unwrap();
+    let drive = serving.wait(&["drive", "show", "d1"], |drive| {
+        drive["state"] == "suspect"
+    });
+    let trouble = drive["trouble"].as_str().unwrap();
+    assert!(trouble.contains(path.to_str().unwrap()), "{trouble}");
+    let status = serving.run(&["status", "--json"]);
+    assert_eq!(status.status.code(), Some(7));
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["health"], "attention");
+    let why = status["why"][0].as_str().unwrap();
+    assert!(why.contains(trouble), "{why}");
+    assert!(why.ends_with("`ashlar drive replace d1`"), "{why}");
+    let shown = text(&serving, &["drive", "show", "d1"]);
+    assert!(shown.contains(trouble), "{shown}");
+}

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 const TARGET: &str = "iqn.2026-11.dev.ashlar:b";
 const HOST: &str = "iqn.2026-11.test:esx1";
@@ -52,6 +53,9 @@ fn user() -> String {
 /// A session by name; gives its connection, or the status that refuses it.
 fn session(serving: &Serving) -> Result<TcpStream, (u8, u8)> {
     let mut stream = TcpStream::connect(&serving.portal).unwrap();
+    // Whoever waits for an end that does not come is to fail, and not to hang.
+    let patience = Duration::from_secs(60);
+    stream.set_read_timeout(Some(patience)).unwrap();
     let keys = format!("InitiatorName={HOST}\0TargetName={TARGET}\0");
     let mut bytes = vec![0; 48];
     (bytes[0], bytes[1], bytes[7]) = (0x43, 0x87, keys.len() as u8);
@@ -66,6 +70,19 @@ fn session(serving: &Serving) -> Result<TcpStream, (u8, u8)> {
         (0, 0) => Ok(stream),
         status => Err(status),
     }
+}
+
+/// The response to a task management function: 0 is done, 6 is not authorized
+/// (RFC 7143, clause 11.6.1).
+fn task_management(stream: &mut TcpStream, function: u8) -> u8 {
+    let mut request = [0; 48];
+    (request[0], request[1], request[19]) = (0x42, 0x80 | function, 1);
+    request[20..24].fill(0xff);
+    stream.write_all(&request).unwrap();
+    let mut answer = [0; 48];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!((answer[0] & 0x3f, answer[19]), (0x22, 1), "{answer:?}");
+    answer[2]
 }
 
 /// The events of asynchronous messages that come before a connection is closed.
@@ -493,4 +510,87 @@ fn who_may_log_in_has_to_be_said() {
     assert_eq!(session(&serving).unwrap_err(), (2, 3));
     serving.done(&[&create[..], &["--any"]].concat());
     session(&serving).unwrap();
+}
+
+#[test]
+fn what_initiators_may_do_is_changed_while_they_are_logged_in() {
+    const TARGET_WARM_RESET: u8 = 6;
+    let (home, _secrets) = home();
+    let serving = home.serve();
+    export_to_cluster(&serving);
+    let mut stream = session(&serving).unwrap();
+    assert_eq!(task_management(&mut stream, TARGET_WARM_RESET), 6);
+    let change = |option| serving.json(&["export", "change", TARGET, option]);
+    let changed = change("--affect-others");
+    assert_eq!(changed["may_affect_others"], true);
+    assert_eq!(changed["may_sanitize"], false);
+    assert_eq!(changed["host_groups"][0], "cluster", "access stays");
+    assert_eq!(task_management(&mut stream, TARGET_WARM_RESET), 0);
+    assert_eq!(change("--sanitize")["may_sanitize"], true);
+    assert_eq!(change("--no-affect-others")["may_affect_others"], false);
+    assert_eq!(task_management(&mut stream, TARGET_WARM_RESET), 6);
+    drop(serving);
+    let serving = home.serve();
+    let kept = serving.json(&["export", "show", TARGET]);
+    assert_eq!(kept["may_sanitize"], true, "{kept}");
+    // And by a site file.
+    let file = home.file("new.toml");
+    let file = file.to_str().unwrap();
+    let shown = serving.run(&["site", "show"]).stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("sanitize = true\n"), "{shown}");
+    let other = shown.replace("sanitize = true\n", "affect_others = true\n");
+    fs::write(file, other).unwrap();
+    serving.done(&["site", "apply", file, "--yes"]);
+    let kept = serving.json(&["export", "show", TARGET]);
+    let may = [&kept["may_sanitize"], &kept["may_affect_others"]];
+    assert_eq!(may, [false, true], "{kept}");
+    let mut stream = session(&serving).unwrap();
+    assert_eq!(task_management(&mut stream, TARGET_WARM_RESET), 0);
+}
+
+#[test]
+fn a_portal_goes_to_another_group_and_its_sessions_end() {
+    let (home, _secrets) = home();
+    let serving = home.serve();
+    export_to_cluster(&serving);
+    let groups = || {
+        let portals = serving.json(&["portal", "list"]);
+        let portals = portals.as_array().unwrap().iter();
+        let groups = portals.map(|one| one["group"].as_u64().unwrap());
+        groups.collect::<Vec<_>>()
+    };
+    serving.done(&["portal", "add", "127.0.0.2:0"]);
+    let stream = session(&serving).unwrap();
+    let regroup = ["portal", "change", "127.0.0.2:0", "--group", "7", "--yes"];
+    serving.done(&regroup);
+    assert_eq!(groups(), [1, 7]);
+    let sessions = || serving.json(&["session", "list"]);
+    assert_eq!(sessions().as_array().unwrap().len(), 1, "of another portal");
+    // Asked first, and by a site file.
+    let (code, _) = serving.refused(&regroup[..5]);
+    assert_eq!(code, 2);
+    let file = home.file("new.toml");
+    let file = file.to_str().unwrap();
+    let shown = serving.run(&["site", "show"]).stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    let address = "address = \"127.0.0.1:0\"\n";
+    let (before, after) = shown.split_once(address).unwrap();
+    let (_, after) = after.split_once("group = 1\n").unwrap_or(("", after));
+    fs::write(file, format!("{before}{address}group = 5\n{after}")).unwrap();
+    let found = serving.run(&["site", "diff", file, "--json"]);
+    assert_eq!(found.status.code(), Some(3));
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(found[0]["what"], "portal 127.0.0.1:0", "{found}");
+    assert_eq!(found[0]["action"], "change");
+    serving.done(&["site", "apply", file, "--yes"]);
+    assert_eq!(groups(), [5, 7]);
+    assert_eq!(parting(stream), [1, 2]);
+    assert_eq!(sessions(), serde_json::json!([]));
+    session(&serving).unwrap();
+    let elsewhere = ["portal", "change", "127.0.0.9:1", "--group", "2", "--yes"];
+    let (code, _) = serving.refused(&elsewhere[..5]);
+    assert_eq!(code, 5, "before anybody is asked");
+    let (code, said) = serving.refused(&elsewhere);
+    assert!(code == 5 && said.contains("127.0.0.9:1"), "{code} {said}");
 }

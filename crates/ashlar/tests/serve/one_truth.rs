@@ -86,7 +86,7 @@ fn a_site_file_is_shown_and_applied_while_it_serves() {
         (
             "create",
             "target iqn.2026-11.dev.ashlar:b",
-            "volumes v1; hosts esx1; portals all; physical block bytes 4096; affecting others allowed",
+            "volumes v1; hosts esx1; portals all; affecting others allowed; physical block bytes 4096",
         ),
     ];
     let wanted = wanted

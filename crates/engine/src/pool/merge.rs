@@ -93,6 +93,9 @@ impl MemberInfo {
     fn add(&mut self, other: &MemberInfo) {
         if badness(other.state) > badness(self.state) {
             self.state = other.state;
+            self.trouble.clone_from(&other.trouble);
+        } else if other.state == self.state && self.trouble.is_none() {
+            self.trouble.clone_from(&other.trouble);
         }
         self.reads += other.reads;
         self.writes += other.writes;

@@ -130,6 +130,8 @@ pub struct MemberInfo {
     pub place: u16,
     /// In use or not.
     pub state: MemberState,
+    /// Why it is suspect, where that was found since the pool was opened.
+    pub trouble: Option<String>,
     /// Capacity of the drive.
     pub capacity_bytes: u64,
     /// Its serial number, where it has one and is there.

@@ -38,6 +38,8 @@ pub struct Member<W: World> {
     /// A spare that is to become part of a new group.
     reserved: Cell<bool>,
     vitals: Vitals,
+    /// The last finding against it, until it is healthy again.
+    trouble: RefCell<Option<String>>,
     /// When a read last failed for another reason than damage.
     silent_at: Cell<Option<Time>>,
     damaged_at: Cell<Option<Time>>,
@@ -73,6 +75,7 @@ impl<W: World> Member<W> {
             rebuilt: RefCell::default(),
             reserved: Cell::new(false),
             vitals: Vitals::default(),
+            trouble: RefCell::default(),
             silent_at: Cell::new(None),
             damaged_at: Cell::new(None),
             believed_at: Cell::new(None),
@@ -212,6 +215,11 @@ impl<W: World> Member<W> {
     /// Changes its state in memory, not in labels.
     pub fn set_state(&self, state: MemberState) {
         self.state.set(state);
+    }
+
+    /// Keeps or takes back the reason for which it is suspect, or may become so.
+    pub fn set_trouble(&self, trouble: Option<String>) {
+        self.trouble.replace(trouble);
     }
 
     /// The zones whose content on it is whole, while it is being rebuilt.
@@ -449,6 +457,7 @@ impl<W: World> Member<W> {
             group: self.group(),
             place: self.place(),
             state: self.state.get(),
+            trouble: self.trouble.borrow().clone().filter(|_| self.is_suspect()),
             capacity_bytes: self.capacity_bytes,
             serial: self.serial(),
             reads: self.vitals.reads.get(),

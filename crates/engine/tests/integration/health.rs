@@ -246,6 +246,29 @@ fn a_drive_that_the_pool_needs_is_waited_for() {
 }
 
 #[test]
+fn a_drive_that_the_next_start_will_not_find_is_suspect_at_once() {
+    let shelf = Shelf::with_pool(2, RAID10);
+    shelf.open(async |pool| {
+        let window = Limits::default().window;
+        let mislay = |is_so| {
+            let media = shelf.named("d1");
+            media.with_faults(|faults| faults.mislaid = is_so);
+        };
+        mislay(true);
+        pool.world().sleep(window + window / 2).await;
+        let suspect = pool.info().members[1].clone();
+        assert_eq!(suspect.state, MemberState::Suspect);
+        let trouble = suspect.trouble.unwrap();
+        let text = told(&pool, EventKind::DriveSuspect, "d1").unwrap();
+        assert!(text.ends_with(&trouble), "{text}");
+        mislay(false);
+        pool.world().sleep(window * 20).await;
+        let well = pool.info().members[1].clone();
+        assert_eq!((well.state, well.trouble), (MemberState::Healthy, None));
+    });
+}
+
+#[test]
 fn a_drive_that_was_cut_off_goes_out_of_use_before_anybody_asks_for_what_is_gone() {
     let shelf = Shelf::with_pool(2, RAID10);
     shelf.open(async |pool| {

@@ -205,7 +205,7 @@ fn sanitize_erases_all_of_a_thin_unit_and_a_thick_one_has_none() {
             assert_eq!(sense(&refused), (5, 0x20, 0));
         }
         assert_eq!(read(&bench, &nexus, 0, 1).await, [9; 512]);
-        bench.target.unit(0).unwrap().allow_sanitize();
+        bench.target.unit(0).unwrap().set_may_sanitize(true);
         for immediate in [0, 0x80] {
             for lba in [0, 3 * PAGE_BLOCKS, crate::bench::VOLUME_BLOCKS - 1] {
                 bench.good(&nexus, &ten(0x2a, lba, 1), &[9; 512]).await;
@@ -262,7 +262,7 @@ fn settings_change_where_they_may_and_for_all_and_a_reset_takes_them_back() {
             assert_eq!(refused.sense[15..18], [0x80, 0, at]);
         }
         bench.good(&two, &ten(0x2a, 0, 1), &[0; 512]).await;
-        bench.target.unit(0).unwrap().allow_affecting_others();
+        bench.target.unit(0).unwrap().set_may_affect_others(true);
         bench.good(&one, &select, &page(4, 8)).await;
         let told = bench.run(&two, &[0; 6], &[]).await;
         // MODE PARAMETERS CHANGED, as descriptors already.

@@ -24,7 +24,7 @@ async fn shown_again(bench: &Bench) -> (Rc<Target<SimWorld>>, Rc<Nexus<SimWorld>
     let target = Target::new(crate::bench::TARGET, bench.world.clone());
     let volume = bench.pool.volume("v").unwrap();
     assert!(target.map(0, unit(volume)));
-    target.unit(0).unwrap().allow_sanitize();
+    target.unit(0).unwrap().set_may_sanitize(true);
     let host = target.connect(port(1), 1);
     assert_eq!(sense(&bench.run(&host, &[0; 6], &[]).await), (6, 0x29, 0));
     (target, host)
@@ -66,7 +66,7 @@ async fn is_erased(bench: &Bench, host: &Nexus<SimWorld>) {
 fn progress_is_told_and_grows() {
     with_bench(async |bench| {
         let host = bench.settled().await;
-        bench.target.unit(0).unwrap().allow_sanitize();
+        bench.target.unit(0).unwrap().set_may_sanitize(true);
         fill(&bench, &host).await;
         bench.good(&host, &erase(IMMED), &[]).await;
         let seen = ready(&bench, &host).await;
@@ -101,7 +101,7 @@ fn a_power_cut_does_not_end_it() {
     let bench = |world: &SimWorld, pool: Pool<SimWorld>| {
         let target = Target::new(crate::bench::TARGET, world.clone());
         assert!(target.map(0, unit(pool.volume("v").unwrap())));
-        target.unit(0).unwrap().allow_sanitize();
+        target.unit(0).unwrap().set_may_sanitize(true);
         Bench {
             world: world.clone(),
             media: Rc::clone(&media),
@@ -164,7 +164,7 @@ fn a_power_cut_does_not_end_it() {
 fn a_unit_that_is_shown_again_goes_on_and_the_one_before_does_not() {
     with_bench(async |bench| {
         let host = bench.settled().await;
-        bench.target.unit(0).unwrap().allow_sanitize();
+        bench.target.unit(0).unwrap().set_may_sanitize(true);
         fill(&bench, &host).await;
         bench.good(&host, &erase(IMMED), &[]).await;
         let gone = bench.target.unmap(0).unwrap();
@@ -180,7 +180,7 @@ fn a_unit_that_is_shown_again_goes_on_and_the_one_before_does_not() {
 fn a_reset_does_not_end_it_and_reservations_stay() {
     with_bench(async |bench| {
         let host = bench.settled().await;
-        bench.target.unit(0).unwrap().allow_sanitize();
+        bench.target.unit(0).unwrap().set_may_sanitize(true);
         // REGISTER with APTPL.
         let mut list = [0; 24];
         (list[15], list[20]) = (7, 1);
@@ -250,7 +250,7 @@ fn what_fails_says_so_until_it_is_erased_or_left_by_whom_it_allows() {
 fn a_pool_that_fails_ends_it_as_failed_and_the_record_says_it_goes_on() {
     with_bench(async |bench| {
         let host = bench.settled().await;
-        bench.target.unit(0).unwrap().allow_sanitize();
+        bench.target.unit(0).unwrap().set_may_sanitize(true);
         fill(&bench, &host).await;
         let order = erase(AUSE);
         let ends = bench.run(&host, &order, &[]);
@@ -305,7 +305,7 @@ fn leaving_a_failure_does_not_take_the_record_of_another_sanitize() {
 /// Takes the unit away while `cdb` is under way; ends when the volume may be shown again.
 async fn taken_away_during(bench: &Bench, cdb: &[u8], data_out: &[u8]) {
     let host = bench.settled().await;
-    bench.target.unit(0).unwrap().allow_sanitize();
+    bench.target.unit(0).unwrap().set_may_sanitize(true);
     let mut command = pin!(bench.run(&host, cdb, data_out));
     assert!(poll!(&mut command).is_pending());
     let unit = bench.target.unmap(0).unwrap();

@@ -93,12 +93,19 @@ pub(super) async fn change_export(
     let portals = change.portals.map(|found| portals(&found)).transpose()?;
     let names = |names: Vec<String>| names.into_iter().collect();
     let (hosts, groups) = (change.hosts.map(names), change.host_groups.map(names));
-    let changed = move |access: Access| Access {
-        initiators: initiators.unwrap_or(access.initiators),
-        hosts: hosts.unwrap_or(access.hosts),
-        host_groups: groups.unwrap_or(access.host_groups),
-        account: account.unwrap_or(access.account),
-        portals: portals.unwrap_or(access.portals),
+    let (may_sanitize, may_affect_others) = (change.may_sanitize, change.may_affect_others);
+    let changed = move |access: &mut Access, traits: &mut UnitTraits| {
+        let said = |place: &mut bool, said: Option<bool>| *place = said.unwrap_or(*place);
+        said(&mut traits.may_sanitize, may_sanitize);
+        said(&mut traits.may_affect_others, may_affect_others);
+        let now = access.clone();
+        *access = Access {
+            initiators: initiators.unwrap_or(now.initiators),
+            hosts: hosts.unwrap_or(now.hosts),
+            host_groups: groups.unwrap_or(now.host_groups),
+            account: account.unwrap_or(now.account),
+            portals: portals.unwrap_or(now.portals),
+        };
     };
     Ok(Json(export(array.change_export(&target, changed).await?)))
 }

@@ -67,6 +67,12 @@ pub(super) fn of_pool(info: &PoolInfo, array: &Array) -> Condition {
             MemberState::Failed => {
                 format!("drive {0} {word}: `ashlar drive replace {0}`", member.name)
             }
+            MemberState::Suspect => {
+                let why = member.trouble.as_deref().map(|why| format!(": {why}"));
+                let why = why.unwrap_or_default();
+                let name = &member.name;
+                format!("drive {name} {word}{why}; if that stays so: `ashlar drive replace {name}`")
+            }
             _ => format!("drive {} {word}", member.name),
         };
         members.for_each(|member| found.add(health, named(member)));

@@ -145,7 +145,7 @@ fn described() -> (Router<Served>, OpenApi) {
         ))
         .routes(routes!(settings::get_settings, settings::change_settings))
         .routes(routes!(settings::list_portals, settings::add_portal))
-        .routes(routes!(settings::remove_portal))
+        .routes(routes!(settings::change_portal, settings::remove_portal))
         .routes(routes!(settings::get_site))
         .routes(routes!(
             settings::get_discovery,

@@ -3,8 +3,8 @@
 use super::caller::Caller;
 use super::problem::{Body, Segment};
 use super::types::{
-    ChapCreate, DiscoveryChap, Portal, PortalAdd, Problem, ProblemKind, Settings, SettingsChange,
-    SiteText,
+    ChapCreate, DiscoveryChap, Portal, PortalAdd, PortalChange, Problem, ProblemKind, Settings,
+    SettingsChange, SiteText,
 };
 use crate::apply;
 use crate::array::Array;
@@ -159,6 +159,27 @@ pub(super) async fn add_portal(
     let group = add.group.unwrap_or(1);
     array.add_portal(site::Portal { address, group }).await?;
     Ok((StatusCode::CREATED, Json(portals(&array))))
+}
+
+/// Puts a portal into another portal group; sessions that came in there end, and initiators log in
+/// again.
+#[utoipa::path(
+    patch, path = "/api/v1/portals/{address}", tag = "settings", request_body = PortalChange,
+    params(("address" = String, Path, description = "Address and port of the portal")),
+    responses(
+        (status = 200, description = "All portals by now", body = Vec<Portal>),
+        (status = 400, description = "The group can't be", body = Problem),
+        (status = 404, description = "There is no such portal", body = Problem)
+    )
+)]
+pub(super) async fn change_portal(
+    State(array): State<Arc<Array>>,
+    Segment(at): Segment<String>,
+    Body(change): Body<PortalChange>,
+) -> Result<Json<Vec<Portal>>, Problem> {
+    let (address, group) = (of_portal(&at)?, change.group);
+    array.change_portal(site::Portal { address, group }).await?;
+    Ok(Json(portals(&array)))
 }
 
 /// Serves targets at this address no more; sessions that came in there end.

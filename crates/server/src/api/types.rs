@@ -29,7 +29,7 @@ pub use jobs::{
 };
 pub use pools::{CacheChange, PoolCreate};
 pub use problem::{Problem, ProblemKind};
-pub use settings::{Portal, PortalAdd, Settings, SettingsChange};
+pub use settings::{Portal, PortalAdd, PortalChange, Settings, SettingsChange};
 pub use site::{SiteAction, SiteDifference, SiteText};
 pub use statistics::{
     CommandStats, InitiatorStats, IoStats, LatencyBucket, LatencyStats, SessionStats, SizeCount,
@@ -130,6 +130,9 @@ pub struct Drive {
     /// Set while it is failed.
     #[serde(default)]
     pub failure: Option<DriveFailure>,
+    /// Why it is suspect, where the array has found the reason since its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// Reads since the pool was opened.
     pub reads: u64,
     /// Writes since the pool was opened.

@@ -121,7 +121,14 @@ pub(super) async fn apply(site: &Site, array: &Arc<Array>) -> Vec<(String, Strin
 
 /// Whether applying `wanted` changes a target.
 fn is_other(there: &Export, wanted: &Export) -> bool {
-    there.access != wanted.access || !luns(there, wanted).0.is_empty()
+    there.access != wanted.access
+        || permissions(there) != permissions(wanted)
+        || !luns(there, wanted).0.is_empty()
+}
+
+/// What initiators may do that affects other hosts.
+fn permissions(export: &Export) -> [bool; 2] {
+    [export.traits.may_sanitize, export.traits.may_affect_others]
 }
 
 /// Has a target admit whom the file admits, and then show what the file adds: nobody whom the file
@@ -133,9 +140,14 @@ async fn change(
     wanted: Export,
 ) -> Result<(), ArrayError> {
     let (new, _) = luns(there, &wanted);
-    if there.access != wanted.access {
-        let access = wanted.access;
-        array.change_export(target, move |_| access).await?;
+    let said = permissions(&wanted);
+    if there.access != wanted.access || permissions(there) != said {
+        let wanted = wanted.access;
+        let change = move |access: &mut Access, traits: &mut UnitTraits| {
+            *access = wanted;
+            [traits.may_sanitize, traits.may_affect_others] = said;
+        };
+        array.change_export(target, change).await?;
     }
     if !new.is_empty() {
         array.change_luns(target, new, Vec::new()).await?;
@@ -176,8 +188,9 @@ fn luns(there: &Export, wanted: &Export) -> (Vec<NewLun>, Vec<String>) {
     kept.extend(
         extra.map(|(lun, volume)| format!("LUN {lun}, volume {volume}, is not in the site file")),
     );
-    if there.traits != wanted.traits {
-        let why = "physical_block, sanitize or affect_others differ: to change them, delete the export and create it again";
+    let [is, says] = [there, wanted].map(|export| export.traits.physical_block_bytes);
+    if is != says {
+        let why = "physical_block differs: to change it, delete the export and create it again";
         kept.push(why.to_owned());
     }
     (new, kept)
@@ -268,12 +281,6 @@ fn of_export(export: &Export) -> Said {
         "physical block bytes",
         shown(export.traits.physical_block_bytes.unwrap_or(4096)),
     ));
-    for (name, is_allowed) in [
-        ("SANITIZE", export.traits.may_sanitize),
-        ("affecting others", export.traits.may_affect_others),
-    ] {
-        said.push((name, shown(if is_allowed { "allowed" } else { "none" })));
-    }
     said
 }
 
@@ -299,7 +306,13 @@ fn of_access(export: &Export) -> Said {
                 Some(_) => joined(&portals),
             },
         ),
+        ("SANITIZE", allowed(export.traits.may_sanitize)),
+        ("affecting others", allowed(export.traits.may_affect_others)),
     ]
+}
+
+fn allowed(is_allowed: bool) -> Value {
+    shown(if is_allowed { "allowed" } else { "none" })
 }
 
 fn create(what: String, says: &Said) -> Difference {

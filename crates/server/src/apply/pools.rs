@@ -253,6 +253,14 @@ pub(super) fn portals(site: &Site, array: &Array) -> Vec<Difference> {
             what: format!("portal {at}"),
             how: "is opened".to_owned(),
         });
+    let other = regrouped(site, &settings).map(|(is, says)| Difference {
+        action: Action::Change,
+        what: format!("portal {}", is.address),
+        how: format!(
+            "group {} becomes {}; its sessions end",
+            is.group, says.group
+        ),
+    });
     let old = settings.portals.iter().map(|portal| portal.address);
     let old = old
         .filter(|at| !has(&site.portals, *at))
@@ -261,10 +269,25 @@ pub(super) fn portals(site: &Site, array: &Array) -> Vec<Difference> {
             what: format!("portal {at}"),
             how: "is not in the site file: `ashlar portal remove` closes it".to_owned(),
         });
-    new.chain(old).collect()
+    new.chain(other).chain(old).collect()
 }
 
-/// Opens the portals that the file has and the array has not.
+/// Portals that are in another group than the file says: as they are, and as they are to be.
+fn regrouped<'a>(
+    site: &'a Site,
+    settings: &'a Site,
+) -> impl Iterator<Item = (&'a site::Portal, &'a site::Portal)> {
+    let wanted = |is: &&site::Portal| {
+        let mut said = site.portals.iter();
+        let address = is.address;
+        said.find(move |says| says.address == address)
+    };
+    let both = settings.portals.iter();
+    both.filter_map(move |is| wanted(&is).map(|says| (is, says)))
+        .filter(|(is, says)| is.group != says.group)
+}
+
+/// Opens the portals that the file has and the array has not, and has the others in their groups.
 pub(super) async fn apply_portals(site: &Site, array: &Arc<Array>) -> Vec<(String, String)> {
     let settings = array.settings();
     let is_there = |portal: &&site::Portal| {
@@ -276,6 +299,11 @@ pub(super) async fn apply_portals(site: &Site, array: &Arc<Array>) -> Vec<(Strin
         let added = array.add_portal(portal.clone()).await;
         let what = format!("portal {}", portal.address);
         failed.extend(added.err().map(|error| (what, error.context)));
+    }
+    for (_, says) in regrouped(site, &settings) {
+        let changed = array.change_portal(says.clone()).await;
+        let what = format!("portal {}", says.address);
+        failed.extend(changed.err().map(|error| (what, error.context)));
     }
     failed
 }

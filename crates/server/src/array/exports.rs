@@ -215,14 +215,15 @@ impl Array {
         .await
     }
 
-    /// Changes who may log in to `target`. Sessions that are not admitted any more end.
+    /// Changes who may log in to `target`, and what initiators may do there. Sessions that are not
+    /// admitted any more end.
     ///
     /// # Errors
     /// There is no such target, or what is named isn't there.
     pub async fn change_export(
         self: &Arc<Self>,
         target: &str,
-        change: impl FnOnce(Access) -> Access + Send + 'static,
+        change: impl FnOnce(&mut Access, &mut UnitTraits) + Send + 'static,
     ) -> Result<Export, ArrayError> {
         let target = target.to_ascii_lowercase();
         self.change(move |array| async move {
@@ -230,8 +231,8 @@ impl Array {
             let Some(export) = configuration.exports.get_mut(&target) else {
                 return Err(no_export(&target));
             };
-            let before = export.access.portals.clone();
-            export.access = change(export.access.clone());
+            let (before, traits) = (export.access.portals.clone(), export.traits);
+            change(&mut export.access, &mut export.traits);
             let export = export.clone();
             array.check_access(&export)?;
             if export.access.portals != before {
@@ -243,8 +244,12 @@ impl Array {
             if export.withheld.is_some() {
                 array.directory.withhold_target(&target, access);
             } else if let Some(entry) = array.directory.target(&target) {
+                let shard = array.shards.get(entry.shard);
                 let entry = TargetEntry { access, ..entry };
                 array.directory.set_target(&target, entry);
+                if let Some(shard) = shard.filter(|_| export.traits != traits) {
+                    permit(shard, &target, export.traits).await?;
+                }
             }
             array.end_not_admitted().await;
             // Who makes copies, or has tokens, may not be admitted any more.
@@ -456,6 +461,13 @@ pub(super) fn is_shown(name: &str, lun: usize, target: &str) -> ArrayError {
         "volume {name} is LUN {lun} of target {target} already: remove it there first, with `ashlar export remove-lun {target} {name}`"
     );
     ArrayError::new(ArrayErrorKind::Exists, context)
+}
+
+/// Has the units of a target permit what `traits` permit.
+async fn permit(shard: &ShardHandle, target: &str, traits: UnitTraits) -> Result<(), ArrayError> {
+    let target = target.to_owned();
+    let permit = move |state: Rc<ShardState>| async move { state.permit(&target, traits) };
+    Ok(shard.call(permit).await?)
 }
 
 pub(super) fn no_export(target: &str) -> ArrayError {

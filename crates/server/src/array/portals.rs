@@ -54,6 +54,34 @@ impl Array {
         .await
     }
 
+    /// Puts the portal at this address into another portal group. Sessions that came in there end:
+    /// they are with a target port that is no more.
+    ///
+    /// # Errors
+    /// There is no such portal, or that can't be kept.
+    pub async fn change_portal(self: &Arc<Self>, portal: Portal) -> Result<(), ArrayError> {
+        self.change(move |array| async move {
+            let (address, group) = (portal.address, portal.group);
+            let mut settings = array.settings().as_ref().clone();
+            let mut there = settings.portals.iter_mut();
+            let Some(one) = there.find(|one| one.address == address) else {
+                return Err(no_portal(address));
+            };
+            if std::mem::replace(&mut one.group, group) == group {
+                return Ok(());
+            }
+            array.keep_settings(settings).await?;
+            let mut open = array.directory.portals();
+            let at = open.iter_mut();
+            at.filter(|one| one.described == Some(address))
+                .for_each(|one| one.group = group);
+            array.directory.set_portals(open);
+            array.end_not_admitted().await;
+            Ok(())
+        })
+        .await
+    }
+
     /// Serves targets at `address` no more. Sessions that came in there end.
     ///
     /// # Errors
@@ -91,8 +119,7 @@ impl Array {
         let before = settings.portals.len();
         settings.portals.retain(|one| one.address != address);
         if settings.portals.len() == before {
-            let context = format!("there is no portal {address}");
-            return Err(ArrayError::new(ArrayErrorKind::NotFound, context));
+            return Err(no_portal(address));
         }
         let refused = |why: String| {
             let context = format!("portal {address}: {why}");
@@ -165,4 +192,9 @@ impl Array {
         let open = self.directory.portals();
         open.iter().any(|portal| portal.described.is_none())
     }
+}
+
+fn no_portal(address: SocketAddr) -> ArrayError {
+    let context = format!("there is no portal {address}");
+    ArrayError::new(ArrayErrorKind::NotFound, context)
 }

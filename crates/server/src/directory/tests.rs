@@ -229,7 +229,7 @@ fn a_target_is_seen_through_its_portals_only() {
     };
     let (shard, access) = (0, only);
     directory.set_target("iqn.t:six", TargetEntry { shard, access });
-    let second = at("[::1]:3261");
+    let second = directory.portal_at("[::1]:3261".parse().unwrap());
     let admit = |portal| directory.admit("iqn.x", Some("iqn.t:six"), portal);
     let first = first();
     assert_eq!(admit(&first), Err(Refusal::NotFound));
@@ -244,6 +244,12 @@ fn a_target_is_seen_through_its_portals_only() {
     let seen = directory.visible("iqn.x", &second);
     let row = seen.iter().find(|row| row.name == "iqn.t:six").unwrap();
     assert_eq!(row.portals, [("[::1]:3261".parse().unwrap(), 7)]);
+    let regrouped = directory.portals().into_iter();
+    let regrouped = regrouped.map(|portal| Portal { group: 9, ..portal });
+    directory.set_portals(regrouped.collect());
+    assert_eq!(admit(&second), Err(Refusal::NotFound), "the old group");
+    let second = directory.portal_at(second.address);
+    assert_eq!(admit(&second), Ok(None));
 }
 
 #[test]

@@ -252,17 +252,24 @@ impl ShardState {
         if let Some(bytes) = traits.physical_block_bytes {
             unit.set_physical_block(bytes);
         }
-        if traits.may_sanitize {
-            unit.allow_sanitize();
-        }
-        if traits.may_affect_others {
-            unit.allow_affecting_others();
-        }
+        unit.set_may_sanitize(traits.may_sanitize);
+        unit.set_may_affect_others(traits.may_affect_others);
         if !self.target_or_new(target).map(lun, unit) {
             let why = "there is a volume at this LUN already; remove it or choose another LUN";
             return Err(failed(ExportErrorKind::Exists, why.to_owned()));
         }
         Ok(())
+    }
+
+    /// Has the units of `target` permit what `traits` permit, from the next command on.
+    pub fn permit(&self, target: &str, traits: UnitTraits) {
+        let target = self.target(target);
+        let luns = target.iter().flat_map(|found| found.luns());
+        let units = luns.filter_map(|lun| target.as_ref().and_then(|found| found.unit(lun)));
+        for unit in units {
+            unit.set_may_sanitize(traits.may_sanitize);
+            unit.set_may_affect_others(traits.may_affect_others);
+        }
     }
 
     /// Takes the volume at `lun` of `target` away; ends when none of its commands is under way and

@@ -12,13 +12,14 @@
 use super::aside;
 use super::open::{self, Opened};
 use super::retry::Retries;
-use super::ring::{Durability, FileNow, Ring, Target, Transfer};
+use super::ring::{Durability, FileIdentity, FileNow, Ring, Target, Transfer};
 use super::suspicion::Suspicion;
 use super::{OpenError, RealWorld, errno};
 use base::size::{human, human_pair};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
 use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use engine::world::World;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -42,6 +43,8 @@ pub struct RealDrive {
     syncs: bool,
     suspicion: Suspicion,
     serial: Option<Arc<str>>,
+    /// The absolute path that it was opened by.
+    path: Option<Arc<CStr>>,
 }
 
 /// A file or block device, open and locked. Several shards may have a [`RealDrive`] to
@@ -54,6 +57,8 @@ pub struct OpenDrive {
     syncs: bool,
     suspicion: Suspicion,
     serial: Option<Arc<str>>,
+    /// The absolute path that it was opened by.
+    path: Option<Arc<CStr>>,
 }
 
 impl OpenDrive {
@@ -86,6 +91,7 @@ impl From<Opened> for OpenDrive {
             syncs: opened.syncs,
             suspicion: Suspicion::new(opened.may_block),
             serial: opened.serial.map(Arc::from),
+            path: opened.path.map(Arc::from),
         }
     }
 }
@@ -123,6 +129,7 @@ impl RealDrive {
             syncs: open.syncs,
             suspicion: open.suspicion.clone(),
             serial: open.serial.clone(),
+            path: open.path.clone(),
         }
     }
 
@@ -214,12 +221,25 @@ impl RealDrive {
 
     /// What the file is by now; none of a device, whose size says nothing here.
     async fn file_now(&self) -> Result<Option<FileNow>, DriveError> {
-        let (result, held) = self.ring.status(self.target()).await;
+        let (result, held) = self.ring.status(self.target(), None).await;
         match result {
             Ok(_) => Ok(held.file_now()),
             // The kernel is too old, or short of something: it is asked again soon.
             Err(error) if errno::kind(&error) == DriveErrorKind::Other => Ok(None),
             Err(error) => Err(self.whole("check", errno::kind(&error), error.to_string())),
+        }
+    }
+
+    /// Whether the drive's path leads to another file than the open one, or to none: then the
+    /// next start does not find the drive. What can't be told is no.
+    async fn is_elsewhere(&self, own: FileIdentity) -> bool {
+        let Some(path) = self.path.clone() else {
+            return false;
+        };
+        let (result, held) = self.ring.status(self.target(), Some(path)).await;
+        match result {
+            Ok(_) => held.file_now().is_none_or(|now| now.identity != own),
+            Err(error) => matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)),
         }
     }
 
@@ -312,6 +332,12 @@ impl Drive for RealDrive {
         } else if now.is_deleted {
             let context = "its file was deleted, and is lost when the array closes it: have another drive take its place before that";
             (DriveErrorKind::Other, context.into())
+        } else if self.is_elsewhere(now.identity).await {
+            let path = self.path.as_deref().unwrap_or_default().to_string_lossy();
+            let context = format!(
+                "its file is not at {path} any more, where the next start looks for it: move the file back, or have another drive take its place"
+            );
+            (DriveErrorKind::Other, context)
         } else {
             return Ok(());
         };

@@ -9,11 +9,13 @@ use super::serial;
 use base::BLOCK_BYTES;
 use base::size::{human, human_pair};
 use engine::drive::Geometry;
+use std::ffi::CString;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -103,6 +105,8 @@ pub(super) struct Opened {
     pub may_block: bool,
     /// Of a block device that has one.
     pub serial: Option<String>,
+    /// The path, made absolute, where it can be told.
+    pub path: Option<CString>,
 }
 
 /// Opens and locks the file or block device at `path`.
@@ -145,7 +149,13 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
         syncs: !in_memory,
         may_block: under == Under::Other,
         serial: serial::of(&metadata),
+        path: absolute(path),
     })
+}
+
+fn absolute(path: &Path) -> Option<CString> {
+    let path = std::path::absolute(path).ok()?;
+    CString::new(path.into_os_string().into_vec()).ok()
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), OpenError> {

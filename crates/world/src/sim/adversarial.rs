@@ -236,17 +236,20 @@ impl Adversarial {
         self.end(operation, None)
     }
 
-    /// Whether the drive is still as large as it was.
+    /// Whether the drive is still as large as it was, and the next start finds it.
     pub(super) fn check(&self) -> Result<(), DriveError> {
-        if !self.media.with_faults(|faults| faults.shrunk) {
-            return Ok(());
-        }
+        let kind = self.media.with_faults(|faults| match faults {
+            Faults { shrunk: true, .. } => Some(DriveErrorKind::Gone),
+            Faults { mislaid: true, .. } => Some(DriveErrorKind::Other),
+            _ => None,
+        });
+        let Some(kind) = kind else { return Ok(()) };
         let operation = Operation {
             name: "check",
             at: DriveOffset(0),
             len_bytes: self.media.spec().capacity_bytes,
         };
-        Err(self.error(operation, DriveErrorKind::Gone))
+        Err(self.error(operation, kind))
     }
 
     /// Refuses what is off the drive or the grain, and everything once gone.

@@ -34,6 +34,8 @@ pub struct Faults {
     pub queue_depth: u32,
     /// It has become smaller behind its pool's back: [`engine::Drive::check`] says so.
     pub shrunk: bool,
+    /// It is what it was, and the next start will not find it: [`engine::Drive::check`] says so.
+    pub mislaid: bool,
     /// Nothing is answered before then, and everything after.
     pub stalled_until: Option<Time>,
     /// From then on nothing is answered, not even with an error, until this is taken back.

@@ -13,7 +13,7 @@
 //!   is well again.
 
 use super::hung::{self, Looks};
-use crate::drive::DriveErrorKind;
+use crate::drive::{DriveError, DriveErrorKind};
 use crate::pool::drives::EventKind;
 use crate::pool::{Inner, MemberState, Pool};
 use crate::raid::Member;
@@ -101,6 +101,14 @@ struct Checks {
     under_way: RefCell<BTreeSet<Uuid>>,
     /// Those that are not, and stay in use.
     wrong: RefCell<BTreeMap<Uuid, String>>,
+}
+
+/// The words of a drive that is still what it was, and will not be for long.
+fn said(error: DriveError) -> String {
+    match error.context.is_empty() {
+        true => error.to_string(),
+        false => error.context,
+    }
 }
 
 /// Windows in a row of one kind.
@@ -295,10 +303,8 @@ impl<W: World> Inner<W> {
                 let is_gone = error.kind == DriveErrorKind::Gone;
                 let loss = (Rc::clone(&member), error.to_string());
                 if !is_gone {
-                    checks
-                        .wrong
-                        .borrow_mut()
-                        .insert(member.uuid, error.to_string());
+                    let mut wrong = checks.wrong.borrow_mut();
+                    wrong.insert(member.uuid, said(error));
                 } else if drives.give_up(vec![loss]).is_empty() {
                     drives.settle_labels().await;
                 } else {
@@ -334,10 +340,14 @@ impl<W: World> Inner<W> {
                         continue;
                     }
                 }
+                let streak = watch.streaks.entry(member.uuid).or_default();
                 let wrong = watch.checks.wrong.borrow().get(&member.uuid).cloned();
+                if wrong.is_some() {
+                    // The drive itself says so: that is no matter of a bad moment.
+                    streak.bad = limits.bad_windows;
+                }
                 let trouble =
                     wrong.or_else(|| trouble(window, &others, limits, member.is_suspect()));
-                let streak = watch.streaks.entry(member.uuid).or_default();
                 self.doubt(member, trouble, streak, limits);
             }
         }
@@ -361,6 +371,9 @@ impl<W: World> Inner<W> {
                 quiet: streak.quiet + 1,
             },
         };
+        if trouble.is_some() {
+            member.set_trouble(trouble.clone());
+        }
         let (state, kind, mark, text) = match (member.state(), trouble) {
             (MemberState::Healthy, Some(reason)) if streak.bad >= limits.bad_windows => (
                 MemberState::Suspect,
@@ -383,6 +396,9 @@ impl<W: World> Inner<W> {
             ),
             _ => return,
         };
+        if state == MemberState::Healthy {
+            member.set_trouble(None);
+        }
         member.set_state(state);
         self.world.reached(mark);
         self.drives.event(kind, text);

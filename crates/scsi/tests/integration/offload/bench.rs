@@ -203,7 +203,7 @@ impl Bench {
         ] {
             let made = pool.create_volume(spec(name, Provisioning::Thin)).await;
             let unit = LogicalUnit::new(made.unwrap()).unwrap();
-            unit.allow_affecting_others();
+            unit.set_may_affect_others(true);
             assert!(target.map(lun, unit));
         }
         let copier = TestCopier {

@@ -131,7 +131,8 @@ pub struct HostGroupChange {
     pub remove: Vec<String>,
 }
 
-/// Who may log in to a target from now on. What is not named stays as it is.
+/// Who may log in to a target from now on, and what initiators may do there. Fields that are not
+/// given stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportChange {
@@ -153,6 +154,12 @@ pub struct ExportChange {
     /// Addresses of the portals that it is seen through; an empty list for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub portals: Option<Vec<String>>,
+    /// Whether initiators may erase thin LUNs with SANITIZE. An erasure that has begun continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_sanitize: Option<bool>,
+    /// Whether initiators may change mode pages (SWP, D_SENSE) and reset the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_affect_others: Option<bool>,
     /// Volumes that come behind the target. Not together with who may log in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_luns: Vec<LunAdd>,

@@ -35,3 +35,11 @@ pub struct PortalAdd {
     #[serde(default)]
     pub group: Option<u16>,
 }
+
+/// What becomes of a portal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortalChange {
+    /// Tag of its new portal group.
+    pub group: u16,
+}

@@ -71,6 +71,7 @@ fn strange(world: &RealWorld, path: &str) -> RealDrive {
             syncs: true,
             may_block: false,
             serial: None,
+            path: None,
         },
     )
 }
@@ -436,6 +437,39 @@ fn a_drive_survives_its_file_being_unlinked() {
             let error = drive.check().await.unwrap_err();
             assert_eq!(error.kind, DriveErrorKind::Other);
             assert!(error.context.contains("deleted"), "{error}");
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_drive_tells_that_its_path_leads_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    run(|world| {
+        let (real, away) = (dir.path().join("real"), dir.path().join("away"));
+        let link = dir.path().join("link");
+        RealDrive::create_file(&real, MIB).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let drive = RealDrive::open(&world, &link).unwrap();
+        async move {
+            drive.check().await.unwrap();
+            let assert_elsewhere = async || {
+                let error = drive.check().await.unwrap_err();
+                assert_eq!(error.kind, DriveErrorKind::Other);
+                let path = link.display().to_string();
+                assert!(error.context.contains(&path), "{error}");
+            };
+            fs::rename(&real, &away).unwrap();
+            assert_elsewhere().await;
+            // A copy is another file.
+            fs::copy(&away, &real).unwrap();
+            assert_elsewhere().await;
+            fs::rename(&away, &real).unwrap();
+            drive.check().await.unwrap();
+            fs::remove_file(&link).unwrap();
+            assert_elsewhere().await;
+            fs::hard_link(&real, &link).unwrap();
+            drive.check().await.unwrap();
         }
     })
     .unwrap();

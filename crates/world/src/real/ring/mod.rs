@@ -22,7 +22,7 @@ mod queue;
 mod tests;
 
 pub(super) use operation::Operation;
-pub(super) use queue::{FileNow, Held};
+pub(super) use queue::{FileIdentity, FileNow, Held};
 
 use super::setup::StartError;
 use super::suspicion::Suspicion;
@@ -30,6 +30,7 @@ use base::{Buf, Slice};
 use io_uring::{IoUring, opcode, squeue, types};
 use queue::{Queue, Slot, State};
 use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
@@ -177,16 +178,20 @@ impl Ring {
         self.start_operation(entry, target, true, Held::Nothing)
     }
 
-    /// What the file is by now: statx(2), by a kernel worker, so that nobody waits for a file
-    /// system that hangs.
-    pub(super) fn status(&self, target: Target<'_>) -> Operation {
+    /// What the file is by now, or what is at a path by now: statx(2), by a kernel worker, so
+    /// that nobody waits for a file system that hangs.
+    pub(super) fn status(&self, target: Target<'_>, path: Option<Arc<CStr>>) -> Operation {
         let mut status = Box::new(MaybeUninit::<libc::statx>::zeroed());
         let space: *mut types::statx = status.as_mut_ptr().cast();
-        let entry = opcode::Statx::new(descriptor(target.file), c"".as_ptr(), space)
-            .flags(libc::AT_EMPTY_PATH)
-            .mask(libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_NLINK)
+        let (from, name, flags) = match &path {
+            None => (descriptor(target.file), c"", libc::AT_EMPTY_PATH),
+            Some(path) => (types::Fd(libc::AT_FDCWD), &**path, 0),
+        };
+        let entry = opcode::Statx::new(from, name.as_ptr(), space)
+            .flags(flags)
+            .mask(libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_NLINK | libc::STATX_INO)
             .build();
-        self.start_operation(entry, target, true, Held::Status(status))
+        self.start_operation(entry, target, true, Held::Status(status, path))
     }
 
     fn start_transfer(

@@ -8,6 +8,7 @@ use io_uring::{IoUring, squeue, types};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -74,7 +75,11 @@ pub(super) enum State {
 pub(in crate::real) enum Held {
     Read(Buf),
     Write(#[expect(dead_code, reason = "held for the kernel, not for us")] Slice),
-    Status(Box<MaybeUninit<libc::statx>>),
+    /// And the path that it is asked by.
+    Status(
+        Box<MaybeUninit<libc::statx>>,
+        #[expect(dead_code, reason = "held for the kernel, not for us")] Option<Arc<CStr>>,
+    ),
     Nothing,
 }
 
@@ -83,12 +88,21 @@ pub struct FileNow {
     pub bytes: u64,
     /// No directory names it: it is gone when it is closed.
     pub is_deleted: bool,
+    pub identity: FileIdentity,
+}
+
+/// Tells a file from every other one of this machine while it exists: its device by numbers, and
+/// its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    device: (u32, u32),
+    inode: u64,
 }
 
 impl Held {
     /// What the file is by now whose status was asked for; none when it is not a file.
     pub(in crate::real) fn file_now(self) -> Option<FileNow> {
-        let Held::Status(status) = self else {
+        let Held::Status(status, _) = self else {
             panic!("only a status tells of a file")
         };
         // SAFETY: it was all zero when the kernel got it, which is a valid statx, and the
@@ -99,6 +113,10 @@ impl Held {
         (is_file && knows(libc::STATX_SIZE)).then_some(FileNow {
             bytes: status.stx_size,
             is_deleted: knows(libc::STATX_NLINK) && status.stx_nlink == 0,
+            identity: FileIdentity {
+                device: (status.stx_dev_major, status.stx_dev_minor),
+                inode: status.stx_ino,
+            },
         })
     }
 
@@ -106,7 +124,7 @@ impl Held {
     pub(in crate::real) fn into_buf(self) -> Buf {
         match self {
             Held::Read(buf) => buf,
-            Held::Write(_) | Held::Status(_) | Held::Nothing => {
+            Held::Write(_) | Held::Status(..) | Held::Nothing => {
                 panic!("only a read gives a buffer back")
             }
         }
