@@ -303,7 +303,7 @@ fn a_mix_that_is_too_small_is_rejected_while_others_are_sized() {
     assert_eq!((large.len(), small.len()), (4, 4));
     for mix in small {
         let why = mix.rejected.as_deref().unwrap();
-        assert!(why.contains("do not hold the volumes"), "{why}");
+        assert!(why.contains("not hold"), "{why}");
         assert!(mix.tried.is_empty(), "it was rehearsed: {mix:?}");
     }
     assert!(large.iter().all(|mix| !mix.tried.is_empty()));

@@ -111,7 +111,7 @@ fn what_cannot_be_read_is_held() {
         "error-pread-rate=100%",
     ]);
     let what = held_by(&broken.url).unwrap();
-    assert!(what.starts_with("what cannot be read at byte 0"), "{what}");
+    assert!(what.contains("read at byte 0"), "{what}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ mod tests {
         let idle = share(Part::Drives, "data", 0.3);
         let said = sentence(Some(&idle), Stage::Queue, 0.6);
         assert!(
-            said.contains("depth of the queues") && said.contains("60 %"),
+            said.contains("of the queues") && said.contains("60 %"),
             "{said}"
         );
         assert!(sentence(Some(&idle), Stage::Array, 0.6).starts_with("Nothing is at its limit"));

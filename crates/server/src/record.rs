@@ -151,7 +151,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         for path in [dir.path(), &socket] {
             let error = read::<Vec<u32>>(path).unwrap_err();
-            assert!(error.to_string().contains("it is no file"), "{error}");
+            assert!(error.to_string().contains("is no file"), "{error}");
         }
     }
 
@@ -182,8 +182,7 @@ mod tests {
         fs::write(&path, "{\"format\": 2, \"content\": {\"a\": 1}}").unwrap();
         let message = read::<Vec<u32>>(&path).unwrap_err().to_string();
         assert!(
-            message
-                .ends_with("it has format 2, this version knows 1; use the version that wrote it"),
+            message.contains("has format 2") && message.contains("knows 1"),
             "{message}"
         );
     }

@@ -379,9 +379,7 @@ fn too_many_luns_are_refused() {
     let messages = messages(&text);
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(
-        messages[0].ends_with(
-            "export.volumes: found 257 volumes; allowed: 1 to 256 volumes (LUN 0 to 255)"
-        ),
+        messages[0].contains("export.volumes: found 257 volumes; allowed: 1 to 256"),
         "{messages:?}"
     );
 }
@@ -428,7 +426,7 @@ fn a_file_that_cannot_be_read_is_named() {
     assert_eq!(error.kind, SiteErrorKind::Unreadable);
     let message = error.to_string();
     assert!(
-        message.starts_with("no/such/site.toml: can't read the site file: No such file"),
+        message.starts_with("no/such/site.toml: ") && message.contains("No such file"),
         "{message}"
     );
 }

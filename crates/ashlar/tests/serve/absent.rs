@@ -73,8 +73,9 @@ fn a_pool_that_can_not_be_opened_keeps_no_other_down_and_opens_when_it_can() {
         &["pool", "show", "p0"][..],
         &["volume", "create", "x", "--pool", "p0", "--size", "1 MiB"],
     ] {
-        let (_, said) = serving.refused(args);
-        assert!(said.contains("pool p0 is not open: "), "{said}");
+        let (kind, said) = serving.refusal(args);
+        assert_eq!(kind, "unavailable", "{said}");
+        assert!(said.contains("pool p0"), "{said}");
     }
     // The other one is served; the targets of this one are there, and not operational.
     assert!(inquiry(&serving, SECOND).0);
@@ -122,8 +123,10 @@ fn an_array_without_any_pool_comes_up_and_says_so() {
     fs::rename(&d0, &away).unwrap();
     fs::remove_file(home.file("d1.img")).unwrap();
     let serving = home.serve();
-    assert_eq!(closed(&serving).len(), 1);
-    assert!(home.log().contains("pool p0 is not open"), "{}", home.log());
+    let closed_pools = closed(&serving);
+    assert_eq!(closed_pools.len(), 1);
+    assert_eq!(closed_pools[0]["name"], "p0");
+    assert!(home.has_logged("ERROR", &["pool p0"]), "{}", home.log());
     assert_eq!(serving.json(&["volume", "list"]), serde_json::json!([]));
     // One of the two suffices.
     fs::rename(&away, &d0).unwrap();
@@ -230,19 +233,15 @@ fn whatever_is_in_the_place_of_a_drive_is_a_missing_drive() {
         assert_eq!(serving.json(&["status"])["health"], "degraded", "{what}");
         let why = missing(&serving);
         assert!(why.contains(said), "{what}: {why}");
-        let told = serving.events(false).into_iter();
-        let told: Vec<String> = told
-            .filter(|text| text.contains("'d1' is missing: "))
-            .collect();
+        let told = serving.events_of("drive_missing");
         assert!(
-            told.iter().any(|text| text.contains(said)),
+            told.iter()
+                .any(|text| text.contains("'d1'") && text.contains(said)),
             "{what}: {told:?}"
         );
         let log = home.log();
-        assert!(
-            log.contains("pool p0 comes up without a drive: drive d1: "),
-            "{what}: {log}"
-        );
+        let is_logged = home.has_logged("WARN", &["pool p0", "drive d1: ", said]);
+        assert!(is_logged, "{what}: {log}");
         assert!(
             inquiry(&serving, FIRST).0 && inquiry(&serving, SECOND).0,
             "{what}"
@@ -308,7 +307,7 @@ fn drives_swapped_between_pools_are_named() {
     let serving = home.serve();
     let why = missing(&serving);
     assert!(
-        why.contains("d1.img is a drive of pool p1; put it under that pool"),
+        why.contains("d1.img") && why.contains("of pool p1"),
         "{why}"
     );
     let found = closed(&serving);
@@ -325,12 +324,8 @@ fn a_file_that_is_cut_off_while_it_is_used_goes_out_of_use() {
     file.unwrap().set_len(1 << 20).unwrap();
     let is_failed = |drive: &Value| drive["state"] == "failed";
     serving.wait(&["drive", "show", "d1"], is_failed);
-    let told = serving.events(false).join("\n");
-    assert!(
-        told.contains("drive 'd1' is out of use: check of"),
-        "{told}"
-    );
-    assert!(told.contains("it was cut off"), "{told}");
+    let told = serving.events_of("drive_failed").join("\n");
+    assert!(told.contains("'d1'") && told.contains("cut off"), "{told}");
     fs::remove_file(home.file("d1.img")).unwrap();
     serving.done(&["drive", "replace", "--yes", "d1"]);
     serving.wait_healthy();
@@ -415,10 +410,7 @@ fn a_target_never_shows_another_volume_of_the_same_name() {
         serving.json(&["export", "show", KEPT])["withheld"].to_string()
     };
     let why = withheld(&serving);
-    assert!(
-        why.contains("another volume is called so in pool p1"),
-        "{why}"
-    );
+    assert!(why.contains("in pool p1"), "{why}");
     // The record keeps what the target is of.
     serving.done(&["volume", "create", "y", "--pool", "p1", "--size", "1 MiB"]);
     let other = "iqn.2026-11.dev.ashlar:d";
@@ -462,10 +454,7 @@ fn a_target_that_is_withheld_is_served_as_soon_as_its_volume_is_back() {
     let serving = home.serve();
     assert_eq!(closed(&serving), [] as [Value; 0]);
     let why = serving.json(&["export", "show", KEPT])["withheld"].to_string();
-    assert!(
-        why.contains("another volume is called so in pool p0"),
-        "{why}"
-    );
+    assert!(why.contains("in pool p0"), "{why}");
     assert!(inquiry(&serving, KEPT).1.contains("unavailable"));
     // It is not what the target is of, and nobody's.
     serving.done(&["volume", "delete", "w", "--yes", "--at-once"]);

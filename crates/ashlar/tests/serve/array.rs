@@ -176,6 +176,13 @@ impl Home {
         fs::read_to_string(self.log_file()).unwrap()
     }
 
+    /// Whether it has logged a line of this level that has all these parts.
+    pub fn has_logged(&self, level: &str, parts: &[&str]) -> bool {
+        let log = self.log();
+        let mut of_level = log.lines().filter(|line| line.contains(level));
+        of_level.any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+
     /// Waits until it has logged this: lines come by a thread of their own.
     pub fn wait_log(&self, part: &str) {
         for _ in 0..100 {
@@ -311,6 +318,15 @@ impl Serving {
             .collect()
     }
 
+    /// The texts of its events of this kind since this start.
+    pub fn events_of(&self, kind: &str) -> Vec<String> {
+        let all = self.json(&["events"]);
+        let all = all.as_array().unwrap().iter();
+        all.filter(|event| event["before_start"] == false && event["kind"] == kind)
+            .map(|event| event["text"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// Runs a command that has to succeed.
     pub fn done(&self, args: &[&str]) {
         let output = self.run(args);
@@ -331,6 +347,15 @@ impl Serving {
         let output = self.run(args);
         assert!(!output.status.success(), "{args:?} succeeds");
         said(output)
+    }
+
+    /// Runs a command that has to fail; gives the kind of its error, and its message.
+    pub fn refusal(&self, args: &[&str]) -> (String, String) {
+        let (_, said) = self.refused(&[args, &["--json"]].concat());
+        let error: Value =
+            serde_json::from_str(&said).unwrap_or_else(|_| panic!("{args:?}: {said}"));
+        let text = |key: &str| error[key].as_str().unwrap().to_owned();
+        (text("kind"), text("message"))
     }
 
     /// Asks until the answer `is_wanted`, and gives that.

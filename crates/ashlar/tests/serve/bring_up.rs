@@ -36,7 +36,7 @@ fn a_site_grows_and_what_it_forgets_is_kept() {
     let grown = home.serve();
     let site = home.site();
     let apply = ["site", "apply", "--yes", site.to_str().unwrap()];
-    home.wait_log("the site file and the array differ in 2 things");
+    home.wait_log("differ in 2 things");
     grown.done(&apply);
     grown.done(&apply);
     // What only the array has is nothing to change.

@@ -319,7 +319,7 @@ impl Lab {
         let (line, _) = command.split_once(" #").unwrap_or((command, ""));
         let mut output = self.shell(line).output().unwrap();
         // Somebody at a terminal is asked.
-        if String::from_utf8_lossy(&output.stderr).contains("there is no terminal to ask at") {
+        if String::from_utf8_lossy(&output.stderr).contains("no terminal") {
             output = self
                 .shell(&format!("{} --yes", line.trim_end()))
                 .output()

@@ -55,10 +55,7 @@ fn assert_degraded(home: &Home, log: &str, event: &str) {
     let status = serving.run(&["status"]);
     assert_eq!(status.status.code(), Some(7));
     let text = String::from_utf8(status.stdout).unwrap();
-    assert!(
-        text.contains("pool p0: drive d1 is out of use: `ashlar drive replace d1`"),
-        "{text}"
-    );
+    assert!(text.contains("`ashlar drive replace d1`"), "{text}");
     assert_eq!(serving.json(&["drive", "show", "d0"])["state"], "healthy");
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "failed");
     let events = serving.json(&["events"]);
@@ -84,7 +81,7 @@ fn a_missing_drive_is_named_and_not_made_anew() {
     let home = Home::new(SITE);
     drop(home.serve());
     fs::rename(home.file("d1.img"), home.file("away")).unwrap();
-    let log = "d1.img is not there, and pool p0 holds data on this drive";
+    let log = "d1.img is not there";
     assert_degraded(&home, log, "drive 'd1'");
     // Without the record, the other drive's label tells as much.
     fs::remove_file(home.file("ashlar-data.json")).unwrap();
@@ -106,7 +103,7 @@ fn a_wiped_drive_is_named_and_replaced_in_its_place() {
     fs::remove_file(home.file("d1.img")).unwrap();
     let file = fs::File::create(home.file("d1.img")).unwrap();
     file.set_len(64 << 20).unwrap();
-    let log = "d1.img has no label: it isn't the drive that pool p0";
+    let log = "d1.img has no label";
     assert_degraded(&home, log, "drive 'd1'");
     let serving = home.serve();
     serving.done(&["drive", "replace", "--yes", "d1"]);
@@ -131,7 +128,7 @@ fn a_truncated_drive_is_too_small() {
         .unwrap()
         .set_len(32 << 20)
         .unwrap();
-    let log = "d1.img: too small: it has 32 MiB";
+    let log = "d1.img: too small";
     assert_degraded(&home, log, "it was cut short");
 }
 
@@ -140,7 +137,7 @@ fn an_emptied_drive_is_named() {
     let home = Home::new(SITE);
     drop(home.serve());
     fs::write(home.file("d1.img"), b"").unwrap();
-    let log = "d1.img: can't be a drive: it has 0 bytes";
+    let log = "d1.img: can't be a drive";
     assert_degraded(&home, log, "drive 'd1'");
 }
 
@@ -151,8 +148,8 @@ fn a_drive_that_is_too_large_is_used_and_named() {
     let file = fs::File::options().write(true).open(home.file("d1.img"));
     file.unwrap().set_len(128 << 20).unwrap();
     assert_eq!(home.serve().json(&["status"])["health"], "ok");
-    let said = home.log();
-    assert!(said.contains("d1.img: too large: it has 128 MiB"), "{said}");
+    let is_named = home.has_logged("WARN", &["d1.img", "128 MiB"]);
+    assert!(is_named, "{}", home.log());
 }
 
 #[test]
@@ -162,7 +159,7 @@ fn a_drive_of_another_array_is_named_and_never_used() {
     drop(other.serve());
     fs::copy(other.file("d1.img"), home.file("d1.img")).unwrap();
     let before = fs::read(home.file("d1.img")).unwrap();
-    let log = "d1.img is a drive of another pool called p0";
+    let log = "of another pool called p0";
     assert_degraded(&home, log, "drive 'd1'");
     // Where no record tells which of the two is the right one, it is none of them.
     fs::remove_file(home.file("ashlar-data.json")).unwrap();
@@ -189,8 +186,9 @@ fn a_stale_copy_of_a_drive_is_named() {
     drop(later);
     fs::copy(home.file("old"), home.file("d1.img")).unwrap();
     let serving = home.serve();
-    let events = serving.json(&["events"]).to_string();
-    assert!(events.contains("has an old state of pool 'p0'"), "{events}");
+    let events = serving.events_of("drive_missing");
+    let is_named = |text: &String| text.contains("'d1'") && text.contains("old state");
+    assert!(events.iter().any(is_named), "{events:?}");
     let later = serving.json(&["volume", "show", "later"]);
     assert_eq!(later["size_bytes"], 1 << 20, "nothing of it is believed");
     assert_eq!(serving.json(&["status"])["health"], "degraded");
@@ -213,18 +211,18 @@ fn a_spare_stands_in_and_a_drive_is_replaced_by_another() {
     serving.wait_healthy();
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d2", "s0"]));
-    let (code, said) = serving.refused(&["drive", "fail", "--yes", "nobody"]);
-    assert_eq!(code, 5);
-    assert!(said.contains("there is no drive nobody"), "{said}");
+    let (kind, said) = serving.refusal(&["drive", "fail", "--yes", "nobody"]);
+    assert_eq!(kind, "not_found", "{said}");
+    assert!(said.contains("nobody"), "{said}");
     drop(serving);
     // Both are on record, and what they replaced is not missed.
     let serving = home.serve();
     serving.done(&["drive", "remove", "d1", "--yes"]);
     assert_eq!(serving.json(&["status"])["health"], "ok");
     serving.done(&["drive", "fail", "--yes", "s0"]);
-    let (code, said) = serving.refused(&["drive", "fail", "--yes", "d2"]);
-    assert_eq!(code, 2);
-    assert!(said.contains("can't do without drive 'd2'"), "{said}");
+    let (kind, said) = serving.refusal(&["drive", "fail", "--yes", "d2"]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(said.contains("without drive 'd2'"), "{said}");
 }
 
 #[test]
@@ -236,7 +234,7 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     let text = serving.run(&["pool", "show", "p0"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("failed    d1\n"), "{text}");
-    let event = " UTC  drive 'd1' was taken out of use by command (place 1 of group 0)\n";
+    let event = " UTC  drive 'd1' was taken out";
     assert!(text.contains(event), "{text}");
     serving.add_spare("d1", "d1.img");
     serving.wait_healthy();
@@ -258,12 +256,10 @@ fn a_drive_that_has_just_failed_comes_back_at_once() {
     let drives = serving.json(&["pool", "show", "p0"])["drives"].clone();
     assert_eq!(drives, serde_json::json!(["d0", "d1"]));
     // One that is in use is none to add, under whatever name.
-    for (name, part) in [
-        ("d0", "there is a drive d0 already"),
-        ("x", "it is drive d0 of pool p0"),
-    ] {
-        let (code, said) = serving.refused(&add_spare(name, "d0.img"));
-        assert_eq!((code, said.contains(part)), (6, true), "{said}");
+    for (name, kind) in [("d0", "exists"), ("x", "busy")] {
+        let (found, said) = serving.refusal(&add_spare(name, "d0.img"));
+        assert_eq!(found, kind, "{said}");
+        assert!(said.contains("drive d0"), "{said}");
     }
 }
 
@@ -291,11 +287,9 @@ fn a_spare_that_nobody_needs_is_let_go() {
         serving.json(&["drive", "list"]).as_array().unwrap().len(),
         2
     );
-    let events = serving.json(&["events"]).to_string();
-    assert!(
-        events.contains("spare 's0' was taken out of the pool by command"),
-        "{events}"
-    );
+    let events = serving.events_of("drive_failed");
+    let is_told = |text: &String| text.contains("'s0'") && text.contains("by command");
+    assert!(events.iter().any(is_told), "{events:?}");
     // Its file is free, for any name.
     serving.add_spare("x", "s0.img");
     serving.done(&["drive", "fail", "--yes", "x"]);
@@ -334,13 +328,13 @@ fn a_scrub_runs_and_tells() {
         (&last["mended_blocks"], &last["lost_blocks"]),
         (&0.into(), &0.into())
     );
-    let events = serving.json(&["events", "--pool", "p0"]).to_string();
-    assert!(events.contains("scrub of pool 'p0' begins"), "{events}");
+    let events = serving.events_of("scrub");
+    assert_eq!(events.len(), 2, "it begins and ends: {events:?}");
     let text = String::from_utf8(serving.run(&show).stdout).unwrap();
     let of_scrubs = text.lines().find(|line| line.starts_with("scrub "));
     let of_scrubs = of_scrubs.unwrap();
     assert!(of_scrubs.contains("the last ended "), "{text}");
-    assert!(of_scrubs.ends_with(" ago: nothing was wrong"), "{text}");
+    assert!(of_scrubs.ends_with(": nothing was wrong"), "{text}");
     assert!(text.lines().count() <= 14, "{text}");
     let all = serving.run(&["pool", "show", "p0", "--verbose"]);
     let all = String::from_utf8(all.stdout).unwrap();
@@ -466,8 +460,9 @@ fn a_replacement_has_to_be_as_large_as_its_group_needs() {
         assert_eq!(size("d0"), 160 << 20);
         // A spare stands in anywhere.
         let add = ["drive", "add-spare", "s", "--pool", "p0", "--file", "s.img"];
-        let (_, said) = serving.refused(&[&add[..], &["--size", "160 MiB"]].concat());
-        assert!(said.contains("a spare of pool 'p0' needs "), "{said}");
+        let (kind, said) = serving.refusal(&[&add[..], &["--size", "160 MiB"]].concat());
+        assert_eq!(kind, "invalid", "{said}");
+        assert!(said.contains("a spare of pool"), "{said}");
         drop(serving);
         assert_eq!(home.serve().json(&["status"])["health"], "ok");
     }

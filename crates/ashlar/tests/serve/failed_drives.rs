@@ -35,7 +35,7 @@ fn assert_d1_is_told(home: &Home, serving: &Serving) -> Value {
     let failure = drive["failure"].clone();
     assert_eq!(failure["stands_in"], "s0", "{drive}");
     let why = failure["why"].as_str().unwrap();
-    assert_eq!(why, "was taken out of use by command (place 1 of group 0)");
+    assert!(why.contains("by command"), "{drive}");
     assert_eq!(failed(serving), json!(["d1"]));
     let list = text(serving, &["drive", "list"]);
     let line = list.lines().find(|line| line.starts_with("d1")).unwrap();
@@ -60,35 +60,34 @@ fn a_failed_drive_is_told_of_until_it_is_removed() {
     let home = Home::new(SITE);
     let serving = with_a_stand_in(&home);
     let failure = assert_d1_is_told(&home, &serving);
-    home.wait_log("drive 'd1' was taken out of use by command (place 1 of group 0)");
+    home.wait_log("'d1' was taken out");
     drop(serving);
     let serving = home.serve();
     assert_eq!(assert_d1_is_told(&home, &serving), failure);
-    let (code, said) = serving.refused(&["drive", "fail", "d1"]);
-    let why = "drive d1 has failed already, and s0 stands in for it: `ashlar drive replace d1`";
-    assert!(code == 6 && said.contains(why), "{said}");
-    for (args, code, part) in [
-        (&["drive", "remove", "d1"][..], 2, "--yes"),
-        (
-            &["drive", "remove", "s0", "--yes"],
-            6,
-            "only a failed drive",
-        ),
-        (
-            &["drive", "remove", "d7", "--yes"],
-            5,
-            "there is no drive d7",
-        ),
+    let (kind, said) = serving.refusal(&["drive", "fail", "d1"]);
+    assert_eq!(kind, "busy", "{said}");
+    assert!(
+        said.contains("s0 stands in") && said.contains("`ashlar drive replace d1`"),
+        "{said}"
+    );
+    for (args, kind, part) in [
+        (&["drive", "remove", "d1"][..], "wrong", "--yes"),
+        (&["drive", "remove", "s0", "--yes"], "busy", "only a failed"),
+        (&["drive", "remove", "d7", "--yes"], "not_found", "drive d7"),
     ] {
-        let (found, said) = serving.refused(args);
-        assert_eq!((found, said.contains(part)), (code, true), "{said}");
+        let (found, said) = serving.refusal(args);
+        assert_eq!(
+            (found.as_str(), said.contains(part)),
+            (kind, true),
+            "{said}"
+        );
     }
     serving.done(&["drive", "remove", "d1", "--yes"]);
     assert_eq!(failed(&serving), json!([]));
     assert_eq!(serving.refused(&["drive", "show", "d1"]).0, 5);
     assert_eq!(serving.json(&["status"])["health"], "ok");
     assert!(serving.stop("TERM").success());
-    let is_found = || home.log().contains("drive 'd1' is not a member");
+    let is_found = || home.has_logged("WARN", &["drive 'd1'", "not a member"]);
     assert!(is_found());
     let serving = home.serve();
     assert_eq!(serving.json(&["status"])["health"], "ok");
@@ -101,12 +100,12 @@ fn a_drive_in_its_place_is_not_removed() {
     let home = Home::new(SITE);
     let serving = home.serve();
     serving.done(&["drive", "fail", "--yes", "d1"]);
-    let (code, said) = serving.refused(&["drive", "remove", "d1", "--yes"]);
-    assert_eq!(code, 6, "{said}");
-    assert!(said.contains("no other stands in for it"), "{said}");
+    let (kind, said) = serving.refusal(&["drive", "remove", "d1", "--yes"]);
+    assert_eq!(kind, "busy", "{said}");
+    assert!(said.contains("stands in"), "{said}");
     let failure = &serving.json(&["drive", "show", "d1"])["failure"];
     let why = failure["why"].as_str().unwrap();
-    assert!(why.starts_with("was taken out of use"), "{why}");
+    assert!(why.contains("by command"), "{why}");
     assert_eq!(failure["stands_in"], Value::Null);
     assert_eq!(serving.json(&["status"])["health"], "degraded");
 }
@@ -126,7 +125,7 @@ fn what_the_record_missed_is_found_by_comparing() {
     let events = home.file("ashlar-events.jsonl");
     let is_kept = || {
         let kept = fs::read_to_string(&events);
-        kept.is_ok_and(|kept| kept.contains("out of use by command"))
+        kept.is_ok_and(|kept| kept.contains("drive_failed"))
     };
     for _ in 0..600 {
         if is_kept() {
@@ -213,7 +212,7 @@ fn a_spare_that_is_missing_is_told_of_and_replaced() {
 fn a_name_of_a_failed_drive_is_not_given_to_another_pool() {
     let home = Home::new(&format!("{SITE}{}", crate::array::SECOND_POOL));
     let serving = with_a_stand_in(&home);
-    let (code, said) = serving.refused(&[
+    let (kind, said) = serving.refusal(&[
         "drive",
         "add-spare",
         "d1",
@@ -222,8 +221,8 @@ fn a_name_of_a_failed_drive_is_not_given_to_another_pool() {
         "--file",
         "n.img",
     ]);
-    assert_eq!(code, 6, "{said}");
-    assert!(said.contains("a drive d1 of pool p0 has failed"), "{said}");
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("pool p0 has failed"), "{said}");
     assert!(!home.file("n.img").exists());
     // In its own pool it comes back.
     serving.add_spare("d1", "d1.img");

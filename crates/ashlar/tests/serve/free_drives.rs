@@ -22,9 +22,12 @@ fn use_otherwise(home: &Home, file: &str) {
 /// That the file is not taken, and that its data is there still.
 fn assert_kept(home: &Home, serving: &Serving, pool: &str, drive: &str, file: &str) {
     let args = ["drive", "add-spare", drive, "--pool", pool, "--file", file];
-    let (code, said) = serving.refused(&args);
-    assert_eq!(code, 6, "{said}");
-    assert!(said.contains("has no label and isn't empty"), "{said}");
+    let (kind, said) = serving.refusal(&args);
+    assert_eq!(kind, "exists", "{said}");
+    assert!(
+        said.contains(file) && said.contains("isn't empty"),
+        "{said}"
+    );
     let found = fs::read(home.file(file)).unwrap();
     assert!(found[..8 << 20].iter().all(|byte| *byte == 0x5a));
 }
@@ -81,8 +84,9 @@ fn another_pool_is_made_of_a_spare_that_was_let_go() {
     assert_eq!(serving.json(&["status"])["health"], "ok");
     // It is q's now.
     let create = ["pool", "create", "r", "--level", "simple"];
-    let (_, said) = serving.refused(&[&create[..], &["r0=n2.img"]].concat());
-    assert!(said.contains("n2.img is drive n2 of pool q"), "{said}");
+    let (kind, said) = serving.refusal(&[&create[..], &["r0=n2.img"]].concat());
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("n2 of pool q"), "{said}");
 }
 
 #[test]
@@ -140,6 +144,7 @@ fn the_settings_say_which_drives_a_closed_pool_has() {
     let create = [
         "pool", "create", "q", "--level", "simple", "--size", "64 MiB",
     ];
-    let (_, said) = serving.refused(&[&create[..], &["q0=n2.img"]].concat());
-    assert!(said.contains("n2.img is drive n2 of pool new"), "{said}");
+    let (kind, said) = serving.refusal(&[&create[..], &["q0=n2.img"]].concat());
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("n2 of pool new"), "{said}");
 }

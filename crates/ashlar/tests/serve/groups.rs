@@ -45,15 +45,15 @@ fn a_group_gets_another_level_and_the_site_file_may_say_the_old_one() {
     let home = Home::new(&four());
     let serving = home.serve();
     serving.done(&["pool", "convert", "p0", "--level", "6"]);
-    let named = "group 0 is of level 6, the site file says 10: write level = \"6\" there";
+    let named = "write level = \"6\" there";
     let diff = serving.run(&["site", "diff", home.site().to_str().unwrap()]);
     let text = String::from_utf8(diff.stdout).unwrap();
     assert!(text.contains(named), "{text}");
     let again = serving.run(&["pool", "convert", "p0", "--level", "6", "--group", "0"]);
     assert!(again.status.success(), "it is so already");
-    let (code, said) = serving.refused(&["pool", "convert", "p0", "--level", "10"]);
-    let part = "can't go from level 6 to 10 while it is used: possible are 10 to 50";
-    assert_eq!((code, said.contains(part)), (2, true), "{said}");
+    let (kind, said) = serving.refusal(&["pool", "convert", "p0", "--level", "10"]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(said.contains("from level 6 to 10"), "{said}");
     assert_eq!(serving.stop("TERM").code(), Some(0));
 
     let serving = home.serve();
@@ -85,9 +85,7 @@ fn a_group_comes_and_goes_with_its_drives() {
     let group = &grown["groups"][1];
     assert_eq!(group["drives"], json!(["n0", "n1", "far"]));
     assert_eq!((&group["index"], &group["level"]), (&json!(1), &json!("5")));
-    assert!(
-        differences(&home, &serving).contains("group 1 of n0, n1, far is not in the site file")
-    );
+    assert!(differences(&home, &serving).contains("group 1 of n0, n1, far"));
     serving.stop("KILL");
 
     // All on record, and in use.
@@ -103,7 +101,7 @@ fn a_group_comes_and_goes_with_its_drives() {
         pool["groups"].as_array().unwrap().len() == 1
     });
     assert_eq!(shown["drives"], json!(["n0", "n1", "far"]));
-    let named = "the site file lists drive d0, which is no drive of the pool";
+    let named = "lists drive d0";
     let said = differences(&home, &serving);
     assert!(said.contains(named), "{said}");
     drop(serving);
@@ -150,8 +148,8 @@ fn drives_that_left_one_pool_serve_another() {
     let serving = home.serve();
     let groups = serving.json(&["pool", "show", "p1"])["groups"].clone();
     assert_eq!(groups[2]["drives"], json!(["moved"]), "{groups:#}");
-    let part = "the settings list drive d3 for pool p0, and it was added to pool p1 since";
-    assert!(home.log().contains(part), "{}", home.log());
+    let parts = ["drive d3 for pool p0", "to pool p1"];
+    assert!(home.has_logged("WARN", &parts), "{}", home.log());
 }
 
 #[test]
@@ -169,118 +167,114 @@ fn what_is_refused_leaves_nothing_behind() {
     let before = home.listing();
     let grow =
         |rest: &[&'static str]| -> Vec<&'static str> { [&["pool", "grow", "p0"], rest].concat() };
-    let cases: &[(i32, Vec<&str>, &str)] = &[
+    let cases: &[(&str, Vec<&str>, &str)] = &[
         (
-            5,
+            "not_found",
             vec!["pool", "grow", "no", "a.img", "b.img"],
-            "there is no pool no",
+            "pool no",
         ),
         (
-            2,
+            "invalid",
             grow(&["--level", "5", "a.img", "b.img"]),
-            "pool p0: found 2 drives for a new group; allowed: 3 to 32 drives for level \"5\"",
+            "found 2 drives for a new group; allowed: 3 to 32",
         ),
+        ("invalid", grow(&["a.img"]), "allowed: an even number"),
         (
-            2,
-            grow(&["a.img"]),
-            "allowed: an even number of drives, 2 to 32, for level \"10\"",
-        ),
-        (
-            2,
+            "invalid",
             grow(&["--level", "7", "a.img", "b.img"]),
             "level: found \"7\"; allowed: \"simple\", \"10\", \"10x3\", \"5\", \"50\", \"6\"",
         ),
         (
-            2,
+            "invalid",
             grow(&["--level", "simple", "a.img"]),
-            "survives 0 lost drives, and the pool's groups survive 1",
+            "survives 0 lost",
         ),
+        ("exists", grow(&["a.img", "d0.img"]), "drive d0"),
+        ("exists", grow(&["a.img", "e0.img"]), "drive e0"),
+        ("busy", grow(&["a.img", "x=d0.img"]), "d0.img: in use: "),
         (
-            6,
-            grow(&["a.img", "d0.img"]),
-            "there is a drive d0 already, in pool p0",
-        ),
-        (
-            6,
-            grow(&["a.img", "e0.img"]),
-            "there is a drive e0 already, in pool p1",
-        ),
-        (6, grow(&["a.img", "x=d0.img"]), "d0.img: in use: "),
-        (
-            6,
+            "exists",
             grow(&["a.img", "x=e0.img"]),
-            "e0.img is drive e0 of pool p1",
+            "drive e0 of pool p1",
         ),
         (
-            2,
+            "invalid",
             grow(&["a.img", "a=b.img"]),
-            "drives: found the name \"a\" twice",
+            "the name \"a\" twice",
         ),
-        (2, grow(&["a.img", "b=a.img"]), "drives: found a.img twice"),
         (
-            2,
+            "invalid",
+            grow(&["a.img", "b=a.img"]),
+            "drives: found a.img twice",
+        ),
+        (
+            "invalid",
             grow(&["a.img", "b=../b.img"]),
             "file: found \"../b.img\"; allowed: ",
         ),
-        (2, grow(&["a.img", "=b.img"]), "name: found \"\"; allowed: "),
         (
-            2,
+            "invalid",
+            grow(&["a.img", "=b.img"]),
+            "name: found \"\"; allowed: ",
+        ),
+        (
+            "invalid",
             grow(&["a.img", "b c.img"]),
             "name: found \"b c\"; allowed: ",
         ),
+        ("exists", grow(&["a.img", "other.img"]), "isn't empty"),
         (
-            6,
-            grow(&["a.img", "other.img"]),
-            "other.img has no label and isn't empty",
+            "invalid",
+            grow(&["a.img", "no/b.img"]),
+            "no/b.img: not found",
         ),
-        (2, grow(&["a.img", "no/b.img"]), "no/b.img: not found"),
         (
-            2,
+            "invalid",
             grow(&["a.img", "/dev/ashlar-no-such-device"]),
             "drive ashlar-no-such-device: /dev/ashlar-no-such-device: not found",
         ),
         (
-            2,
+            "invalid",
             grow(&["--size", "1 MiB", "a.img", "b.img"]),
-            "drive 'a' has 1 MiB and is too small for pool 'p0': a drive of this group needs",
+            "drive 'a' has 1 MiB",
         ),
         (
-            2,
+            "wrong",
             grow(&["--size", "big", "a.img", "b.img"]),
-            "allowed: a number above zero",
+            "a number above",
         ),
         (
-            2,
+            "invalid",
             vec!["pool", "convert", "p0", "--level", "5"],
             "from level 10 to 5",
         ),
         (
-            2,
+            "invalid",
             vec!["pool", "convert", "p0", "--level", "6"],
-            "has 2 drives: level 6 takes 4 to",
+            "level 6 takes 4",
         ),
         (
-            5,
+            "not_found",
             vec!["pool", "convert", "p0", "--level", "6", "--group", "3"],
-            "no group 3 in pool",
+            "group 3",
         ),
         (
-            5,
+            "not_found",
             vec!["pool", "shrink", "p0", "--group", "1"],
-            "there is no group 1 in pool 'p0'",
+            "group 1",
         ),
         (
-            2,
+            "invalid",
             vec!["pool", "shrink", "p0", "--group", "0"],
-            "no other group could take over",
+            "no other group",
         ),
         (
-            6,
+            "exists",
             add_spare("x", "other.img").to_vec(),
-            "other.img has no label and isn't empty",
+            "isn't empty",
         ),
         (
-            2,
+            "invalid",
             vec![
                 "drive",
                 "add-spare",
@@ -293,10 +287,10 @@ fn what_is_refused_leaves_nothing_behind() {
             "drive x: /dev/ashlar-none: not found",
         ),
     ];
-    for (code, args, part) in cases {
-        let (found, said) = serving.refused(args);
+    for (kind, args, part) in cases {
+        let (found, said) = serving.refusal(args);
         assert!(said.contains(part), "{args:?}: {part:?} is not in: {said}");
-        assert_eq!(found, *code, "{args:?}: {said}");
+        assert_eq!(found, *kind, "{args:?}: {said}");
         let mut after = home.listing();
         after.retain(|(name, _)| name != "ashlar-drives.json");
         assert_eq!(after, before, "{args:?}");
@@ -310,9 +304,9 @@ fn what_is_refused_leaves_nothing_behind() {
 
     // Which group is meant has to be said where there are several.
     serving.done(&["pool", "grow", "p0", "a.img", "b.img"]);
-    let (code, said) = serving.refused(&["pool", "convert", "p0", "--level", "6"]);
-    assert_eq!(code, 2);
-    assert!(said.contains("1: RAID 10 of a, b; "), "{said}");
+    let (kind, said) = serving.refusal(&["pool", "convert", "p0", "--level", "6"]);
+    assert_eq!(kind, "wrong", "{said}");
+    assert!(said.contains("of a, b; "), "{said}");
     // What the others have no room for stays.
     let size = "60 MiB";
     serving.done(&[

@@ -116,7 +116,7 @@ fn a_volume_that_is_not_whole_is_not_exported_by_the_site_file_either() {
     let (code, said) = serving.refused(&["site", "apply", "--yes", path.to_str().unwrap()]);
     assert_eq!(code, 1);
     assert!(
-        said.contains("volume new is being imported by job 1"),
+        said.contains("volume new") && said.contains("job 1"),
         "{said}"
     );
     serving.wait(&["job", "show", "1"], |job| job["state"] == "done");

@@ -86,14 +86,14 @@ fn a_log_that_nobody_reads_holds_up_nothing_and_says_later_what_is_lost() {
     for _ in 0..200 {
         // Until there is nothing for now.
         let _ = reader.read_to_end(&mut said);
-        if String::from_utf8_lossy(&said).contains("lines of the log are lost") {
+        if String::from_utf8_lossy(&said).contains(" log are lost") {
             break;
         }
         assert!(answers(&serving));
         std::thread::sleep(Duration::from_millis(50));
     }
     let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.contains("lines of the log are lost"));
+    assert!(said.contains(" log are lost"));
     assert_eq!(serving.stop("TERM").code(), Some(0));
 }
 

@@ -109,7 +109,7 @@ fn a_process_holds_no_more_for_initiators_than_the_site_file_allows() {
         .replace("level = \"10\"", "level = \"10\"\ncache = \"none\"");
     let home = Home::new(&site);
     let serving = home.serve();
-    home.wait_log("connections may hold 128 MiB of memory together");
+    home.wait_log("may hold 128 MiB");
     let at = serving.portal.clone();
     let mut host = Session::login(&at, "iqn.2026-11.test:host", 1);
     let piece = vec![0xa5; 64 << 10];

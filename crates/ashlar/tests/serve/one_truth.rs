@@ -141,7 +141,7 @@ fn what_can_not_be_applied_is_said_and_the_rest_is_done() {
     );
     let why = found[1]["failed"].as_str().unwrap();
     assert!(
-        found[1]["what"] == "host esx1" && why.contains("would be of host"),
+        found[1]["what"] == "host esx1" && why.contains("of host mine"),
         "{found:?}"
     );
     serving.done(&["volume", "show", "v1"]);
@@ -192,7 +192,7 @@ fn without_its_record_nobody_can_log_in_until_somebody_says_so() {
     assert_eq!(status["health"], "attention", "{status}");
     assert!(status["why"].to_string().contains("was lost"), "{status}");
     assert_eq!(serving.json(&["export", "list"]), json!([]));
-    home.wait_log("is not there, and pools are: nobody can log in");
+    home.wait_log("nobody can log");
     assert_eq!(
         serving.json(&["volume", "list"]).as_array().unwrap().len(),
         1
@@ -291,7 +291,7 @@ fn a_site_file_that_cannot_be_followed_is_told() {
         how("pool p9").unwrap(),
         "can't be made: drive d0 is of pool p0"
     );
-    assert!(how("pool p0").unwrap().contains("is not in the site file"));
+    assert!(how("pool p0").unwrap().contains("not in the"));
     assert!(how("portal 127.0.0.1:1").unwrap().contains("is opened"));
     assert!(
         how("portal 127.0.0.1:0")
@@ -304,7 +304,7 @@ fn a_site_file_that_cannot_be_followed_is_told() {
     let (code, said) = serving.refused(&["site", "apply", "--yes", path.to_str().unwrap()]);
     assert_eq!(code, 1);
     assert!(
-        said.contains("pool p9: there is a drive d0 already"),
+        said.contains("pool p9: ") && said.contains("drive d0"),
         "{said}"
     );
     assert_eq!(serving.json(&["pool", "show", "p1"])["health"], "ok");
@@ -320,9 +320,6 @@ fn a_site_file_that_cannot_be_followed_is_told() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     for what in ["check", "diff", "apply"] {
         let (code, said) = serving.refused(&["site", what, path.to_str().unwrap()]);
-        assert!(
-            code == 2 && said.contains("others can read it"),
-            "{what}: {said}"
-        );
+        assert!(code == 2 && said.contains("chmod go="), "{what}: {said}");
     }
 }

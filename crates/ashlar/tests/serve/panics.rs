@@ -37,8 +37,8 @@ fn a_failed_assertion_of_a_shard_ends_the_process_and_the_next_start_has_all_dat
     let ended = serving.stop("USR1");
     assert_eq!(ended.signal(), Some(6), "{ended:?}");
     let log = home.log();
-    assert!(log.contains("a test has asked for it"), "{log}");
-    assert!(log.contains("the process ends; start it again"), "{log}");
+    assert!(log.contains("test has asked"), "{log}");
+    assert!(log.contains("the process ends"), "{log}");
     let serving = home.serve();
     assert!(io(&serving, SAME));
     serving.done(&["pool", "show", "p0"]);
@@ -51,10 +51,7 @@ fn a_failed_assertion_that_somebody_hears_of_ends_nothing() {
     let process = serving.process().to_string();
     let sent = Command::new("kill").args(["-s", "USR1", &process]).status();
     assert!(sent.unwrap().success());
-    while !home
-        .log()
-        .contains("a change ended early: a test has asked for it")
-    {
+    while !home.log().contains("change ended early") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(io(&serving, PATTERN));

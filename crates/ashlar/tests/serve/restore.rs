@@ -49,12 +49,9 @@ fn a_volume_becomes_what_it_was_and_back_again() {
     );
 
     let before = serving.json(&["snapshot", "list"]);
-    let (code, why) = serving.refused(&["snapshot", "restore", "v0@empty"]);
-    assert_eq!(code, 6, "{why}");
-    assert!(
-        why.contains("is LUN 0 of iqn.2026-11.dev.ashlar:a"),
-        "{why}"
-    );
+    let (kind, why) = serving.refusal(&["snapshot", "restore", "v0@empty"]);
+    assert_eq!(kind, "busy", "{why}");
+    assert!(why.contains("LUN 0 of iqn.2026-11.dev.ashlar:a"), "{why}");
     assert_eq!(
         serving.json(&["snapshot", "list"]),
         before,
@@ -67,9 +64,12 @@ fn a_volume_becomes_what_it_was_and_back_again() {
         (mapped(&serving, "v0"), mapped(&serving, "v0@before-empty")),
         (0, whole)
     );
-    let (code, why) = serving.refused(&["snapshot", "restore", "v0@empty", "--force", "--yes"]);
-    let ways = "there is a snapshot v0@before-empty already, in pool p0: --keep NAME gives";
-    assert!(code == 6 && why.contains(ways), "{why}");
+    let (kind, why) = serving.refusal(&["snapshot", "restore", "v0@empty", "--force", "--yes"]);
+    assert_eq!(kind, "exists", "{why}");
+    assert!(
+        why.contains("snapshot v0@before-empty") && why.contains("--keep NAME"),
+        "{why}"
+    );
     let again = [
         "snapshot",
         "restore",
@@ -105,23 +105,23 @@ fn what_can_not_be_restored_is_refused() {
     create("small", "p0", &[]);
     serving.done(&["snapshot", "create", "a@s"]);
     serving.done(&["snapshot", "create", "v0@s"]);
-    let cases: &[(i32, &[&str], &str)] = &[
-        (2, &["a"], "snapshot: found \"a\""),
-        (5, &["a@no"], "there is no snapshot a@no"),
-        (2, &["a@s", "--to", "b"], "is not where b is"),
-        (2, &["v0@s", "--to", "small"], "grow it first"),
-        (5, &["a@s", "--to", "no"], "there is no volume no"),
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("wrong", &["a"], "snapshot: found \"a\""),
+        ("not_found", &["a@no"], "snapshot a@no"),
+        ("invalid", &["a@s", "--to", "b"], "where b is"),
+        ("invalid", &["v0@s", "--to", "small"], "grow it first"),
+        ("not_found", &["a@s", "--to", "no"], "volume no"),
+        ("exists", &["a@s", "--keep", "s"], "--keep NAME"),
         (
-            6,
-            &["a@s", "--keep", "s"],
-            "there is a snapshot a@s already, in pool p0: --keep NAME",
+            "invalid",
+            &["a@s", "--keep", "of/two"],
+            "name: found \"of/two\"",
         ),
-        (2, &["a@s", "--keep", "of/two"], "name: found \"of/two\""),
     ];
     let before = serving.json(&["snapshot", "list"]);
-    for (code, args, expected) in cases {
-        let (found, why) = serving.refused(&[&["snapshot", "restore"], *args].concat());
-        assert_eq!(found, *code, "{args:?}: {why}");
+    for (kind, args, expected) in cases {
+        let (found, why) = serving.refusal(&[&["snapshot", "restore"], *args].concat());
+        assert_eq!(found, *kind, "{args:?}: {why}");
         assert!(why.contains(expected), "{args:?}: {why}");
     }
     assert_eq!(serving.json(&["snapshot", "list"]), before);
@@ -174,12 +174,15 @@ fn a_name_is_taken_when_a_snapshot_would_get_one_that_is() {
     }
     serving.done(&["snapshot", "create", "a@n", "b@n"]);
     serving.done(&["volume", "delete", "b", "--yes", "--at-once"]);
-    let (code, why) = serving.refused(&["volume", "rename", "a", "b"]);
-    assert_eq!(code, 6, "{why}");
-    assert!(why.contains("a snapshot b@n already, in pool p1"), "{why}");
+    let (kind, why) = serving.refusal(&["volume", "rename", "a", "b"]);
+    assert_eq!(kind, "exists", "{why}");
+    assert!(
+        why.contains("snapshot b@n") && why.contains("pool p1"),
+        "{why}"
+    );
     serving.done(&["volume", "delete", "a", "--yes"]);
-    let (code, why) = serving.refused(&["trash", "restore", "a", "--name", "b"]);
-    assert_eq!(code, 6, "{why}");
+    let (kind, why) = serving.refusal(&["trash", "restore", "a", "--name", "b"]);
+    assert_eq!(kind, "exists", "{why}");
     serving.done(&["trash", "restore", "a"]);
     // Without snapshots the name is free.
     serving.done(&["volume", "rename", "c", "b"]);
@@ -217,9 +220,9 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
 
     let serving = home.serve();
     let discard = ["snapshot", "restore", "v0@full", "--discard", "--yes"];
-    let (code, why) = serving.refused(&[&discard[..], &["--force"]].concat());
-    assert_eq!(code, 6, "{why}");
-    assert!(why.contains("remove it from its export first"), "{why}");
+    let (kind, why) = serving.refusal(&[&discard[..], &["--force"]].concat());
+    assert_eq!(kind, "busy", "{why}");
+    assert!(why.contains("from its export"), "{why}");
     serving.done(&["export", "delete", "iqn.2026-11.dev.ashlar:a", "--yes"]);
     let sound = [
         "volume", "create", "sound", "--pool", "p0", "--size", "1 MiB",
@@ -238,9 +241,9 @@ fn a_restored_volume_is_not_erased_by_a_sanitize_from_before() {
         &["volume", "export", "v0", image.to_str().unwrap()],
     ];
     for case in cases {
-        let (code, why) = serving.refused(case);
-        assert_eq!(code, 6, "{case:?}: {why}");
-        assert!(why.contains("a SANITIZE of volume v0"), "{why}");
+        let (kind, why) = serving.refusal(case);
+        assert_eq!(kind, "busy", "{case:?}: {why}");
+        assert!(why.contains("SANITIZE of volume v0"), "{why}");
     }
     serving.done(&discard);
     assert_eq!(mapped(&serving, "v0"), 8 << 20);

@@ -58,7 +58,7 @@ fn a_first_start_needs_a_site_file() {
     let (code, said) = said(command.output().unwrap());
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("no array is kept there; say which with --site"),
+        said.contains("no array") && said.contains("--site"),
         "{said}"
     );
     assert!(!home.data().exists(), "nothing is left of the start");
@@ -114,10 +114,11 @@ fn a_pool_that_cannot_be_made_leaves_nothing() {
         assert_eq!(home.listing(), before, "{drives:?}");
         assert_eq!(home.records()[1], records[1], "{drives:?}");
     }
-    let (_, said) = serving.refused(&[
+    let (kind, said) = serving.refusal(&[
         "pool", "create", "p0", "--level", "simple", "--size", "64 MiB", "n.img",
     ]);
-    assert!(said.contains("there is a pool p0 already"), "{said}");
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("pool p0"), "{said}");
     let (_, said) = serving.refused(&["pool", "create", "new", "--level", "simple", "n.img"]);
     assert!(said.contains("size_bytes is missing"), "{said}");
     let decimal = [
@@ -142,13 +143,17 @@ fn a_pool_is_destroyed_when_it_is_empty_and_its_drives_are_free() {
     assert!(said.contains("pool new holds v9"), "{said}");
     serving.done(&["volume", "delete", "v9", "--yes"]);
     let (_, said) = serving.refused(&["pool", "destroy", "new"]);
-    assert!(said.contains("pool new, with v9 in its trash,"), "{said}");
+    assert!(said.contains("v9 in its trash"), "{said}");
     serving.done(&["pool", "destroy", "new", "--yes"]);
     assert_eq!(pools(&serving), ["p0"]);
-    let (_, said) = serving.refused(&["pool", "destroy", "new", "--yes"]);
-    assert!(said.contains("there is no pool new"), "{said}");
-    let (_, said) = serving.refused(&["volume", "create", "v", "--pool", "new", "--size", "1 MiB"]);
-    assert!(said.contains("there is no pool new"), "{said}");
+    for args in [
+        &["pool", "destroy", "new", "--yes"][..],
+        &["volume", "create", "v", "--pool", "new", "--size", "1 MiB"],
+    ] {
+        let (kind, said) = serving.refusal(args);
+        assert_eq!(kind, "not_found", "{said}");
+        assert!(said.contains("pool new"), "{said}");
+    }
     // Names and files are free, at once and after a restart.
     let identity = |serving: &Serving| {
         serving.done(&CREATE);
@@ -194,7 +199,7 @@ fn a_destruction_that_was_cut_short_is_ended_by_the_next_start() {
     fs::write(&record, made.to_string()).unwrap();
     let serving = home.serve();
     assert_eq!(pools(&serving), ["p0"]);
-    home.wait_log("its destruction was cut short");
+    home.wait_log("destruction was cut");
     let start = fs::read(home.file("e0.img")).unwrap();
     assert!(start[..1 << 20].iter().all(|byte| *byte == 0));
     assert!(serving.stop("TERM").success());
@@ -224,10 +229,7 @@ fn rates_thresholds_and_cache_stay_after_a_kill() {
     let serving = home.serve();
     assert_eq!(of(&serving), before);
     let (_, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "4 KiB"]);
-    assert!(
-        said.contains("scrub_bytes_per_s: found 4096; allowed: 1048576"),
-        "{said}"
-    );
+    assert!(said.contains("scrub_bytes_per_s: found 4096;"), "{said}");
     assert_eq!(of(&serving), before);
     // The file says otherwise, and counts when it is applied.
     let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
@@ -271,13 +273,12 @@ fn portals_open_and_close_while_targets_are_served() {
     assert_eq!(added["group"], 2);
     let at = added["open_at"].as_str().unwrap().to_owned();
     assert!(discovers(&at));
-    let (_, said) = serving.refused(&["portal", "add", "127.0.0.2:0"]);
-    assert!(
-        said.contains("there is a portal 127.0.0.2:0 already"),
-        "{said}"
-    );
-    let (_, said) = serving.refused(&["portal", "add", &at]);
-    assert!(said.contains("another program listens there"), "{said}");
+    let (kind, said) = serving.refusal(&["portal", "add", "127.0.0.2:0"]);
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("127.0.0.2:0"), "{said}");
+    let (kind, said) = serving.refusal(&["portal", "add", &at]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(said.contains(&at) && said.contains("in use"), "{said}");
     let (_, said) = serving.refused(&["portal", "add", "0.0.0.0:0"]);
     assert!(
         said.contains("portal.address: found \"0.0.0.0:0\""),
@@ -292,8 +293,9 @@ fn portals_open_and_close_while_targets_are_served() {
     serving.done(&["portal", "remove", "127.0.0.2:0", "--yes"]);
     assert!(!discovers(&at));
     assert!(discovers(&serving.portal), "the other one is as it was");
-    let (_, said) = serving.refused(&["portal", "remove", "127.0.0.1:0", "--yes"]);
-    assert!(said.contains("it is the last one"), "{said}");
+    let (kind, said) = serving.refusal(&["portal", "remove", "127.0.0.1:0", "--yes"]);
+    assert_eq!(kind, "busy", "{said}");
+    assert!(said.contains("the last one"), "{said}");
     assert!(serving.stop("TERM").success());
     assert_eq!(
         home.serve()
@@ -541,7 +543,7 @@ fn a_drive_is_looked_for_only_where_its_label_is() {
         let output = apply(place);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("has no label of pool p0"), "{said}");
+        assert!(said.contains("no label of"), "{said}");
     }
     assert!(fs::read(home.file("other.img")).unwrap() == vec![7u8; 64 << 20]);
     // A drive that is moved while the array is down is found where the file says.
@@ -574,7 +576,7 @@ fn the_sockets_group_moves_no_drive() {
     let serving = home.serve_at(&format!("unix:{}", socket.display()));
     let body = json!({ "text": SITE.replace("d1.img", "moved.img") }).to_string();
     let said = said_to("0", &socket, "site/apply", &["-H", JSON, "-d", &body]);
-    assert!(said.contains("root may say where drives are"), "{said}");
+    assert!(said.contains("root may say"), "{said}");
     let (_, site) = shown(&serving, &["site", "show"]);
     assert!(!site.contains("moved.img"), "{site}");
 }
@@ -621,9 +623,9 @@ fn a_pool_that_a_job_is_at_work_on_is_not_destroyed() {
         .env("ASHLAR_API", &serving.api);
     let mut import = import.stdout(std::process::Stdio::null()).spawn().unwrap();
     serving.wait(&["job", "list"], |jobs| jobs[0]["state"] == "running");
-    let (code, said) = serving.refused(&["pool", "destroy", "p1", "--yes"]);
-    assert_eq!(code, 6, "{said}");
-    assert!(said.contains("job 1 is at work on pool p1"), "{said}");
+    let (kind, said) = serving.refusal(&["pool", "destroy", "p1", "--yes"]);
+    assert_eq!(kind, "busy", "{said}");
+    assert!(said.contains("job 1") && said.contains("pool p1"), "{said}");
     serving.done(&["job", "cancel", "1"]);
     let _ = import.wait();
     let ended = |jobs: &Value| jobs[0]["state"] == "cancelled";
@@ -664,13 +666,10 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
     fs::write(&record, made.to_string()).unwrap();
     let serving = home.serve();
     assert_eq!(pools(&serving), ["p0"]);
-    home.wait_log("its making was cut short, and is taken back");
-    let (code, said) = serving.refused(&CREATE);
-    assert_eq!(code, 6, "{said}");
-    assert!(
-        said.contains("it is of a pool called new already"),
-        "{said}"
-    );
+    home.wait_log("making was cut");
+    let (kind, said) = serving.refusal(&CREATE);
+    assert_eq!(kind, "exists", "{said}");
+    assert!(said.contains("pool called new"), "{said}");
     drop(serving);
     // Drives that were empty when it began are so again.
     let drives = ["n0.img", "n1.img"].map(|name| home.file(name));
@@ -686,10 +685,10 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
 fn a_later_start_does_without_what_the_machine_lacks() {
     let home = Home::new(&format!("{SITE}[limits]\nmemory = \"1024 TiB\"\n"));
     let serving = home.serve();
-    home.wait_log("it counts as not said");
-    let (code, said) = serving.refused(&["settings", "set", "limits.memory=512TiB"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("allowed: at most the"), "{said}");
+    home.wait_log("limits.memory: found 1024 TiB");
+    let (kind, said) = serving.refusal(&["settings", "set", "limits.memory=512TiB"]);
+    assert_eq!(kind, "invalid", "{said}");
+    assert!(said.contains("limits.memory: found 512 TiB;"), "{said}");
     serving.done(&["settings", "set", "site.trash=2d", "--yes"]);
     // An address that another program has at the next start.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -702,10 +701,7 @@ fn a_later_start_does_without_what_the_machine_lacks() {
     let status = serving.json(&["status"]);
     assert_eq!(status["health"], "attention", "{status}");
     let why = status["why"].to_string();
-    assert!(
-        why.contains(&format!("portal {address} is not open")),
-        "{why}"
-    );
+    assert!(why.contains(&format!("portal {address} is")), "{why}");
     drop(taken);
     let is_open = |portals: &serde_json::Value| {
         let all = portals.as_array().unwrap();

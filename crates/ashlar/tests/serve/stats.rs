@@ -136,28 +136,24 @@ fn what_a_host_did_is_shown_by_volume_and_by_initiator() {
 fn what_is_not_there_is_refused() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    for (args, code, expected) in [
+    for (args, kind, expected) in [
         (
             &["stats", "volumes", "none"][..],
-            5,
-            "nothing is known of volume none",
+            "not_found",
+            "volume none",
         ),
+        (&["stats", "initiators", NAME], "not_found", "of initiator"),
+        (&["stats", "sessions", "7"], "not_found", "session 7"),
+        (&["stats", "volumes", "--count", "1"], "wrong", "--interval"),
         (
-            &["stats", "initiators", NAME],
-            5,
-            "nothing is known of initiator",
+            &["stats", "volumes", "--interval", "0"],
+            "wrong",
+            "0 is not in",
         ),
-        (
-            &["stats", "sessions", "7"],
-            5,
-            "nothing is known of session 7",
-        ),
-        (&["stats", "volumes", "--count", "1"], 2, "--interval"),
-        (&["stats", "volumes", "--interval", "0"], 2, "0 is not in"),
     ] {
-        let (found, said) = serving.refused(args);
+        let (found, said) = serving.refusal(args);
         assert!(
-            found == code && said.contains(expected),
+            found == kind && said.contains(expected),
             "{args:?}: {found} {said}"
         );
     }

@@ -249,7 +249,7 @@ fn held(home: &Home, serving: &Serving, (group, place): (&str, [&str; 2]), seats
     for _ in 0..30 {
         assert_eq!(serving.json(&["pool", "list"])[0]["name"], "p0");
     }
-    home.wait_log("has all connections to the API that there are for them");
+    home.wait_log("has all connections");
     let held = sockets(serving) - before;
     assert!((1..=seats + 1).contains(&held), "{held} are held");
     // Those that say nothing are closed.
@@ -297,10 +297,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    assert!(
-        answer.contains("the body has not come within 10 s"),
-        "{answer}"
-    );
+    assert!(answer.contains("within 10 s"), "{answer}");
 }
 
 /// Says this to the API as nobody; `reads` the answer, or closes at once.
@@ -333,7 +330,7 @@ fn another_user_asks_and_changes_nothing() {
     assert_eq!(said_by_nobody(&serving, &fail, true), "HTTP/1.1 403");
     assert_eq!(serving.json(&["drive", "show", "d1"])["state"], "healthy");
     home.wait_log(&format!("user {NOBODY} at 127.0.0.1:"));
-    home.wait_log("may not use the API");
+    home.wait_log("may not use");
 }
 
 #[test]
@@ -350,7 +347,7 @@ fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
     let (code, said) = said(other.command_at(&api).output().unwrap());
     assert_eq!(code, 1);
     assert!(
-        said.contains("another ashlar serve listens there"),
+        said.contains(&api) && said.contains("ashlar serve listens"),
         "{said}"
     );
     if is_root() {
@@ -359,7 +356,7 @@ fn the_api_is_a_socket_that_its_group_may_use_and_nobody_else() {
         assert_eq!(ask("0"), "200", "a member of the socket's group");
         // Every change says who.
         serving.done(&["host", "create", "h", "--initiator", "iqn.2026-11.test:a"]);
-        home.wait_log("user 0 at the API's socket: POST /api/v1/hosts");
+        home.wait_log("socket: POST /api/v1/hosts");
     }
     assert!(serving.stop("TERM").success());
     assert!(!socket.exists());

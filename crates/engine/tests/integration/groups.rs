@@ -265,7 +265,7 @@ fn drives_of_a_group_that_has_left_are_free() {
         let before = copy(&new[0].1, crate::common::DRIVE_BYTES);
         pool.remove_group(1).await.unwrap();
         let has_left = |event: &engine::pool::Event| {
-            event.kind == EventKind::Group && event.text.contains("has left the pool")
+            event.kind == EventKind::Group && event.text.contains("has left")
         };
         while !pool.events(0).iter().any(has_left) {
             pool.world().sleep(Duration::from_millis(100)).await;

@@ -191,7 +191,7 @@ fn a_drive_comes_back_to_the_first_lane_when_no_other_uses_it() {
         let added = lanes.pools[0].add_spare(bench.door(world, "d0")).await;
         let error = added.unwrap_err();
         assert_eq!(error.kind, PoolErrorKind::Exists);
-        assert!(error.context.contains("in use in lane 1"), "{error}");
+        assert!(error.context.contains("in lane 1"), "{error}");
         for pool in &lanes.pools[1..] {
             pool.fail_drive("d0").await.unwrap();
         }

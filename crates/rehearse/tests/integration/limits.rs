@@ -63,14 +63,11 @@ fn a_limit_that_is_set_holds_within_the_second_and_others_get_the_rest() {
     let texts: Vec<&str> = outcome.told.iter().map(|told| told.text.as_str()).collect();
     let began = "change of the limit of VM vm1-VM01 begins: 20 IO/s for 1 disk, 8 I/Os are past it";
     assert_eq!(texts[0], began);
-    assert!(
-        texts[1].starts_with("change of the limit of VM vm1-VM01 has ended after "),
-        "{texts:?}"
-    );
+    assert!(texts[1].contains(" VM vm1-VM01 has ended "), "{texts:?}");
     let held = outcome.told[1].at - outcome.told[0].at;
     assert!(held.as_secs_f64() < 1.0, "{held:?}");
     assert!(
-        texts[2].starts_with("change of the limit of block vm begins: no limit for 2 disks"),
+        texts[2].contains(" block vm begins: no limit for 2 disks"),
         "{texts:?}"
     );
 }

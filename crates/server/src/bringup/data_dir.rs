@@ -203,6 +203,7 @@ mod tests {
         let data = dir.path().join("file");
         fs::write(&data, "x").unwrap();
         let error = DataDir::take(&data).unwrap_err();
-        assert!(error.context.contains("file: can't make it"), "{error}");
+        assert_eq!(error.kind, BringUpErrorKind::Data);
+        assert!(error.context.contains("file: can't make"), "{error}");
     }
 }

@@ -99,15 +99,11 @@ fn a_pool_that_gets_full_warns_refuses_and_goes_on() {
     assert_eq!(write(&mut one, page), Answer::Good(Vec::new()));
     let events = array.events("space");
     assert!(
-        events
-            .iter()
-            .any(|text| text.contains("the warning threshold of 80 %")),
+        events.iter().any(|text| text.contains("of 80 %")),
         "{events:?}"
     );
     assert!(
-        events
-            .iter()
-            .any(|text| text.contains("writes that need space fail")),
+        events.iter().any(|text| text.contains("no free page")),
         "{events:?}"
     );
 }

@@ -227,14 +227,16 @@ mod tests {
         };
         events.mended(at(1), "d1", Mended::Data, DriveOffset(8192));
         let first = events.since(0)[0].sequence;
-        assert!(texts()[0].starts_with("drive 'd1': 4096 bytes at 8192 were not"));
+        assert!(texts()[0].starts_with("drive 'd1': 4096 bytes at 8192 "));
         events.push(at(2), EventKind::Scrub, "between".to_owned());
         events.mended(at(3), "d1", Mended::Data, DriveOffset(4096));
         events.mended(at(3), "d2", Mended::Data, DriveOffset(0));
         events.mended(at(3), "d1", Mended::Sums, DriveOffset(0));
         let found = texts();
         assert_eq!(found.len(), 4, "{found:?}");
-        assert!(found[1].starts_with("drive 'd1': 2 blocks of 4096 bytes at 4096 to 8192 were"));
+        assert!(
+            found[1].starts_with("drive 'd1': 2 blocks ") && found[1].contains(" 4096 to 8192 ")
+        );
         // Who asks for what is new hears of the two.
         assert_eq!(events.since(first).len(), 4);
         // Much later, or after a minute of them, it is another one.

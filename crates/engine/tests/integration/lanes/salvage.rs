@@ -117,7 +117,7 @@ fn a_pool_that_was_wiped_too_early_has_all_labels_again() {
         bench.run(None, async |bench, world| {
             let plan = plan(bench, world).await.unwrap();
             assert_eq!(plan.steps.len(), 2, "lanes 0 and 1: {:?}", plan.steps);
-            assert!(plan.steps[0].contains("group 0 comes back to lane 0"));
+            assert!(plan.steps[0].contains("group 0") && plan.steps[0].contains("lane 0"));
             assert!(plan.obstacles.is_empty(), "{:?}", plan.obstacles);
         });
         assert!(bytes_of(&bench) == before, "a plan writes nothing");
@@ -170,14 +170,12 @@ fn nothing_is_written_without_proof() {
         let plan = plan(bench, world).await.unwrap();
         assert!(plan.steps.is_empty(), "{:?}", plan.steps);
         let said = plan.obstacles.join("\n");
-        assert!(
-            said.contains("lane 2: no drive has the label of drive 'd1'"),
-            "{said}"
-        );
-        assert!(
-            said.contains("drive 'd1': no lane has a label on it"),
-            "{said}"
-        );
+        let is_told = |of: &str, part: &str| {
+            let mut all = plan.obstacles.iter();
+            all.any(|text| text.starts_with(of) && text.contains(part))
+        };
+        assert!(is_told("lane 2: ", "'d1'"), "{said}");
+        assert!(is_told("drive 'd1': ", "no lane"), "{said}");
     });
 
     // A lane has lost all of its labels.
@@ -185,10 +183,7 @@ fn nothing_is_written_without_proof() {
     OLD.iter().for_each(|name| wipe(&bench, name, 1));
     let error = refusal(&bench);
     assert_eq!(error.kind, PoolErrorKind::Unlabelled);
-    assert!(
-        error.context.contains("no drive has a label of lane 1"),
-        "{error}"
-    );
+    assert!(error.context.contains("of lane 1"), "{error}");
 
     // The labels of the other lanes are old: it was away since.
     let bench = whole.copy();
@@ -211,7 +206,7 @@ fn nothing_is_written_without_proof() {
     wipe(&bench, "d1", 0);
     wipe(&bench, "n0", 0);
     let error = refusal(&bench);
-    assert!(error.context.contains("are the same drive"), "{error}");
+    assert!(error.context.contains("the same drive"), "{error}");
 }
 
 #[test]
@@ -221,8 +216,6 @@ fn labels_are_found_without_any_of_the_first_lane() {
         wipe(&bench, name, 0);
     }
     let error = refusal(&bench);
-    assert!(
-        error.context.contains("no drive has a label of lane 0"),
-        "{error}"
-    );
+    assert_eq!(error.kind, PoolErrorKind::Unlabelled);
+    assert!(error.context.contains("of lane 0"), "{error}");
 }

@@ -165,6 +165,6 @@ async fn every_request_is_answered_while_a_shard_is_held_up() {
     let (code, answer) = held.ask("PATCH", "volumes/v1", grow).await;
     assert_eq!(code, 504, "{answer}");
     assert!(says(&answer).contains(&shard), "{answer}");
-    assert!(says(&answer).contains("may still take place"), "{answer}");
+    assert!(says(&answer).contains("may still"), "{answer}");
     held.end().await;
 }

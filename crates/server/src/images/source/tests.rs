@@ -123,7 +123,7 @@ async fn damage_is_told_and_never_read_as_zeroes() {
     let mut source = home.open("cut.vhdx").await.unwrap();
     let buf = BufPool::new().bytes(MIB);
     let said = source.read(0, buf, 0..MIB).await.unwrap_err();
-    assert!(said.contains("can't be read at byte"), "{said}");
+    assert!(said.contains("can't be read"), "{said}");
     // A block in parts, and nothing below.
     home.put(
         "part.vhdx",
