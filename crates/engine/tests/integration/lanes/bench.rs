@@ -195,22 +195,27 @@ impl Bench {
     }
 
     pub async fn open(&self, world: &SimWorld) -> Result<Lanes, PoolError> {
+        self.open_as(world, Lane::all(LANES)).await
+    }
+
+    pub async fn open_as(&self, world: &SimWorld, lanes: Vec<Lane>) -> Result<Lanes, PoolError> {
         let found = self.found(world, false).await;
-        self.open_from(world, &found).await
+        self.open_from(world, lanes, &found).await
     }
 
     pub async fn open_by_first_lane(&self, world: &SimWorld) -> Result<Lanes, PoolError> {
         let found = self.found(world, true).await;
-        self.open_from(world, &found).await
+        self.open_from(world, Lane::all(LANES), &found).await
     }
 
     async fn open_from(
         &self,
         world: &SimWorld,
+        lanes: Vec<Lane>,
         drives: &[(String, Rc<Media>)],
     ) -> Result<Lanes, PoolError> {
         let names: Vec<&str> = drives.iter().map(|(name, _)| name.as_str()).collect();
-        let opening = Lane::all(LANES).into_iter().map(|lane| {
+        let opening = lanes.into_iter().map(|lane| {
             let doors = self.doors(world, &names);
             Pool::open_lane(world.clone(), lane, doors)
         });
