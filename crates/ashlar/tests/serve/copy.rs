@@ -86,6 +86,7 @@ fn a_copy_is_what_the_source_was_in_this_pool_and_in_another() {
         (&space["exclusive_bytes"], &space["promised_bytes"]),
         (&json!(MIB), &json!(2 * MIB))
     );
+    assert_eq!(space["reclaimable_bytes"], 3 * MIB);
     assert!(content(&serving, images, "a") == bytes);
 }
 

@@ -210,7 +210,7 @@ fn a_destruction_that_was_cut_short_is_ended_by_the_next_start() {
 fn rates_thresholds_and_cache_stay_after_a_kill() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    serving.done(&["pool", "rates", "p0", "--rebuild", "5 MiB", "--full"]);
+    serving.done(&["pool", "rates", "p0", "--rebuild", "5242881 B", "--full"]);
     serving.done(&["pool", "thresholds", "p0", "--warn", "60", "--alarm", "70"]);
     serving.done(&["pool", "cache", "p0", "3 MiB"]);
     let of = |serving: &Serving| {
@@ -222,7 +222,7 @@ fn rates_thresholds_and_cache_stay_after_a_kill() {
         ])
     };
     let before = of(&serving);
-    assert_eq!(before[0]["rebuild_bytes_per_s"], 5 << 20);
+    assert_eq!(before[0]["rebuild_bytes_per_s"], (5 << 20) + 1);
     assert_eq!(before[1]["warn_percent"], 60);
     assert_eq!(before[2], 3 << 20);
     drop(serving);
@@ -231,11 +231,11 @@ fn rates_thresholds_and_cache_stay_after_a_kill() {
     let (_, said) = serving.refused(&["pool", "rates", "p0", "--scrub", "4 KiB"]);
     assert!(said.contains("scrub_bytes_per_s: found 4096;"), "{said}");
     assert_eq!(of(&serving), before);
-    // The file says otherwise, and counts when it is applied.
+    // The file says otherwise, and counts when it is applied. Values are exact.
     let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
     assert_eq!(code, 3);
     for change in [
-        "cache 3 MiB becomes 64 MiB; rebuild_rate 5 MiB/s becomes its default; scrub_rate ",
+        "cache 3 MiB becomes 64 MiB; rebuild_rate 5242881 B/s becomes its default; scrub_rate ",
         "; background full becomes yield; warn_at 60 % becomes its default; alarm_at 70 % becomes ",
     ] {
         assert!(said.contains(change), "{change:?} is not in {said}");
@@ -685,7 +685,7 @@ fn a_making_that_was_cut_short_takes_no_pool_that_lies_on_the_drives() {
 fn a_later_start_does_without_what_the_machine_lacks() {
     let home = Home::new(&format!("{SITE}[limits]\nmemory = \"1024 TiB\"\n"));
     let serving = home.serve();
-    home.wait_log("limits.memory: found 1024 TiB");
+    home.wait_log("limits.memory is 1 PiB");
     let (kind, said) = serving.refusal(&["settings", "set", "limits.memory=512TiB"]);
     assert_eq!(kind, "invalid", "{said}");
     assert!(said.contains("limits.memory: found 512 TiB;"), "{said}");
