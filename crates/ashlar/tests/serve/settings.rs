@@ -75,6 +75,33 @@ fn a_first_start_needs_a_site_file() {
     }
 }
 
+/// As after a making that failed, and whose end could not be kept.
+#[test]
+fn a_start_serves_without_a_pool_that_can_not_be_made() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    fs::create_dir(home.file("sub")).unwrap();
+    let create = CREATE.map(|word| word.replace("n0.img", "sub/n0.img"));
+    serving.done(&create.each_ref().map(String::as_str));
+    assert!(serving.stop("TERM").success());
+    let record = home.file("ashlar-data.json");
+    let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let recorded = made["content"]["pools"].as_object_mut().unwrap();
+    assert!(recorded.remove("new").is_some());
+    fs::write(&record, made.to_string()).unwrap();
+    fs::remove_dir_all(home.file("sub")).unwrap();
+    fs::remove_file(home.file("n1.img")).unwrap();
+    let serving = home.serve();
+    assert_eq!(pools(&serving), ["p0"]);
+    let status: Value = serde_json::from_slice(&serving.run(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(status["closed_pools"][0]["name"], "new", "{status}");
+    assert!(serving.stop("TERM").success());
+    // Nobody was told that there is such a pool: it is taken back.
+    let serving = home.serve();
+    let status: Value = serde_json::from_slice(&serving.run(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(status["closed_pools"], json!([]), "{status}");
+}
+
 #[test]
 fn a_pool_that_cannot_be_made_leaves_nothing() {
     let home = Home::new(SITE);

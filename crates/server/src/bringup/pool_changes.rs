@@ -61,12 +61,14 @@ pub(crate) async fn create(array: &Arc<Array>, new: NewPool) -> Result<(), Array
             };
             if made.is_err() {
                 let before = without(&array.settings(), &name);
-                if let Err(error) = array.keep_settings(before).await {
-                    tracing::error!(
-                        "pool {name}, which could not be made, stays in the settings: {error}"
-                    );
+                match array.keep_settings(before).await {
+                    Ok(()) => Made::read(&data)?.set(&data, &name, None)?,
+                    // With its mark: the next start takes the pool back.
+                    Err(error) => tracing::error!(
+                        "pool {name}, which could not be made, stays in the settings until the \
+                         next start: {error}"
+                    ),
                 }
-                Made::read(&data)?.set(&data, &name, None)?;
             }
             made
         })
