@@ -28,3 +28,11 @@ pub fn moment(unix_s: u64) -> Moment {
         time: [second / 3600, second / 60 % 60, second % 60],
     }
 }
+/// A date and time of day for people.
+pub fn utc(unix_s: u64) -> String {
+    let Moment {
+        date: [year, month, day],
+        time: [hour, minute, _],
+    } = moment(unix_s);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}

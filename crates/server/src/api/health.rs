@@ -2,7 +2,7 @@
 
 use super::types::{ClosedPool, Health};
 use crate::array::{Array, KnownDrive, Loss, in_brief};
-use crate::calendar::{Moment, moment};
+use crate::calendar::utc;
 use engine::pool::life::ScrubInfo;
 use engine::pool::life::fullness::Fullness;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
@@ -117,15 +117,6 @@ fn lost(info: &PoolInfo, on_record: Option<Loss>) -> Option<String> {
         }
     };
     Some(format!("{what}{told}; see ashlar events"))
-}
-
-/// A date and time of day for people.
-fn utc(unix_s: u64) -> String {
-    let Moment {
-        date: [year, month, day],
-        time: [hour, minute, _],
-    } = moment(unix_s);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
 /// How much of a pool nobody else can have.

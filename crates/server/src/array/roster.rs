@@ -16,11 +16,13 @@
 
 use super::snapshots::now_unix_s;
 use super::{Array, ArrayError, ArrayErrorKind, PoolEvent};
+use crate::calendar::utc;
 use crate::own_files::kept_path;
 use crate::record::{self, RecordError};
 use engine::pool::drives::SPARE_GROUP;
 use engine::pool::{MemberInfo, MemberState, PoolInfo};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -173,6 +175,17 @@ impl Roster {
         }
     }
 
+    /// The drives that are out of use, by identity; why, to be read after the drive's name.
+    pub fn failed(&self) -> BTreeMap<String, String> {
+        let known = self.known();
+        let failed = known.iter().filter_map(|drive| {
+            let failure = drive.failure.as_ref()?;
+            let why = format!("is out of use since {}", utc(failure.since_unix_s));
+            Some((drive.uuid.clone(), why))
+        });
+        failed.collect()
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<KnownDrive>> {
         lock(&self.known)
     }
@@ -240,6 +253,11 @@ fn set_aside(path: &Path) {
 }
 
 impl Array {
+    /// [`Roster::failed`].
+    pub(crate) fn failed_by_uuid(&self) -> BTreeMap<String, String> {
+        self.roster.failed()
+    }
+
     /// The failed drives of a pool that have no place in it any more.
     pub fn departed_failures(&self, info: &PoolInfo) -> Vec<KnownDrive> {
         let known = self.roster.known().clone();

@@ -274,6 +274,7 @@ impl Looker {
             data,
             made: &made,
             added: &added,
+            failed: &array.failed_by_uuid(),
         };
         let plan = match pools::plan_one(&known, &self.shards, name).await? {
             Ok(Some(plan)) => plan,

@@ -180,6 +180,7 @@ async fn furnish(
         data,
         made: &made,
         added: &added,
+        failed: &roster.failed(),
     };
     let plans = pools::plan(&known, shards).await?;
     let homes = pools::homes(&plans);

@@ -19,6 +19,7 @@ use crate::shard::ShardHandle;
 use base::Uuid;
 use engine::pool::PoolInfo;
 use site::Site;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pool to be made.
@@ -109,6 +110,7 @@ async fn make(array: &Arc<Array>, data: &DataDir, name: &str) -> Result<(), Arra
         data,
         made: &made,
         added: &added,
+        failed: &BTreeMap::new(),
     };
     let invalid = |lines: Vec<String>| ArrayError::new(ArrayErrorKind::Invalid, lines.join("\n"));
     let plan = pools::plan_one(&known, array.shards(), name).await?;

@@ -96,6 +96,8 @@ pub(super) struct Known<'a> {
     pub(super) made: &'a Made,
     /// The drives that the API added.
     pub(super) added: &'a [AddedDrive],
+    /// Why drives are out of use, by the identity of the drive.
+    pub(super) failed: &'a BTreeMap<String, String>,
 }
 
 /// Looks at all drives of the site and decides. Removes files of a pool whose
@@ -159,7 +161,10 @@ pub(super) async fn plan_one(
     };
     let lanes = lanes_of(&looks, name).unwrap_or(pool.lanes);
     let on = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
-    let decided = decide(name, looks, uuid);
+    let decided = match only_old_data(name, &looks, uuid, known.failed) {
+        Some(why) => Ok((Vec::new(), Action::Refuse { why })),
+        None => decide(name, looks, uuid),
+    };
     Ok(decided.map(|(places, action)| {
         Some(PoolPlan {
             spec: pool.clone(),
@@ -209,6 +214,39 @@ fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
         }
     }
     places
+}
+
+/// Why a pool of which only drives are there that are out of use is not opened: the drives that
+/// were in use went on without them, and their labels, which say so, are away.
+fn only_old_data(
+    name: &str,
+    looks: &[Look],
+    uuid: Option<&str>,
+    failed: &BTreeMap<String, String>,
+) -> Option<Vec<String>> {
+    let mut why = Vec::new();
+    let mut is_one_there = false;
+    for Look { place, found, .. } in looks {
+        let (drive, path) = (&place.name, place.path.display());
+        match found {
+            Found::Labelled(label) if misplaced(label, name, place, uuid).is_none() => {
+                let out = failed.get(&label.drive_uuid.to_string())?;
+                is_one_there = true;
+                why.push(format!("drive {drive} {out}: it holds old data"));
+            }
+            Found::Nothing(_) => why.push(format!("drive {drive}: {path} is not there")),
+            _ => why.push(format!("drive {drive}: {path} is not a drive of the pool")),
+        }
+    }
+    if !is_one_there {
+        return None;
+    }
+    why.push(format!(
+        "pool {name}: bring one of the other drives back. If they are lost, remove \
+         ashlar-roster.json from the data directory: Ashlar then opens the pool with the old data \
+         if it can"
+    ));
+    Some(why)
 }
 
 /// Whether a pool is opened or made, and of which drives, given what is at their places and
