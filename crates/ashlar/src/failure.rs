@@ -20,7 +20,8 @@ Exit codes:
 
 With --json, an error is one line of JSON on standard error: {\"kind\", \"message\", \"what\",
 \"exit_code\"}. `kind` is a kind of the API (not_found, busy, ...), or failed, wrong, unreachable or
-not_ok. `what` is the command, such as \"volume delete\".
+not_ok. `what` is the command, such as \"volume delete\". So are errors of load, rehearse and plan
+with --json -. A success without an answer of the API is {\"done\"} on standard output.
 
 Commands that destroy something ask first, unless --yes is given. Other commands never ask.";
 

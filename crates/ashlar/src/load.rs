@@ -5,7 +5,7 @@
 //! rate missed its target (the step is invalid).
 
 use crate::confirm::Confirm;
-use crate::failure::{Failure, Reader};
+use crate::failure::Failure;
 use crate::output;
 use anyhow::Context;
 use load::contents::{self, Held};
@@ -162,18 +162,16 @@ const OUTSTANDING_MAX_AT_RATE: usize = 64;
 /// Runs the command.
 ///
 /// # Errors
-/// When a target cannot be used or a report not be written.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let plan = match plan(&args) {
-        Ok(plan) => plan,
-        Err(what) => {
-            eprintln!("ashlar load: {what}");
-            return Ok(ExitCode::from(2));
-        }
-    };
-    if let Err(failure) = may_overwrite(args.confirm, &plan) {
-        return Ok(failure.report(&Reader::People));
-    }
+/// `Wrong` for arguments that make no plan, `Failed` when a target cannot be used or a report not be
+/// written.
+pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let plan = plan(&args).map_err(Failure::Wrong)?;
+    may_overwrite(args.confirm, &plan)?;
+    measure(&args, &plan).map_err(|error| Failure::Failed(format!("{error:#}")))
+}
+
+/// Runs the plan and reports.
+fn measure(args: &Args, plan: &Plan) -> anyhow::Result<ExitCode> {
     // Opened first: nobody wants to learn after an hour that a path is wrong.
     let to_stdout = args
         .json
@@ -188,10 +186,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut html = args.html.as_ref().map(create).transpose()?;
     let interrupt = Interrupt::hold().context("cannot hold back SIGINT")?;
     let origin = origin();
-    let mut screen = Screen::new(interrupt, &plan);
-    let outcome = run::run(&plan, &mut screen);
+    let mut screen = Screen::new(interrupt, plan);
+    let outcome = run::run(plan, &mut screen);
     screen.clear();
-    let mut report = report::report(&plan, &outcome?);
+    let mut report = report::report(plan, &outcome?);
     report.origin = Some(origin);
     let as_json = serde_json::to_string_pretty(&report)?;
     if to_stdout {

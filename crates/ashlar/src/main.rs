@@ -45,6 +45,8 @@ mod volume;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use client::Client;
 use failure::{Failure, Reader};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Large rehearsals spend their time waiting for memory: this one asks for huge pages.
@@ -179,12 +181,13 @@ fn with_api(
 }
 
 fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let parsed = command().try_get_matches();
     let parsed =
         parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, reader(&matches))));
     match parsed {
         Ok((cli, reader)) => run(cli).unwrap_or_else(|failure| failure.report(&reader)),
-        Err(error) if error.use_stderr() && asks_json() => {
+        Err(error) if error.use_stderr() && asks_json(&words) => {
             let message = error.render().to_string();
             let message = message.trim_end().trim_start_matches("error: ");
             Failure::Wrong(message.to_owned()).report(&Reader::Program(String::new()))
@@ -200,19 +203,31 @@ fn reader(matches: &ArgMatches) -> Reader {
         words.push(word);
         last = below;
     }
-    // `load` and `rehearse` have a file there.
-    match last.try_get_one::<bool>("json") {
-        Ok(Some(true)) => Reader::Program(words.join(" ")),
-        _ => Reader::People,
+    let is_flag = matches!(last.try_get_one::<bool>("json"), Ok(Some(true)));
+    // A file, or standard output.
+    let report = last.try_get_one::<PathBuf>("json");
+    let is_stdout = matches!(report, Ok(Some(path)) if path.as_os_str() == "-");
+    match is_flag || is_stdout {
+        true => Reader::Program(words.join(" ")),
+        false => Reader::People,
     }
 }
 
-/// Whether `--json` is on a command line that can't be understood.
-fn asks_json() -> bool {
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let writes_file = |word: &std::ffi::OsString| word == "load" || word == "rehearse";
-    let mut flags = words.iter().take_while(|word| *word != "--");
-    flags.any(|word| word == "--json") && !words.first().is_some_and(writes_file)
+/// Whether a command line that can't be understood asks for JSON on standard output.
+fn asks_json(words: &[OsString]) -> bool {
+    let writes_file = words.iter().any(|word| {
+        let writers = ["load", "rehearse", "plan"];
+        writers.iter().any(|writer| word == writer)
+    });
+    let flags: Vec<_> = words.iter().take_while(|word| *word != "--").collect();
+    match writes_file {
+        true => {
+            let mut pairs = flags.windows(2);
+            flags.iter().any(|word| *word == "--json=-")
+                || pairs.any(|pair| pair[0] == "--json" && pair[1] == "-")
+        }
+        false => flags.iter().any(|word| *word == "--json"),
+    }
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
@@ -223,7 +238,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let api = api.as_deref();
     match asked {
         Command::Serve(args) => serve::run(args, api)?,
-        Command::Load(args) => return run_load(args),
+        Command::Load(args) => return load::run(args),
         Command::Fsck(args) => return fsck::run(args),
         Command::Pool(pool::Command::Salvage(args)) => return salvage::run(args),
         Command::Rehearse(args) => rehearse::run(args)?,
@@ -271,20 +286,12 @@ fn ask(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn run_load(args: load::Args) -> Result<ExitCode, Failure> {
-    load::run(args).map_err(|error| Failure::Failed(format!("{error:#}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Commands that talk to no array.
-    fn offline() -> Vec<String> {
-        let others = ["serve", "manual"].map(str::to_owned);
-        let offline = OFFLINE.iter().map(|words| words.join(" "));
-        offline.chain(others).collect()
-    }
+    /// Commands that print no answer, or write it to a file.
+    const WITHOUT_FLAG: [&str; 6] = ["serve", "manual", "load", "rehearse", "plan", "site check"];
 
     /// The commands that have none below them, with their words.
     fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
@@ -300,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_talks_to_an_array_has_json() {
+    fn every_command_with_an_answer_has_json() {
         let all = leaves(&command(), "");
         assert!(all.len() > 60, "{}", all.len());
-        for words in offline() {
+        for words in WITHOUT_FLAG {
             assert!(all.iter().any(|(leaf, _)| *leaf == words), "{words}");
         }
         for (words, command) in all {
-            if offline().contains(&words) {
+            if WITHOUT_FLAG.contains(&&words[..]) {
                 continue;
             }
             let json = command.get_arguments().find(|arg| arg.get_id() == "json");
@@ -344,8 +351,28 @@ mod tests {
         let json = Reader::Program("volume delete".to_owned());
         assert_eq!(of("ashlar volume delete v --json"), json);
         assert_eq!(of("ashlar volume delete v"), Reader::People);
-        // A file for the report.
-        let rehearse = "ashlar rehearse shop.toml --json report.json";
-        assert_eq!(of(rehearse), Reader::People);
+        // A file for the report, and standard output.
+        for command in ["rehearse shop.toml", "plan shop.toml", "load --site s.toml"] {
+            let to = |place: &str| of(&format!("ashlar {command} --json {place}"));
+            assert_eq!(to("report.json"), Reader::People, "{command}");
+            let words = command.split(' ').next().unwrap().to_owned();
+            assert_eq!(to("-"), Reader::Program(words), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_says_who_reads() {
+        for (line, is_json) in [
+            ("volume show --json", true),
+            ("volume show", false),
+            ("volume show -- --json", false),
+            ("load --json -", true),
+            ("--api unix:/a plan --json=-", true),
+            ("plan --json report.json", false),
+            ("rehearse --json", false),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(asks_json(&words), is_json, "{line}");
+        }
     }
 }

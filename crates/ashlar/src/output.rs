@@ -16,6 +16,13 @@ pub struct Format {
     json: bool,
 }
 
+/// A success without an answer of the API, as programs read it. Fields are only ever added.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    /// For people.
+    done: &'a str,
+}
+
 /// Which way a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -166,15 +173,22 @@ impl Format {
         self.json
     }
 
-    /// Prints a word of success, for people only: the API gives nothing.
+    /// Prints a word of success where the API gives no answer. Programs get it as `done`.
     ///
     /// # Errors
     /// Standard output can't be written to.
     pub fn done(self, what: &str) -> Result<(), Failure> {
-        if self.json {
-            Ok(())
-        } else {
-            print(&format!("{what}\n"))
+        self.print_text(&Done { done: what }, |done| format!("{}\n", done.done))
+    }
+
+    /// Prints `text` for people, before the answer. Programs get the answer alone.
+    ///
+    /// # Errors
+    /// Standard output can't be written to.
+    pub fn before_answer(self, text: &str) -> Result<(), Failure> {
+        match self.json {
+            true => Ok(()),
+            false => print(text),
         }
     }
 }

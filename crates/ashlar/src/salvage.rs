@@ -5,8 +5,9 @@
 use crate::confirm::typed;
 use crate::failure::Failure;
 use crate::offline::{self, Found, Sorted};
-use crate::output::print;
+use crate::output::Format;
 use engine::salvage::{self, Plan};
+use serde::Serialize;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use world::real::RealWorld;
@@ -27,6 +28,21 @@ pub struct Args {
     /// Write the labels without asking
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// The labels of a pool, as programs read them. Fields are only ever added.
+#[derive(Serialize)]
+struct Labels<'a> {
+    pool: &'a str,
+    uuid: String,
+    /// Labels that can be written, for people: a line each.
+    steps: &'a [String],
+    /// Labels that are lost and not proved, and why: a line each.
+    obstacles: &'a [String],
+    /// Whether `steps` are done.
+    written: bool,
 }
 
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -36,8 +52,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         let found = the_pool(sorted, pool.as_deref())?;
         let wrong = |error: engine::PoolError| Failure::Wrong(error.to_string());
         let plan = salvage::plan(&world, found.drives).await.map_err(wrong)?;
-        print(&text(&plan))?;
-        write(&world, plan, args.yes).await
+        args.format.before_answer(&text(&plan))?;
+        write(&world, plan, args.yes, args.format).await
     });
     let salvaged: Result<ExitCode, Failure> =
         salvaged.map_err(|error| Failure::Wrong(format!("can't look at drives: {error}")))?;
@@ -84,29 +100,46 @@ fn text(plan: &Plan<RealWorld>) -> String {
     text
 }
 
-async fn write(world: &RealWorld, plan: Plan<RealWorld>, yes: bool) -> Result<ExitCode, Failure> {
-    let whole = match plan.obstacles.is_empty() {
+async fn write(
+    world: &RealWorld,
+    mut plan: Plan<RealWorld>,
+    yes: bool,
+    format: Format,
+) -> Result<ExitCode, Failure> {
+    let (pool, uuid) = (plan.pool.clone(), plan.uuid.to_string());
+    let obstacles = std::mem::take(&mut plan.obstacles);
+    let steps = plan.steps.clone();
+    let outcome = |written: bool, text: &str| {
+        let labels = Labels {
+            pool: &pool,
+            uuid: uuid.clone(),
+            steps: &steps,
+            obstacles: &obstacles,
+            written,
+        };
+        format.print_text(&labels, |_| text.to_owned())
+    };
+    let whole = match obstacles.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(1),
     };
-    if plan.steps.is_empty() {
+    if steps.is_empty() {
+        outcome(false, "")?;
         return Ok(whole);
     }
     if !yes {
-        if !io::stdin().is_terminal() {
-            print("nothing was written: --yes writes the labels\n")?;
+        if format.is_json() || !io::stdin().is_terminal() {
+            outcome(false, "nothing was written: --yes writes the labels\n")?;
             return Ok(ExitCode::from(1));
         }
-        if !typed("Write these labels", &plan.pool)? {
-            print("nothing was written\n")?;
+        if !typed("Write these labels", &pool)? {
+            outcome(false, "nothing was written\n")?;
             return Ok(ExitCode::from(1));
         }
     }
-    let pool = plan.pool.clone();
     let failed = |error: engine::PoolError| Failure::Failed(error.to_string());
     plan.carry_out(world).await.map_err(failed)?;
-    print(&format!(
-        "the labels of pool {pool} are written; check it with `ashlar fsck`\n"
-    ))?;
+    let text = format!("the labels of pool {pool} are written; check it with `ashlar fsck`\n");
+    outcome(true, &text)?;
     Ok(whole)
 }

@@ -148,7 +148,7 @@ fn apply(
     let text = text_of(file)?;
     let found = differences(client, &text)?;
     if !found.is_empty() {
-        format.done(table(&found).render().trim_end())?;
+        format.before_answer(&table(&found).render())?;
     }
     let to_do = found.iter().filter(|one| is_to_do(one)).count();
     let mut done: Vec<SiteDifference> = Vec::new();

@@ -403,6 +403,111 @@ fn programs_get_errors_as_json() {
 }
 
 #[test]
+fn a_success_without_an_answer_is_an_object_for_programs() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let secret = home.file("secret");
+    std::fs::write(&secret, "a secret of sixteen").unwrap();
+    let spare = add_spare("s0", "s0.img");
+    for before in [
+        &[
+            "pool", "create", "p1", "--level", "simple", "e0.img", "--size", "64 MiB",
+        ][..],
+        &[
+            "host",
+            "create",
+            "h0",
+            "--initiator",
+            "iqn.2026-11.dev.ashlar:h",
+        ],
+        &["host-group", "create", "hg", "h0"],
+        &["volume", "create", "x", "--pool", "p0", "--size", "1 MiB"],
+        &["group", "create", "g", "x"],
+        &["portal", "add", "127.0.0.2:0"],
+        &["snapshot", "schedule", "x", "--every", "1h", "--keep", "2"],
+        &["volume", "create", "y", "--pool", "p0", "--size", "1 MiB"],
+        &["volume", "copy", "x", "y", "--overwrite", "--yes"],
+        &spare,
+        &["drive", "fail", "d1", "--yes"],
+    ] {
+        serving.done(before);
+    }
+    serving.wait_healthy();
+    let set_chap = [
+        "discovery",
+        "set-chap",
+        "--chap-name",
+        "n",
+        "--chap-secret-file",
+    ];
+    for (args, name) in [
+        (&["pool", "destroy", "p1", "--yes"][..], "p1"),
+        (&["host-group", "delete", "hg"], "hg"),
+        (&["host", "delete", "h0"], "h0"),
+        (&["snapshot", "schedule", "x", "--remove", "1"], "1"),
+        (&["group", "delete", "g"], "g"),
+        (&["job", "cancel", "1"], "1"),
+        (&["drive", "remove", "d1", "--yes"], "d1"),
+        (&["trash", "empty", "--yes"], "trash"),
+        (
+            &[&set_chap[..], &[secret.to_str().unwrap()]].concat(),
+            "CHAP",
+        ),
+        (&["discovery", "remove-chap"], "discovery"),
+        (
+            &["export", "delete", "iqn.2026-11.dev.ashlar:a", "--yes"],
+            "iqn.2026-11.dev.ashlar:a",
+        ),
+        (&["portal", "remove", "127.0.0.2:0", "--yes"], "127.0.0.2:0"),
+    ] {
+        let done = serving.json(args);
+        let text = done["done"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{args:?}: {done}"));
+        assert!(text.contains(name), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_report_on_standard_output_has_its_errors_as_json() {
+    let home = Home::new(SITE);
+    let site = home.site();
+    let site = site.to_str().unwrap();
+    for (args, code, kind, what) in [
+        (
+            &["load", "no-such", "--target", "file:/nowhere"][..],
+            2,
+            "wrong",
+            "load",
+        ),
+        (
+            &["load", "rand-4k-read", "--target", "file:/nowhere"],
+            1,
+            "failed",
+            "load",
+        ),
+        (&["load"], 2, "wrong", ""),
+        (&["rehearse", "/nowhere/site.toml"], 2, "wrong", "rehearse"),
+        (&["rehearse", site], 2, "wrong", "rehearse"),
+        (&["plan", site], 2, "wrong", "plan"),
+    ] {
+        let run = |json: &str| ashlar().args(args).args(["--json", json]).output().unwrap();
+        let (found, text) = said(run("-"));
+        let error: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{args:?}: {text}"));
+        assert_eq!((found, &error["exit_code"]), (code, &json!(code)), "{text}");
+        assert_eq!(
+            (&error["kind"], &error["what"]),
+            (&json!(kind), &json!(what))
+        );
+        // Where people read what is printed, they read errors.
+        let report = home.site().with_file_name("report.json");
+        let (found, text) = said(run(report.to_str().unwrap()));
+        assert_eq!((found, text.starts_with("error: ")), (code, true), "{text}");
+    }
+}
+
+#[test]
 fn what_changes_a_pool_or_a_drive_says_what_came_of_it() {
     let home = Home::new(SITE);
     let serving = home.serve();

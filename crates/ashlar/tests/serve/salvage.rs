@@ -10,9 +10,14 @@ const LABELS: usize = 64 << 10;
 
 fn salvage(home: &Home, args: &[&str]) -> (i32, String) {
     let mut command = ashlar();
-    command.args(["pool", "salvage", "--pool", "p0", "--site"]);
+    command.args(["pool", "salvage", "--site"]);
+    let pool: &[&str] = if args.contains(&"--pool") {
+        &[]
+    } else {
+        &["--pool", "p0"]
+    };
     command.arg(home.site()).arg("--data").arg(home.data());
-    let output = command.args(args).output().unwrap();
+    let output = command.args(pool).args(args).output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let (code, text) = said(output);
     (code, shown + &text)
@@ -67,4 +72,27 @@ fn a_drive_without_labels_of_the_first_lane_is_of_its_pool_still() {
     let (code, text) = salvage(&home, &["--yes"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("no label is"), "{text}");
+}
+
+#[test]
+fn programs_read_which_labels_are_written() {
+    let home = Home::new(&two_lanes_and_a_pool());
+    assert_eq!(home.serve().stop("TERM").code(), Some(0));
+    wipe_first_lane(&home, "d1.img");
+    for (args, code, steps, written) in [
+        (&["--json"][..], 1, 1, false),
+        (&["--json", "--yes"], 0, 1, true),
+        (&["--json", "--yes"], 0, 0, false),
+    ] {
+        let (found, text) = salvage(&home, args);
+        let labels: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((found, &labels["pool"]), (code, &"p0".into()), "{text}");
+        assert_eq!(labels["steps"].as_array().unwrap().len(), steps, "{text}");
+        assert_eq!(labels["written"], written, "{text}");
+        assert_eq!(labels["obstacles"], serde_json::json!([]), "{text}");
+    }
+    let (code, text) = salvage(&home, &["--json", "--pool", "no"]);
+    let error: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &error["kind"]), (2, &"wrong".into()), "{text}");
+    assert_eq!(error["what"], "pool salvage");
 }
