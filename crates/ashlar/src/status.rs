@@ -19,7 +19,6 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
     args.format.print_text(&status, |status| {
         let mapped = percent(status.mapped_bytes, status.capacity_bytes);
         let (used, all) = (human(status.mapped_bytes), human(status.capacity_bytes));
-        let silent: Vec<String> = status.silent_shards.iter().map(u64::to_string).collect();
         let mut lines = vec![
             ("site", status.site.clone()),
             ("health", word(status.health).to_owned()),
@@ -40,12 +39,7 @@ pub fn run(client: &Client, args: Args) -> Result<(), Failure> {
             let promised = human(status.promised_bytes);
             lines.push(("promised", format!("{promised} ({part}) to thick volumes")));
         }
-        let mut text = pairs(&lines);
-        if !silent.is_empty() {
-            let shards = silent.join(", ");
-            text += &format!("shard {shards} does not answer: its part is what it said last\n");
-        }
-        text
+        pairs(&lines)
     })?;
     match status.health {
         Health::Ok => Ok(()),

@@ -1,7 +1,7 @@
 //! Judges the health of pools and of the array, and gives the reasons.
 
 use super::types::{ClosedPool, Health};
-use crate::array::{Array, KnownDrive, Loss, in_brief};
+use crate::array::{Array, Glance, KnownDrive, Loss, in_brief};
 use crate::calendar::utc;
 use engine::pool::life::ScrubInfo;
 use engine::pool::life::fullness::Fullness;
@@ -155,18 +155,29 @@ fn departed(info: &PoolInfo, drive: &KnownDrive) -> String {
     )
 }
 
+/// What is to be said of a shard that does not answer. Its pools serve nobody meanwhile.
+fn silent(shard: usize, pools: &[String]) -> (Health, String) {
+    let (health, of) = match pools {
+        [] => (Health::Attention, "it".to_owned()),
+        [one] => (Health::Stopped, format!("pool {one}")),
+        all => (Health::Stopped, format!("pools {}", all.join(", "))),
+    };
+    let why = format!("shard {shard} does not answer: what is shown of {of} is what it said last");
+    (health, why)
+}
+
 /// How the array is: the worst of its pools, those that are not open included.
-pub(super) fn of_array(
-    pools: &[(usize, PoolInfo)],
-    closed: &[ClosedPool],
-    array: &Array,
-) -> Condition {
+pub(super) fn of_array(glance: &Glance, closed: &[ClosedPool], array: &Array) -> Condition {
     let mut found = Condition::ok();
     for pool in closed {
         let (name, why) = (&pool.name, in_brief(&pool.name, &pool.why));
         found.add(Health::Stopped, format!("pool {name} is not open: {why}"));
     }
-    for (_, info) in pools {
+    for shard in &glance.silent {
+        let (health, why) = silent(*shard, &array.pools_at(*shard));
+        found.add(health, why);
+    }
+    for (_, info) in &glance.pools {
         let of_pool = of_pool(info, array);
         for why in of_pool.why {
             found.add(of_pool.health, format!("pool {}: {why}", info.name));

@@ -18,7 +18,7 @@ pub(super) async fn get_status(State(served): State<Served>) -> Result<Json<Stat
     let glance = array.glance(served.patience.look).await?;
     let pools = &glance.pools;
     let closed: Vec<ClosedPool> = array.closed_pools().into_iter().map(closed_pool).collect();
-    let condition = health::of_array(pools, &closed, array);
+    let condition = health::of_array(&glance, &closed, array);
     Ok(Json(Status {
         site: array.name().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

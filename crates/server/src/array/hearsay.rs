@@ -125,6 +125,13 @@ impl Array {
         silent.iter().filter(is_home).copied().collect()
     }
 
+    /// The pools with a lane on this shard, by name.
+    pub fn pools_at(&self, shard: usize) -> Vec<String> {
+        let homes = self.home_map();
+        let at = homes.iter().filter(|(_, homes)| homes.contains(&shard));
+        at.map(|(pool, _)| pool.clone()).collect()
+    }
+
     /// The shards that do not answer within `patience`.
     pub async fn silent_shards(&self, patience: Duration) -> Vec<usize> {
         let ask = |shard: &ShardHandle| {

@@ -48,6 +48,7 @@ pub(crate) use error::{ArrayError, ArrayErrorKind};
 pub(crate) use events::EVENTS_FILE;
 pub(crate) use exports::Export;
 pub(crate) use groups::NewGroup;
+pub(crate) use hearsay::Glance;
 pub(crate) use history::{History, PoolEvent};
 pub(crate) use hosts::{Host, HostChange, HostGroup};
 pub(crate) use losses::Loss;

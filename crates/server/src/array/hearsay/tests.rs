@@ -58,9 +58,14 @@ struct Held {
 impl Held {
     /// An array with an API that has little patience, and the shard of pool `p1` held up.
     async fn start() -> Held {
+        Held::start_of(SITE, |of_p1| of_p1).await
+    }
+
+    /// The same of another site: holds up the shard that `choose` makes of that of the last pool.
+    async fn start_of(text: &str, choose: fn(usize) -> usize) -> Held {
         let home = tempfile::tempdir().unwrap();
         let options = Options {
-            site: Some(site::parse("site.toml", SITE).unwrap()),
+            site: Some(site::parse("site.toml", text).unwrap()),
             data: home.path().join("data"),
             portal: None,
             api: Some(ApiAddress::Tcp(([127, 0, 0, 1], 0).into())),
@@ -85,8 +90,8 @@ impl Held {
             stopped,
         ));
         let glance = array.glance(FOR_EVER).await.unwrap();
-        let is_it = |(_, info): &&(usize, engine::pool::PoolInfo)| info.name == "p1";
-        let shard = glance.pools.iter().find(is_it).unwrap().0;
+        // Pools are by name.
+        let shard = choose(glance.pools.last().unwrap().0);
         let (hold, held) = mpsc::channel::<()>();
         let visit = move |_: Rc<ShardState>| async move {
             // Until whoever holds it is gone.
@@ -126,6 +131,12 @@ impl Held {
     }
 }
 
+/// The reasons of a health.
+fn whys(status: &serde_json::Value) -> Vec<&str> {
+    let whys = status["why"].as_array().unwrap();
+    whys.iter().map(|why| why.as_str().unwrap()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_is_shown_while_a_shard_is_held_up() {
     let held = Held::start().await;
@@ -137,6 +148,9 @@ async fn what_is_known_is_shown_while_a_shard_is_held_up() {
         (&2.into(), &1.into())
     );
     assert_eq!(status["health"], "stopped", "it does not serve now");
+    let shard = format!("shard {}", held.shard);
+    let is_told = |why: &&str| why.starts_with(&shard) && why.contains("pool p1");
+    assert!(whys(&status).iter().any(is_told), "{status}");
 
     let (code, pools) = held.ask("GET", "pools", "").await;
     assert_eq!((code, &pools[1]["name"]), (200, &"p1".into()), "{pools}");
@@ -147,6 +161,20 @@ async fn what_is_known_is_shown_while_a_shard_is_held_up() {
 
     let (code, drive) = held.ask("GET", "drives/b", "").await;
     assert_eq!((code, &drive["silent_shards"]), (200, &silent), "{drive}");
+    held.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_with_a_silent_shard_is_not_ok_even_if_no_pool_is_on_it() {
+    let pool = SITE.find("[[pool]]\nname = \"p1\"").unwrap();
+    let text = SITE[..pool].replace("simple", "10");
+    let text = text.replace(r#"["a"]"#, r#"["a", "b"]"#);
+    let held = Held::start_of(&text, |of_p0| 1 - of_p0).await;
+    let (code, status) = held.ask("GET", "status", "").await;
+    assert_eq!((code, &status["health"]), (200, &"attention".into()));
+    let shard = format!("shard {} does not answer", held.shard);
+    let whys = whys(&status);
+    assert!(whys.len() == 1 && whys[0].starts_with(&shard), "{status}");
     held.end().await;
 }
 
