@@ -397,3 +397,45 @@ fn drives_come_from_directories_that_the_site_allows() {
     serving.done(&add_spare("s", file.to_str().unwrap()));
     assert_eq!(serving.json(&["drive", "show", "s"])["state"], "spare");
 }
+
+#[test]
+fn a_stop_waits_for_no_request_that_has_not_come() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let (host, port) = serving.api_address();
+    let connect = |said: &str| {
+        let mut stream = std::net::TcpStream::connect(format!("{host}:{port}")).unwrap();
+        stream.write_all(said.as_bytes()).unwrap();
+        stream
+    };
+    let half_head = connect("GET /api/v1/status HTTP/1.1\r\nHost: local");
+    // Its handler waits for the rest: the server has said that it may come.
+    let mut half_body = connect(
+        "POST /api/v1/hosts HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n",
+    );
+    let mut told = [0; 12];
+    half_body.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100");
+    half_body.write_all(b"{").unwrap();
+    let mut idle = connect("GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    idle.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 200");
+    // It ends before they do, and not since its patience ended.
+    assert_eq!(serving.stop("TERM").code(), Some(0));
+    let log = home.log();
+    assert!(!log.contains("dropped without an answer"), "{log}");
+    drop((half_head, half_body, idle));
+}
+
+#[test]
+fn an_api_at_tcp_is_warned_of_and_one_at_a_socket_is_not() {
+    let home = Home::new(SITE);
+    drop(home.serve_at("127.0.0.1:0"));
+    let parts = ["the API listens on TCP", "Unix socket"];
+    assert!(home.has_logged("WARN", &parts), "{}", home.log());
+    let run = tempfile::tempdir().unwrap();
+    let api = format!("unix:{}", run.path().join("api.sock").display());
+    drop(home.serve_at(&api));
+    assert!(!home.has_logged("WARN", &parts[..1]), "{}", home.log());
+}

@@ -9,6 +9,10 @@
 //!   closed at once.
 //! - A connection that is idle, or whose request does not come, ends after [`HEAD_TIME`]; one whose
 //!   answer is not taken, after [`ANSWER_TIME`].
+//! - A stop waits for requests that are being carried out. It waits for no head and no body that
+//!   has not come: nothing of such a request is done.
+
+mod stage;
 
 use super::ApiListener;
 use super::caller::{Caller, Standing};
@@ -19,17 +23,17 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use stage::{Awaited, Stage};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::sleep;
 use tokio_io_timeout::TimeoutStream;
 
 /// Seats of root, and as many of the user that the server runs as.
@@ -178,14 +182,17 @@ async fn converse(
     _seat: Seat,
 ) {
     let router = TowerToHyperService::new(router);
-    let is_asked = AtomicBool::new(false);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        is_asked.store(true, Relaxed);
+    let (stage, mut reached) = watch::channel(Stage::Unasked);
+    let stage = Arc::new(stage);
+    let service = service_fn(|request: Request<Incoming>| {
+        Stage::UnderWay.reach(&stage);
+        let told = Arc::clone(&stage);
+        let mut request = request.map(|body| Awaited { body, stage: told });
         request.extensions_mut().insert(ConnectInfo(caller));
-        let answer = router.call(request);
-        async {
+        let (answer, stage) = (router.call(request), &stage);
+        async move {
             let answer = answer.await;
-            is_asked.store(false, Relaxed);
+            Stage::Answered.reach(stage);
             answer
         }
     });
@@ -206,17 +213,40 @@ async fn converse(
         ended = connection.as_mut() => ended,
         () = stopping => {
             connection.as_mut().graceful_shutdown();
-            // Who has begun to ask is not waited for, who is being answered is.
-            match is_asked.load(Relaxed) {
-                true => connection.await,
-                false => timeout(LAST_BYTES, connection).await.unwrap_or(Ok(())),
-            }
+            last_words(connection, &mut reached).await
         }
     };
     if let Err(error) = ended {
         tracing::debug!("{caller}: the connection to the API ended: {error}");
     }
 }
+
+/// Waits for a connection when the server stops: for a request that is being carried out, and for
+/// an answer that goes out. A request of which a part has not come is dropped.
+async fn last_words<E>(
+    mut connection: Pin<&mut impl Future<Output = Result<(), E>>>,
+    reached: &mut watch::Receiver<Stage>,
+) -> Result<(), E> {
+    loop {
+        let stage = *reached.borrow_and_update();
+        let patience = async {
+            match stage {
+                Stage::Unasked | Stage::Incomplete => {}
+                Stage::UnderWay => std::future::pending().await,
+                Stage::Answered => sleep(LAST_BYTES).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended,
+            Ok(()) = reached.changed() => {}
+            () = patience => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod stopping;
 
 #[cfg(test)]
 mod tests {

@@ -235,7 +235,10 @@ pub async fn serve(
     };
     tokio::select! {
         () = connections::serve(&listener, router, announced) => {}
-        () = overdue => {}
+        () = overdue => tracing::warn!(
+            "requests to the API are dropped without an answer: {} s after the stop they had none",
+            DRAIN_MAX.as_secs()
+        ),
     }
     Ok(())
 }
