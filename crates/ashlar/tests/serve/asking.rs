@@ -3,6 +3,8 @@
 use crate::array::{Home, SECOND_POOL, SITE, Serving, two_lanes_and_a_pool};
 use crate::commands::request;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// That a command is refused since nobody can be asked, and says all of these.
 fn assert_asks(serving: &Serving, args: &[&str], parts: &[&str]) {
@@ -286,4 +288,39 @@ fn a_copy_over_a_volume_asks() {
     serving.done(&with_yes(&copy));
     // Where nothing is there, nothing is lost.
     serving.done(&["volume", "copy", "w", "new", "--overwrite"]);
+}
+
+/// The exit code of a command at a terminal where somebody types this, and what the terminal shows.
+fn at_a_terminal(serving: &Serving, command: &str, typed: &str) -> (Option<i32>, String) {
+    let program = env!("CARGO_BIN_EXE_ashlar");
+    let mut script = Command::new("timeout")
+        .args(["60", "script", "-qec", &format!("{program} {command}")])
+        .arg("/dev/null")
+        .env("ASHLAR_API", &serving.api)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut keys = script.stdin.take().unwrap();
+    keys.write_all(typed.as_bytes()).unwrap();
+    let output = script.wait_with_output().unwrap();
+    drop(keys);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), shown)
+}
+
+#[test]
+fn destroying_a_pool_asks_for_its_name() {
+    let home = Home::new(&format!("{SITE}{SECOND_POOL}"));
+    let serving = home.serve();
+    for other in ["yes\n", "p0\n", "\n"] {
+        let (code, shown) = at_a_terminal(&serving, "pool destroy p1", other);
+        assert_eq!(code, Some(1), "{shown}");
+        assert!(shown.contains("Type p1: "), "{shown}");
+        assert!(shown.contains("pool p1 is kept"), "{shown}");
+        serving.done(&["pool", "show", "p1"]);
+    }
+    let (code, shown) = at_a_terminal(&serving, "pool destroy p1", "p1\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(serving.refusal(&["pool", "show", "p1"]).0, "not_found");
 }

@@ -316,3 +316,32 @@ fn what_is_refused_leaves_nothing_behind() {
     let part = "delete volumes or add a group first";
     assert_eq!((code, said.contains(part)), (1, true), "{said}");
 }
+
+#[test]
+fn a_group_that_makes_the_pool_weaker_needs_force() {
+    let raid_6 = four().replace("level = \"10\"", "level = \"6\"");
+    let home = Home::new(&raid_6);
+    let serving = home.serve();
+    let files = ["n0.img", "n1.img", "n2.img"];
+    let grow = [&["pool", "grow", "p0", "--level", "5"][..], &files].concat();
+    let (kind, said) = serving.refusal(&grow);
+    assert_eq!(kind, "invalid", "{said}");
+    for part in ["pool p0", "level 5", "--force"] {
+        assert!(said.contains(part), "{part:?} is not in: {said}");
+    }
+    assert_eq!(pool(&serving)["groups"].as_array().unwrap().len(), 1);
+    let is_made = |file: &&str| home.file(file).exists();
+    assert!(!files.iter().any(is_made), "it leaves nothing behind");
+    serving.done(&[&grow[..], &["--force"]].concat());
+    let groups = pool(&serving)["groups"].clone();
+    assert_eq!(
+        (&groups[0]["level"], &groups[1]["level"]),
+        (&json!("6"), &json!("5"))
+    );
+    // One as strong as the others needs nothing.
+    let home = Home::new(&raid_6);
+    let serving = home.serve();
+    serving.done(&[
+        "pool", "grow", "p0", "--level", "6", "n0.img", "n1.img", "n2.img", "n3.img",
+    ]);
+}

@@ -3,6 +3,8 @@
 use crate::array::{Home, SITE, Serving, said, two_lanes_and_a_pool};
 use crate::commands::request;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 /// `ashlar serve` on this home, after the shell has done this.
@@ -71,4 +73,19 @@ fn rates_have_a_maximum_whatever_the_pool_is() {
     let pool = serving.json(&["pool", "show", "p0"]);
     assert_eq!(pool["rates"]["rebuild_bytes_per_s"], 1u64 << 50);
     assert_eq!(serving.stop("TERM").code(), Some(0));
+}
+
+/// Each request of a login has a third of the time of all.
+#[test]
+fn half_a_login_request_is_waited_for_less_long_than_a_login() {
+    let home = Home::new(&format!("[limits]\nlogin_time = \"2 s\"\n{SITE}"));
+    let serving = home.serve();
+    let mut stream = TcpStream::connect(&serving.portal).unwrap();
+    // A header has 48 bytes.
+    stream.write_all(&[0x43]).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty(), "{answer:?}");
+    home.wait_log("no whole request came");
+    assert!(!home.log().contains("it took too long"), "{}", home.log());
 }

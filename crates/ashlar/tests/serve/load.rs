@@ -109,3 +109,22 @@ fn a_warning_of_the_pool_is_no_error_of_a_load() {
     assert!(vm.attentions[0].contains("0x3807"), "{:?}", vm.attentions);
     assert_eq!(report.verdict, Verdict::Pass);
 }
+
+#[test]
+fn credentials_are_no_hindrance_where_the_target_asks_for_none() {
+    let home = Home::new(SITE);
+    let serving = home.serve();
+    let place = format!("{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let load = |url: String| {
+        let mut command = ashlar();
+        command.args(["load", "rand-4k-read", "--target", &url]);
+        command.args(["--warmup", "0s", "--duration", "1s", "--iodepth", "1"]);
+        command.args(["--limit-read-ms", "60000", "--json", "-"]);
+        command.output().unwrap()
+    };
+    let output = load(format!("iscsi://user%password@{place}"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let vm = &report(&output).vms[0];
+    assert_eq!((vm.failed, &vm.failures), (0, &Vec::new()));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("password"));
+}

@@ -1,6 +1,7 @@
 //! Thick and thin volumes, zeroes, and pools that get full, by command.
 
 use crate::array::{Home, SITE};
+use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -182,4 +183,22 @@ fn volumes_of_more_than_the_pool_holds_are_warned_of_once() {
         "volume", "create", "j", "--pool", "p0", "--size", "1 GiB", "--json",
     ];
     assert_eq!(said(&json), "");
+}
+
+#[test]
+fn a_full_pool_is_in_the_log_and_in_the_health() {
+    let home = Home::new(&SITE.replace("size = \"8 MiB\"", "size = \"64 MiB\""));
+    let serving = home.serve();
+    let url = format!("iscsi://{}/iqn.2026-11.dev.ashlar:a/0", serving.portal);
+    let wrote = Command::new("qemu-io")
+        .args(["-f", "raw", "-c", "write -P 1 0 64M", &url])
+        .output()
+        .unwrap();
+    assert!(!wrote.status.success(), "the pool holds less: {wrote:?}");
+    let is_full = |pool: &serde_json::Value| pool["fullness"] == "full";
+    serving.wait(&["pool", "show", "p0"], is_full);
+    let status = serving.json(&["status"]);
+    assert_eq!(status["health"], "full", "{status}");
+    home.wait_log("found no free page");
+    assert!(home.has_logged("WARN", &["pool p0: ", "found no free page"]));
 }
