@@ -100,3 +100,7 @@ def pool_rate(directory, level, drives, lun_mib, size_mib, cache_mib, *steps):
 
 def arithmetic_rate(seconds):
     return json.loads(run(TARGET / "release/examples/arithmetic_rate", seconds))
+
+
+def data_in_rate(rounds):
+    return json.loads(run(TARGET / "release/examples/data_in_rate", rounds))
