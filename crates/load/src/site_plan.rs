@@ -84,19 +84,17 @@ pub fn places(
     let portal = reachable(portal);
     let mut places = Vec::with_capacity(site.vms.len());
     for (vm, of_vm) in site.vms.iter().zip(&profile.vms) {
-        let luns = site
-            .export(&vm.target)
-            .map_or(0, |export| export.volumes.len());
-        let url = |lun: usize| {
-            let lun = u16::try_from(lun).map_err(|_| format!("LUN {lun} is above 65535"))?;
-            Ok(TargetUrl::Iscsi(IscsiLun {
+        let luns = site.export(&vm.target).into_iter();
+        let url = |lun: u16| {
+            TargetUrl::Iscsi(IscsiLun {
                 portal: portal.to_string(),
                 target: vm.target.clone(),
                 lun,
                 credentials: None,
-            }))
+            })
         };
-        let urls: Vec<TargetUrl> = (0..luns).map(url).collect::<Result<_, String>>()?;
+        let luns = luns.flat_map(|export| export.luns.iter().copied());
+        let urls: Vec<TargetUrl> = luns.map(url).collect();
         places.push(places_of_vm(of_vm, &urls)?);
     }
     Ok(places)
@@ -144,6 +142,7 @@ mod tests {
                 may_affect_others: false,
                 target: target.clone(),
                 volumes: (0..volumes).map(|n| format!("v{n}")).collect(),
+                luns: Export::usual_luns(volumes),
                 initiators: Initiators::Any,
                 hosts: Vec::new(),
                 host_groups: Vec::new(),
@@ -171,6 +170,10 @@ mod tests {
             places[0].disks[4].url.to_string(),
             "iscsi://127.0.0.1:3260/iqn.2026-11.dev.ashlar:mbx01/4"
         );
+        let mut with_gap = site.clone();
+        with_gap.exports[0].luns = vec![0, 2, 3, 4, 9];
+        let gap = super::places(&with_gap, &profile, None).unwrap();
+        assert!(gap[0].disks[4].url.to_string().ends_with(":mbx01/9"));
         let elsewhere = "10.0.0.1:99".parse().unwrap();
         let places = super::places(&site, &profile, Some(elsewhere)).unwrap();
         assert!(

@@ -12,7 +12,7 @@ use crate::span::{self, SPAN_RULE};
 use crate::table::{Row, TableReader};
 use crate::types::{
     Api, Background, Chap, ConsistencyGroup, Drive, DriveSource, Export, Group, Host, HostGroup,
-    Images, Initiators, Level, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
+    Images, Initiators, LUNS_MAX, Level, Limits, Pool, Portal, RateLimit, Site, Vm, Volume,
 };
 use crate::volumes;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -425,6 +425,11 @@ pub(crate) fn power_of_two(
     })
 }
 
+/// What numbers a LUN, for messages.
+fn lun_rule() -> String {
+    format!("a LUN, a whole number from 0 to {}", LUNS_MAX - 1)
+}
+
 fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
     let target = reader.required("target", TARGET_RULE, |value| {
         value
@@ -433,6 +438,9 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
             .map(str::to_owned)
     });
     let volumes = reader.list("volumes", &format!("a volume's name, {NAME_RULE}"), is_name);
+    let luns = reader.numbers("luns", &lun_rule(), |value| {
+        whole(value).filter(|lun| usize::from(*lun) < LUNS_MAX)
+    });
     let hosts = access::names(&mut reader, "hosts", "a host's name");
     let host_groups = access::names(&mut reader, "host_groups", "a host group's name");
     let chap = access::account(&mut reader, "chap", "export.chap");
@@ -467,9 +475,11 @@ fn export(mut reader: TableReader<'_, '_>) -> Row<Export> {
         )
     };
     let (target, volumes) = (target.unwrap_or_default(), volumes.unwrap_or_default());
+    let luns = luns.unwrap_or_else(|| Export::usual_luns(volumes.len()));
     reader.finish(Export {
         target,
         volumes,
+        luns,
         initiators,
         hosts,
         host_groups,

@@ -413,6 +413,13 @@ fn export_volumes(rows: &Rows, found: &mut Vec<Diagnostic>) {
             }
         }
         let count = export.item.volumes.len();
+        let luns = export.item.luns.len();
+        // A list that is wrong itself was told of when it was read.
+        let is_told = export.line("volumes").is_none();
+        if let Some(line) = export.line("luns").filter(|_| !is_told && luns != count) {
+            let allowed = format!("one for each volume: {}", plural(count, "LUN"));
+            push(found, line, "export.luns", plural(luns, "LUN"), allowed);
+        }
         if count > LUNS_MAX {
             let line = export.line("volumes").unwrap_or(export.header_line());
             let allowed = format!("1 to {LUNS_MAX} volumes (LUN 0 to {})", LUNS_MAX - 1);

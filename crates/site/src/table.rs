@@ -182,6 +182,44 @@ impl<'a, 'd> TableReader<'a, 'd> {
         Some(strings)
     }
 
+    /// The list under `key`, which may be absent: one or more numbers that `read` knows, none
+    /// twice.
+    pub(crate) fn numbers(
+        &mut self,
+        key: &'static str,
+        rule: &str,
+        read: impl Fn(&DeValue<'_>) -> Option<u16>,
+    ) -> Option<Vec<u16>> {
+        self.known.push(key);
+        let (line, value) = self.value(key)?;
+        let Some(elements) = value.as_array().filter(|elements| !elements.is_empty()) else {
+            let rule = format!("a list, not empty, of: {rule}");
+            self.report(line, key, describe(value), &rule);
+            return None;
+        };
+        let mut numbers = Vec::new();
+        let before = self.found.len();
+        for (index, element) in elements.iter().enumerate() {
+            let line = self.lines.at(element.span().start);
+            match read(element.get_ref()) {
+                Some(number) if numbers.contains(&number) => {
+                    let found = format!("{number} for the second time");
+                    self.report(line, key, found, "each once");
+                }
+                Some(number) => {
+                    self.read.insert((key, index + 1), line);
+                    numbers.push(number);
+                }
+                None => self.report(line, key, describe(element.get_ref()), rule),
+            }
+        }
+        if self.found.len() > before {
+            return None;
+        }
+        self.read.insert((key, 0), line);
+        Some(numbers)
+    }
+
     /// The tables under `key` (`[[key]]`), each with its line.
     pub(crate) fn tables(&mut self, key: &'static str) -> Vec<(usize, &'a DeTable<'d>)> {
         self.tables_as(key, &format!("tables [[{key}]]"))

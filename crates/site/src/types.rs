@@ -352,8 +352,10 @@ pub enum Initiators {
 pub struct Export {
     /// iSCSI qualified name of the target, unique over the site.
     pub target: String,
-    /// Names of volumes: LUN 0, 1, and so on.
+    /// Names of volumes.
     pub volumes: Vec<String>,
+    /// The LUN of each of them, in their order; below [`LUNS_MAX`], none twice.
+    pub luns: Vec<u16>,
     /// Who may log in.
     pub initiators: Initiators,
     /// Names of hosts that may, too.
@@ -378,7 +380,7 @@ pub struct Export {
 pub struct Vm {
     /// Unique over the site.
     pub name: String,
-    /// The export its disks are behind, disk n at LUN n.
+    /// The export its disks are behind: disk n is volume n of it.
     pub target: String,
     /// Name of the workload profile.
     pub profile: String,
@@ -386,6 +388,13 @@ pub struct Vm {
     pub role: String,
     /// Factor on the role's rate, above zero.
     pub rate_scale: f64,
+}
+
+impl Export {
+    /// The LUNs of `count` volumes for which a site file names none: 0, 1, and so on.
+    pub fn usual_luns(count: usize) -> Vec<u16> {
+        (0..).take(count).collect()
+    }
 }
 
 impl Site {

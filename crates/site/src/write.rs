@@ -237,6 +237,7 @@ fn export(export: &Export, file: &mut Writer) {
     let Export {
         target,
         volumes,
+        luns,
         initiators,
         hosts,
         host_groups,
@@ -249,6 +250,10 @@ fn export(export: &Export, file: &mut Writer) {
     file.header("[[export]]");
     file.text("target", target);
     file.list("volumes", volumes.iter().map(String::as_str));
+    if *luns != Export::usual_luns(volumes.len()) {
+        let luns = joined(luns.iter().map(ToString::to_string));
+        file.literal("luns", &format!("[{luns}]"));
+    }
     match initiators {
         Initiators::Any => file.text("initiators", "any"),
         Initiators::Named(names) => file.names("initiators", names),

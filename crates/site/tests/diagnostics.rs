@@ -283,6 +283,14 @@ cases! {
          "t.toml:52: export.volumes: found \"v2\", which target \"iqn.2026-11.dev.ashlar:b\" exports already; allowed: a volume of no other export"];
     export_of_no_volume: "volumes = [\"v2\"]" => "volumes = [\"v9\"]",
         ["t.toml:48: export.volumes: found \"v9\", which no volume has; allowed: the name of a volume (such as v0, v1, v2)"];
+    export_luns_too_few: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\"]\nluns = [3]",
+        ["t.toml:45: export.luns: found 1 LUN; allowed: one for each volume: 2 LUNs"];
+    export_luns_twice: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\"]\nluns = [3, 3]",
+        ["t.toml:45: export.luns: found 3 for the second time; allowed: each once"];
+    export_luns_beyond: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\"]\nluns = [0,\n256]",
+        ["t.toml:46: export.luns: found the number 256; allowed: a LUN, a whole number from 0 to 255"];
+    export_luns_none: "volumes = [\"v0\", \"v1\"]" => "volumes = [\"v0\", \"v1\"]\nluns = []",
+        ["t.toml:45: export.luns: found an empty list; allowed: a list, not empty, of: a LUN, a whole number from 0 to 255"];
     export_target_twice: "target = \"iqn.2026-11.dev.ashlar:b\"" => "target = \"iqn.2026-11.dev.ashlar:a\"",
         ["t.toml:47: export.target: found \"iqn.2026-11.dev.ashlar:a\", as on line 43; allowed: one that no other export has"];
     export_of_nobody: "initiators = [\"iqn.1993-08.org.debian:01:abc\"]\n" => "",

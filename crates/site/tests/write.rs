@@ -103,6 +103,7 @@ hosts = ["h"]
 [[export]]
 target = "iqn.2026-11.test:t"
 volumes = ["v"]
+luns = [7]
 initiators = ["iqn.2026-11.test:b"]
 hosts = ["h"]
 host_groups = ["hg"]

@@ -469,16 +469,49 @@ fn the_array_comes_back_as_a_site_file_that_makes_the_same() {
         "v0@a",
         "--any",
     ]);
+    // LUNs with a gap, and with a snapshot between them.
+    let of_a = "iqn.2026-11.dev.ashlar:a";
+    for (name, lun) in [("x", "1"), ("y", "2"), ("v0@b", "4"), ("z", "5")] {
+        match name.contains('@') {
+            true => serving.done(&["snapshot", "create", name]),
+            false => serving.done(&["volume", "create", name, "--pool", "p0", "--size", "1 MiB"]),
+        }
+        serving.done(&["export", "add-lun", of_a, name, "--lun", lun]);
+    }
+    serving.done(&["export", "remove-lun", of_a, "x", "--yes"]);
     let (code, text) = shown(&serving, &["site", "show"]);
     assert_eq!(code, 0);
+    let comments = text.lines().filter(|line| line.starts_with('#'));
+    let comments: Vec<&str> = comments.collect();
+    assert_eq!(comments.len(), 2, "{text}");
+    for (line, parts) in comments
+        .iter()
+        .zip([[of_a, "LUN 4 ", "v0@b"], [":s", "LUN 0 ", "v0@a"]])
+    {
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
     home.set_site(&text);
     let (code, said) = shown(&serving, &["site", "diff", home.site().to_str().unwrap()]);
     assert_eq!(code, 0, "{said}\n{text}");
     let other = Home::new(&text);
     let second = other.serve();
     assert_eq!(pools(&second), ["new", "p0"]);
+    let shown_luns = second.json(&["export", "show", of_a])["luns"].clone();
+    let shown_luns = shown_luns.as_array().unwrap().iter();
+    let luns: Vec<_> = shown_luns
+        .map(|one| (&one["lun"], &one["volume"]))
+        .collect();
+    let wanted = [(0, "v0"), (2, "y"), (5, "z")].map(|(lun, name)| (json!(lun), json!(name)));
+    assert_eq!(
+        luns,
+        wanted
+            .iter()
+            .map(|(lun, name)| (lun, name))
+            .collect::<Vec<_>>()
+    );
     let (_, again) = shown(&second, &["site", "show"]);
-    assert_eq!(again, text);
+    let without_comments: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(again.lines().collect::<Vec<_>>(), without_comments);
     // With a secret it has to be completed.
     let secret = home.file("secret");
     fs::write(&secret, "a-secret-of-us\n").unwrap();

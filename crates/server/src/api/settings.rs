@@ -224,7 +224,7 @@ pub(super) async fn get_site(State(array): State<Arc<Array>>) -> Result<Json<Sit
     let site = apply::site_of(&array).await?;
     Ok(Json(SiteText {
         file: format!("{}.toml", site.name),
-        text: site::text(&site),
+        text: apply::left_out(&array) + &site::text(&site),
     }))
 }
 

@@ -276,6 +276,10 @@ fn of_account(account: Option<&Account>) -> Value {
 
 fn of_export(export: &Export) -> Said {
     let mut said = vec![("volumes", shown(export.volumes.join(", ")))];
+    if export.luns != site::Export::usual_luns(export.volumes.len()) {
+        let luns: Vec<String> = export.luns.iter().map(ToString::to_string).collect();
+        said.push(("LUNs", shown(luns.join(", "))));
+    }
     said.extend(of_access(export));
     said.push((
         "physical block bytes",
@@ -356,10 +360,16 @@ fn told(is: &[(&'static str, Value)], says: &[(&'static str, Value)]) -> String 
 }
 
 fn from_site(export: &site::Export) -> Export {
+    let mut by_lun: Vec<_> = export.luns.iter().zip(&export.volumes).collect();
+    by_lun.sort();
+    let (luns, volumes) = by_lun
+        .into_iter()
+        .map(|(lun, name)| (*lun, name.clone()))
+        .unzip();
     Export {
         target: export.target.to_ascii_lowercase(),
-        volumes: export.volumes.clone(),
-        luns: (0..).take(export.volumes.len()).collect(),
+        volumes,
+        luns,
         uuids: Vec::new(),
         access: Access {
             initiators: match &export.initiators {

@@ -22,7 +22,7 @@ use site::Site;
 use std::sync::Arc;
 
 pub(crate) use volumes::{make, name_of, plan, tell};
-pub(crate) use whole::site_of;
+pub(crate) use whole::{left_out, site_of};
 
 /// What becomes of a difference when the file is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

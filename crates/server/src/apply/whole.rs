@@ -8,8 +8,27 @@ use engine::pool::SNAPSHOT_MARK;
 use site::Site;
 use std::sync::Arc;
 
-/// What a site file would say of the array. It has no words for snapshots behind targets, and none
-/// for gaps between LUNs, as after one was removed: both are left out.
+/// The exported snapshots, as comments of a site file: a site file cannot name them.
+pub(crate) fn left_out(array: &Array) -> String {
+    let mut text = String::new();
+    for export in array.exports() {
+        for (lun, name) in by_lun(&export).filter(is_snapshot) {
+            let target = &export.target;
+            text += &format!("# Left out: LUN {lun} of target {target} is snapshot {name}.\n");
+        }
+    }
+    text
+}
+
+fn is_snapshot((_, name): &(u16, &String)) -> bool {
+    name.contains(SNAPSHOT_MARK)
+}
+
+fn by_lun(export: &Export) -> impl Iterator<Item = (u16, &String)> {
+    export.luns.iter().copied().zip(&export.volumes)
+}
+
+/// What a site file would say of the array, but what is [`left_out`].
 ///
 /// # Errors
 /// A shard has stopped.
@@ -86,15 +105,12 @@ fn host_group(there: &crate::array::HostGroup) -> site::HostGroup {
 
 fn export(there: &Export) -> site::Export {
     let access = &there.access;
+    let of_file = by_lun(there).filter(|one| !is_snapshot(one));
+    let (luns, volumes) = of_file.map(|(lun, name)| (lun, name.clone())).unzip();
     site::Export {
         target: there.target.clone(),
-        // A site file names no snapshots.
-        volumes: there
-            .volumes
-            .iter()
-            .filter(|name| !name.contains(SNAPSHOT_MARK))
-            .cloned()
-            .collect(),
+        volumes,
+        luns,
         initiators: match &access.initiators {
             directory::Initiators::Any => site::Initiators::Any,
             directory::Initiators::Named(names) => {

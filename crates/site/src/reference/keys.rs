@@ -229,8 +229,13 @@ const EXPORT: &[Key] = &[
     key("target", "The target's iSCSI name.", REQUIRED),
     key(
         "volumes",
-        "Volumes and snapshots. The first is LUN 0.",
+        "Volumes. A command can export snapshots, too; a site file cannot.",
         REQUIRED,
+    ),
+    key(
+        "luns",
+        "The LUN of each volume, in the order of `volumes`: `luns = [0, 2]`.",
+        "0, 1, and so on",
     ),
     key(
         "initiators",
