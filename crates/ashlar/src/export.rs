@@ -415,12 +415,12 @@ fn admitted(export: &Export) -> String {
     }
 }
 
-/// A list that was given.
 /// What is said of a permission, if anything.
 fn yes_or_no(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
 
+/// A list that was given.
 fn some(names: Vec<String>) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }

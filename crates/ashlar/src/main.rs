@@ -215,10 +215,17 @@ fn reader(matches: &ArgMatches) -> Reader {
 
 /// Whether a command line that can't be understood asks for JSON on standard output.
 fn asks_json(words: &[OsString]) -> bool {
-    let writes_file = words.iter().any(|word| {
-        let writers = ["load", "rehearse", "plan"];
-        writers.iter().any(|writer| word == writer)
-    });
+    // A volume may be called load.
+    let mut rest = words.iter();
+    let command = loop {
+        match rest.next() {
+            Some(word) if *word == "--api" => drop(rest.next()),
+            Some(word) if word.to_string_lossy().starts_with('-') => {}
+            command => break command,
+        }
+    };
+    let writers = ["load", "rehearse", "plan"];
+    let writes_file = command.is_some_and(|command| writers.iter().any(|writer| command == writer));
     let flags: Vec<_> = words.iter().take_while(|word| *word != "--").collect();
     match writes_file {
         true => {
@@ -366,6 +373,7 @@ mod tests {
             ("volume show --json", true),
             ("volume show", false),
             ("volume show -- --json", false),
+            ("volume show plan --json --bogus", true),
             ("load --json -", true),
             ("--api unix:/a plan --json=-", true),
             ("plan --json report.json", false),

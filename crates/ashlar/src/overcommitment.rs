@@ -10,23 +10,20 @@ use site::human;
 
 /// Says on standard error that `volume`, which had `before_bytes` until now, is larger than its
 /// pool, or brings the sum of the volumes above what the pool can hold. A pool that was
-/// overcommitted before is not told of again.
-///
-/// # Errors
-/// The array does not answer.
-pub fn warn(
-    client: &Client,
-    volume: &Volume,
-    before_bytes: u64,
-    format: Format,
-) -> Result<(), Failure> {
+/// overcommitted before is not told of again. The volume is made: where the array does not answer,
+/// nothing is said.
+pub fn warn(client: &Client, volume: &Volume, before_bytes: u64, format: Format) {
     if format.is_json() || volume.size_bytes <= before_bytes {
-        return Ok(());
+        return;
     }
-    let pool: Pool = client.get(&["pools", &volume.pool])?;
-    let all: Vec<Volume> = client.get(&["volumes"])?;
+    let pool: Result<Pool, Failure> = client.get(&["pools", &volume.pool]);
+    let all: Result<Vec<Volume>, Failure> = client.get(&["volumes"]);
+    let (Ok(pool), Ok(all)) = (pool, all) else {
+        return;
+    };
     let ours = all.iter().filter(|other| other.pool == volume.pool);
-    let sum_bytes: u64 = ours.map(|other| other.size_bytes).sum();
+    let sizes = ours.map(|other| other.size_bytes);
+    let sum_bytes = sizes.fold(0, u64::saturating_add);
     let sums = (
         sum_bytes.saturating_sub(volume.size_bytes - before_bytes),
         sum_bytes,
@@ -34,7 +31,6 @@ pub fn warn(
     if let Some(warning) = warning((&pool.name, pool.capacity_bytes), volume, sums) {
         eprintln!("{warning}");
     }
-    Ok(())
 }
 
 /// What to say, given the sums of the volumes before and after.

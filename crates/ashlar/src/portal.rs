@@ -24,6 +24,9 @@ pub enum Command {
         format: Format,
     },
     /// Put a portal into another portal group; its sessions end, and initiators log in again
+    ///
+    /// Persistent reservations that were made through the portal stay with the old group. Cluster
+    /// hosts register again.
     Change {
         /// Address and port of the portal
         address: String,

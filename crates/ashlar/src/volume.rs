@@ -274,7 +274,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             };
             let volume: Volume = client.post(&["volumes"], &create)?;
             format.print_text(&volume, show)?;
-            overcommitment::warn(client, &volume, 0, format)
+            overcommitment::warn(client, &volume, 0, format);
+            Ok(())
         }
         Command::Resize {
             name,
@@ -294,7 +295,8 @@ pub fn run(client: &Client, command: Command) -> Result<(), Failure> {
             let before: Volume = client.get(&["volumes", &name])?;
             let volume: Volume = client.patch(&["volumes", &name], &change)?;
             format.print_text(&volume, show)?;
-            overcommitment::warn(client, &volume, before.size_bytes, format)
+            overcommitment::warn(client, &volume, before.size_bytes, format);
+            Ok(())
         }
         Command::Clone {
             source,

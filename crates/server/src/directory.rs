@@ -177,7 +177,11 @@ impl Directory {
     /// The portal that a connection to the local address `local` came in at.
     pub(crate) fn portal_at(&self, local: SocketAddr) -> LoginPortal {
         let state = self.read();
-        let portal = state.portals.iter().find(|portal| portal.is_at(local));
+        let mut at = state.portals.iter().filter(|portal| portal.is_at(local));
+        let exact = at
+            .clone()
+            .find(|portal| !portal.address.ip().is_unspecified());
+        let portal = exact.or_else(|| at.next());
         LoginPortal {
             portal_group: portal.map_or(PORTAL_GROUP, |portal| portal.group),
             address: local,

@@ -75,31 +75,43 @@ fn a_first_start_needs_a_site_file() {
     }
 }
 
-/// As after a making that failed, and whose end could not be kept.
+/// As with a data directory that was restored from a backup, while the drives are not mounted.
 #[test]
-fn a_start_serves_without_a_pool_that_can_not_be_made() {
+fn a_pool_that_no_record_knows_is_not_made_again_at_a_start() {
     let home = Home::new(SITE);
     let serving = home.serve();
-    fs::create_dir(home.file("sub")).unwrap();
-    let create = CREATE.map(|word| word.replace("n0.img", "sub/n0.img"));
-    serving.done(&create.each_ref().map(String::as_str));
+    serving.done(&CREATE);
+    let uuid = serving.json(&["pool", "show", "new"])["uuid"].clone();
     assert!(serving.stop("TERM").success());
     let record = home.file("ashlar-data.json");
     let mut made: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
     let recorded = made["content"]["pools"].as_object_mut().unwrap();
     assert!(recorded.remove("new").is_some());
     fs::write(&record, made.to_string()).unwrap();
-    fs::remove_dir_all(home.file("sub")).unwrap();
-    fs::remove_file(home.file("n1.img")).unwrap();
+    let files =
+        ["n0.img", "n1.img"].map(|name| (home.file(name), home.file(&format!("{name}.away"))));
+    for (path, away) in &files {
+        fs::rename(path, away).unwrap();
+    }
+    // The others are served, and nothing is made where the drives were.
     let serving = home.serve();
     assert_eq!(pools(&serving), ["p0"]);
     let status: Value = serde_json::from_slice(&serving.run(&["status", "--json"]).stdout).unwrap();
-    assert_eq!(status["closed_pools"][0]["name"], "new", "{status}");
+    let closed = &status["closed_pools"][0];
+    assert_eq!(closed["name"], "new", "{status}");
+    assert!(
+        closed["why"].to_string().contains("bring its drives back"),
+        "{closed}"
+    );
+    for (path, away) in &files {
+        assert!(!path.exists());
+        fs::rename(away, path).unwrap();
+    }
+    let is_open = |status: &Value| status["closed_pools"] == json!([]);
+    serving.wait(&["status"], is_open);
     assert!(serving.stop("TERM").success());
-    // Nobody was told that there is such a pool: it is taken back.
     let serving = home.serve();
-    let status: Value = serde_json::from_slice(&serving.run(&["status", "--json"]).stdout).unwrap();
-    assert_eq!(status["closed_pools"], json!([]), "{status}");
+    assert_eq!(serving.json(&["pool", "show", "new"])["uuid"], uuid);
 }
 
 #[test]

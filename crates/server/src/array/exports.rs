@@ -244,19 +244,33 @@ impl Array {
             if export.withheld.is_some() {
                 array.directory.withhold_target(&target, access);
             } else if let Some(entry) = array.directory.target(&target) {
-                let shard = array.shards.get(entry.shard);
                 let entry = TargetEntry { access, ..entry };
                 array.directory.set_target(&target, entry);
-                if let Some(shard) = shard.filter(|_| export.traits != traits) {
-                    permit(shard, &target, export.traits).await?;
-                }
             }
+            // Those who are not admitted any more get nothing that they could not do before.
+            let narrowed = array.permit(&target, export.traits.both(traits)).await;
             array.end_not_admitted().await;
             // Who makes copies, or has tokens, may not be admitted any more.
-            array.end_offload(&export.uuids).await?;
+            let ended = array.end_offload(&export.uuids).await;
+            narrowed.and(ended)?;
+            array.permit(&target, export.traits).await?;
             Ok(export)
         })
         .await
+    }
+
+    /// Has the units of `target` permit what `traits` permit, if it is served.
+    ///
+    /// # Errors
+    /// Its shard has stopped.
+    async fn permit(&self, target: &str, traits: UnitTraits) -> Result<(), ArrayError> {
+        let entry = self.directory.target(target);
+        let Some(shard) = entry.and_then(|entry| self.shards.get(entry.shard)) else {
+            return Ok(());
+        };
+        let target = target.to_owned();
+        let permit = move |state: Rc<ShardState>| async move { state.permit(&target, traits) };
+        Ok(self.turns.wait("", shard.call(permit)).await?)
     }
 
     /// Closes the sessions of `target` and takes it away. The volumes stay.
@@ -461,13 +475,6 @@ pub(super) fn is_shown(name: &str, lun: usize, target: &str) -> ArrayError {
         "volume {name} is LUN {lun} of target {target} already: remove it there first, with `ashlar export remove-lun {target} {name}`"
     );
     ArrayError::new(ArrayErrorKind::Exists, context)
-}
-
-/// Has the units of a target permit what `traits` permit.
-async fn permit(shard: &ShardHandle, target: &str, traits: UnitTraits) -> Result<(), ArrayError> {
-    let target = target.to_owned();
-    let permit = move |state: Rc<ShardState>| async move { state.permit(&target, traits) };
-    Ok(shard.call(permit).await?)
 }
 
 pub(super) fn no_export(target: &str) -> ArrayError {

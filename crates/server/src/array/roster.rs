@@ -320,6 +320,8 @@ impl Array {
     pub(crate) async fn note_drives_and_warn(&self) {
         if let Err(error) = self.note_drives().await {
             tracing::warn!("the drives of the pools are not on record: {error}");
+            // A start asks the record which drives are out of use.
+            self.roster.look_again();
         }
     }
 

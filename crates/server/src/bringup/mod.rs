@@ -22,6 +22,7 @@ mod exports;
 mod lanes;
 mod late;
 mod made;
+mod old_data;
 pub(crate) mod pool_changes;
 mod pools;
 mod second_look;
@@ -237,7 +238,7 @@ async fn furnish(
     let (is_first, is_old) = (beginning.is_first, beginning.is_old);
     let is_complete = beginning.configuration.is_complete;
     let volumes = apply::plan(site, &array).await?;
-    make_pools(plans, (shards, data), &mut made, &array).await?;
+    pools::make(plans, shards, data, &mut made).await?;
     array.note_drives_and_warn().await;
     if file.is_some() {
         apply::tell(&volumes);
@@ -269,31 +270,6 @@ async fn furnish(
 ///
 /// # Errors
 /// What the first one that can't be made says.
-/// Makes the pools that are to be made. At the first start one that can't be made ends the start.
-/// Later it stays closed, and the others are served.
-///
-/// # Errors
-/// A pool of the first start can't be made.
-async fn make_pools(
-    plans: Vec<pools::PoolPlan>,
-    (shards, data): (&[ShardHandle], &DataDir),
-    made: &mut made::Made,
-    array: &Arc<Array>,
-) -> Result<(), BringUpError> {
-    for plan in plans {
-        let name = plan.spec.name.clone();
-        match pools::make(vec![plan], shards, data, made).await {
-            Err(error) if made.is_configured => {
-                let why = array.pool_is_closed(&name, vec![error.to_string()], None);
-                let why = why.unwrap_or_default();
-                tracing::error!("pool {name} could not be made, and is not open: {why}");
-            }
-            outcome => outcome?,
-        }
-    }
-    Ok(())
-}
-
 async fn make_volumes(
     plan: VolumePlan,
     site: &Site,
@@ -307,12 +283,6 @@ async fn make_volumes(
             // serve the others.
             Err(error) if error.kind == ArrayErrorKind::Busy => {
                 tracing::warn!("volume {what} is left as it is: {error}");
-            }
-            // Its pool could not be made.
-            Err(error)
-                if error.kind == ArrayErrorKind::NotFound && array.closed_names().is_some() =>
-            {
-                tracing::warn!("volume {what} is not made: {error}");
             }
             Err(error) => {
                 let context = format!("volume {what}: {error}");

@@ -9,6 +9,7 @@ use super::data_dir::DataDir;
 use super::drives::{self, Found, Look, Patience, Place};
 use super::lanes;
 use super::made::{Made, MadePool};
+use super::old_data;
 use super::{BringUpError, BringUpErrorKind};
 use crate::array::{AddedDrive, Array, MissingDrive, PlacedVolume};
 use crate::blank;
@@ -32,6 +33,8 @@ pub(super) struct PoolPlan {
     pub(super) shards: Vec<usize>,
     /// Its drives, by group, the spares last; of a pool that is there, those that are.
     places: Vec<Place>,
+    /// Names of those drives that are out of use, by the roster.
+    failed: Vec<String>,
     action: Action,
 }
 
@@ -100,6 +103,14 @@ pub(super) struct Known<'a> {
     pub(super) failed: &'a BTreeMap<String, String>,
 }
 
+impl Known<'_> {
+    /// Whether an array that has been up before has no record of this pool: it is never made at a
+    /// start, for its drives may be away.
+    fn is_forgotten(&self, name: &str) -> bool {
+        self.made.is_configured && !self.made.pools.contains_key(name)
+    }
+}
+
 /// Looks at all drives of the site and decides. Removes files of a pool whose
 /// making was cut short, and changes nothing else.
 ///
@@ -124,6 +135,7 @@ pub(super) async fn plan(
                 spec: pool.clone(),
                 shards: Vec::new(),
                 places: Vec::new(),
+                failed: Vec::new(),
                 action: Action::Refuse { why },
             }),
             Err(lines) => wrong.extend(lines),
@@ -161,15 +173,27 @@ pub(super) async fn plan_one(
     };
     let lanes = lanes_of(&looks, name).unwrap_or(pool.lanes);
     let on = (0..usize::from(lanes)).map(|lane| (index + lane) % shards.len());
-    let decided = match only_old_data(name, &looks, uuid, known.failed) {
+    let failed = old_data::failed(&looks, known.failed);
+    let decided = match old_data::refusal(name, &looks, uuid, known.failed) {
         Some(why) => Ok((Vec::new(), Action::Refuse { why })),
         None => decide(name, looks, uuid),
+    };
+    let decided = match decided {
+        Ok((places, Action::Make { .. })) if known.is_forgotten(name) => {
+            let why = vec![format!(
+                "pool {name}: no record says that it was made, and no drive with its label is \
+                 there: bring its drives back"
+            )];
+            Ok((places, Action::Refuse { why }))
+        }
+        decided => decided,
     };
     Ok(decided.map(|(places, action)| {
         Some(PoolPlan {
             spec: pool.clone(),
             shards: on.collect(),
             places,
+            failed: failed.clone(),
             action,
         })
     }))
@@ -214,39 +238,6 @@ fn places(known: &Known<'_>, pool: &site::Pool) -> Vec<Place> {
         }
     }
     places
-}
-
-/// Why a pool of which only drives are there that are out of use is not opened: the drives that
-/// were in use went on without them, and their labels, which say so, are away.
-fn only_old_data(
-    name: &str,
-    looks: &[Look],
-    uuid: Option<&str>,
-    failed: &BTreeMap<String, String>,
-) -> Option<Vec<String>> {
-    let mut why = Vec::new();
-    let mut is_one_there = false;
-    for Look { place, found, .. } in looks {
-        let (drive, path) = (&place.name, place.path.display());
-        match found {
-            Found::Labelled(label) if misplaced(label, name, place, uuid).is_none() => {
-                let out = failed.get(&label.drive_uuid.to_string())?;
-                is_one_there = true;
-                why.push(format!("drive {drive} {out}: it holds old data"));
-            }
-            Found::Nothing(_) => why.push(format!("drive {drive}: {path} is not there")),
-            _ => why.push(format!("drive {drive}: {path} is not a drive of the pool")),
-        }
-    }
-    if !is_one_there {
-        return None;
-    }
-    why.push(format!(
-        "pool {name}: bring one of the other drives back. If they are lost, remove \
-         ashlar-roster.json from the data directory: Ashlar then opens the pool with the old data \
-         if it can"
-    ));
-    Some(why)
 }
 
 /// Whether a pool is opened or made, and of which drives, given what is at their places and
@@ -346,7 +337,7 @@ fn decide_open(
 }
 
 /// Why a drive with this label should not be here.
-fn misplaced(
+pub(super) fn misplaced(
     label: &LabelSummary,
     name: &str,
     place: &Place,
@@ -414,6 +405,12 @@ pub(super) async fn open(
     };
     let (drives, unopened) = open_those_there(&plan.places).await;
     missing.extend(unopened);
+    let is_failed = |drive: &String| plan.failed.contains(drive);
+    if !missing.is_empty() && !drives.is_empty() && drives.iter().all(|(name, _)| is_failed(name)) {
+        let lines = missing.iter().map(MissingDrive::to_string);
+        let why = std::iter::once(old_data::remedy(&plan.spec.name)).chain(lines);
+        return Ok(Some(Outcome::Closed(why.collect())));
+    }
     let opened = match drives.is_empty() {
         true => Err(format!(
             "pool {}: none of its drives is there",
@@ -565,6 +562,7 @@ pub(super) async fn make(
         shards: homes,
         places,
         action,
+        ..
     } in plans
     {
         let Action::Make { new_files } = action else {

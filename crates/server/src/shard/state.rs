@@ -68,6 +68,17 @@ pub struct UnitTraits {
     pub may_affect_others: bool,
 }
 
+impl UnitTraits {
+    /// These, with the permissions only that `other` gives, too.
+    pub fn both(self, other: UnitTraits) -> UnitTraits {
+        UnitTraits {
+            may_sanitize: self.may_sanitize && other.may_sanitize,
+            may_affect_others: self.may_affect_others && other.may_affect_others,
+            ..self
+        }
+    }
+}
+
 /// Everything on a shard. Lives on the shard's thread.
 pub struct ShardState {
     index: usize,

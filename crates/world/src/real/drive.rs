@@ -19,10 +19,12 @@ use base::size::{human, human_pair};
 use base::{BLOCK_BYTES, Buf, BufPool, DriveOffset, Slice};
 use engine::drive::{Drive, DriveError, DriveErrorKind, Geometry};
 use engine::world::World;
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +47,16 @@ pub struct RealDrive {
     serial: Option<Arc<str>>,
     /// The absolute path that it was opened by.
     path: Option<Arc<CStr>>,
+    path_now: Rc<PathNow>,
+}
+
+/// What is at a drive's path. It is asked apart: the path may lie on another file system than the
+/// file, and one that hangs is no reason not to look at the file.
+#[derive(Debug, Default)]
+struct PathNow {
+    is_asked: Cell<bool>,
+    /// It led to another file than the open one, or to none, when it was asked last.
+    is_elsewhere: Cell<bool>,
 }
 
 /// A file or block device, open and locked. Several shards may have a [`RealDrive`] to
@@ -130,6 +142,7 @@ impl RealDrive {
             suspicion: open.suspicion.clone(),
             serial: open.serial.clone(),
             path: open.path.clone(),
+            path_now: Rc::default(),
         }
     }
 
@@ -230,17 +243,31 @@ impl RealDrive {
         }
     }
 
-    /// Whether the drive's path leads to another file than the open one, or to none: then the
-    /// next start does not find the drive. What can't be told is no.
-    async fn is_elsewhere(&self, own: FileIdentity) -> bool {
+    /// Asks what is at the drive's path, unless that is under way. Where it is another file than the
+    /// open one, or none, the next start does not find the drive. A path that can't be asked counts as right.
+    fn ask_path(&self, own: FileIdentity) {
         let Some(path) = self.path.clone() else {
-            return false;
+            return;
         };
-        let (result, held) = self.ring.status(self.target(), Some(path)).await;
-        match result {
-            Ok(_) => held.file_now().is_none_or(|now| now.identity != own),
-            Err(error) => matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)),
+        if self.path_now.is_asked.replace(true) {
+            return;
         }
+        let (ring, file, suspicion) =
+            (self.ring.clone(), self.file.clone(), self.suspicion.clone());
+        let path_now = Rc::clone(&self.path_now);
+        tokio::task::spawn_local(async move {
+            let target = Target {
+                file: &file,
+                suspicion: &suspicion,
+            };
+            let (result, held) = ring.status(target, Some(path)).await;
+            let is_elsewhere = match result {
+                Ok(_) => held.file_now().is_none_or(|now| now.identity != own),
+                Err(error) => matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)),
+            };
+            path_now.is_elsewhere.set(is_elsewhere);
+            path_now.is_asked.set(false);
+        });
     }
 
     /// An error that is not about some of the drive's bytes.
@@ -324,6 +351,8 @@ impl Drive for RealDrive {
         let Some(now) = self.file_now().await? else {
             return Ok(());
         };
+        // The answer counts from the next check on.
+        self.ask_path(now.identity);
         let (bytes, capacity_bytes) = (now.bytes, self.geometry.capacity_bytes);
         let (kind, context) = if bytes < capacity_bytes {
             let (now, was) = human_pair(bytes, capacity_bytes);
@@ -332,7 +361,7 @@ impl Drive for RealDrive {
         } else if now.is_deleted {
             let context = "its file was deleted, and is lost when the array closes it: have another drive take its place before that";
             (DriveErrorKind::Other, context.into())
-        } else if self.is_elsewhere(now.identity).await {
+        } else if self.path_now.is_elsewhere.get() {
             let path = self.path.as_deref().unwrap_or_default().to_string_lossy();
             let context = format!(
                 "its file is not at {path} any more, where the next start looks for it: move the file back, or have another drive take its place"
