@@ -1,5 +1,5 @@
-//! `ashlar rehearse`, as users run it, and every command that docs/reference/rehearsal.md and
-//! docs/guide/rehearsing.md show.
+//! `ashlar rehearse`, as users run it, and every command that README.md, docs/reference/rehearsal.md
+//! and docs/guide/rehearsing.md show.
 
 // Tests of the real world: processes, files.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -11,6 +11,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const REFERENCE: &str = "docs/reference/rehearsal.md";
+const README: &str = "README.md";
 const GUIDE: &str = "docs/guide/rehearsing.md";
 
 /// What users read.
@@ -51,9 +52,14 @@ impl Shop {
 
     /// With the example of this page.
     fn of(name: &str) -> Shop {
+        Shop::with(blocks(&page(name), "toml")[0], &SMALLER)
+    }
+
+    /// With an example and what is changed in it.
+    fn with(example: &str, changes: &[(&str, &str)]) -> Shop {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = blocks(&page(name), "toml")[0].to_owned();
-        for (from, to) in SMALLER {
+        let mut file = example.to_owned();
+        for (from, to) in changes {
             assert_eq!(file.matches(from).count(), 1, "{from}");
             file = file.replace(from, to);
         }
@@ -107,8 +113,12 @@ fn words(line: &str) -> Vec<String> {
 
 /// Runs every command of a page; how many there were.
 fn run_all(shop: &Shop, name: &str) -> usize {
-    let page = page(name);
-    let blocks = blocks(&page, "console");
+    run_text(shop, name, &page(name))
+}
+
+/// The same of a part of a page.
+fn run_text(shop: &Shop, name: &str, text: &str) -> usize {
+    let blocks = blocks(text, "console");
     let lines = blocks.iter().flat_map(|block| block.lines());
     let run = lines.map(|line| {
         let command = line.strip_prefix("$ ashlar ").expect("a command of ours");
@@ -131,6 +141,20 @@ fn every_command_of_the_guide_runs_as_written() {
     }
     let document: Document = serde_json::from_str(&shop.read("shop.json")).unwrap();
     assert_eq!(document.variants.len(), 4);
+}
+
+#[test]
+fn the_rehearsal_of_the_readme_runs_as_written() {
+    let readme = page(README);
+    let (_, after) = readme.split_once("Save this as `shop.toml`").unwrap();
+    let (part, _) = after.split_once("\n## ").unwrap();
+    // It has neither an event nor a choice of VMs.
+    let shop = Shop::with(blocks(part, "toml")[0], &SMALLER[..2]);
+    assert_eq!(run_text(&shop, README, part), 1);
+    assert!(shop.read("shop.html").contains("class=\"site\""));
+    // There is no rehearsal elsewhere on the page.
+    assert_eq!(readme.matches("\n$ ashlar rehearse").count(), 1);
+    assert!(!readme.contains("\n$ ashlar plan"));
 }
 
 #[test]
