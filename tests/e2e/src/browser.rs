@@ -36,18 +36,44 @@ const LOOK: &str = "
     lowest: Math.min(...texts.map((text) => box(text).height), 1000),
   });";
 
+/// Width of a sheet of A4 on its side, without the margins of 12 mm, in CSS pixels.
+pub const SHEET_WIDTH: u32 = 1031;
+
+/// Gives the page the style that it has on paper.
+const PRINT: &str = "
+  const sheets = [...document.getElementById('page').contentDocument.styleSheets];
+  const rules = sheets.flatMap((sheet) => [...sheet.cssRules]);
+  for (const rule of rules) {
+    if (rule.media && rule.media.mediaText === 'print') rule.media.mediaText = 'all';
+  }";
+
 /// Looks at `page` in a window of `width` CSS pixels.
 ///
 /// # Panics
 /// When Chromium is not there, or fails.
 #[track_caller]
 pub fn look(page: &str, width: u32) -> Seen {
+    look_as(page, width, "")
+}
+
+/// Looks at `page` as it is on paper, [`SHEET_WIDTH`] wide.
+///
+/// # Panics
+/// When Chromium is not there, or fails.
+#[track_caller]
+pub fn look_in_print(page: &str) -> Seen {
+    look_as(page, SHEET_WIDTH, PRINT)
+}
+
+/// Looks at `page` after a script has run.
+#[track_caller]
+fn look_as(page: &str, width: u32, first: &str) -> Seen {
     // A frame, since windows have a least width. Its page is part of the outer one: what is
     // read from files is another origin's.
     let around = format!(
         "<!DOCTYPE html><meta charset=\"utf-8\"><body><iframe id=\"page\" style=\"border: 0; \
          width: {width}px; height: 900px\" srcdoc=\"{}\"></iframe>\
-         <script>onload = () => {{{LOOK}}};</script>",
+         <script>onload = () => {{{first}{LOOK}}};</script>",
         page.replace('&', "&amp;").replace('"', "&quot;")
     );
     let home = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Both reports in Chromium, as wide as on a desk and as narrow as on a phone.
+//! All reports in Chromium, as wide as on a desk, as narrow as on a phone, and on paper.
 
 use e2e::array::binary;
-use e2e::browser::look;
+use e2e::browser::{Seen, look, look_in_print};
 use e2e::program;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The page that an `ashlar` command writes into `home`.
 fn page(home: &Path, arguments: &[&str]) -> String {
@@ -20,18 +20,25 @@ fn fits(page: &str) {
     for width in [420, 1280] {
         let seen = look(page, width);
         assert!(seen.room <= width.into(), "{seen:?}");
-        assert!(
-            seen.needed <= seen.room,
-            "scrolled sideways at {width} px: {seen:?}"
-        );
-        assert!(seen.texts > 20, "{seen:?}");
-        assert!(seen.clipped.is_empty(), "{seen:?}");
-        // Letters of 9 px have lines of this height.
-        assert!(
-            seen.lowest_px >= 10.0,
-            "too small to read at {width} px: {seen:?}"
-        );
+        is_whole(&seen, &format!("at {width} px"));
     }
+}
+
+#[track_caller]
+fn fits_on_paper(page: &str) {
+    is_whole(&look_in_print(page), "on paper");
+}
+
+#[track_caller]
+fn is_whole(seen: &Seen, place: &str) {
+    assert!(seen.needed <= seen.room, "too wide {place}: {seen:?}");
+    assert!(seen.texts > 20, "{seen:?}");
+    assert!(seen.clipped.is_empty(), "{place}: {seen:?}");
+    // Letters of 9 px have lines of this height.
+    assert!(
+        seen.lowest_px >= 10.0,
+        "too small to read {place}: {seen:?}"
+    );
 }
 
 #[test]
@@ -48,12 +55,13 @@ fn the_report_of_a_load_fits_its_window() {
     for _ in 0..3 {
         arguments.extend(["--target", &target]);
     }
-    fits(&page(home.path(), &arguments));
+    let page = page(home.path(), &arguments);
+    fits(&page);
+    fits_on_paper(&page);
 }
 
-#[test]
-fn the_report_of_a_rehearsal_fits_its_window() {
-    let home = tempfile::tempdir().unwrap();
+/// The site of the manual, in which a drive fails sooner.
+fn shop(home: &Path) -> PathBuf {
     let manual = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/reference/rehearsal.md"
@@ -61,10 +69,20 @@ fn the_report_of_a_rehearsal_fits_its_window() {
     let manual = std::fs::read_to_string(manual).unwrap();
     let (_, site) = manual.split_once("```toml\n").unwrap();
     let (site, _) = site.split_once("```").unwrap();
-    let shop = home.path().join("shop.toml");
+    let shop = home.join("shop.toml");
     let sooner = site.replace("at = \"8 s\"", "at = \"2 s\"");
     assert_ne!(sooner, site);
     std::fs::write(&shop, sooner).unwrap();
+    shop
+}
+
+/// Settings with which commands take seconds.
+const SHORT: [&str; 2] = ["run.warmup=\"1 s\"", "run.measure=\"2 s\""];
+
+#[test]
+fn the_report_of_a_rehearsal_fits_its_window() {
+    let home = tempfile::tempdir().unwrap();
+    let shop = shop(home.path());
     let mut arguments = vec![
         "rehearse",
         shop.to_str().unwrap(),
@@ -72,10 +90,28 @@ fn the_report_of_a_rehearsal_fits_its_window() {
         "--seeds",
         "1",
     ];
-    for setting in ["run.warmup=\"1 s\"", "run.measure=\"2 s\""] {
-        arguments.extend(["--set", setting]);
-    }
-    fits(&page(home.path(), &arguments));
+    arguments.extend(SHORT.iter().flat_map(|setting| ["--set", setting]));
+    let page = page(home.path(), &arguments);
+    fits(&page);
+    fits_on_paper(&page);
+}
+
+#[test]
+fn the_report_of_a_plan_fits_its_window() {
+    let home = tempfile::tempdir().unwrap();
+    let shop = shop(home.path());
+    let mut arguments = vec!["plan", shop.to_str().unwrap(), "--drive", "slc-200"];
+    let few = [
+        "run.seeds=1",
+        "block.office.roles=[\"WEB01\"]",
+        "variant=[]",
+        "vary=[]",
+    ];
+    let settings = SHORT.iter().chain(&few);
+    arguments.extend(settings.flat_map(|setting| ["--set", setting]));
+    let page = page(home.path(), &arguments);
+    fits(&page);
+    fits_on_paper(&page);
 }
 
 #[test]
@@ -86,4 +122,9 @@ fn a_page_that_does_not_fit_is_seen() {
     let seen = look(page, 420);
     assert_eq!((seen.needed, seen.room), (900, 420));
     assert_eq!(seen.clipped, ["99.99"]);
+    // Only on paper.
+    let style = "<style>@media print { div { width: 2000px !important; } }</style>";
+    let page = format!("{page}{style}");
+    assert_eq!(look(&page, 420).needed, 900);
+    assert_eq!(look_in_print(&page).needed, 2000);
 }
